@@ -1,0 +1,25 @@
+#![doc = include_str!("README.md")]
+
+pub mod admin;
+pub mod body;
+pub mod cli;
+pub mod clock;
+pub mod config;
+pub mod contract;
+pub mod diagnostic;
+pub mod diff;
+pub mod error;
+pub mod json;
+pub mod mapping;
+pub mod plan;
+pub mod proxy;
+pub mod route;
+pub mod sandbox;
+pub mod secret;
+pub mod server;
+pub mod shadow;
+pub mod store;
+pub mod telemetry;
+pub mod token;
+pub mod translate;
+pub mod yaml;
