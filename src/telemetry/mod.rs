@@ -1,1 +1,11 @@
-//! See the map in `src/README.md`.
+//! What operators see while the program runs: logs, metrics, trace context, and the rules that keep secrets and forged
+//! lines out of them. Nothing here decides how a request is answered.
+//!
+//! Two decisions to know before editing: metrics carry the operation and the enrolled client name, never a path or a
+//! token; and a text that came from outside passes [`redact::Escaped`] before it reaches a log line.
+
+pub mod access;
+pub mod log;
+pub mod metrics;
+pub mod redact;
+pub mod trace;

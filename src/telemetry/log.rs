@@ -1,0 +1,69 @@
+//! Setting up `tracing`: text for people or JSON lines for machines, on standard error, filtered by level.
+//! What is logged where is decided by whoever logs.
+
+use std::io::IsTerminal as _;
+use tracing_subscriber::{EnvFilter, util::SubscriberInitExt as _};
+
+/// The environment variable that overrides the configured filter, in the syntax of `RUST_LOG`.
+pub const FILTER_VARIABLE: &str = "SWITCHBACK_LOG";
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogFormat {
+    /// One line of text per event.
+    #[default]
+    Text,
+    /// One JSON object per line.
+    Json,
+}
+
+/// What to log and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogSettings {
+    pub format: LogFormat,
+    /// A level (`info`) or a list of directives (`info,switchback::access=off`).
+    pub filter: String,
+}
+
+impl Default for LogSettings {
+    fn default() -> LogSettings {
+        LogSettings { format: LogFormat::Text, filter: "info".to_owned() }
+    }
+}
+
+/// Checks a filter without using it, so that a mistake in the configuration is found with the others.
+pub fn check_filter(filter: &str) -> Result<(), String> {
+    EnvFilter::builder().parse(filter).map(drop).map_err(|error| error.to_string())
+}
+
+/// Installs the process-wide subscriber. `SWITCHBACK_LOG`, then `RUST_LOG`, win over `settings.filter`. A second call in
+/// one process changes nothing: the first subscriber stays.
+pub fn init(settings: &LogSettings) {
+    let filter = [FILTER_VARIABLE, EnvFilter::DEFAULT_ENV]
+        .iter()
+        .filter_map(|name| std::env::var(name).ok())
+        .chain([settings.filter.clone()])
+        .find_map(|text| EnvFilter::builder().parse(text).ok())
+        .unwrap_or_default();
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let installed = match settings.format {
+        LogFormat::Text => builder.with_ansi(std::io::stderr().is_terminal()).finish().try_init(),
+        LogFormat::Json => builder.json().flatten_event(true).with_current_span(false).finish().try_init(),
+    };
+    if installed.is_err() {
+        tracing::debug!("logging was set up before; its settings stay");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_is_a_level_or_directives() {
+        for good in ["info", "warn,switchback::access=off", "switchback=debug"] {
+            assert_eq!(check_filter(good), Ok(()), "{good}");
+        }
+        assert!(check_filter("switchback=loud").is_err());
+    }
+}

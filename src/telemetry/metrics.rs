@@ -1,0 +1,279 @@
+//! The numbers of the program: names, labels and the recorder behind `/metrics`. All names begin with `switchback_` and
+//! end in their unit. Labels are operations, enrolled client names, sides and closed sets of words: their number is
+//! bounded by the pack and the clients, whatever is sent from outside.
+
+use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+pub const REQUESTS: &str = "switchback_requests_total";
+pub const REQUEST_DURATION: &str = "switchback_request_duration_seconds";
+pub const REQUESTS_IN_FLIGHT: &str = "switchback_requests_in_flight";
+pub const CONNECTIONS: &str = "switchback_connections";
+pub const DEPRECATED_REQUESTS: &str = "switchback_deprecated_requests_total";
+pub const TRANSFORM_FAILURES: &str = "switchback_transform_failures_total";
+pub const UPSTREAM_REQUESTS: &str = "switchback_upstream_requests_total";
+pub const UPSTREAM_DURATION: &str = "switchback_upstream_request_duration_seconds";
+pub const RETRIES: &str = "switchback_retries_total";
+pub const LIMITED: &str = "switchback_limited_total";
+pub const TOKEN_REFRESH: &str = "switchback_token_refresh_total";
+pub const TOKEN_EXPIRY: &str = "switchback_token_expiry_timestamp_seconds";
+pub const GRANTS: &str = "switchback_grants";
+pub const CONFIG_RELOAD: &str = "switchback_config_reload_total";
+pub const CONFIG_LOADED_AT: &str = "switchback_config_loaded_timestamp_seconds";
+pub const BUILD_INFO: &str = "switchback_build_info";
+
+/// Label value where there is no operation or no client, so that a query over all requests misses none.
+pub const NONE: &str = "none";
+
+/// Upper bounds of the duration histograms, in seconds: from well under a translation to beyond the total timeout.
+const DURATION_BUCKETS: [f64; 14] =
+    [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0];
+
+/// How a request ended, as the label `outcome` says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// 1xx to 3xx.
+    Ok,
+    /// 4xx that the service gave or that the client's own request earned.
+    ClientError,
+    /// The pack refuses this operation.
+    Refused,
+    /// 5xx of the upstream, or no answer from it.
+    UpstreamError,
+    /// 5xx of our own.
+    GatewayError,
+    /// The client went away before its answer was complete.
+    Cancelled,
+}
+
+impl Outcome {
+    /// The label value.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Outcome::Ok => "ok",
+            Outcome::ClientError => "client_error",
+            Outcome::Refused => "refused",
+            Outcome::UpstreamError => "upstream_error",
+            Outcome::GatewayError => "gateway_error",
+            Outcome::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// Reads what was recorded. Cheap to clone; all clones read the one recorder of the process.
+#[derive(Clone)]
+pub struct Metrics {
+    handle: PrometheusHandle,
+}
+
+/// Installs the recorder of this process on the first call and returns a reader of it on every call. When another
+/// recorder is installed already (a program that embeds the library), its numbers are its own and the reader shows none.
+pub fn install() -> Metrics {
+    static INSTALLED: OnceLock<PrometheusHandle> = OnceLock::new();
+    let handle = INSTALLED.get_or_init(|| {
+        let recorder = PrometheusBuilder::new()
+            .set_buckets_for_metric(Matcher::Suffix("_duration_seconds".to_owned()), &DURATION_BUCKETS)
+            .expect("the list of buckets is not empty")
+            .build_recorder();
+        let handle = recorder.handle();
+        if metrics::set_global_recorder(recorder).is_err() {
+            tracing::warn!("another metrics recorder is installed; /metrics stays empty");
+        }
+        describe();
+        gauge!(BUILD_INFO, "version" => env!("CARGO_PKG_VERSION")).set(1.0);
+        handle
+    });
+    Metrics { handle: handle.clone() }
+}
+
+impl Metrics {
+    /// The Prometheus text format, version 0.0.4.
+    pub fn render(&self) -> String {
+        self.handle.render()
+    }
+
+    /// Drops samples that have been summed up. Called now and then, or histograms grow.
+    pub fn upkeep(&self) {
+        self.handle.run_upkeep();
+    }
+
+    /// Finished requests by operation, then by outcome, over all clients: what the dashboard shows.
+    pub fn requests_by_operation(&self) -> BTreeMap<String, BTreeMap<String, u64>> {
+        let mut table: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
+        for sample in samples(&self.render(), REQUESTS) {
+            let (Some(operation), Some(outcome)) = (sample.label("operation"), sample.label("outcome"))
+            else {
+                continue;
+            };
+            *table.entry(operation.to_owned()).or_default().entry(outcome.to_owned()).or_default() +=
+                sample.value;
+        }
+        table
+    }
+}
+
+/// Counts a finished request.
+pub fn request_finished(client: &str, operation: &str, outcome: Outcome, elapsed: Duration) {
+    counter!(REQUESTS, "client" => or_none(client), "operation" => or_none(operation), "outcome" => outcome.as_str())
+        .increment(1);
+    histogram!(REQUEST_DURATION, "operation" => or_none(operation)).record(elapsed.as_secs_f64());
+}
+
+/// Counts one call to an upstream. `status` is 0 when there was no answer.
+pub fn upstream_finished(upstream: &str, status: u16, elapsed: Duration) {
+    let class = match status {
+        0 => "none",
+        100..=199 => "1xx",
+        200..=299 => "2xx",
+        300..=399 => "3xx",
+        400..=499 => "4xx",
+        _ => "5xx",
+    };
+    counter!(UPSTREAM_REQUESTS, "upstream" => upstream.to_owned(), "status" => class).increment(1);
+    histogram!(UPSTREAM_DURATION, "upstream" => upstream.to_owned()).record(elapsed.as_secs_f64());
+}
+
+/// Counts a request to a side that is announced as deprecated.
+pub fn deprecated_request(client: &str, operation: &str) {
+    counter!(DEPRECATED_REQUESTS, "client" => or_none(client), "operation" => or_none(operation))
+        .increment(1);
+}
+
+/// Counts a reload of the pack or the configuration.
+pub fn config_reloaded(succeeded: bool, unix_seconds: i64) {
+    let result = if succeeded { "success" } else { "failure" };
+    counter!(CONFIG_RELOAD, "result" => result).increment(1);
+    if succeeded {
+        gauge!(CONFIG_LOADED_AT).set(unix_seconds as f64);
+    }
+}
+
+fn or_none(label: &str) -> String {
+    if label.is_empty() { NONE.to_owned() } else { label.to_owned() }
+}
+
+fn describe() {
+    describe_counter!(REQUESTS, "Requests answered, by client, operation and outcome");
+    describe_histogram!(
+        REQUEST_DURATION,
+        Unit::Seconds,
+        "From the head of a request to the end of its answer"
+    );
+    describe_gauge!(REQUESTS_IN_FLIGHT, "Requests being answered");
+    describe_gauge!(CONNECTIONS, "Open client connections");
+    describe_counter!(DEPRECATED_REQUESTS, "Requests to a side with a sunset date, by client and operation");
+    describe_counter!(
+        TRANSFORM_FAILURES,
+        "Messages that could not be translated, by operation and direction"
+    );
+    describe_counter!(UPSTREAM_REQUESTS, "Calls to upstreams, by upstream and class of status");
+    describe_histogram!(UPSTREAM_DURATION, Unit::Seconds, "From sending a call to the head of its answer");
+    describe_counter!(RETRIES, "Calls sent again, by upstream and why");
+    describe_counter!(LIMITED, "Requests refused by a limit, by limit");
+    describe_counter!(TOKEN_REFRESH, "Refreshes of grants, by result");
+    describe_gauge!(TOKEN_EXPIRY, "When a client's access token ends, seconds since 1970");
+    describe_gauge!(GRANTS, "Grants by state");
+    describe_counter!(CONFIG_RELOAD, "Reloads of pack and configuration, by result");
+    describe_gauge!(
+        CONFIG_LOADED_AT,
+        "When the serving pack and configuration were loaded, seconds since 1970"
+    );
+    describe_gauge!(BUILD_INFO, "Always 1; the label says which version runs");
+}
+
+/// One line of the text format.
+struct Sample {
+    labels: Vec<(String, String)>,
+    value: u64,
+}
+
+impl Sample {
+    fn label(&self, name: &str) -> Option<&str> {
+        self.labels.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// The samples of one counter. The recorder offers no other view of itself than the text it renders.
+fn samples<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = Sample> + 'a {
+    text.lines().filter_map(move |line| {
+        let (labels, value) = line.strip_prefix(name)?.strip_prefix('{')?.rsplit_once("} ")?;
+        Some(Sample { labels: parse_labels(labels), value: value.parse().ok()? })
+    })
+}
+
+/// `a="x",b="y"` with `\"`, `\\` and `\n` in the values.
+fn parse_labels(text: &str) -> Vec<(String, String)> {
+    let mut labels = Vec::new();
+    let mut rest = text;
+    while let Some((name, quoted)) = rest.split_once("=\"") {
+        let mut value = String::new();
+        let mut chars = quoted.char_indices();
+        let mut end = quoted.len();
+        while let Some((at, c)) = chars.next() {
+            match c {
+                '"' => {
+                    end = at + 1;
+                    break;
+                }
+                '\\' => match chars.next() {
+                    Some((_, 'n')) => value.push('\n'),
+                    Some((_, other)) => value.push(other),
+                    None => break,
+                },
+                c => value.push(c),
+            }
+        }
+        labels.push((name.trim_start_matches(',').to_owned(), value));
+        rest = &quoted[end..];
+    }
+    labels
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finished_requests_are_rendered_and_tabled() {
+        let metrics = install();
+        request_finished(
+            "metrics-test \"a\"",
+            "GET /metrics-test/{id}",
+            Outcome::Ok,
+            Duration::from_millis(3),
+        );
+        request_finished("metrics-test b", "GET /metrics-test/{id}", Outcome::Ok, Duration::from_millis(3));
+        request_finished("", "GET /metrics-test/{id}", Outcome::Refused, Duration::from_millis(3));
+        let text = metrics.render();
+        assert!(text.contains("# TYPE switchback_requests_total counter"), "{text}");
+        assert!(text.contains("switchback_request_duration_seconds_bucket"), "{text}");
+        assert!(text.contains("client=\"none\""), "{text}");
+        let table = metrics.requests_by_operation();
+        let row = &table["GET /metrics-test/{id}"];
+        assert_eq!((row["ok"], row["refused"]), (2, 1));
+    }
+
+    #[test]
+    fn installing_twice_reads_the_same_numbers() {
+        let (first, second) = (install(), install());
+        config_reloaded(true, 1_700_000_000);
+        assert!(first.render().contains("switchback_config_reload_total{result=\"success\"}"));
+        assert!(second.render().contains("switchback_config_reload_total{result=\"success\"}"));
+    }
+
+    #[test]
+    fn labels_come_back_unescaped() {
+        let labels = parse_labels(r#"client="a \"b\" \\ c",operation="GET /x/{id}",outcome="ok""#);
+        assert_eq!(
+            labels,
+            [
+                ("client".to_owned(), "a \"b\" \\ c".to_owned()),
+                ("operation".to_owned(), "GET /x/{id}".to_owned()),
+                ("outcome".to_owned(), "ok".to_owned())
+            ]
+        );
+    }
+}

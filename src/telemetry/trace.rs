@@ -1,0 +1,122 @@
+//! W3C Trace Context (Recommendation of 2021-11-23): reading `traceparent` of a request and writing the one that goes to
+//! the upstream, so that a call can be followed across the gateway. We take part in traces; we do not collect them.
+
+use std::fmt;
+
+/// The header that carries the trace.
+pub const TRACEPARENT: &str = "traceparent";
+/// The header with vendors' additions, passed on untouched when the `traceparent` beside it is valid (section 3.3).
+pub const TRACESTATE: &str = "tracestate";
+
+/// One position in a trace: which trace, which call in it, and whether it is recorded.
+///
+/// ```
+/// use switchback::telemetry::trace::TraceParent;
+/// let incoming = TraceParent::parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01").unwrap();
+/// let outgoing = incoming.child(0x1234);
+/// assert_eq!(outgoing.to_string(), "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000001234-01");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TraceParent {
+    trace_id: u128,
+    parent_id: u64,
+    flags: u8,
+}
+
+impl TraceParent {
+    /// Reads a header value (section 3.2). `None` when it is malformed, all zero, or of the forbidden version `ff`: the
+    /// receiver then starts a trace of its own. Fields that a later version may have added are ignored.
+    pub fn parse(value: &str) -> Option<TraceParent> {
+        let mut fields = value.trim_matches([' ', '\t']).split('-');
+        let version = hex(fields.next()?, 2)?;
+        let trace_id = hex(fields.next()?, 32)?;
+        let parent_id = hex(fields.next()?, 16)?;
+        let flags = hex(fields.next()?, 2)?;
+        let has_more = fields.next().is_some();
+        if version == 0xff || (version == 0 && has_more) || trace_id == 0 || parent_id == 0 {
+            return None;
+        }
+        Some(TraceParent {
+            trace_id,
+            parent_id: u64::try_from(parent_id).ok()?,
+            flags: u8::try_from(flags).ok()? & 1,
+        })
+    }
+
+    /// The start of a trace of our own, not sampled: recording is for those who collect. Ids of zero, which the format
+    /// forbids, become one.
+    pub fn start(trace_id: u128, parent_id: u64) -> TraceParent {
+        TraceParent { trace_id: trace_id.max(1), parent_id: parent_id.max(1), flags: 0 }
+    }
+
+    /// The same trace one call further down, under our own `parent_id`.
+    pub fn child(self, parent_id: u64) -> TraceParent {
+        TraceParent { parent_id: parent_id.max(1), ..self }
+    }
+
+    /// The id by which logs of all parties find the trace, as 32 hexadecimal digits.
+    pub fn trace_id(&self) -> impl fmt::Display + use<> {
+        struct Hex(u128);
+        impl fmt::Display for Hex {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{:032x}", self.0)
+            }
+        }
+        Hex(self.trace_id)
+    }
+}
+
+impl fmt::Display for TraceParent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "00-{:032x}-{:016x}-{:02x}", self.trace_id, self.parent_id, self.flags)
+    }
+}
+
+/// Exactly `digits` lower-case hexadecimal digits; the format has no other spelling.
+fn hex(text: &str, digits: usize) -> Option<u128> {
+    let is_hex = text.len() == digits && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    is_hex.then(|| u128::from_str_radix(text, 16).ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
+
+    #[test]
+    fn a_valid_header_comes_out_as_it_came_in() {
+        let value = format!("00-{TRACE}-b7ad6b7169203331-01");
+        assert_eq!(TraceParent::parse(&value).unwrap().to_string(), value);
+        assert_eq!(TraceParent::parse(&value).unwrap().trace_id().to_string(), TRACE);
+    }
+
+    #[test]
+    fn a_later_version_is_read_and_answered_as_ours() {
+        let parsed = TraceParent::parse(&format!("cc-{TRACE}-b7ad6b7169203331-03-what-ever")).unwrap();
+        assert_eq!(parsed.to_string(), format!("00-{TRACE}-b7ad6b7169203331-01"));
+    }
+
+    #[test]
+    fn what_the_format_forbids_is_not_a_trace() {
+        for value in [
+            String::new(),
+            format!("ff-{TRACE}-b7ad6b7169203331-01"),
+            format!("00-{TRACE}-b7ad6b7169203331-01-extra"),
+            format!("00-{}-b7ad6b7169203331-01", TRACE.to_uppercase()),
+            format!("00-{}-b7ad6b7169203331-01", "0".repeat(32)),
+            format!("00-{TRACE}-{}-01", "0".repeat(16)),
+            format!("00-{TRACE}-b7ad6b7169203331-1"),
+            format!("00-+{}-b7ad6b7169203331-01", &TRACE[1..]),
+            format!("00-{TRACE}-b7ad6b7169203331"),
+        ] {
+            assert_eq!(TraceParent::parse(&value), None, "{value:?}");
+        }
+    }
+
+    #[test]
+    fn ids_of_our_own_are_never_zero() {
+        let own = TraceParent::start(0, 0);
+        assert_eq!(TraceParent::parse(&own.to_string()), Some(own));
+    }
+}
