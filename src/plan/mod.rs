@@ -1,1 +1,186 @@
-//! See the map in `src/README.md`.
+//! The compiled form of a pack: what the front end writes and the run time reads.
+//!
+//! Everything here is immutable after compilation, shared behind one `Arc`, and free of YAML: names and places of the
+//! mapping survive only as [`Origin`], for explanations, logs and blame. Nothing here runs; `translate` does.
+//! Constants and keys are stored as ready JSON text, because the run time writes bytes, not values.
+
+mod body;
+pub mod convert;
+mod expr;
+mod head;
+mod route;
+mod step;
+
+pub use body::{
+    Absent, BodyPlan, Captured, Class, Close, CloseFrom, Emit, Key, Kinds, Member, MemberAction, ObjectOp,
+    Others, Raw, ValueOp,
+};
+pub use expr::{Expr, Location, NullElse, Overlay, Path, Segment};
+pub use head::{CallHead, HeaderRule, PathPart, QueryFrom, QueryRule, StatusFrom, StatusTo};
+pub use route::{
+    BodyExpected, Effect, Loss, Note, NoteKind, Operation, Pair, ParameterKind, Refusal, Response,
+    ResponseBody, Route, RouteId, RouteKind, Variable, Verdict,
+};
+pub use step::{
+    Answer, Block, Cell, Check, Choice, Decision, End, OnFail, Outcome, Pages, Predicate, Row, Selection,
+    Serve, Step, StepAction, Take,
+};
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Index of a side in [`Pack::sides`]: 0 is the old side, 1 the new one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SideId(pub u8);
+
+impl SideId {
+    pub const OLD: SideId = SideId(0);
+    pub const NEW: SideId = SideId(1);
+
+    /// The side that calls of this side are translated to.
+    pub fn other(self) -> SideId {
+        SideId(1 - self.0)
+    }
+}
+
+/// Where in the mapping files something comes from: blamed in findings, shown by `explain`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Origin {
+    pub file: Arc<str>,
+    /// 1-based.
+    pub line: u32,
+}
+
+/// A compiled pack: two sides, and the plans to serve each of them from the other.
+#[derive(Debug)]
+pub struct Pack {
+    pub name: String,
+    pub sides: [Side; 2],
+    /// Plans by served side: `directions[0]` serves the old side from the new one.
+    pub directions: [Direction; 2],
+    /// First is the default; lower-case BCP 47 tags.
+    pub languages: Vec<String>,
+    pub reasons: Vec<Reason>,
+    pub errors: ErrorStyle,
+    pub refuse: RefusePolicy,
+    /// What the pack reads under `$.config`, in declaration order.
+    pub settings: Vec<Setting>,
+}
+
+/// One side of a pack.
+#[derive(Debug)]
+pub struct Side {
+    pub name: String,
+    pub credential: Credential,
+    /// Path prefix that selects a client's secondary account on this side, with one `{…}` variable, such as
+    /// `/accounts/{account}`; none where the side has no such thing.
+    pub scope: Option<String>,
+}
+
+/// How a side carries its credential.
+#[derive(Clone, Debug)]
+pub struct Credential {
+    /// Headers (lower case) a client's token is read from, the first present one wins.
+    pub read: Vec<String>,
+    /// Header (lower case) a token is sent in.
+    pub send: String,
+    /// Authentication scheme before the token, such as `Bearer`.
+    pub scheme: String,
+}
+
+/// All plans that serve one side from the other.
+#[derive(Debug)]
+pub struct Direction {
+    pub serves: SideId,
+    /// One per operation of the served contract, in contract order. `RouteId` indexes it.
+    pub routes: Vec<Route>,
+}
+
+impl Direction {
+    /// Whether at least one operation of this side is answered by something other than a refusal.
+    pub fn is_served(&self) -> bool {
+        self.routes.iter().any(|route| !matches!(route.kind, RouteKind::Refuse(_)))
+    }
+}
+
+/// A localised text for people; placeholders are written `{name}`.
+#[derive(Debug)]
+pub struct Reason {
+    pub name: String,
+    /// By language tag; the default language is always there.
+    pub texts: BTreeMap<String, String>,
+    pub origin: Origin,
+}
+
+/// Index into [`Pack::reasons`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ReasonId(pub u16);
+
+/// How errors made by the gateway look to a client of this pack.
+#[derive(Debug)]
+pub struct ErrorStyle {
+    /// JSON text around the message: body = `before` + message as a JSON string + `after`.
+    pub before: Raw,
+    pub after: Raw,
+    /// Type of the error body.
+    pub content_type: String,
+    /// Status and text by kind of gateway error (`unknown_token`, `wrong_method`, …: the closed list is
+    /// [`GATEWAY_ERRORS`]); what is missing keeps the engine's default status and English text.
+    pub statuses: BTreeMap<String, u16>,
+    pub texts: BTreeMap<String, ReasonId>,
+}
+
+/// The kinds of error the gateway makes itself, with their default status and English text.
+pub const GATEWAY_ERRORS: &[(&str, u16, &str)] = &[
+    ("unknown_token", 401, "The access token is missing or not known."),
+    ("not_found", 404, "There is nothing at this address."),
+    ("wrong_method", 405, "This method is not available at this address."),
+    ("bad_path", 400, "The address is not valid."),
+    ("bad_request", 400, "The request is not valid."),
+    ("bad_body", 400, "The body is not valid JSON of the expected form."),
+    ("too_large", 413, "The request is too large."),
+    ("uri_too_long", 414, "The address is too long."),
+    ("unsupported_media", 415, "The content type or coding is not supported."),
+    ("expectation_failed", 417, "The expectation cannot be met."),
+    ("headers_too_large", 431, "The header fields are too large."),
+    ("request_timeout", 408, "The request took too long to arrive."),
+    ("overloaded", 503, "The service is busy. Try again later."),
+    ("needs_reconnect", 503, "The connection to the service must be renewed by its owner."),
+    ("upstream_unreachable", 502, "The service cannot be reached."),
+    ("upstream_broken", 502, "The service gave an answer that cannot be understood."),
+    ("upstream_timeout", 504, "The service did not answer in time."),
+    ("loop_detected", 508, "The request came back to where it started."),
+    ("refused", 501, "This operation is not available."),
+    ("internal", 500, "Something went wrong."),
+];
+
+/// What happens to refused operations unless the route says otherwise.
+#[derive(Clone, Debug)]
+pub struct RefusePolicy {
+    /// Forward unchanged to the upstream of the served side while one is configured.
+    pub legacy_forward: bool,
+    pub status: u16,
+    /// From this date (`YYYY-MM-DD`, UTC) on, `after_status` is answered instead.
+    pub after_date: Option<String>,
+    pub after_status: u16,
+}
+
+/// One value the pack reads from the operator's configuration.
+#[derive(Debug)]
+pub struct Setting {
+    /// Dotted path below `$.config`.
+    pub name: String,
+    pub kind: SettingKind,
+    /// JSON text used when the operator gives nothing; none = the operator must give one.
+    pub default: Option<Raw>,
+    pub about: String,
+    pub origin: Origin,
+}
+
+/// The type of a setting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SettingKind {
+    Boolean,
+    Integer,
+    String,
+}

@@ -1,0 +1,82 @@
+//! Everything of a message that is not its body: address, query, headers, status.
+
+use super::body::Raw;
+use super::expr::Expr;
+use super::route::Effect;
+use super::{Key, Origin};
+use std::sync::Arc;
+
+/// The head of one call to the other side.
+#[derive(Clone, Debug)]
+pub struct CallHead {
+    /// The called operation as its contract writes it, such as `PUT /things/{id}`.
+    pub operation: Arc<str>,
+    pub method: http::Method,
+    /// Alternating literal text and variables; variables are encoded as one path segment.
+    pub path: Vec<PathPart>,
+    pub query: Vec<QueryRule>,
+    pub headers: Vec<HeaderRule>,
+    pub effect: Effect,
+    /// Whether a repeat of this call is harmless; only then may the retry layer send it twice.
+    pub repeatable: bool,
+    pub origin: Origin,
+}
+
+/// One piece of an address below the upstream's base.
+#[derive(Clone, Debug)]
+pub enum PathPart {
+    /// Literal text, slashes included, ready to be sent.
+    Literal(Arc<str>),
+    /// The value of a variable of the served operation's path, by its index there.
+    Variable(u16),
+    /// A scalar out of the context (`serve` routes only).
+    Value(Expr),
+}
+
+/// One query parameter of the call.
+#[derive(Clone, Debug)]
+pub struct QueryRule {
+    pub name: Arc<str>,
+    pub from: QueryFrom,
+}
+
+/// Where a query parameter comes from.
+#[derive(Clone, Debug)]
+pub enum QueryFrom {
+    /// The client's parameter of this name, as it came; nothing is sent when it is absent.
+    Client(Arc<str>),
+    Constant(Raw),
+    Value(Expr),
+}
+
+/// One header field, lower-case name.
+#[derive(Clone, Debug)]
+pub struct HeaderRule {
+    pub name: Key,
+    pub value: Expr,
+}
+
+/// Which statuses of the other side a rule is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatusFrom {
+    Exact(u16),
+    /// First digit: 2 for `2xx`.
+    Class(u8),
+}
+
+impl StatusFrom {
+    /// Whether the rule is for this status.
+    pub fn matches(self, status: u16) -> bool {
+        match self {
+            StatusFrom::Exact(exact) => exact == status,
+            StatusFrom::Class(class) => status / 100 == u16::from(class),
+        }
+    }
+}
+
+/// The status answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatusTo {
+    Same,
+    Exact(u16),
+}

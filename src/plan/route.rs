@@ -1,0 +1,191 @@
+//! How one operation of the served side is answered.
+
+use super::body::{BodyPlan, Class};
+use super::head::{CallHead, HeaderRule, StatusFrom, StatusTo};
+use super::step::Serve;
+use super::{Origin, ReasonId};
+use std::sync::Arc;
+
+/// Index into [`super::Direction::routes`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RouteId(pub u16);
+
+/// The plan for one operation of the served side.
+#[derive(Debug)]
+pub struct Route {
+    pub id: RouteId,
+    pub operation: Operation,
+    pub kind: RouteKind,
+    pub verdict: Verdict,
+    /// Differences, approximations and readings, for the report.
+    pub notes: Vec<Note>,
+    /// Fields of either side that do not survive, computed by the compiler.
+    pub losses: Vec<Loss>,
+    /// Least and most calls to the other side per request.
+    pub calls_min: u32,
+    pub calls_max: u32,
+    /// Statuses of the other side that are answers of the business, not failures: no retry, no breaker.
+    pub business_errors: Vec<u16>,
+    pub origin: Origin,
+}
+
+impl Route {
+    /// The most expensive class among the bodies of the route, or none when it makes no call.
+    pub fn class(&self) -> Option<Class> {
+        match &self.kind {
+            RouteKind::Pair(pair) => {
+                let answers = pair.responses.iter().filter_map(|r| match &r.body {
+                    ResponseBody::Plan(plan) => Some(plan.class),
+                    _ => None,
+                });
+                Some(answers.chain(pair.request.iter().map(|r| r.class)).max().unwrap_or(Class::Pass))
+            }
+            RouteKind::Serve(_) => Some(Class::Document),
+            RouteKind::Refuse(_) => None,
+        }
+    }
+}
+
+/// An operation as clients of the served side know it.
+#[derive(Clone, Debug)]
+pub struct Operation {
+    /// As the contract writes it, such as `GET /things/{id}`.
+    pub key: Arc<str>,
+    pub method: http::Method,
+    /// Path template without the front's prefix.
+    pub template: Arc<str>,
+    /// Path variables in order, with the JSON type each has in the context.
+    pub variables: Vec<Variable>,
+    /// Query parameters that the contract knows; others are dropped and counted.
+    pub query: Vec<Variable>,
+    pub body: BodyExpected,
+    pub effect: Effect,
+}
+
+/// A parameter with the JSON type it takes in the context.
+#[derive(Clone, Debug)]
+pub struct Variable {
+    pub name: Arc<str>,
+    pub kind: ParameterKind,
+    pub required: bool,
+}
+
+/// The JSON type of a parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParameterKind {
+    Integer,
+    Number,
+    Boolean,
+    String,
+}
+
+/// Whether an operation takes a request body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyExpected {
+    No,
+    Optional,
+    Required,
+}
+
+/// Whether a call changes something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Reads only: may be repeated, shadowed, cancelled.
+    None,
+    /// Changes something: sent once at most, and let finish.
+    Write,
+}
+
+/// The three ways to answer an operation.
+#[derive(Debug)]
+pub enum RouteKind {
+    Pair(Box<Pair>),
+    Serve(Box<Serve>),
+    Refuse(Refusal),
+}
+
+/// One call there, one answer back.
+#[derive(Debug)]
+pub struct Pair {
+    pub call: CallHead,
+    /// None: no body is sent, and one that comes is dropped.
+    pub request: Option<BodyPlan>,
+    /// First match wins. A status no rule matches is answered by [`Response`]s for errors, which the compiler appends,
+    /// so something always matches.
+    pub responses: Vec<Response>,
+}
+
+/// What becomes of an answer with certain statuses.
+#[derive(Debug)]
+pub struct Response {
+    pub from: StatusFrom,
+    pub to: StatusTo,
+    pub headers: Vec<HeaderRule>,
+    pub body: ResponseBody,
+}
+
+/// What becomes of the body of an answer.
+#[derive(Debug)]
+pub enum ResponseBody {
+    /// Dropped: the client gets none.
+    Empty,
+    Plan(BodyPlan),
+    /// An error of the other side: passed through this plan when it is JSON of the right form, else wrapped in the pack's
+    /// error style with the gateway's own text.
+    Error(BodyPlan),
+}
+
+/// A refused operation or outcome.
+#[derive(Clone, Debug)]
+pub struct Refusal {
+    pub reason: ReasonId,
+    /// Forward unchanged to the upstream of the served side while one is configured.
+    pub legacy_forward: bool,
+    pub status: u16,
+    pub after_date: Option<String>,
+    pub after_status: u16,
+}
+
+/// How well an operation of the served side is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Verdict {
+    /// Same as before, up to the listed losses.
+    Exact,
+    /// Done, with a stated difference.
+    Different,
+    /// Some outcomes are refused.
+    Partly,
+    /// Not possible.
+    Not,
+}
+
+/// A sentence for the report.
+#[derive(Clone, Debug)]
+pub struct Note {
+    pub kind: NoteKind,
+    pub text: String,
+    pub origin: Origin,
+}
+
+/// What a note is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoteKind {
+    /// A difference that a client may see.
+    Differs,
+    /// Served by something near, not the same.
+    Approximate,
+    /// A type of the contract is not kept.
+    Despite,
+}
+
+/// A field that does not survive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// Name of the side the field belongs to.
+    pub side: String,
+    /// Place in the body, such as `$[*].unread`.
+    pub place: String,
+    /// What the other side sees instead: nothing, or this JSON text.
+    pub instead: Option<String>,
+    pub origin: Origin,
+}
