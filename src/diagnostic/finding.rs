@@ -1,0 +1,180 @@
+//! One finding, and the collection of all findings of a run.
+
+use super::{Code, Span};
+
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// Nothing is built while it stands.
+    Error,
+    /// It is built, and probably not what was meant.
+    Warning,
+    /// Worth knowing.
+    Note,
+}
+
+impl Severity {
+    /// The word that renderings use.
+    pub fn word(self) -> &'static str {
+        match self {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Note => "note",
+        }
+    }
+}
+
+/// One thing found in a source text, with its place and what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// The rule.
+    pub code: Code,
+    /// How bad it is.
+    pub severity: Severity,
+    /// What is wrong, in one sentence without a full stop. Names from the text stand in backticks.
+    pub message: String,
+    /// Where.
+    pub span: Span,
+    /// A few words shown beside the underlined place.
+    pub label: Option<String>,
+    /// What to do.
+    pub help: Option<String>,
+    /// Other places that belong to it, each with a few words.
+    pub related: Vec<(Span, String)>,
+}
+
+impl Finding {
+    /// A finding that keeps anything from being built.
+    pub fn error(code: Code, span: Span, message: impl Into<String>) -> Finding {
+        Finding::new(Severity::Error, code, span, message.into())
+    }
+
+    /// A finding that only says what is probably not meant.
+    pub fn warning(code: Code, span: Span, message: impl Into<String>) -> Finding {
+        Finding::new(Severity::Warning, code, span, message.into())
+    }
+
+    /// A finding that is only worth knowing.
+    pub fn note(code: Code, span: Span, message: impl Into<String>) -> Finding {
+        Finding::new(Severity::Note, code, span, message.into())
+    }
+
+    fn new(severity: Severity, code: Code, span: Span, message: String) -> Finding {
+        Finding { code, severity, message, span, label: None, help: None, related: Vec::new() }
+    }
+
+    /// Adds the words beside the place.
+    #[must_use]
+    pub fn label(mut self, label: impl Into<String>) -> Finding {
+        self.label = Some(label.into());
+        self
+    }
+
+    /// Adds what to do.
+    #[must_use]
+    pub fn help(self, help: impl Into<String>) -> Finding {
+        self.maybe_help(Some(help.into()))
+    }
+
+    /// Adds what to do, where something is known.
+    #[must_use]
+    pub fn maybe_help(mut self, help: Option<String>) -> Finding {
+        self.help = help;
+        self
+    }
+
+    /// Adds another place that belongs to it.
+    #[must_use]
+    pub fn related(mut self, span: Span, words: impl Into<String>) -> Finding {
+        self.related.push((span, words.into()));
+        self
+    }
+}
+
+/// All findings of a run. Readers push and go on, so that one run shows every mistake.
+#[derive(Debug, Default)]
+pub struct Findings {
+    all: Vec<Finding>,
+}
+
+impl Findings {
+    /// None yet.
+    pub fn new() -> Findings {
+        Findings::default()
+    }
+
+    /// Adds one.
+    pub fn push(&mut self, finding: Finding) {
+        self.all.push(finding);
+    }
+
+    /// Whether any of them is an error.
+    pub fn has_errors(&self) -> bool {
+        self.all.iter().any(|finding| finding.severity == Severity::Error)
+    }
+
+    /// How many there are of a severity.
+    pub fn count(&self, severity: Severity) -> usize {
+        self.all.iter().filter(|finding| finding.severity == severity).count()
+    }
+
+    /// Whether there are none at all.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// How many there are; with [`Findings::errors_since`], a mark to return to.
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Whether an error was added after [`Findings::len`] was `mark`.
+    pub fn errors_since(&self, mark: usize) -> bool {
+        self.all.iter().skip(mark).any(|finding| finding.severity == Severity::Error)
+    }
+
+    /// Takes over the findings of another collection.
+    pub fn append(&mut self, other: Findings) {
+        self.all.extend(other.all);
+    }
+
+    /// All of them by file, position and number: the same for the same text, whatever the order of the
+    /// checks that found them. Findings that are equal in all parts are one.
+    pub fn sorted(&self) -> Vec<&Finding> {
+        let mut sorted: Vec<&Finding> = self.all.iter().collect();
+        sorted.sort_by(|a, b| key(a).cmp(&key(b)));
+        sorted.dedup();
+        sorted
+    }
+}
+
+fn key(finding: &Finding) -> (Span, Code, Severity, &str) {
+    (finding.span, finding.code, finding.severity, &finding.message)
+}
+
+impl Extend<Finding> for Findings {
+    fn extend<T: IntoIterator<Item = Finding>>(&mut self, findings: T) {
+        self.all.extend(findings);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnostic::Sources;
+
+    #[test]
+    fn findings_come_in_the_order_of_the_text_and_equal_ones_once() {
+        let mut sources = Sources::new();
+        let (a, b) = (sources.add("a", "x"), sources.add("b", "y"));
+        let mut findings = Findings::new();
+        findings.push(Finding::error(Code::UnknownKey, Span::new(b, 0, 1), "third"));
+        findings.push(Finding::warning(Code::UnknownKey, Span::new(a, 3, 4), "second"));
+        findings.push(Finding::note(Code::DuplicateKey, Span::new(a, 1, 2), "first"));
+        findings.push(Finding::note(Code::DuplicateKey, Span::new(a, 1, 2), "first"));
+        let messages: Vec<_> = findings.sorted().into_iter().map(|f| f.message.as_str()).collect();
+        assert_eq!(messages, ["first", "second", "third"]);
+        assert!(findings.has_errors());
+        assert_eq!(findings.count(Severity::Warning), 1);
+    }
+}

@@ -1,0 +1,158 @@
+//! Source files and places in them. Text only: where it was read from does not matter here.
+
+/// Which file of [`Sources`] a place is in. Files are ordered as they were added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct FileId(u16);
+
+/// A place: bytes `start..end` of one file.
+///
+/// An empty span is a point between two characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Span {
+    /// The file.
+    pub file: FileId,
+    /// Offset of the first byte.
+    pub start: u32,
+    /// Offset after the last byte.
+    pub end: u32,
+}
+
+impl Span {
+    /// The span of bytes `start..end` of `file`.
+    pub fn new(file: FileId, start: u32, end: u32) -> Span {
+        Span { file, start, end: end.max(start) }
+    }
+
+    /// A span from the start of `self` to the end of `other`, which must be in the same file.
+    pub fn to(self, other: Span) -> Span {
+        debug_assert_eq!(self.file, other.file);
+        Span { end: self.end.max(other.end), ..self }
+    }
+
+    /// Whether `other` lies within this span.
+    pub fn contains(self, other: Span) -> bool {
+        self.file == other.file && self.start <= other.start && other.end <= self.end
+    }
+}
+
+/// A place as people count it: lines and columns from 1, columns in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Position {
+    /// Line, from 1.
+    pub line: u32,
+    /// Column, from 1, in characters.
+    pub column: u32,
+}
+
+/// The files of one run, by id.
+#[derive(Debug, Default)]
+pub struct Sources {
+    files: Vec<File>,
+}
+
+#[derive(Debug)]
+struct File {
+    name: String,
+    text: String,
+    /// Byte offset of the start of each line.
+    lines: Vec<u32>,
+}
+
+impl Sources {
+    /// No files yet.
+    pub fn new() -> Sources {
+        Sources::default()
+    }
+
+    /// Adds a file; `name` is what findings call it, usually its path within the pack.
+    ///
+    /// # Panics
+    /// After 65,535 files, or with a text of 4 GiB: readers bound both long before.
+    pub fn add(&mut self, name: impl Into<String>, text: impl Into<String>) -> FileId {
+        let id = FileId(u16::try_from(self.files.len()).expect("readers bound the number of files"));
+        let text = text.into();
+        let bytes = u32::try_from(text.len()).expect("readers bound the size of files");
+        let breaks = memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| at as u32 + 1);
+        let lines = std::iter::once(0).chain(breaks.filter(|at| *at < bytes)).collect();
+        self.files.push(File { name: name.into(), text, lines });
+        id
+    }
+
+    /// The name the file was added under.
+    pub fn name(&self, file: FileId) -> &str {
+        &self.files[usize::from(file.0)].name
+    }
+
+    /// The whole text of the file.
+    pub fn text(&self, file: FileId) -> &str {
+        &self.files[usize::from(file.0)].text
+    }
+
+    /// Ids of all files, in the order they were added.
+    pub fn ids(&self) -> impl Iterator<Item = FileId> + use<> {
+        (0..self.files.len()).map(|i| FileId(i as u16))
+    }
+
+    /// Line and column where a span starts.
+    pub fn start(&self, span: Span) -> Position {
+        self.position(span.file, span.start)
+    }
+
+    /// Line and column after the last character of a span.
+    pub fn end(&self, span: Span) -> Position {
+        self.position(span.file, span.end)
+    }
+
+    /// The text that a span covers.
+    pub fn snippet(&self, span: Span) -> &str {
+        let text = self.text(span.file);
+        &text[clamp(text, span.start)..clamp(text, span.end)]
+    }
+
+    fn position(&self, file: FileId, offset: u32) -> Position {
+        let file = &self.files[usize::from(file.0)];
+        let line = file.lines.partition_point(|start| *start <= offset) - 1;
+        let before = &file.text[file.lines[line] as usize..clamp(&file.text, offset)];
+        Position { line: line as u32 + 1, column: before.chars().count() as u32 + 1 }
+    }
+
+    /// Byte range of the lines from the one holding `first` to the one holding `last`, and the number of
+    /// the first of them.
+    pub(super) fn lines(&self, file: FileId, first: u32, last: u32) -> (std::ops::Range<usize>, usize) {
+        let file = &self.files[usize::from(file.0)];
+        let first_line = file.lines.partition_point(|start| *start <= first) - 1;
+        let after = file.lines.partition_point(|start| *start <= last);
+        let end = file.lines.get(after).map_or(file.text.len(), |start| *start as usize);
+        (file.lines[first_line] as usize..end, first_line + 1)
+    }
+}
+
+/// The nearest character boundary at or before `offset`, within the text.
+pub(super) fn clamp(text: &str, offset: u32) -> usize {
+    text.floor_char_boundary(offset as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_count_characters_and_lines_count_from_one() {
+        let mut sources = Sources::new();
+        let file = sources.add("a", "é: 1\nção: x\n");
+        let span = Span::new(file, 13, 14);
+        assert_eq!(sources.snippet(span), "x");
+        assert_eq!(sources.start(span), Position { line: 2, column: 6 });
+        assert_eq!(sources.end(span), Position { line: 2, column: 7 });
+    }
+
+    #[test]
+    fn a_place_past_the_end_is_the_end() {
+        let mut sources = Sources::new();
+        let file = sources.add("a", "ab\n");
+        assert_eq!(sources.start(Span::new(file, 90, 95)), Position { line: 1, column: 4 });
+        assert_eq!(sources.snippet(Span::new(file, 90, 95)), "");
+        let empty = sources.add("b", "");
+        assert_eq!(sources.start(Span::new(empty, 0, 0)), Position { line: 1, column: 1 });
+    }
+}

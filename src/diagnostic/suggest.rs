@@ -1,0 +1,69 @@
+//! "Did you mean": the nearest of the allowed words.
+
+/// Longer words are not compared: nothing of that length is a name, and the distance costs the product of
+/// both lengths.
+const CHARS_MAX: usize = 80;
+
+/// The candidate nearest to `word`, if one is near enough to be a typing mistake.
+///
+/// Near enough is one edit per three letters (a swap of neighbours is one edit), or the same letters with
+/// other case, `-` or `_`. Of equally near ones the first is taken.
+pub fn suggest<'c, I, S>(word: &str, candidates: I) -> Option<&'c str>
+where
+    I: IntoIterator<Item = &'c S>,
+    S: AsRef<str> + ?Sized + 'c,
+{
+    let folded = fold(word);
+    if folded.chars().count() > CHARS_MAX {
+        return None;
+    }
+    let mut best: Option<(usize, &str)> = None;
+    for candidate in candidates {
+        let candidate = candidate.as_ref();
+        let longest = word.chars().count().max(candidate.chars().count());
+        if longest > CHARS_MAX || candidate == word {
+            continue;
+        }
+        let other = fold(candidate);
+        let distance = if folded == other { 0 } else { strsim::osa_distance(&folded, &other) };
+        if distance <= longest.max(3) / 3 && best.is_none_or(|(least, _)| distance < least) {
+            best = Some((distance, candidate));
+        }
+    }
+    best.map(|(_, candidate)| candidate)
+}
+
+/// [`suggest`] as the sentence of a help line.
+pub fn did_you_mean<'c, I, S>(word: &str, candidates: I) -> Option<String>
+where
+    I: IntoIterator<Item = &'c S>,
+    S: AsRef<str> + ?Sized + 'c,
+{
+    suggest(word, candidates).map(|near| format!("did you mean `{near}`?"))
+}
+
+fn fold(word: &str) -> String {
+    word.chars().filter(|c| !matches!(c, '_' | '-')).flat_map(char::to_lowercase).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::suggest;
+
+    #[test]
+    fn near_words_are_found_and_far_ones_are_not() {
+        let words = ["type", "title", "isEmail", "additionalProperties"];
+        assert_eq!(suggest("typ", &words), Some("type"));
+        assert_eq!(suggest("tpye", &words), Some("type"));
+        assert_eq!(suggest("is_email", &words), Some("isEmail"));
+        assert_eq!(suggest("additionalPropertys", &words), Some("additionalProperties"));
+        assert_eq!(suggest("colour", &words), None);
+        assert_eq!(suggest("x", &words), None);
+        assert_eq!(suggest("", &words), None);
+    }
+
+    #[test]
+    fn a_word_of_a_page_is_not_compared() {
+        assert_eq!(suggest(&"a".repeat(100_000), &["aaaa"]), None);
+    }
+}
