@@ -1,0 +1,119 @@
+//! The findings about YAML text and about the form of any file, each worded once.
+
+use super::bounds::{BYTES_MAX, DEPTH_MAX, NODES_MAX};
+use crate::diagnostic::{Code, Finding, Span, did_you_mean};
+
+pub(super) fn syntax(span: Span, what: &str, tab: bool) -> Finding {
+    let help = tab.then(|| "indent with spaces: YAML allows no tabs there".to_owned());
+    Finding::error(Code::YamlSyntax, span, format!("this is not YAML: {what}")).maybe_help(help)
+}
+
+pub(super) fn not_utf8(span: Span, byte: u8) -> Finding {
+    Finding::error(Code::NotUtf8, span, format!("the byte 0x{byte:02x} here is not UTF-8"))
+        .help("save the file as UTF-8")
+}
+
+pub(super) fn empty_file(span: Span) -> Finding {
+    Finding::error(Code::EmptyFile, span, "the file is empty")
+}
+
+pub(super) fn too_many_bytes(span: Span, bytes: usize) -> Finding {
+    Finding::error(
+        Code::TooLarge,
+        span,
+        format!("the file has {bytes} bytes, and at most {BYTES_MAX} are read"),
+    )
+}
+
+pub(super) fn too_deep(span: Span) -> Finding {
+    Finding::error(Code::TooLarge, span, format!("more than {DEPTH_MAX} lists and maps inside one another"))
+}
+
+pub(super) fn too_many_nodes(span: Span) -> Finding {
+    Finding::error(Code::TooLarge, span, format!("the file has more than {NODES_MAX} values"))
+}
+
+pub(super) fn duplicate_key(name: &str, again: Span, first: Span) -> Finding {
+    Finding::error(Code::DuplicateKey, again, format!("the key `{name}` is given twice"))
+        .label("given again here")
+        .related(first, "first given here")
+}
+
+pub(super) fn anchor(span: Span) -> Finding {
+    Finding::error(Code::Anchor, span, "anchors (`&name`) are not read").help("write the value out")
+}
+
+pub(super) fn alias(span: Span) -> Finding {
+    Finding::error(Code::Anchor, span, "aliases (`*name`) are not read")
+        .help("write the value out, or put it in quotes if the star is meant")
+}
+
+pub(super) fn merge_key(span: Span) -> Finding {
+    Finding::error(Code::Anchor, span, "merge keys (`<<`) are not read").help("write the keys out")
+}
+
+pub(super) fn tag(span: Span, tag: &str) -> Finding {
+    Finding::error(Code::Tag, span, format!("tags (`{tag}`) are not read"))
+        .help("leave it out, or put the value in quotes if the exclamation mark is meant")
+}
+
+pub(super) fn second_document(span: Span) -> Finding {
+    Finding::error(Code::SeveralDocuments, span, "a second document starts here")
+        .help("put it in a file of its own")
+}
+
+pub(super) fn ambiguous_boolean(span: Span, text: &str) -> Finding {
+    Finding::error(Code::AmbiguousBoolean, span, format!("`{text}` is a boolean for some readers of YAML"))
+        .help(format!("quote it ('{text}') if the text is meant, else write `true` or `false`"))
+}
+
+pub(super) fn ambiguous_number(span: Span, text: &str) -> Finding {
+    Finding::error(Code::AmbiguousNumber, span, format!("`{text}` is a number for YAML, but not for JSON"))
+        .help(format!("quote it ('{text}') if the text is meant, else write the number as in JSON"))
+}
+
+pub(super) fn key_kind(span: Span) -> Finding {
+    Finding::error(Code::KeyKind, span, "a key must be a text")
+}
+
+pub(super) fn unknown_key<'a>(
+    name: &str,
+    span: Span,
+    what: &str,
+    allowed: impl Iterator<Item = &'a str> + Clone,
+) -> Finding {
+    let near = did_you_mean(name, allowed.clone().collect::<Vec<_>>());
+    Finding::error(Code::UnknownKey, span, format!("{what} has no key `{name}`"))
+        .maybe_help(near.or_else(|| list_of(allowed).map(|keys| format!("possible here: {keys}"))))
+}
+
+pub(super) fn missing_key(name: &str, span: Span, what: &str) -> Finding {
+    Finding::error(Code::MissingKey, span, format!("{what} needs the key `{name}`"))
+}
+
+pub(super) fn wrong_kind(span: Span, wanted: &str, found: &str, help: Option<String>) -> Finding {
+    Finding::error(Code::WrongKind, span, format!("{wanted} is needed here, and this is {found}"))
+        .maybe_help(help)
+}
+
+pub(super) fn unknown_word<'a>(
+    word: &str,
+    span: Span,
+    allowed: impl Iterator<Item = &'a str> + Clone,
+) -> Finding {
+    let near = did_you_mean(word, allowed.clone().collect::<Vec<_>>());
+    Finding::error(Code::UnknownWord, span, format!("`{word}` is not one of the words possible here"))
+        .maybe_help(near.or_else(|| list_of(allowed).map(|words| format!("possible here: {words}"))))
+}
+
+pub(super) fn out_of_range(span: Span, min: u64, max: u64) -> Finding {
+    Finding::error(Code::OutOfRange, span, format!("a whole number from {min} to {max} is needed here"))
+}
+
+/// At most this many words are listed in a help line.
+const LISTED_MAX: usize = 24;
+
+fn list_of<'a>(words: impl Iterator<Item = &'a str>) -> Option<String> {
+    let words: Vec<String> = words.take(LISTED_MAX + 1).map(|word| format!("`{word}`")).collect();
+    (!words.is_empty() && words.len() <= LISTED_MAX).then(|| words.join(", "))
+}

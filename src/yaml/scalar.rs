@@ -1,0 +1,124 @@
+//! What a plain scalar is: null, boolean, number, text, or something that readers of YAML disagree about.
+
+/// The reading of a plain scalar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Plain {
+    Null,
+    Bool(bool),
+    Number,
+    Text,
+    /// A boolean for YAML 1.1, a text for YAML 1.2.
+    MaybeBool,
+    /// A number for some version of YAML, and not one in JSON.
+    MaybeNumber,
+}
+
+/// Reads a plain scalar by the core schema of YAML 1.2 (section 10.3.2), setting aside what YAML 1.1 reads
+/// differently.
+pub(super) fn plain(text: &str) -> Plain {
+    match text {
+        "" | "~" | "null" | "Null" | "NULL" => Plain::Null,
+        "true" => Plain::Bool(true),
+        "false" => Plain::Bool(false),
+        _ if is_boolean_word(text) => Plain::MaybeBool,
+        _ if is_json_number(text) => Plain::Number,
+        _ if is_number_like(text) => Plain::MaybeNumber,
+        _ => Plain::Text,
+    }
+}
+
+fn is_boolean_word(text: &str) -> bool {
+    const WORDS: [&str; 8] = ["yes", "no", "on", "off", "y", "n", "true", "false"];
+    text.len() <= 5 && WORDS.iter().any(|word| word.eq_ignore_ascii_case(text))
+}
+
+/// RFC 8259 section 6.
+fn is_json_number(text: &str) -> bool {
+    let unsigned = text.strip_prefix('-').unwrap_or(text);
+    let digits = |s: &str| s.bytes().take_while(u8::is_ascii_digit).count();
+    let whole = digits(unsigned);
+    if whole == 0 || (whole > 1 && unsigned.starts_with('0')) {
+        return false;
+    }
+    let mut rest = &unsigned[whole..];
+    if let Some(fraction) = rest.strip_prefix('.') {
+        let count = digits(fraction);
+        if count == 0 {
+            return false;
+        }
+        rest = &fraction[count..];
+    }
+    if let Some(exponent) = rest.strip_prefix(['e', 'E']) {
+        let exponent = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+        let count = digits(exponent);
+        if count == 0 {
+            return false;
+        }
+        rest = &exponent[count..];
+    }
+    rest.is_empty()
+}
+
+/// Numbers of YAML that are not numbers of JSON: signs, leading zeros and points, other bases, infinities.
+fn is_number_like(text: &str) -> bool {
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let lower = unsigned.to_ascii_lowercase();
+    if matches!(lower.as_str(), ".inf" | ".nan") {
+        return true;
+    }
+    if let Some(hex) = lower.strip_prefix("0x") {
+        return !hex.is_empty() && hex.bytes().all(|b| b.is_ascii_hexdigit());
+    }
+    if let Some(digits) = lower.strip_prefix("0o").or_else(|| lower.strip_prefix("0b")) {
+        return !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+    }
+    let (mantissa, exponent) = match lower.split_once('e') {
+        Some((mantissa, exponent)) => (mantissa, Some(exponent.strip_prefix(['+', '-']).unwrap_or(exponent))),
+        None => (lower.as_str(), None),
+    };
+    let all_digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    (!whole.is_empty() || !fraction.is_empty())
+        && all_digits(whole)
+        && all_digits(fraction)
+        && exponent.is_none_or(|e| !e.is_empty() && all_digits(e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_plain_scalar() {
+        let cases = [
+            (Plain::Null, &["", "~", "null", "NULL"][..]),
+            (Plain::Number, &["0", "-0", "12", "-1.50", "1e9", "1.0E-3", "9007199254740993"]),
+            (Plain::MaybeNumber, &["+1", "007", ".5", "1.", "0x1F", "0o17", "-.inf", ".NaN", "01.5", "1.e3"]),
+            (Plain::MaybeBool, &["yes", "No", "ON", "off", "y", "N", "True", "FALSE"]),
+            (
+                Plain::Text,
+                &[
+                    "a",
+                    "-",
+                    ".",
+                    "e3",
+                    "1e",
+                    "0x",
+                    "12:30",
+                    "2024-01-01",
+                    "1 2",
+                    "+",
+                    "nulls",
+                    "2xx",
+                    "1_000",
+                ],
+            ),
+        ];
+        for (kind, texts) in cases {
+            for text in texts {
+                assert_eq!(plain(text), kind, "{text}");
+            }
+        }
+        assert_eq!(plain("true"), Plain::Bool(true));
+    }
+}

@@ -1,0 +1,326 @@
+//! Situations of whole files: what the tree holds, and the exact words of every finding.
+
+use super::*;
+use crate::diagnostic::{Colour, to_text};
+use proptest::prelude::*;
+
+fn read_all(text: &str) -> (Sources, Option<Node>, Findings) {
+    let (mut sources, mut findings) = (Sources::new(), Findings::new());
+    let node = read(&mut sources, "a.yaml", text.as_bytes(), &mut findings);
+    (sources, node, findings)
+}
+
+fn good(text: &str) -> (Sources, Node) {
+    let (sources, node, findings) = read_all(text);
+    assert_eq!(to_text(&sources, &findings, Colour::Never), "");
+    (sources, node.expect("no findings, so there is a tree"))
+}
+
+/// Findings as `line:column code message | help`.
+fn messages(text: &str) -> Vec<String> {
+    let (sources, _, findings) = read_all(text);
+    lines(&sources, &findings)
+}
+
+fn lines(sources: &Sources, findings: &Findings) -> Vec<String> {
+    findings
+        .sorted()
+        .into_iter()
+        .map(|f| {
+            let at = sources.start(f.span);
+            let help = f.help.as_ref().map(|help| format!(" | {help}")).unwrap_or_default();
+            format!("{}:{} {} {}{help}", at.line, at.column, f.code, f.message)
+        })
+        .collect()
+}
+
+#[test]
+fn every_kind_of_value_with_its_place() {
+    let (sources, root) = good(
+        "# comment\nplain: text here\n200: 1.10\nlist:\n  - a   # note\n  - {x: 'é', y: [true, ~]}\nblock: |\n  one\n  two\n\nempty:\nlast: end\n",
+    );
+    let place = |path: &str| {
+        let node = path.split('/').fold(&root, |node, name| match &node.kind {
+            Kind::Seq(items) => &items[name.parse::<usize>().unwrap()],
+            _ => node.get(name).unwrap(),
+        });
+        (sources.snippet(node.span).to_owned(), node.kind.clone())
+    };
+    let plain = |text: &str| Kind::String(text.to_owned(), Style::Plain);
+    assert_eq!(place("plain"), ("text here".to_owned(), plain("text here")));
+    assert_eq!(place("200"), ("1.10".to_owned(), Kind::Number("1.10".to_owned())));
+    assert_eq!(place("list/0").0, "a");
+    assert_eq!(place("list/1").0, "{x: 'é', y: [true, ~]}");
+    assert_eq!(place("list/1/x"), ("'é'".to_owned(), Kind::String("é".to_owned(), Style::Quoted)));
+    assert_eq!(place("list/1/y/0"), ("true".to_owned(), Kind::Bool(true)));
+    assert_eq!(place("list/1/y/1"), ("~".to_owned(), Kind::Null));
+    assert_eq!(place("list").0, "- a   # note\n  - {x: 'é', y: [true, ~]}");
+    assert_eq!(place("block").1, Kind::String("one\ntwo\n".to_owned(), Style::Block));
+    assert_eq!(place("empty"), ("empty".to_owned(), Kind::Null));
+    assert_eq!(sources.start(root.span).line, 2);
+    assert!(sources.snippet(root.span).starts_with("plain:"));
+    assert!(sources.snippet(root.span).ends_with("last: end"));
+}
+
+#[test]
+fn a_nested_map_starts_at_its_first_key() {
+    let (sources, root) = good("a:\n  b: 1\n  c: 2\nd: [e: 1, f]\n");
+    assert_eq!(sources.snippet(root.get("a").unwrap().span), "b: 1\n  c: 2");
+    let pair = &root.get("d").unwrap().as_seq().unwrap()[0];
+    assert_eq!(sources.snippet(pair.span), "e: 1");
+}
+
+#[test]
+fn windows_line_ends_and_a_byte_order_mark_do_not_shift_places() {
+    let (sources, root) = good("\u{feff}a: é\r\nb: 'x'\r\n");
+    assert_eq!(sources.snippet(root.get("a").unwrap().span), "é");
+    assert_eq!(sources.snippet(root.get("b").unwrap().span), "'x'");
+}
+
+#[test]
+fn words_like_no_are_keys_but_not_values() {
+    assert_eq!(good("{no: a, 'yes': b, null: c}").1.as_map().unwrap().len(), 3);
+    assert_eq!(
+        messages("a: no\nb: [On, 'off']\n"),
+        [
+            "1:4 Y009 `no` is a boolean for some readers of YAML | quote it ('no') if the text is meant, else write `true` or `false`",
+            "2:5 Y009 `On` is a boolean for some readers of YAML | quote it ('On') if the text is meant, else write `true` or `false`",
+        ]
+    );
+}
+
+#[test]
+fn numbers_that_json_cannot_write_are_refused() {
+    assert_eq!(
+        messages("phone: +5511\n"),
+        [
+            "1:8 Y010 `+5511` is a number for YAML, but not for JSON | quote it ('+5511') if the text is meant, else write the number as in JSON"
+        ]
+    );
+}
+
+#[test]
+fn every_second_key_is_reported_with_the_first() {
+    let text = "a: 1\nb: {c: 1, c: 2}\n'a': 3\n";
+    assert_eq!(
+        messages(text),
+        ["2:11 Y005 the key `c` is given twice", "3:1 Y005 the key `a` is given twice"]
+    );
+    let (sources, node, findings) = read_all(text);
+    let first = findings.sorted()[1].related[0].0;
+    assert_eq!(sources.start(first).line, 1);
+    assert_eq!(node.unwrap().get("a").unwrap().kind, Kind::Number("1".to_owned()), "the first one stays");
+}
+
+#[test]
+fn anchors_aliases_merge_keys_and_tags_are_all_reported_in_one_run() {
+    assert_eq!(
+        messages("a: &x 1\nb: *x\nc: {<<: {d: 1}, e: !!str 5}\n"),
+        [
+            "1:4 Y006 anchors (`&name`) are not read | write the value out",
+            "2:4 Y006 aliases (`*name`) are not read | write the value out, or put it in quotes if the star is meant",
+            "3:5 Y006 merge keys (`<<`) are not read | write the keys out",
+            "3:20 Y007 tags (`!!str`) are not read | leave it out, or put the value in quotes if the exclamation mark is meant",
+        ]
+    );
+}
+
+#[test]
+fn a_second_document_is_refused_and_the_first_is_read() {
+    let (_, node, _) = read_all("a: 1\n---\nb: 2\n");
+    assert!(node.unwrap().get("a").is_some());
+    assert_eq!(
+        messages("a: 1\n---\nb: 2\n"),
+        ["2:1 Y008 a second document starts here | put it in a file of its own"]
+    );
+}
+
+#[test]
+fn lists_as_keys_and_missing_keys_are_refused() {
+    assert_eq!(messages("{[1]: 2, a: 3}\n"), ["1:2 Y011 a key must be a text"]);
+    assert_eq!(messages("{~ : 2}\n"), ["1:2 Y011 a key must be a text"]);
+}
+
+#[test]
+fn a_syntax_error_has_its_place() {
+    let found = messages("a: 1\nb: [1, 2\nc: 3\n");
+    assert_eq!(found.len(), 1);
+    assert!(found[0].starts_with("3:") && found[0].contains("Y001 this is not YAML: "), "{found:?}");
+}
+
+#[test]
+fn a_tab_as_indentation_is_named() {
+    let found = messages("a:\n\tb: 1\n");
+    assert_eq!(found.len(), 1);
+    assert!(found[0].ends_with("| indent with spaces: YAML allows no tabs there"), "{found:?}");
+}
+
+#[test]
+fn nothing_but_comments_is_an_empty_file() {
+    assert_eq!(messages(""), ["1:1 Y003 the file is empty"]);
+    assert_eq!(messages("# only\n"), ["1:1 Y003 the file is empty"]);
+}
+
+#[test]
+fn bytes_that_are_not_utf8_have_their_place() {
+    let (mut sources, mut findings) = (Sources::new(), Findings::new());
+    assert_eq!(read(&mut sources, "a.yaml", b"a: 1\nb: \xffx", &mut findings), None);
+    assert_eq!(
+        lines(&sources, &findings),
+        ["2:4 Y002 the byte 0xff here is not UTF-8 | save the file as UTF-8"]
+    );
+}
+
+#[test]
+fn each_bound_is_reached() {
+    let deep = format!("{}{}", "[".repeat(65), "]".repeat(65));
+    assert_eq!(messages(&deep), ["1:65 Y004 more than 64 lists and maps inside one another"]);
+    assert_eq!(messages(&format!("{}{}", "[".repeat(64), "]".repeat(64))), Vec::<String>::new());
+    let many = "- a\n".repeat(bounds::NODES_MAX);
+    assert_eq!(messages(&many), ["1000000:3 Y004 the file has more than 1000000 values"]);
+    let (mut sources, mut findings) = (Sources::new(), Findings::new());
+    let large = vec![b' '; bounds::BYTES_MAX + 1];
+    assert_eq!(read(&mut sources, "a.yaml", &large, &mut findings), None);
+    assert_eq!(
+        lines(&sources, &findings),
+        ["1:1 Y004 the file has 16777217 bytes, and at most 16777216 are read"]
+    );
+}
+
+const SHAPE: Keys = Keys::new("a shape", &["of"], &["same", "rename"]);
+
+#[test]
+fn unknown_and_missing_keys_are_all_named() {
+    let (sources, root) = good("smae: [a]\nx-note: 1\ncolour: 2\n");
+    let mut findings = Findings::new();
+    assert!(Fields::read(&root, &SHAPE, &mut findings).unwrap().get("of").is_none());
+    assert_eq!(
+        lines(&sources, &findings),
+        [
+            "1:1 Y020 a shape has no key `smae` | did you mean `same`?",
+            "1:1 Y021 a shape needs the key `of`",
+            "2:1 Y020 a shape has no key `x-note` | possible here: `of`, `same`, `rename`",
+            "3:1 Y020 a shape has no key `colour` | possible here: `of`, `same`, `rename`",
+        ]
+    );
+    let mut findings = Findings::new();
+    Fields::read(&root, &Keys { extensions: true, ..SHAPE }, &mut findings);
+    assert_eq!(lines(&sources, &findings).len(), 3);
+}
+
+#[test]
+fn values_of_a_wrong_kind_say_what_is_needed() {
+    let (sources, root) = good("[5, 'true', {}, -1, 70000, gett, null]");
+    let items = root.as_seq().unwrap();
+    let mut findings = Findings::new();
+    assert_eq!(items[0].text(&mut findings), None);
+    assert_eq!(items[1].boolean(&mut findings), None);
+    assert_eq!(items[2].list(&mut findings), None);
+    assert_eq!(items[3].whole(0..=9, &mut findings), None);
+    assert_eq!(items[4].whole(1..=65_535, &mut findings), None);
+    assert_eq!(items[4].whole(1..=70_000, &mut findings), Some(70_000));
+    assert_eq!(items[5].word(&["get", "put"], &mut findings), None);
+    assert_eq!(items[6].map(&mut findings), None);
+    assert_eq!(
+        lines(&sources, &findings),
+        [
+            "1:2 Y022 a text is needed here, and this is a number | quote it: '5'",
+            "1:5 Y022 `true` or `false` is needed here, and this is a text | leave the quotes out",
+            "1:13 Y022 a list is needed here, and this is a map",
+            "1:17 Y024 a whole number from 0 to 9 is needed here",
+            "1:21 Y024 a whole number from 1 to 65535 is needed here",
+            "1:28 Y023 `gett` is not one of the words possible here | did you mean `get`?",
+            "1:34 Y022 a map is needed here, and this is nothing",
+        ]
+    );
+}
+
+#[test]
+fn the_keys_that_lead_to_a_place() {
+    let (_, root) = good("limits:\n  body_bytes: 10\nclients:\n  - name: acme\n    grant: {id: 1}\n");
+    let at = |path: &[&str]| path.iter().fold(&root, |node, name| node.get(name).unwrap()).span;
+    assert_eq!(path_to(&root, at(&["limits", "body_bytes"])), "limits.body_bytes");
+    let client = &root.get("clients").unwrap().as_seq().unwrap()[0];
+    assert_eq!(path_to(&root, client.get("grant").unwrap().get("id").unwrap().span), "clients[0].grant.id");
+    assert_eq!(path_to(&root, client.as_map().unwrap()[0].0.span), "clients[0].name");
+    assert_eq!(path_to(&root, root.span), "");
+}
+
+/// Texts that look like YAML, so that more than the first character is reached.
+fn yaml_like() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        Just("a: "),
+        Just("- "),
+        Just("\n"),
+        Just("\n  "),
+        Just("{"),
+        Just("}"),
+        Just("["),
+        Just("]"),
+        Just(", "),
+        Just(": "),
+        Just("? "),
+        Just("'"),
+        Just("\""),
+        Just("\\u00"),
+        Just("&x "),
+        Just("*x "),
+        Just("!t "),
+        Just("|\n"),
+        Just(">-\n"),
+        Just("---\n"),
+        Just("...\n"),
+        Just("%YAML 1.2\n"),
+        Just("# c"),
+        Just("\t"),
+        Just("\r\n"),
+        Just("é"),
+        Just("12"),
+        Just("no"),
+        Just("<<"),
+        Just("\u{feff}"),
+        Just("\0"),
+    ];
+    prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
+}
+
+fn survives(bytes: &[u8]) {
+    let (mut sources, mut findings) = (Sources::new(), Findings::new());
+    let node = read(&mut sources, "a.yaml", bytes, &mut findings);
+    assert!(node.is_some() || !findings.is_empty(), "no tree without a finding");
+    to_text(&sources, &findings, Colour::Never);
+    crate::diagnostic::to_json(&sources, &findings);
+    if let Some(node) = node {
+        places_hold(&sources, &node);
+    }
+}
+
+/// Every value lies within its parent, and a plain scalar of one line is what its place shows.
+fn places_hold(sources: &Sources, node: &Node) {
+    let inside = |child: Span| assert!(node.span.contains(child), "{:?} outside {:?}", child, node.span);
+    match &node.kind {
+        Kind::Seq(items) => items.iter().for_each(|item| {
+            inside(item.span);
+            places_hold(sources, item);
+        }),
+        Kind::Map(entries) => entries.iter().for_each(|(key, value)| {
+            inside(key.span);
+            inside(value.span);
+            places_hold(sources, value);
+        }),
+        Kind::Number(text) => assert_eq!(sources.snippet(node.span), text),
+        _ => {}
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        survives(&bytes);
+    }
+
+    #[test]
+    fn anything_like_yaml_is_read_or_refused(text in yaml_like()) {
+        survives(text.as_bytes());
+    }
+}
