@@ -1,0 +1,149 @@
+//! Values that stay bytes: what kind a value is, where it ends, where a member of it lies. For text
+//! that has been read before (by a [`super::Reader`] or out of a [`super::Value`]): only structure is
+//! looked at, faults in the structure are noticed, the content of scalars is not judged.
+
+use super::error::{Error, ErrorKind, Expected};
+use super::reader::is_blank;
+use super::text;
+use std::ops::Range;
+
+/// The kinds of JSON value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    Null,
+    Bool,
+    Number,
+    String,
+    Array,
+    Object,
+}
+
+impl Kind {
+    /// The kind of the value that begins with `first`.
+    pub const fn of_first_byte(first: u8) -> Option<Kind> {
+        match first {
+            b'n' => Some(Kind::Null),
+            b't' | b'f' => Some(Kind::Bool),
+            b'-' | b'0'..=b'9' => Some(Kind::Number),
+            b'"' => Some(Kind::String),
+            b'[' => Some(Kind::Array),
+            b'{' => Some(Kind::Object),
+            _ => None,
+        }
+    }
+}
+
+/// The kind of the first value in `bytes`.
+pub fn kind(bytes: &[u8]) -> Option<Kind> {
+    bytes.get(skip_blank(bytes, 0)).copied().and_then(Kind::of_first_byte)
+}
+
+/// First place from `at` on that is not white space; the length when there is none.
+pub fn skip_blank(bytes: &[u8], at: usize) -> usize {
+    bytes[at..].iter().position(|byte| !is_blank(*byte)).map_or(bytes.len(), |blank| at + blank)
+}
+
+/// The place after the value that begins at `at` (white space before it is skipped).
+pub fn skip_value(bytes: &[u8], at: usize) -> Result<usize, Error> {
+    let mut at = skip_blank(bytes, at);
+    let mut depth = 0usize;
+    loop {
+        let first = *bytes.get(at).ok_or_else(|| end(bytes))?;
+        match first {
+            b'"' => at = skip_string(bytes, at)?,
+            b'[' | b'{' => {
+                depth += 1;
+                at += 1;
+            }
+            b']' | b'}' => {
+                depth = depth.checked_sub(1).ok_or_else(|| unexpected(at, Expected::Value))?;
+                at += 1;
+            }
+            _ if depth > 0 => at += 1,
+            _ if Kind::of_first_byte(first).is_some() => at = skip_bare(bytes, at),
+            _ => return Err(unexpected(at, Expected::Value)),
+        }
+        if depth == 0 {
+            return Ok(at);
+        }
+    }
+}
+
+/// The place after the string whose opening quote is at `at`.
+pub fn skip_string(bytes: &[u8], at: usize) -> Result<usize, Error> {
+    let mut at = at + 1;
+    while at < bytes.len() {
+        at += text::string_break(&bytes[at..]);
+        match bytes.get(at) {
+            Some(b'"') => return Ok(at + 1),
+            Some(b'\\') => at += 2,
+            Some(_) => at += 1,
+            None => break,
+        }
+    }
+    Err(end(bytes))
+}
+
+fn skip_bare(bytes: &[u8], at: usize) -> usize {
+    let ends = |byte: &u8| is_blank(*byte) || matches!(byte, b',' | b']' | b'}' | b':');
+    bytes[at..].iter().position(ends).map_or(bytes.len(), |len| at + len)
+}
+
+/// Where the value of the member with the decoded name `key` lies, if `bytes` is an object that has
+/// it. The first of two equal names is found.
+pub fn member(bytes: &[u8], key: &str) -> Result<Option<Range<usize>>, Error> {
+    let mut at = skip_blank(bytes, 0);
+    if bytes.get(at) != Some(&b'{') {
+        return Ok(None);
+    }
+    at = skip_blank(bytes, at + 1);
+    while bytes.get(at) == Some(&b'"') {
+        let name_end = skip_string(bytes, at)?;
+        let name = &bytes[at + 1..name_end - 1];
+        let colon = skip_blank(bytes, name_end);
+        if bytes.get(colon) != Some(&b':') {
+            return Err(unexpected(colon, Expected::Colon));
+        }
+        let start = skip_blank(bytes, colon + 1);
+        let value_end = skip_value(bytes, start)?;
+        if text::is_key(name, key.as_bytes()) {
+            return Ok(Some(start..value_end));
+        }
+        at = skip_blank(bytes, value_end);
+        match bytes.get(at) {
+            Some(b',') => at = skip_blank(bytes, at + 1),
+            Some(b'}') => return Ok(None),
+            Some(_) => return Err(unexpected(at, Expected::CommaOrObjectEnd)),
+            None => return Err(end(bytes)),
+        }
+    }
+    match bytes.get(at) {
+        Some(b'}') => Ok(None),
+        Some(_) => Err(unexpected(at, Expected::KeyOrObjectEnd)),
+        None => Err(end(bytes)),
+    }
+}
+
+/// Where the value at the end of a path of member names lies; no names, the value itself.
+pub fn lookup<'k>(
+    bytes: &[u8],
+    path: impl IntoIterator<Item = &'k str>,
+) -> Result<Option<Range<usize>>, Error> {
+    let start = skip_blank(bytes, 0);
+    let mut found = start..skip_value(bytes, start)?;
+    for key in path {
+        match member(&bytes[found.clone()], key)? {
+            Some(inner) => found = found.start + inner.start..found.start + inner.end,
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(found))
+}
+
+fn end(bytes: &[u8]) -> Error {
+    Error::new(bytes.len() as u64, ErrorKind::UnexpectedEnd)
+}
+
+fn unexpected(at: usize, expected: Expected) -> Error {
+    Error::new(at as u64, ErrorKind::Unexpected { expected })
+}

@@ -1,0 +1,377 @@
+//! The one reader of JSON: a state machine that is pushed chunks cut anywhere, checks every rule of
+//! RFC 8259 and tells a [`Sink`] what it read. It holds the scalar that a chunk boundary splits and
+//! one mark per open container, nothing else.
+//!
+//! Verdict, offset and events do not depend on where the chunks are cut. To keep it so, bounds on a
+//! scalar are checked before its content, and its content only when it is whole.
+
+use super::error::{Error, ErrorKind, Expected, Limit};
+use super::keys::KeyLedger;
+use super::limits::Limits;
+use super::text;
+
+/// The two kinds of value that hold others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Container {
+    Array,
+    Object,
+}
+
+/// A value that holds no others, as text of the input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scalar<'a> {
+    Null,
+    Bool(bool),
+    /// The number's text.
+    Number(&'a str),
+    /// The text between the quotes, escapes as they stand.
+    String(&'a str),
+}
+
+/// Receives what a [`Reader`] reads, in order. An error ends the reading.
+pub trait Sink {
+    fn open(&mut self, container: Container) -> Result<(), ErrorKind>;
+    /// A member name of the innermost object, as it stands between its quotes.
+    fn key(&mut self, raw: &str) -> Result<(), ErrorKind>;
+    fn scalar(&mut self, scalar: Scalar<'_>) -> Result<(), ErrorKind>;
+    fn close(&mut self, container: Container) -> Result<(), ErrorKind>;
+}
+
+/// The sink that only checks: refuses members named twice, remembers nothing else.
+#[derive(Debug, Default)]
+pub struct Validator {
+    keys: KeyLedger,
+}
+
+impl Sink for Validator {
+    fn open(&mut self, container: Container) -> Result<(), ErrorKind> {
+        if container == Container::Object {
+            self.keys.open();
+        }
+        Ok(())
+    }
+
+    fn key(&mut self, raw: &str) -> Result<(), ErrorKind> {
+        if self.keys.insert(raw) { Ok(()) } else { Err(ErrorKind::DuplicateMember) }
+    }
+
+    fn scalar(&mut self, _: Scalar<'_>) -> Result<(), ErrorKind> {
+        Ok(())
+    }
+
+    fn close(&mut self, container: Container) -> Result<(), ErrorKind> {
+        if container == Container::Object {
+            self.keys.close();
+        }
+        Ok(())
+    }
+}
+
+/// Checks a whole text.
+pub fn validate(text: &[u8], limits: &Limits) -> Result<(), Error> {
+    let mut reader = Reader::new(Validator::default(), *limits);
+    reader.feed(text)?;
+    reader.finish().map(drop)
+}
+
+/// What may come next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Value,
+    ValueOrEnd,
+    Key,
+    KeyOrEnd,
+    Colon,
+    AfterValue,
+    /// Inside a string; `escaped` when the byte before was a backslash that opens an escape.
+    String {
+        key: bool,
+        escaped: bool,
+    },
+    Number,
+    Literal,
+}
+
+/// Reads one JSON text, pushed in chunks.
+///
+/// ```
+/// use switchback::json::{Limits, Reader, Validator};
+/// let mut reader = Reader::new(Validator::default(), Limits::DOCUMENT);
+/// for chunk in [&b"{\"a\": tr"[..], b"ue", b"}"] {
+///     reader.feed(chunk)?;
+/// }
+/// reader.finish()?;
+/// # Ok::<(), switchback::json::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Reader<S> {
+    sink: S,
+    limits: Limits,
+    state: State,
+    open: Vec<Container>,
+    /// The part of a scalar that earlier chunks held.
+    pending: Vec<u8>,
+    /// Where the scalar now being read starts (inside its quotes), counted over all chunks.
+    scalar_start: u64,
+    /// Bytes of all chunks before this one.
+    before: u64,
+    nodes: usize,
+    failed: Option<Error>,
+}
+
+impl<S: Sink> Reader<S> {
+    pub fn new(sink: S, limits: Limits) -> Reader<S> {
+        Reader {
+            sink,
+            limits,
+            state: State::Value,
+            open: Vec::new(),
+            pending: Vec::new(),
+            scalar_start: 0,
+            before: 0,
+            nodes: 0,
+            failed: None,
+        }
+    }
+
+    /// Takes the next bytes. After an error every further call returns the same error.
+    pub fn feed(&mut self, chunk: &[u8]) -> Result<(), Error> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        self.read(chunk).inspect_err(|error| self.failed = Some(*error))
+    }
+
+    /// The text has ended. Returns the sink when what was fed is exactly one value.
+    pub fn finish(mut self) -> Result<S, Error> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        // Only a number or word at the top can be ended by the end of the text.
+        if matches!(self.state, State::Number | State::Literal) {
+            self.end_bare(&[])?;
+        }
+        if self.state == State::AfterValue && self.open.is_empty() {
+            Ok(self.sink)
+        } else {
+            Err(Error::new(self.before, ErrorKind::UnexpectedEnd))
+        }
+    }
+
+    fn read(&mut self, chunk: &[u8]) -> Result<(), Error> {
+        let room = usize::try_from(self.limits.total_bytes - self.before).unwrap_or(usize::MAX);
+        let allowed = &chunk[..chunk.len().min(room)];
+        let mut at = 0;
+        while at < allowed.len() {
+            at = match self.state {
+                State::String { key, escaped } => self.string(allowed, at, key, escaped)?,
+                State::Number | State::Literal => self.bare(allowed, at)?,
+                _ => self.structure(allowed, at)?,
+            };
+        }
+        self.before += allowed.len() as u64;
+        if allowed.len() < chunk.len() {
+            return Err(Error::new(self.before, ErrorKind::Limit(Limit::TotalBytes)));
+        }
+        Ok(())
+    }
+
+    /// Reads white space and at most one byte of structure, or enters a scalar.
+    fn structure(&mut self, chunk: &[u8], at: usize) -> Result<usize, Error> {
+        let blank = chunk[at..].iter().take_while(|byte| is_blank(**byte)).count();
+        let at = at + blank;
+        let Some(&byte) = chunk.get(at) else {
+            return Ok(at);
+        };
+        let place = self.before + at as u64;
+        match (self.state, byte) {
+            (State::ValueOrEnd, b']') => self.close(Container::Array, place)?,
+            (State::Value | State::ValueOrEnd, _) => return self.value(byte, at),
+            (State::KeyOrEnd, b'}') => self.close(Container::Object, place)?,
+            (State::Key | State::KeyOrEnd, b'"') => {
+                self.scalar_start = place + 1;
+                self.state = State::String { key: true, escaped: false };
+            }
+            (State::Colon, b':') => self.state = State::Value,
+            (State::AfterValue, _) => self.after_value(byte, place)?,
+            (state, _) => return Err(Error::new(place, unexpected(state, self.open.last().copied()))),
+        }
+        Ok(at + 1)
+    }
+
+    fn value(&mut self, byte: u8, at: usize) -> Result<usize, Error> {
+        let place = self.before + at as u64;
+        let first = match byte {
+            b'{' | b'[' | b'"' | b'-' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => byte,
+            _ => return Err(Error::new(place, unexpected(self.state, self.open.last().copied()))),
+        };
+        self.nodes += 1;
+        if self.nodes > self.limits.nodes {
+            return Err(Error::new(place, ErrorKind::Limit(Limit::Nodes)));
+        }
+        self.scalar_start = place;
+        match first {
+            b'{' => self.open(Container::Object, State::KeyOrEnd, place)?,
+            b'[' => self.open(Container::Array, State::ValueOrEnd, place)?,
+            b'"' => {
+                self.scalar_start = place + 1;
+                self.state = State::String { key: false, escaped: false };
+            }
+            b'-' | b'0'..=b'9' => {
+                self.state = State::Number;
+                return Ok(at);
+            }
+            _ => {
+                self.state = State::Literal;
+                return Ok(at);
+            }
+        }
+        Ok(at + 1)
+    }
+
+    fn after_value(&mut self, byte: u8, place: u64) -> Result<(), Error> {
+        match (self.open.last(), byte) {
+            (None, _) => return Err(Error::new(place, ErrorKind::TrailingBytes)),
+            (Some(Container::Array), b',') => self.state = State::Value,
+            (Some(Container::Object), b',') => self.state = State::Key,
+            (Some(Container::Array), b']') => self.close(Container::Array, place)?,
+            (Some(Container::Object), b'}') => self.close(Container::Object, place)?,
+            (Some(container), _) => {
+                return Err(Error::new(place, unexpected(State::AfterValue, Some(*container))));
+            }
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, container: Container, inside: State, place: u64) -> Result<(), Error> {
+        if self.open.len() >= self.limits.depth {
+            return Err(Error::new(place, ErrorKind::Limit(Limit::Depth)));
+        }
+        self.open.push(container);
+        self.state = inside;
+        self.sink.open(container).map_err(|kind| Error::new(place, kind))
+    }
+
+    fn close(&mut self, container: Container, place: u64) -> Result<(), Error> {
+        self.open.pop();
+        self.state = State::AfterValue;
+        self.sink.close(container).map_err(|kind| Error::new(place, kind))
+    }
+
+    /// Reads on in a string until its closing quote or the end of the chunk.
+    fn string(&mut self, chunk: &[u8], from: usize, key: bool, escaped: bool) -> Result<usize, Error> {
+        let limit = if key { self.limits.key_bytes } else { self.limits.scalar_bytes };
+        let over = if key { Limit::KeyBytes } else { Limit::ScalarBytes };
+        // Whatever the escape, its second byte neither ends the string nor opens another escape.
+        let mut at = from + usize::from(escaped);
+        loop {
+            at += text::string_break(&chunk[at..]);
+            if self.pending.len() + (at.min(chunk.len()) - from) > limit {
+                return Err(Error::new(self.scalar_start, ErrorKind::Limit(over)));
+            }
+            match chunk.get(at) {
+                Some(b'"') => {
+                    self.end_string(&chunk[from..at], key)?;
+                    return Ok(at + 1);
+                }
+                Some(b'\\') if at + 1 < chunk.len() => at += 2,
+                Some(b'\\') => {
+                    self.state = State::String { key, escaped: true };
+                    break;
+                }
+                Some(_) => return Err(Error::new(self.before + at as u64, ErrorKind::ControlInString)),
+                None => {
+                    self.state = State::String { key, escaped: false };
+                    break;
+                }
+            }
+        }
+        self.pending.extend_from_slice(&chunk[from..]);
+        Ok(chunk.len())
+    }
+
+    fn end_string(&mut self, last: &[u8], key: bool) -> Result<(), Error> {
+        let start = self.scalar_start;
+        let (sink, state) = (&mut self.sink, if key { State::Colon } else { State::AfterValue });
+        self.state = state;
+        with_whole(&mut self.pending, last, |raw| {
+            let raw = text::check_string(raw).map_err(|(at, kind)| Error::new(start + at as u64, kind))?;
+            let told = if key { sink.key(raw) } else { sink.scalar(Scalar::String(raw)) };
+            told.map_err(|kind| Error::new(start, kind))
+        })
+    }
+
+    /// Reads on in a number or word until a byte that cannot be part of it.
+    fn bare(&mut self, chunk: &[u8], from: usize) -> Result<usize, Error> {
+        let part_of = |byte: &u8| match self.state {
+            State::Number => matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E'),
+            _ => byte.is_ascii_alphanumeric(),
+        };
+        let len = chunk[from..].iter().take_while(|byte| part_of(byte)).count();
+        if self.pending.len() + len > self.limits.scalar_bytes {
+            return Err(Error::new(self.scalar_start, ErrorKind::Limit(Limit::ScalarBytes)));
+        }
+        let piece = &chunk[from..from + len];
+        if from + len == chunk.len() {
+            self.pending.extend_from_slice(piece);
+        } else {
+            self.end_bare(piece)?;
+        }
+        Ok(from + len)
+    }
+
+    fn end_bare(&mut self, last: &[u8]) -> Result<(), Error> {
+        let (start, number) = (self.scalar_start, self.state == State::Number);
+        let sink = &mut self.sink;
+        self.state = State::AfterValue;
+        with_whole(&mut self.pending, last, |text| {
+            let scalar = if number { number_of(text) } else { literal_of(text) };
+            let scalar = scalar.map_err(|(at, kind)| Error::new(start + at as u64, kind))?;
+            sink.scalar(scalar).map_err(|kind| Error::new(start, kind))
+        })
+    }
+}
+
+fn number_of(text: &[u8]) -> Result<Scalar<'_>, (usize, ErrorKind)> {
+    text::check_number(text).map_err(|at| (at, ErrorKind::InvalidNumber))?;
+    // The grammar of numbers is ASCII.
+    std::str::from_utf8(text).map(Scalar::Number).map_err(|_| (0, ErrorKind::InvalidNumber))
+}
+
+fn literal_of(text: &[u8]) -> Result<Scalar<'static>, (usize, ErrorKind)> {
+    match text {
+        b"null" => Ok(Scalar::Null),
+        b"true" => Ok(Scalar::Bool(true)),
+        b"false" => Ok(Scalar::Bool(false)),
+        _ => Err((0, ErrorKind::InvalidLiteral)),
+    }
+}
+
+/// Runs `work` on the pending bytes followed by `last`, copying only when there are pending ones.
+fn with_whole<T>(pending: &mut Vec<u8>, last: &[u8], work: impl FnOnce(&[u8]) -> T) -> T {
+    if pending.is_empty() {
+        return work(last);
+    }
+    pending.extend_from_slice(last);
+    let done = work(pending);
+    pending.clear();
+    done
+}
+
+/// White space of RFC 8259 section 2.
+pub fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
+}
+
+fn unexpected(state: State, inside: Option<Container>) -> ErrorKind {
+    let expected = match (state, inside) {
+        (State::ValueOrEnd, _) => Expected::ValueOrArrayEnd,
+        (State::Key, _) => Expected::Key,
+        (State::KeyOrEnd, _) => Expected::KeyOrObjectEnd,
+        (State::Colon, _) => Expected::Colon,
+        (State::AfterValue, Some(Container::Object)) => Expected::CommaOrObjectEnd,
+        (State::AfterValue, _) => Expected::CommaOrArrayEnd,
+        _ => Expected::Value,
+    };
+    ErrorKind::Unexpected { expected }
+}
