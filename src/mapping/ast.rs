@@ -1,0 +1,556 @@
+//! Mapping files as written: one struct per form of the language, each with its place.
+//!
+//! The reader (`syntax/`) makes these out of YAML and complains about form only; whether names exist, types fit and
+//! nothing is forgotten is the checker's business. The manual with an example of every form is `mappings/README.md`.
+
+use crate::diagnostic::Span;
+use crate::yaml::Node;
+
+/// A value and where it was written.
+#[derive(Clone, Debug)]
+pub struct Spanned<T> {
+    pub value: T,
+    pub span: Span,
+}
+
+/// All files of a pack, read.
+#[derive(Debug)]
+pub struct Program {
+    pub manifest: Manifest,
+    pub shapes: Vec<Shape>,
+    pub routes: Vec<Route>,
+    pub reasons: Vec<Reason>,
+    pub examples: Vec<Example>,
+}
+
+/// `pack.yaml`.
+#[derive(Debug)]
+pub struct Manifest {
+    /// `pack: messaging`
+    pub name: Spanned<String>,
+    /// `sides: {old: v2, new: v3}`
+    pub sides: [Spanned<String>; 2],
+    /// `contracts: {v2: contracts/v2.openapi.yaml, …}`, by side.
+    pub contracts: [Spanned<String>; 2],
+    /// `credentials: {v2: {read: […], send: …, scheme: …}, …}`, by side.
+    pub credentials: [Option<Credential>; 2],
+    /// `scope: {v3: '/accounts/{account}'}`, by side.
+    pub scope: [Option<Spanned<String>>; 2],
+    /// `languages: [en, …]`, the first is the default.
+    pub languages: Vec<Spanned<String>>,
+    /// `paging: {query: page, first: 0, size: 20}`
+    pub paging: Option<Paging>,
+    /// `errors: {body: {message: $text}, types: {v2: Error, v3: Error}, status: {wrong_method: 501}, text: {unknown_token: reason_name}}`
+    pub errors: Errors,
+    /// `refuse: {legacy: forward, status: 501, after: {date: null, status: 410}}`
+    pub refuse: RefusePolicy,
+    /// `settings: {things.max: {type: integer, about: …}}`
+    pub settings: Vec<Setting>,
+    pub span: Span,
+}
+
+#[derive(Debug)]
+pub struct Credential {
+    pub read: Vec<Spanned<String>>,
+    pub send: Spanned<String>,
+    pub scheme: Spanned<String>,
+}
+
+#[derive(Debug)]
+pub struct Paging {
+    pub query: Spanned<String>,
+    pub first: Spanned<i64>,
+    pub size: Spanned<i64>,
+}
+
+#[derive(Debug)]
+pub struct Errors {
+    /// Any YAML value with the text `$text` exactly once in it.
+    pub body: Node,
+    /// Name of the error type in each contract, by side.
+    pub types: [Spanned<String>; 2],
+    /// Shape that turns one into the other.
+    pub shape: Option<Spanned<String>>,
+    pub status: Vec<(Spanned<String>, Spanned<i64>)>,
+    pub text: Vec<(Spanned<String>, Spanned<String>)>,
+}
+
+/// Every field may be left out; the manifest's policy fills a route's.
+#[derive(Clone, Debug, Default)]
+pub struct RefusePolicy {
+    /// `legacy: forward | never`
+    pub legacy_forward: Option<Spanned<bool>>,
+    pub status: Option<Spanned<i64>>,
+    pub after_date: Option<Spanned<Option<String>>>,
+    pub after_status: Option<Spanned<i64>>,
+}
+
+#[derive(Debug)]
+pub struct Setting {
+    pub name: Spanned<String>,
+    /// `boolean`, `integer`, `string`.
+    pub kind: Spanned<String>,
+    pub default: Option<Node>,
+    pub about: Spanned<String>,
+}
+
+/// A lens between a type of the old side and a type of the new one. Inline shapes (in a pair's `request:`) have no name
+/// and no `of:`; their types are those of the operation.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    pub name: Option<Spanned<String>>,
+    /// `of: {v2: Thing, v3: Item}`: component schema names, by side.
+    pub of: Option<[Spanned<String>; 2]>,
+    /// `like: Other`: takes over all lines of another shape; lines here win.
+    pub like: Option<Spanned<String>>,
+    /// `same: [id, name]`
+    pub same: Vec<Spanned<String>>,
+    /// `rename: {old_place: new_place}` or `{old_place: {v3: new_place, shape: S, as: conversion, else: …}}`
+    pub rename: Vec<Rename>,
+    /// `copy: {v2: {place: $.a.b}}`: an extra view on one side of a place of the other; not written back.
+    pub copy: Vec<Copy>,
+    /// `constant: {place: {v2: literal, v3: literal}}`: fixed on both sides, same name.
+    pub constant: Vec<Constant>,
+    /// `by_kind: {old_place: {integer: $.a, string: $.b}}`: one place of the old side, several of the new one, chosen by
+    /// the kind of the value.
+    pub by_kind: Vec<ByKind>,
+    /// `only: {v2: {field: …}, v3: {field: …}}`
+    pub only: Vec<Only>,
+    /// `rest: {v3: lost}`: all fields of the side that no line names.
+    pub rest: Vec<Rest>,
+    pub span: Span,
+}
+
+/// A place: member names from the enclosing object down. A bare word is one name, a text starting with `$` a singular
+/// JSONPath of names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place(pub Vec<String>);
+
+#[derive(Clone, Debug)]
+pub struct Rename {
+    pub old: Spanned<Place>,
+    pub new: Spanned<Place>,
+    /// `shape: S` for an object, `shape: [S]` for each element of an array.
+    pub shape: Option<ShapeUse>,
+    /// `as: name` or `as: {name: arguments}`
+    pub conversion: Option<ConversionUse>,
+    /// `default: {v2: literal}`: written on that side when the other has nothing there.
+    pub defaults: Vec<(SideRef, Node)>,
+    pub span: Span,
+}
+
+/// A shape by name, for a value or for each element of an array.
+#[derive(Clone, Debug)]
+pub struct ShapeUse {
+    pub name: Spanned<String>,
+    pub each: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct ConversionUse {
+    pub name: Spanned<String>,
+    pub arguments: Option<Node>,
+    /// `else: error | keep | <literal>`
+    pub otherwise: Option<Node>,
+}
+
+/// Name of a side as written, resolved: 0 old, 1 new.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SideRef {
+    pub side: usize,
+    pub span: Span,
+}
+
+#[derive(Clone, Debug)]
+pub struct Copy {
+    /// The side that gets the extra view.
+    pub to: SideRef,
+    pub name: Spanned<String>,
+    pub from: Spanned<Place>,
+    pub span: Span,
+}
+
+#[derive(Clone, Debug)]
+pub struct Constant {
+    pub name: Spanned<String>,
+    pub values: [Node; 2],
+    pub span: Span,
+}
+
+#[derive(Clone, Debug)]
+pub struct ByKind {
+    pub old: Spanned<Place>,
+    /// Kind (`integer`, `number`, `boolean`, `string`, `object`, `array`) → place on the new side.
+    pub new: Vec<(Spanned<String>, Spanned<Place>)>,
+    pub span: Span,
+}
+
+/// A field that one side has and the other has not.
+#[derive(Clone, Debug)]
+pub struct Only {
+    pub side: SideRef,
+    pub name: Spanned<String>,
+    pub fill: Fill,
+    pub span: Span,
+}
+
+/// What a one-sided field gets when its side is built.
+#[derive(Clone, Debug)]
+pub enum Fill {
+    /// A literal, or `{value: literal, despite: type}`.
+    Value { value: Node, despite_type: Option<Span> },
+    /// `absent`: left out.
+    Absent,
+    /// `none`: cannot be made up; a route that builds this side supplies it under `with:`.
+    Nothing,
+    /// `$.config.name`
+    Setting(Spanned<String>),
+    /// `{refuse: reason}`: left out when built; a value that comes from this side refuses the call.
+    Refuse(Spanned<String>),
+}
+
+#[derive(Clone, Debug)]
+pub struct Rest {
+    pub side: SideRef,
+    pub span: Span,
+}
+
+/// One entry of `routes:`.
+#[derive(Debug)]
+pub enum Route {
+    Pair(Pair),
+    Serve(Serve),
+}
+
+/// `pair: {v2: GET /a, v3: GET /b, front: v2}`
+#[derive(Debug)]
+pub struct Pair {
+    /// Operation keys, by side.
+    pub operations: [Spanned<String>; 2],
+    /// Only this side is served by the pair; both when left out.
+    pub front: Option<SideRef>,
+    /// `path: {old variable: new variable}`; same names need no line.
+    pub path: Vec<(Spanned<String>, Spanned<String>)>,
+    /// `query: [page]` or `{old: new}`
+    pub query: Vec<(Spanned<String>, Spanned<String>)>,
+    /// `headers: {request: {old: new}, response: {old: new}}`
+    pub request_headers: Vec<(Spanned<String>, Spanned<String>)>,
+    pub response_headers: Vec<(Spanned<String>, Spanned<String>)>,
+    pub request: Option<Body>,
+    pub response: Option<Body>,
+    /// `status: {201: [200, 2xx]}`: old status → new statuses; the first is sent when going the other way.
+    pub status: Vec<StatusLine>,
+    /// `business_errors: [500]`
+    pub business_errors: Vec<Spanned<i64>>,
+    /// `retry: safe`: a repeat of a write is harmless.
+    pub retry: Option<Spanned<bool>>,
+    /// `effect: none | write` where the method misleads.
+    pub effect: Option<Spanned<bool>>,
+    pub notes: Notes,
+    pub span: Span,
+}
+
+/// `differs: …` and `approximate: …`: sentences for the report.
+#[derive(Clone, Debug, Default)]
+pub struct Notes {
+    pub differs: Vec<Spanned<String>>,
+    pub approximate: Vec<Spanned<String>>,
+}
+
+#[derive(Debug)]
+pub struct StatusLine {
+    pub old: Spanned<i64>,
+    pub new: Vec<Spanned<StatusWord>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatusWord {
+    Exact(u16),
+    /// `2xx`
+    Class(u8),
+}
+
+/// A body of a pair.
+#[derive(Debug)]
+pub enum Body {
+    /// `empty`
+    Empty(Span),
+    /// `keep`: the same on both sides.
+    Keep(Span),
+    Shape(ShapeUse),
+    /// `{same: […], …}`: an unnamed shape.
+    Inline(Box<Shape>),
+}
+
+/// `serve: v2, at: POST /a`
+#[derive(Debug)]
+pub struct Serve {
+    pub side: SideRef,
+    pub at: Spanned<String>,
+    pub check: Vec<Check>,
+    pub fill: Vec<(Spanned<String>, Node)>,
+    pub block: Block,
+    pub business_errors: Vec<Spanned<i64>>,
+    pub notes: Notes,
+    pub span: Span,
+}
+
+/// Steps and their end: exactly one of `answer`, `refuse`, `decide`.
+#[derive(Debug)]
+pub struct Block {
+    pub steps: Vec<Step>,
+    pub end: Option<End>,
+    pub span: Span,
+}
+
+#[derive(Debug)]
+pub enum End {
+    Answer(Answer),
+    /// `refuse: reason` with an optional `policy:`
+    Refuse(Refuse),
+    /// `decide: {on: […], rows: [[…, outcome]]}` and `outcomes:`
+    Decide(Decide),
+}
+
+#[derive(Clone, Debug)]
+pub struct Refuse {
+    pub reason: Spanned<String>,
+    pub policy: RefusePolicy,
+}
+
+#[derive(Debug)]
+pub struct Check {
+    pub predicate: Predicate,
+    /// `if: $.config.name`
+    pub only_if: Option<Spanned<String>>,
+    pub status: Spanned<i64>,
+    pub reason: Spanned<String>,
+    pub span: Span,
+}
+
+/// `{present: place}` and so on. In `check`, bare words are members of the request body.
+#[derive(Clone, Debug)]
+pub struct Predicate {
+    pub word: Spanned<PredicateWord>,
+    /// Paths as written, already with `$.request.body.` before bare words.
+    pub places: Vec<Spanned<String>>,
+    /// `one_of` values or the `kind` word.
+    pub values: Vec<Node>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PredicateWord {
+    Present,
+    Missing,
+    NotNull,
+    AnyPresent,
+    AllPresent,
+    OneOf,
+    Kind,
+    Equal,
+    AbsentOrEqual,
+}
+
+#[derive(Debug)]
+pub struct Step {
+    pub name: Option<Spanned<String>>,
+    pub action: StepAction,
+    pub span: Span,
+}
+
+#[derive(Debug)]
+pub enum StepAction {
+    Call(Call),
+    /// `pick: path` with `take: first | all` or `newest: member`
+    Pick(Pick),
+    /// `first: [{when: …, pick: …}, …]`
+    First(Vec<Pick>),
+}
+
+/// `call: 'PUT /things/{$.made.body.id}'`
+#[derive(Debug)]
+pub struct Call {
+    /// As written; `{name}` is a path variable of the served operation, `{$.path}` a place.
+    pub operation: Spanned<String>,
+    pub query: Vec<(Spanned<String>, Expr)>,
+    pub headers: Vec<(Spanned<String>, Expr)>,
+    pub body: Option<Expr>,
+    /// `pages: {upto: 5, until: path}`
+    pub pages: Option<Pages>,
+    pub on_fail: Option<OnFail>,
+    /// `resume: [path, …]`
+    pub resume: Vec<Spanned<String>>,
+    pub retry: Option<Spanned<bool>>,
+    pub effect: Option<Spanned<bool>>,
+}
+
+#[derive(Debug)]
+pub struct Pages {
+    pub upto: Spanned<i64>,
+    pub until: Option<Spanned<String>>,
+    pub span: Span,
+}
+
+#[derive(Debug)]
+pub enum OnFail {
+    /// `pass`
+    Pass(Span),
+    /// `{pass: {headers: {name: expr}}}`
+    PassWith(Vec<(Spanned<String>, Expr)>),
+    /// `{answer: {…}}`
+    Answer(Answer),
+    /// `{use: expr}`
+    Use(Expr),
+    /// `{refuse: reason}`
+    Refuse(Refuse),
+}
+
+#[derive(Debug)]
+pub struct Pick {
+    pub when: Option<Predicate>,
+    pub path: Spanned<String>,
+    pub take: Take,
+}
+
+#[derive(Clone, Debug)]
+pub enum Take {
+    All,
+    First,
+    Newest(Spanned<String>),
+}
+
+#[derive(Debug)]
+pub struct Answer {
+    pub status: Spanned<i64>,
+    pub headers: Vec<(Spanned<String>, Expr)>,
+    pub body: Option<Expr>,
+    pub span: Span,
+}
+
+#[derive(Debug)]
+pub struct Decide {
+    pub on: Vec<Spanned<String>>,
+    pub rows: Vec<Row>,
+    pub outcomes: Vec<Outcome>,
+    pub span: Span,
+}
+
+#[derive(Debug)]
+pub struct Row {
+    pub cells: Vec<Cell>,
+    pub outcome: Spanned<String>,
+    pub span: Span,
+}
+
+#[derive(Debug)]
+pub enum Cell {
+    /// `_`
+    Any(Span),
+    /// `absent`
+    Absent(Span),
+    /// A literal or a list of literals.
+    OneOf(Vec<Node>),
+}
+
+#[derive(Debug)]
+pub struct Outcome {
+    pub name: Spanned<String>,
+    pub block: Block,
+    pub notes: Notes,
+}
+
+/// A value to be made.
+#[derive(Clone, Debug)]
+pub struct Expr {
+    pub kind: ExprKind,
+    pub span: Span,
+}
+
+#[derive(Clone, Debug)]
+pub enum ExprKind {
+    /// A literal.
+    Literal(Node),
+    /// A text starting with `$`.
+    Path(String),
+    Object(Vec<(Spanned<String>, Expr)>),
+    Array(Vec<Expr>),
+    /// `{$from: path, as: conversion, else: …}`
+    Convert { from: Box<Expr>, conversion: ConversionUse },
+    /// `{$text: reason, with: {name: expr}}`
+    Text { reason: Spanned<String>, with: Vec<(Spanned<String>, Expr)> },
+    /// `{$shape: S | [S], from: expr, over: expr, with: {field: expr}, null_as: {field: literal}, null_else: keep | absent}`
+    Shape(Box<ShapeExpr>),
+    /// `{$value: literal}`, optionally with `despite: type`: a literal that may start with `$` or miss its type.
+    Value { value: Node, despite_type: Option<Span> },
+    /// `{$first: [expr, …]}`: the first that is there and not null.
+    FirstOf(Vec<Expr>),
+}
+
+#[derive(Clone, Debug)]
+pub struct ShapeExpr {
+    pub shape: ShapeUse,
+    pub from: Expr,
+    pub over: Option<Expr>,
+    pub with: Vec<(Spanned<String>, Expr)>,
+    pub null_as: Vec<(Spanned<String>, Node)>,
+    pub null_else_absent: Option<Spanned<bool>>,
+}
+
+/// One entry of `reasons:`.
+#[derive(Debug)]
+pub struct Reason {
+    pub name: Spanned<String>,
+    /// Language → text with `{placeholder}`s.
+    pub texts: Vec<(Spanned<String>, Spanned<String>)>,
+}
+
+/// One entry of `examples:`; the values stay YAML until the example runs.
+#[derive(Debug)]
+pub enum Example {
+    Route(RouteExample),
+    Shape(ShapeExample),
+}
+
+/// A request, the calls it must make with their scripted replies, and the answer.
+#[derive(Debug)]
+pub struct RouteExample {
+    /// Side and address, such as `v2 PUT /things/7?x=1`.
+    pub at: Spanned<String>,
+    pub config: Vec<(Spanned<String>, Node)>,
+    pub headers: Vec<(Spanned<String>, Spanned<String>)>,
+    pub body: Option<Node>,
+    pub calls: Vec<ExampleCall>,
+    pub answer: ExampleAnswer,
+    pub span: Span,
+}
+
+#[derive(Debug)]
+pub struct ExampleCall {
+    /// Such as `GET /things/7?page=1`.
+    pub expect: Spanned<String>,
+    /// The body that must be sent, exactly.
+    pub body: Option<Node>,
+    pub reply_status: Spanned<i64>,
+    /// None = empty.
+    pub reply_body: Option<Node>,
+}
+
+#[derive(Debug)]
+pub enum ExampleAnswer {
+    /// `answer: {status, headers, body}`; body `?` asks `--bless` to fill it in.
+    Answer { status: Spanned<i64>, headers: Vec<(Spanned<String>, Spanned<String>)>, body: Option<Node> },
+    /// `refused: reason`
+    Refused(Spanned<String>),
+}
+
+/// One value on each side; runs both ways. `lost` lists the places that do not come back.
+#[derive(Debug)]
+pub struct ShapeExample {
+    pub shape: Spanned<String>,
+    pub values: [Option<Node>; 2],
+    /// Which of the two was written first: the one the other is made from.
+    pub source: usize,
+    /// Places lost on the way there, as paths.
+    pub lost: Vec<Spanned<String>>,
+    pub span: Span,
+}
