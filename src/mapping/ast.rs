@@ -475,13 +475,22 @@ pub enum ExprKind {
     Object(Vec<(Spanned<String>, Expr)>),
     Array(Vec<Expr>),
     /// `{$from: path, as: conversion, else: …}`
-    Convert { from: Box<Expr>, conversion: ConversionUse },
+    Convert {
+        from: Box<Expr>,
+        conversion: ConversionUse,
+    },
     /// `{$text: reason, with: {name: expr}}`
-    Text { reason: Spanned<String>, with: Vec<(Spanned<String>, Expr)> },
+    Text {
+        reason: Spanned<String>,
+        with: Vec<(Spanned<String>, Expr)>,
+    },
     /// `{$shape: S | [S], from: expr, over: expr, with: {field: expr}, null_as: {field: literal}, null_else: keep | absent}`
     Shape(Box<ShapeExpr>),
     /// `{$value: literal}`, optionally with `despite: type`: a literal that may start with `$` or miss its type.
-    Value { value: Node, despite_type: Option<Span> },
+    Value {
+        value: Node,
+        despite_type: Option<Span>,
+    },
     /// `{$first: [expr, …]}`: the first that is there and not null.
     FirstOf(Vec<Expr>),
 }

@@ -1,1 +1,3 @@
-//! See the map in `src/README.md`.
+//! Mapping files → plans: what is written (`ast`), whether it is right, and what it means.
+
+pub mod ast;
