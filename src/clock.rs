@@ -1,1 +1,138 @@
-//! See the map in `src/README.md`.
+//! Time, as the rest of the program sees it: wall time for what is written down and shown, monotonic time for everything
+//! that waits or expires. A [`Clock`] is either the machine's or one that a test sets by hand.
+//!
+//! Wall time may jump (an operator, NTP, a restored snapshot); nothing may loop or overflow because of it. So deadlines are
+//! kept in monotonic time, and wall time is only read to carry a deadline over a restart.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tokio::sync::watch;
+
+/// A source of time, cheap to clone; clones share their time.
+#[derive(Clone, Debug)]
+pub struct Clock(Source);
+
+#[derive(Clone, Debug)]
+enum Source {
+    Machine { start: Instant },
+    Set(Arc<watch::Sender<Reading>>),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Reading {
+    unix_ms: i64,
+    elapsed: Duration,
+}
+
+impl Clock {
+    /// The machine's clock.
+    pub fn machine() -> Self {
+        Clock(Source::Machine { start: Instant::now() })
+    }
+
+    /// A clock that stands still at `unix_ms` (milliseconds since 1970 UTC) until it is moved.
+    pub fn paused_at(unix_ms: i64) -> Self {
+        Clock(Source::Set(Arc::new(watch::Sender::new(Reading { unix_ms, elapsed: Duration::ZERO }))))
+    }
+
+    /// Wall time in milliseconds since 1970 UTC. May go backwards.
+    pub fn unix_ms(&self) -> i64 {
+        match &self.0 {
+            Source::Machine { .. } => match SystemTime::now().duration_since(UNIX_EPOCH) {
+                Ok(after) => i64::try_from(after.as_millis()).unwrap_or(i64::MAX),
+                Err(before) => i64::try_from(before.duration().as_millis()).map_or(i64::MIN, |ms| -ms),
+            },
+            Source::Set(reading) => reading.borrow().unix_ms,
+        }
+    }
+
+    /// Monotonic time since this clock was made. Never goes backwards.
+    pub fn elapsed(&self) -> Duration {
+        match &self.0 {
+            Source::Machine { start } => start.elapsed(),
+            Source::Set(reading) => reading.borrow().elapsed,
+        }
+    }
+
+    /// Waits until `for_how_long` of monotonic time has passed.
+    pub async fn sleep(&self, for_how_long: Duration) {
+        self.sleep_until(self.elapsed().saturating_add(for_how_long)).await;
+    }
+
+    /// Waits until [`Clock::elapsed`] reaches `deadline`; returns at once when it has.
+    pub async fn sleep_until(&self, deadline: Duration) {
+        match &self.0 {
+            Source::Machine { start } => match start.checked_add(deadline) {
+                Some(instant) => tokio::time::sleep_until(instant.into()).await,
+                None => std::future::pending().await,
+            },
+            Source::Set(reading) => {
+                let mut moved = reading.subscribe();
+                // The sender lives in `self`, so the only way to end is to reach the deadline.
+                let _ = moved.wait_for(|now| now.elapsed >= deadline).await;
+            }
+        }
+    }
+
+    /// Moves a paused clock forward, wall and monotonic time alike, and wakes what waited for it. The machine's clock is not
+    /// ours to move: then nothing happens.
+    pub fn advance(&self, by: Duration) {
+        if let Source::Set(reading) = &self.0 {
+            reading.send_modify(|now| {
+                now.elapsed = now.elapsed.saturating_add(by);
+                now.unix_ms = now.unix_ms.saturating_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX));
+            });
+        }
+    }
+
+    /// Makes the wall time of a paused clock jump, as an operator or NTP does; monotonic time goes on undisturbed.
+    pub fn set_wall(&self, unix_ms: i64) {
+        if let Source::Set(reading) = &self.0 {
+            reading.send_modify(|now| now.unix_ms = unix_ms);
+        }
+    }
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Clock::machine()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_sleeper_wakes_when_a_paused_clock_passes_its_deadline() {
+        let clock = Clock::paused_at(1_000);
+        let sleeper = tokio::spawn({
+            let clock = clock.clone();
+            async move {
+                clock.sleep(Duration::from_secs(60)).await;
+                clock.unix_ms()
+            }
+        });
+        tokio::task::yield_now().await;
+        clock.advance(Duration::from_secs(59));
+        tokio::task::yield_now().await;
+        assert!(!sleeper.is_finished());
+        clock.advance(Duration::from_secs(1));
+        assert_eq!(sleeper.await.expect("the sleeper does not panic"), 61_000);
+    }
+
+    #[test]
+    fn a_jump_of_the_wall_leaves_monotonic_time_alone() {
+        let clock = Clock::paused_at(0);
+        clock.advance(Duration::from_secs(5));
+        clock.set_wall(-40 * 86_400_000);
+        assert_eq!((clock.unix_ms(), clock.elapsed()), (-40 * 86_400_000, Duration::from_secs(5)));
+    }
+
+    #[tokio::test]
+    async fn a_deadline_beyond_all_time_neither_panics_nor_returns() {
+        let clock = Clock::machine();
+        let forever = clock.sleep(Duration::MAX);
+        assert!(futures_util::FutureExt::now_or_never(forever).is_none());
+    }
+}

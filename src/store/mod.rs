@@ -1,1 +1,188 @@
-//! See the map in `src/README.md`.
+//! The one place that speaks SQL: clients, grants, pending authorizations and half-done work, in SQLite (default) or PostgreSQL.
+//! What to do with them is decided elsewhere (`token`, `proxy`); how they are sealed is in [`seal`].
+//!
+//! - [`Store::open`] checks the sealing key before it changes anything, then brings the schema up to date.
+//! - Any number of programs may have a store open: the command line beside a running gateway is safe, every write is one
+//!   transaction, and [`Store::change`] tells a reader when to look again. What is exclusive is the *gateway role*
+//!   ([`Store::take_gateway_role`]): who holds it may refresh grants. On SQLite one process has it, by a lock that the
+//!   operating system lets go with the process; on PostgreSQL all have it, and a lease per grant keeps them apart.
+//! - New tables come as a further pair of files under `migrations/`, the same number for both databases.
+
+mod clients;
+mod connect;
+mod db;
+mod grants;
+mod keys;
+mod resume;
+pub mod seal;
+
+pub use clients::{ClientRow, TokenOrigin, TokenRow};
+pub use grants::{Begin, Finish, GrantKey, GrantRow, GrantState, GrantSummary, NewTokens, Opened};
+pub use keys::Resealed;
+
+use crate::clock::Clock;
+use db::{Db, Tx, args};
+use seal::{Hasher, KeyRing, SealError};
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Why the store did not do what it was asked. No text of these holds a secret, a password of the database included.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The address is neither `sqlite:FILE` nor `postgres://…`, or does not parse.
+    #[error("not a store address: expected sqlite:FILE or postgres://USER:PASSWORD@HOST/DATABASE")]
+    Url,
+    /// The SQLite file is not there, and this use does not make one.
+    #[error("there is no store at {}", .0.display())]
+    NoSuchFile(PathBuf),
+    /// The database did not answer, timed out or refused; trying again later may help.
+    #[error("store unavailable: {0}")]
+    Unavailable(String),
+    /// The database is damaged, or is not a store.
+    #[error("store damaged: {0}")]
+    Corrupt(String),
+    /// A newer program has been here.
+    #[error("the store has schema version {0}, which this program is too old for; nothing was changed")]
+    NewerSchema(i64),
+    /// A schema version of the same number but other content.
+    #[error("the store's schema version {0} is not this program's; nothing was changed")]
+    ForeignSchema(i64),
+    /// The store is sealed with a key that is not in the ring.
+    #[error("the store is sealed with key {0}, which was not given; nothing was changed")]
+    WrongKey(String),
+    /// The key this process seals with is no longer the store's: everything was sealed anew with another.
+    #[error("sealing key {0} was retired by `switchback key rotate`; restart with the key in use")]
+    KeyRetired(String),
+    /// Another gateway process works on the same SQLite file.
+    #[error(
+        "another gateway already serves from {}; one SQLite store has one gateway (use PostgreSQL for several)",
+        .0.display()
+    )]
+    AlreadyServed(PathBuf),
+    /// A sealed value was changed or moved.
+    #[error(transparent)]
+    Seal(#[from] SealError),
+    /// The name is another client's.
+    #[error("there is already a client called {0}")]
+    NameTaken(String),
+    /// The token already selects another client.
+    #[error("this token already belongs to client {0}")]
+    TokenTaken(String),
+    /// No client of that name.
+    #[error("there is no client called {0}")]
+    NoSuchClient(String),
+}
+
+impl From<sqlx::Error> for StoreError {
+    fn from(error: sqlx::Error) -> Self {
+        match &error {
+            // SQLITE_CORRUPT and SQLITE_NOTADB: no retry helps, and nothing may be overwritten.
+            sqlx::Error::Database(detail) if matches!(detail.code().as_deref(), Some("11" | "26")) => {
+                StoreError::Corrupt(detail.message().to_owned())
+            }
+            sqlx::Error::ColumnDecode { .. } | sqlx::Error::ColumnNotFound(_) => {
+                StoreError::Corrupt(error.to_string())
+            }
+            sqlx::Error::Configuration(_) => StoreError::Url,
+            _ => StoreError::Unavailable(error.to_string()),
+        }
+    }
+}
+
+/// An open store; clones share it.
+#[derive(Clone, Debug)]
+pub struct Store {
+    db: Db,
+    keys: KeyRing,
+    hasher: Hasher,
+    clock: Clock,
+}
+
+/// How [`Store::open`] treats what it finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// Make a SQLite file that is not there.
+    Create,
+    /// Refuse to start on a file that is not there.
+    Refuse,
+}
+
+impl Store {
+    /// Opens the store at `url`, which is sealed with a key of `keys`.
+    ///
+    /// With a wrong key, a damaged file or a newer schema nothing is written. A key at the head of the ring that the store
+    /// does not know yet is enrolled, provided all keys the store does know are in the ring.
+    pub async fn open(url: &str, keys: KeyRing, clock: Clock, missing: Missing) -> Result<Self, StoreError> {
+        let db = Db::open(url, missing == Missing::Create).await?;
+        if db.has_table("sealing_keys").await? {
+            keys::verify(&db, &keys).await?;
+        }
+        db.migrate().await?;
+        let hasher = keys::enroll(&db, &keys, &clock).await?;
+        Ok(Store { db, keys, hasher, clock })
+    }
+
+    /// Claims the right to refresh grants from this store. On SQLite a second claim fails while the first is held.
+    pub async fn take_gateway_role(&self) -> Result<GatewayRole, StoreError> {
+        self.db.check_soundness().await?;
+        let Some(file) = self.db.file() else { return Ok(GatewayRole { _lock: None }) };
+        let mut name = file.as_os_str().to_owned();
+        name.push(".gateway-lock");
+        let unavailable = |error: std::io::Error| StoreError::Unavailable(error.to_string());
+        let lock = File::options().create(true).append(true).open(&name).map_err(unavailable)?;
+        match lock.try_lock() {
+            Ok(()) => Ok(GatewayRole { _lock: Some(Arc::new(lock)) }),
+            Err(std::fs::TryLockError::WouldBlock) => Err(StoreError::AlreadyServed(file.to_owned())),
+            Err(std::fs::TryLockError::Error(error)) => Err(unavailable(error)),
+        }
+    }
+
+    /// The number of the last write; grows with each, whoever makes it.
+    pub async fn change(&self) -> Result<i64, StoreError> {
+        let row = self.db.row("SELECT value FROM change_counter WHERE id = 1", &[]).await?;
+        row.ok_or_else(|| StoreError::Corrupt("change counter missing".to_owned()))?.int("value")
+    }
+
+    /// Begins a writing transaction, provided our newest key still is one of the store's: what we would seal with a key that
+    /// was rotated out behind our back could never be opened again.
+    async fn write(&self) -> Result<Tx, StoreError> {
+        let newest = self.keys.newest().id().to_string();
+        let mut tx = self.db.write().await?;
+        match tx.row("SELECT id FROM sealing_keys WHERE id = $1", args![newest.as_str()]).await? {
+            Some(_) => Ok(tx),
+            None => Err(StoreError::KeyRetired(newest)),
+        }
+    }
+
+    /// Makes the keyed hashes of this store.
+    pub fn hasher(&self) -> &Hasher {
+        &self.hasher
+    }
+
+    /// The store's clock.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// Whether several gateways may share this store.
+    pub fn is_shared(&self) -> bool {
+        self.db.is_shared()
+    }
+
+    /// Closes all connections, waiting for work under way.
+    pub async fn close(&self) {
+        self.db.close().await;
+    }
+}
+
+/// The right to refresh grants; given back when dropped, or with the process however it ends.
+#[derive(Clone, Debug)]
+pub struct GatewayRole {
+    _lock: Option<Arc<File>>,
+}
+
+/// A new random id of a row: 128 bits in hexadecimal.
+fn new_id() -> String {
+    seal::random::<16>().iter().map(|byte| format!("{byte:02x}")).collect()
+}

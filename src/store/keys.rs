@@ -1,0 +1,103 @@
+//! The sealing keys a store knows: proof that the right key was given, enrolment of a new one, and the re-sealing of everything
+//! that makes an old key superfluous.
+
+use super::db::{Db, Tx, args};
+use super::seal::{Hasher, KeyRing, Place, random};
+use super::{Store, StoreError, grants, resume};
+use crate::clock::Clock;
+use crate::secret::Secret;
+use serde::Serialize;
+
+const PROOF: &[u8] = b"switchback";
+
+fn proof_place(id: &str) -> Place<'_> {
+    Place { column: "sealing_keys.proof", client: "", row: id.as_bytes() }
+}
+
+const HASH_KEY_PLACE: Place<'static> = Place { column: "hash_key.sealed", client: "", row: b"" };
+
+/// Refuses a ring that lacks a key the store is sealed with. Reads only.
+pub(super) async fn verify(db: &Db, keys: &KeyRing) -> Result<(), StoreError> {
+    for row in db.rows("SELECT id, proof FROM sealing_keys ORDER BY created_ms", &[]).await? {
+        let (id, proof) = (row.text("id")?, row.bytes("proof")?);
+        if !keys.holds(&id) {
+            return Err(StoreError::WrongKey(id));
+        }
+        if keys.open(&proof_place(&id), &proof)?.expose() != PROOF {
+            return Err(StoreError::WrongKey(id));
+        }
+    }
+    Ok(())
+}
+
+/// Makes the newest key known to the store and gives the store's hasher, whose key is made on first use.
+pub(super) async fn enroll(db: &Db, keys: &KeyRing, clock: &Clock) -> Result<Hasher, StoreError> {
+    let newest = keys.newest().id().to_string();
+    let known = db.row("SELECT id FROM sealing_keys WHERE id = $1", args![newest.as_str()]).await?;
+    let hash_key = db.row("SELECT sealed FROM hash_key WHERE id = 1", &[]).await?;
+    if let (Some(_), Some(row)) = (known, hash_key) {
+        return Ok(Hasher::new(&keys.open(&HASH_KEY_PLACE, &row.bytes("sealed")?)?));
+    }
+    let mut tx = db.write().await?;
+    tx.run(
+        "INSERT INTO sealing_keys (id, proof, created_ms) VALUES ($1, $2, $3) ON CONFLICT (id) DO NOTHING",
+        args![newest.as_str(), keys.seal(&proof_place(&newest), PROOF), clock.unix_ms()],
+    )
+    .await?;
+    let fresh = Secret::new(random::<32>().to_vec());
+    tx.run(
+        "INSERT INTO hash_key (id, sealed) VALUES (1, $1) ON CONFLICT (id) DO NOTHING",
+        args![keys.seal(&HASH_KEY_PLACE, fresh.expose())],
+    )
+    .await?;
+    let row = tx.row("SELECT sealed FROM hash_key WHERE id = 1", &[]).await?;
+    let sealed = row.ok_or_else(|| StoreError::Corrupt("hash key missing".to_owned()))?.bytes("sealed")?;
+    let hasher = Hasher::new(&keys.open(&HASH_KEY_PLACE, &sealed)?);
+    // A store sealed in the meantime with a key that is not ours must not get our proof beside it.
+    for row in tx.rows("SELECT id FROM sealing_keys", &[]).await? {
+        let id = row.text("id")?;
+        if !keys.holds(&id) {
+            return Err(StoreError::WrongKey(id));
+        }
+    }
+    tx.commit().await?;
+    Ok(hasher)
+}
+
+/// What a re-sealing did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Resealed {
+    /// Id of the key that everything is sealed with now.
+    pub key: String,
+    /// Sealed values rewritten.
+    pub values: u64,
+    /// Ids of keys the store needs no more.
+    pub retired: Vec<String>,
+}
+
+impl Store {
+    /// Seals everything anew with the newest key of the ring, in one transaction: after a crash all is as before or all is
+    /// done. Keys other than the newest are no longer needed afterwards.
+    pub async fn reseal(&self) -> Result<Resealed, StoreError> {
+        let mut tx = self.write().await?;
+        let mut values = grants::reseal(&mut tx, &self.keys).await?;
+        values += resume::reseal(&mut tx, &self.keys).await?;
+        values += reseal_hash_key(&mut tx, &self.keys).await?;
+        let newest = self.keys.newest().id().to_string();
+        let gone = tx
+            .rows("DELETE FROM sealing_keys WHERE id <> $1 RETURNING id", args![newest.as_str()])
+            .await?
+            .iter()
+            .map(|row| row.text("id"))
+            .collect::<Result<Vec<_>, _>>()?;
+        tx.commit().await?;
+        Ok(Resealed { key: newest, values, retired: gone })
+    }
+}
+
+async fn reseal_hash_key(tx: &mut Tx, keys: &KeyRing) -> Result<u64, StoreError> {
+    let Some(row) = tx.row("SELECT sealed FROM hash_key WHERE id = 1", &[]).await? else { return Ok(0) };
+    let plain = keys.open(&HASH_KEY_PLACE, &row.bytes("sealed")?)?;
+    let sealed = keys.seal(&HASH_KEY_PLACE, plain.expose());
+    tx.run("UPDATE hash_key SET sealed = $1 WHERE id = 1", args![sealed]).await
+}

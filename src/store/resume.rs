@@ -1,0 +1,92 @@
+//! Half-done work of several calls. A route that writes in several steps leaves here what each finished step gave; when the
+//! client repeats its request, the steps that are done are read back instead of done again. What a step's bytes mean is the
+//! caller's affair. They are sealed, since they may hold anything a message holds.
+
+use super::db::{Tx, args};
+use super::seal::{HashOf, KeyRing, KeyedHash, Place};
+use super::{Store, StoreError};
+use crate::secret::Secret;
+use std::time::Duration;
+
+const COLUMN: &str = "resume_steps.sealed";
+
+impl Store {
+    /// Remembers for `ttl` that `step` of the work `key` of the client with id `client` gave `bytes`. `key` says what makes two
+    /// requests the same work; it is kept as a keyed hash only. A repeated call replaces the bytes and starts the time anew.
+    pub async fn resume_put(
+        &self,
+        client: &str,
+        key: &[u8],
+        step: &str,
+        bytes: &[u8],
+        ttl: Duration,
+    ) -> Result<(), StoreError> {
+        let work = self.hasher.hash(HashOf::Work, key);
+        let sealed = self.keys.seal(&place(client, &row_of(&work, step)), bytes);
+        let expires = self.clock.unix_ms().saturating_add(i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX));
+        let mut tx = self.write().await?;
+        tx.run(
+            "INSERT INTO resume_steps (client, work, step, sealed, expires_ms) VALUES ($1, $2, $3, $4, $5) \
+             ON CONFLICT (client, work, step) DO UPDATE SET sealed = excluded.sealed, expires_ms = excluded.expires_ms",
+            args![client, &work[..], step, sealed, expires],
+        )
+        .await?;
+        tx.commit().await
+    }
+
+    /// The finished steps of a piece of work, by name; empty when there are none or they have expired.
+    pub async fn resume_get(
+        &self,
+        client: &str,
+        key: &[u8],
+    ) -> Result<Vec<(String, Secret<Vec<u8>>)>, StoreError> {
+        let work = self.hasher.hash(HashOf::Work, key);
+        let rows = self
+            .db
+            .rows(
+                "SELECT step, sealed FROM resume_steps WHERE client = $1 AND work = $2 AND expires_ms > $3 ORDER BY step",
+                args![client, &work[..], self.clock.unix_ms()],
+            )
+            .await?;
+        rows.iter()
+            .map(|row| {
+                let step = row.text("step")?;
+                let bytes = self.keys.open(&place(client, &row_of(&work, &step)), &row.bytes("sealed")?)?;
+                Ok((step, bytes))
+            })
+            .collect()
+    }
+
+    /// Forgets a piece of work: it is complete.
+    pub async fn resume_clear(&self, client: &str, key: &[u8]) -> Result<(), StoreError> {
+        let work = self.hasher.hash(HashOf::Work, key);
+        let mut tx = self.write().await?;
+        tx.run("DELETE FROM resume_steps WHERE client = $1 AND work = $2", args![client, &work[..]]).await?;
+        tx.commit().await
+    }
+}
+
+/// Seals all remembered steps anew; gives how many.
+pub(super) async fn reseal(tx: &mut Tx, keys: &KeyRing) -> Result<u64, StoreError> {
+    let mut values = 0;
+    for row in tx.rows("SELECT client, work, step, sealed FROM resume_steps", &[]).await? {
+        let (client, work, step) = (row.text("client")?, row.bytes("work")?, row.text("step")?);
+        let at = [work.as_slice(), step.as_bytes()].concat();
+        let plain = keys.open(&place(&client, &at), &row.bytes("sealed")?)?;
+        values += tx
+            .run(
+                "UPDATE resume_steps SET sealed = $4 WHERE client = $1 AND work = $2 AND step = $3",
+                args![client.as_str(), work, step.as_str(), keys.seal(&place(&client, &at), plain.expose())],
+            )
+            .await?;
+    }
+    Ok(values)
+}
+
+fn row_of(work: &KeyedHash, step: &str) -> Vec<u8> {
+    [&work[..], step.as_bytes()].concat()
+}
+
+fn place<'a>(client: &'a str, row: &'a [u8]) -> Place<'a> {
+    Place { column: COLUMN, client, row }
+}

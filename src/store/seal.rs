@@ -1,0 +1,339 @@
+//! Sealing of secrets at rest: XChaCha20-Poly1305 with a random 192-bit nonce, bound by associated data to the place where the
+//! secret lies, so that a row copied to another client, grant or column does not open. No SQL here.
+//!
+//! Sealed bytes are: one version byte, the 8-byte id of the key, the 24-byte nonce, then ciphertext and tag. Version and key id
+//! are authenticated with the place. A [`KeyRing`] seals with its first key and opens with any, which is what makes rotation
+//! possible without stopping.
+
+use crate::secret::Secret;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use chacha20poly1305::aead::{Aead as _, KeyInit as _, Payload};
+use chacha20poly1305::{XChaCha20Poly1305, XNonce};
+use hmac::{Hmac, Mac as _};
+use sha2::Sha256;
+use std::fmt;
+use zeroize::Zeroizing;
+
+const VERSION: u8 = 1;
+const KEY_ID_BYTES: usize = 8;
+const NONCE_BYTES: usize = 24;
+const HEAD_BYTES: usize = 1 + KEY_ID_BYTES + NONCE_BYTES;
+/// What a key's text starts with, so that people and secret scanners recognise one.
+const KEY_PREFIX: &str = "sbk_";
+
+/// Why a sealing key or a sealed value was refused. Says nothing of their content.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SealError {
+    /// The text is no key as `switchback key generate` prints it.
+    #[error("not a sealing key: expected sbk_ and 43 characters, as `switchback key generate` prints")]
+    NotAKey,
+    /// No key was given at all.
+    #[error("no sealing key given")]
+    NoKey,
+    /// The same key is in the ring twice, which is most likely a slip in a rotation.
+    #[error("sealing key {0} is given twice")]
+    KeyTwice(KeyId),
+    /// The value was sealed with a key that is not in the ring.
+    #[error("sealed with key {0}, which was not given")]
+    KeyMissing(KeyId),
+    /// The value was changed, cut, or moved from the place it was sealed for.
+    #[error("sealed value does not open: changed, or moved from another row")]
+    Broken,
+}
+
+/// The public name of a sealing key: derived from it, safe to show.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct KeyId([u8; KEY_ID_BYTES]);
+
+impl fmt::Display for KeyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for KeyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// One sealing key. Nothing of it shows in `Debug` but its id.
+#[derive(Clone)]
+pub struct SealingKey {
+    id: KeyId,
+    cipher: XChaCha20Poly1305,
+}
+
+impl fmt::Debug for SealingKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SealingKey({})", self.id)
+    }
+}
+
+impl SealingKey {
+    /// Makes the text of a new random key: `sbk_` and 43 characters of base64url.
+    pub fn generate() -> Secret<String> {
+        let key = Zeroizing::new(random::<32>());
+        Secret::new(format!("{KEY_PREFIX}{}", URL_SAFE_NO_PAD.encode(*key)))
+    }
+
+    /// Reads a key from its text; surrounding white space is ignored, as files tend to end in a line break.
+    pub fn parse(text: &Secret<String>) -> Result<Self, SealError> {
+        let encoded = text.expose().trim().strip_prefix(KEY_PREFIX).ok_or(SealError::NotAKey)?;
+        let bytes = Zeroizing::new(URL_SAFE_NO_PAD.decode(encoded).map_err(|_| SealError::NotAKey)?);
+        if bytes.len() != 32 {
+            return Err(SealError::NotAKey);
+        }
+        let mut id = [0; KEY_ID_BYTES];
+        id.copy_from_slice(&derive(&bytes, b"switchback key id 1")[..KEY_ID_BYTES]);
+        let sealing = derive(&bytes, b"switchback sealing 1");
+        let cipher =
+            XChaCha20Poly1305::new_from_slice(sealing.as_slice()).expect("a derived key has 32 bytes");
+        Ok(SealingKey { id: KeyId(id), cipher })
+    }
+
+    /// The key's public name.
+    pub fn id(&self) -> KeyId {
+        self.id
+    }
+
+    fn seal(&self, place: &Place<'_>, plain: &[u8]) -> Vec<u8> {
+        let nonce = random::<NONCE_BYTES>();
+        let aad = place.aad(self.id);
+        let sealed = self
+            .cipher
+            .encrypt(&XNonce::from(nonce), Payload { msg: plain, aad: &aad })
+            .expect("only messages of many gigabytes are refused, and ours are tokens");
+        let mut out = Vec::with_capacity(HEAD_BYTES + sealed.len());
+        out.push(VERSION);
+        out.extend_from_slice(&self.id.0);
+        out.extend_from_slice(&nonce);
+        out.extend_from_slice(&sealed);
+        out
+    }
+}
+
+/// Where a sealed value lies; a value opens only in the place it was sealed for.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    /// Table and column, as `grants.refresh`.
+    pub column: &'static str,
+    /// Id of the client the row belongs to; empty for what belongs to none.
+    pub client: &'a str,
+    /// Id of the row within the client: a grant, or a piece of work.
+    pub row: &'a [u8],
+}
+
+impl Place<'_> {
+    /// Version, key id and the parts of the place, each led by its length, so that no two places give the same bytes.
+    fn aad(&self, key: KeyId) -> Vec<u8> {
+        let mut aad = vec![VERSION];
+        aad.extend_from_slice(&key.0);
+        for part in [self.column.as_bytes(), self.client.as_bytes(), self.row] {
+            aad.extend_from_slice(&(part.len() as u64).to_le_bytes());
+            aad.extend_from_slice(part);
+        }
+        aad
+    }
+}
+
+/// The sealing keys at hand: the first seals, all open.
+#[derive(Clone, Debug)]
+pub struct KeyRing(Vec<SealingKey>);
+
+impl KeyRing {
+    /// A ring of the keys in `texts`, newest first; at least one, none twice.
+    pub fn parse(texts: &[Secret<String>]) -> Result<Self, SealError> {
+        let keys = texts.iter().map(SealingKey::parse).collect::<Result<Vec<_>, _>>()?;
+        if keys.is_empty() {
+            return Err(SealError::NoKey);
+        }
+        for (at, key) in keys.iter().enumerate() {
+            if keys[..at].iter().any(|earlier| earlier.id == key.id) {
+                return Err(SealError::KeyTwice(key.id));
+            }
+        }
+        Ok(KeyRing(keys))
+    }
+
+    /// The key that new secrets are sealed with.
+    pub fn newest(&self) -> &SealingKey {
+        self.0.first().expect("a ring is never empty")
+    }
+
+    /// Whether the key called `id` (as [`KeyId`] displays it) is in the ring.
+    pub fn holds(&self, id: &str) -> bool {
+        self.0.iter().any(|key| key.id.to_string() == id)
+    }
+
+    /// Seals `plain` for `place` with the newest key.
+    pub fn seal(&self, place: &Place<'_>, plain: &[u8]) -> Vec<u8> {
+        self.newest().seal(place, plain)
+    }
+
+    /// Opens what was sealed for `place` with any key of the ring.
+    pub fn open(&self, place: &Place<'_>, sealed: &[u8]) -> Result<Secret<Vec<u8>>, SealError> {
+        let Some((head, body)) = sealed.split_at_checked(HEAD_BYTES) else { return Err(SealError::Broken) };
+        if head[0] != VERSION {
+            return Err(SealError::Broken);
+        }
+        let mut id = [0; KEY_ID_BYTES];
+        id.copy_from_slice(&head[1..=KEY_ID_BYTES]);
+        let mut nonce = [0; NONCE_BYTES];
+        nonce.copy_from_slice(&head[1 + KEY_ID_BYTES..]);
+        let key = self.0.iter().find(|key| key.id.0 == id).ok_or(SealError::KeyMissing(KeyId(id)))?;
+        let aad = place.aad(key.id);
+        let plain = key.cipher.decrypt(&XNonce::from(nonce), Payload { msg: body, aad: &aad });
+        plain.map(Secret::new).map_err(|_| SealError::Broken)
+    }
+}
+
+/// What a keyed hash is of; hashes of different kinds never meet, even of the same bytes.
+#[derive(Clone, Copy, Debug)]
+#[repr(u8)]
+pub enum HashOf {
+    /// A client's old token.
+    ClientToken = 1,
+    /// The `state` of a pending authorization.
+    ConnectState = 2,
+    /// The credentials that the configuration seeds a grant with.
+    Seed = 3,
+    /// A refresh token about to be spent.
+    RefreshToken = 4,
+    /// The key of half-done work.
+    Work = 5,
+}
+
+/// A keyed hash (HMAC-SHA-256).
+pub type KeyedHash = [u8; 32];
+
+/// Makes keyed hashes. The key is random, made with the store, and rests sealed in it.
+#[derive(Clone)]
+pub struct Hasher(Hmac<Sha256>);
+
+impl fmt::Debug for Hasher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Hasher(***)")
+    }
+}
+
+impl Hasher {
+    /// A hasher with the given key.
+    pub fn new(key: &Secret<Vec<u8>>) -> Self {
+        Hasher(Hmac::new_from_slice(key.expose()).expect("HMAC takes keys of any length"))
+    }
+
+    /// The keyed hash of `bytes` as a thing of the given kind.
+    pub fn hash(&self, kind: HashOf, bytes: &[u8]) -> KeyedHash {
+        let mut mac = self.0.clone();
+        mac.update(&[kind as u8]);
+        mac.update(bytes);
+        mac.finalize().into_bytes().into()
+    }
+}
+
+/// `N` bytes from the operating system's generator.
+pub fn random<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
+    bytes
+}
+
+fn derive(key: &[u8], purpose: &[u8]) -> Zeroizing<[u8; 32]> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes keys of any length");
+    mac.update(purpose);
+    Zeroizing::new(mac.finalize().into_bytes().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ring(count: usize) -> (Vec<Secret<String>>, KeyRing) {
+        let texts: Vec<_> = (0..count).map(|_| SealingKey::generate()).collect();
+        let ring = KeyRing::parse(&texts).expect("generated keys parse");
+        (texts, ring)
+    }
+
+    const PLACE: Place<'static> = Place { column: "grants.refresh", client: "c1", row: b"g1" };
+
+    #[test]
+    fn a_sealed_value_opens_in_its_place_and_nowhere_else() {
+        let (_, ring) = ring(1);
+        let sealed = ring.seal(&PLACE, b"token");
+        assert_eq!(ring.open(&PLACE, &sealed).expect("opens").expose(), b"token");
+        for elsewhere in [
+            Place { client: "c2", ..PLACE },
+            Place { row: b"g2", ..PLACE },
+            Place { column: "grants.access", ..PLACE },
+            Place { client: "c1g", row: b"1", ..PLACE },
+        ] {
+            assert_eq!(ring.open(&elsewhere, &sealed).unwrap_err(), SealError::Broken, "{elsewhere:?}");
+        }
+    }
+
+    #[test]
+    fn any_flipped_bit_or_cut_byte_keeps_it_shut() {
+        let (_, ring) = ring(1);
+        let sealed = ring.seal(&PLACE, b"token");
+        for bit in 0..sealed.len() * 8 {
+            let mut flipped = sealed.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert!(ring.open(&PLACE, &flipped).is_err(), "bit {bit}");
+        }
+        for cut in 0..sealed.len() {
+            assert!(ring.open(&PLACE, &sealed[..cut]).is_err(), "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn a_rotated_ring_reads_old_and_new_and_the_old_key_alone_does_not_read_new() {
+        let (texts, both) = ring(2);
+        let old = KeyRing::parse(&texts[1..]).expect("one key");
+        let sealed_before = old.seal(&PLACE, b"before");
+        let sealed_after = both.seal(&PLACE, b"after");
+        assert_eq!(both.open(&PLACE, &sealed_before).expect("opens").expose(), b"before");
+        assert_eq!(both.open(&PLACE, &sealed_after).expect("opens").expose(), b"after");
+        let missing = old.open(&PLACE, &sealed_after).unwrap_err();
+        assert_eq!(missing, SealError::KeyMissing(both.newest().id()));
+    }
+
+    #[test]
+    fn no_two_sealings_share_a_nonce() {
+        let (_, ring) = ring(1);
+        let nonces: std::collections::HashSet<Vec<u8>> =
+            (0..10_000).map(|_| ring.seal(&PLACE, b"same")[1 + KEY_ID_BYTES..HEAD_BYTES].to_vec()).collect();
+        assert_eq!(nonces.len(), 10_000);
+    }
+
+    #[test]
+    fn a_text_that_is_no_key_is_refused_without_repeating_it() {
+        for text in ["", "sbk_", "hunter2", "sbk_hunter2", "sbk_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"] {
+            let refused = SealingKey::parse(&text.into()).unwrap_err();
+            assert_eq!(refused, SealError::NotAKey);
+            assert!(!format!("{refused} {refused:?}").contains("hunter2"));
+        }
+    }
+
+    #[test]
+    fn a_key_given_twice_is_refused() {
+        let (texts, _) = ring(1);
+        let twice = [texts[0].clone(), texts[0].clone()];
+        assert!(matches!(KeyRing::parse(&twice), Err(SealError::KeyTwice(_))));
+    }
+
+    #[test]
+    fn neither_key_nor_hasher_shows_in_debug_output() {
+        let (texts, ring) = ring(1);
+        let key_text = texts[0].expose().trim_start_matches(KEY_PREFIX).to_owned();
+        let shown = format!("{ring:?} {:?}", Hasher::new(&Secret::new(key_text.clone().into_bytes())));
+        assert!(!shown.contains(&key_text), "{shown}");
+    }
+
+    #[test]
+    fn hashes_of_different_kinds_differ() {
+        let hasher = Hasher::new(&Secret::new(vec![7; 32]));
+        assert_ne!(hasher.hash(HashOf::ClientToken, b"x"), hasher.hash(HashOf::ConnectState, b"x"));
+    }
+}
