@@ -429,10 +429,19 @@ pub struct Answer {
 
 #[derive(Debug)]
 pub struct Decide {
-    pub on: Vec<Spanned<String>>,
+    pub on: Vec<Column>,
     pub rows: Vec<Row>,
     pub outcomes: Vec<Outcome>,
     pub span: Span,
+}
+
+/// What a decision table looks at.
+#[derive(Debug)]
+pub enum Column {
+    /// A path.
+    Place(Spanned<String>),
+    /// `{predicate: …}`: its cells are `true` and `false`.
+    Holds(Predicate),
 }
 
 #[derive(Debug)]

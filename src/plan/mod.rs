@@ -22,8 +22,8 @@ pub use route::{
     ResponseBody, Route, RouteId, RouteKind, Variable, Verdict,
 };
 pub use step::{
-    Answer, Block, Cell, Check, Choice, Decision, End, OnFail, Outcome, Pages, Predicate, Row, Selection,
-    Serve, Step, StepAction, Take,
+    Answer, Block, Cell, Check, Choice, Column, Decision, End, OnFail, Outcome, Pages, Predicate, Row,
+    Selection, Serve, Step, StepAction, Take,
 };
 
 use std::collections::BTreeMap;

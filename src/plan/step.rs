@@ -147,9 +147,17 @@ pub struct Answer {
 /// A decision table.
 #[derive(Debug)]
 pub struct Decision {
-    pub columns: Vec<Location>,
+    pub columns: Vec<Column>,
     pub rows: Vec<Row>,
     pub outcomes: Vec<Outcome>,
+}
+
+/// What a table looks at.
+#[derive(Clone, Debug)]
+pub enum Column {
+    Place(Location),
+    /// `true` or `false`.
+    Holds(Predicate),
 }
 
 /// One row: all cells must match; the first row that does decides.
