@@ -250,9 +250,13 @@ pub struct Pair {
     pub span: Span,
 }
 
-/// `differs: …` and `approximate: …`: sentences for the report.
+/// What the report says about a route.
 #[derive(Clone, Debug, Default)]
 pub struct Notes {
+    /// `verdict: different` or, where a pair's directions differ, `verdict: {v2: different, v3: partly}`; `exact` when left
+    /// out. The compiler works the verdict out and holds the author to it. Refused routes need none.
+    pub verdict: Vec<(Option<SideRef>, Spanned<String>)>,
+    /// `differs: …` and `approximate: …`: sentences.
     pub differs: Vec<Spanned<String>>,
     pub approximate: Vec<Spanned<String>>,
 }
@@ -537,9 +541,17 @@ pub struct RouteExample {
     pub config: Vec<(Spanned<String>, Node)>,
     pub headers: Vec<(Spanned<String>, Spanned<String>)>,
     pub body: Option<Node>,
+    pub exchange: Exchange,
+    /// `again: {calls, answer}`: the same request once more, with what `resume` remembered.
+    pub again: Option<Exchange>,
+    pub span: Span,
+}
+
+/// The calls made and the answer given.
+#[derive(Debug)]
+pub struct Exchange {
     pub calls: Vec<ExampleCall>,
     pub answer: ExampleAnswer,
-    pub span: Span,
 }
 
 #[derive(Debug)]
