@@ -14,6 +14,8 @@ pub struct Keys {
     pub optional: &'static [&'static str],
     /// Whether keys that start with `x-` are left alone.
     pub extensions: bool,
+    /// Keys that the reader speaks about itself, so that they are not called unknown.
+    pub elsewhere: fn(&str) -> bool,
 }
 
 impl Keys {
@@ -23,7 +25,7 @@ impl Keys {
         required: &'static [&'static str],
         optional: &'static [&'static str],
     ) -> Keys {
-        Keys { what, required, optional, extensions: false }
+        Keys { what, required, optional, extensions: false, elsewhere: |_| false }
     }
 
     fn all(&self) -> impl Iterator<Item = &'static str> + Clone + use<> {
@@ -31,7 +33,9 @@ impl Keys {
     }
 
     fn knows(&self, name: &str) -> bool {
-        self.all().any(|known| known == name) || (self.extensions && name.starts_with("x-"))
+        self.all().any(|known| known == name)
+            || (self.extensions && name.starts_with("x-"))
+            || (self.elsewhere)(name)
     }
 }
 

@@ -1,0 +1,235 @@
+//! Whether every value of one type is a value of another, across two contracts.
+//!
+//! The rules:
+//! - `any` goes into everything and everything into `any`: a shape that is not shown is not checked.
+//! - A nullable type does not go into one that is not.
+//! - Scalars go into their own kind; an integer goes into a number. A string never goes into a number, nor
+//!   the other way, whatever it holds: that is a conversion. `format` and bounds are not compared.
+//! - Into listed values that are closed go only listed values that are closed and all among them. Into an
+//!   open list goes every value of the kind.
+//! - Lists go by their items.
+//! - A required field needs a required field. An optional one may be missing, and if it is there it goes by
+//!   its type. A declared field that the target does not declare needs a target that is open, or whose
+//!   additional type takes it. Fields that the source does not declare are not compared.
+//! - Of alternatives on the source side all must go; on the target side one suffices.
+//! - Recursive types go when nothing on the way round forbids it.
+
+use super::types::{Additional, Enum, Object, Scalar, ScalarKind, TypeIn, TypeKind};
+use std::collections::HashSet;
+use std::fmt;
+
+/// The first reason why a type does not go into another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Why {
+    /// Where within the value, such as `chat.channels[].uuid`; empty for the value itself.
+    pub path: String,
+    /// What stands against it.
+    pub mismatch: Mismatch,
+}
+
+/// What stands against taking a value of one type for another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Mismatch {
+    /// The source may be null.
+    Null {
+        /// The target, for messages.
+        to: String,
+    },
+    /// The kinds differ.
+    Kind {
+        /// The source, for messages.
+        from: String,
+        /// The target, for messages.
+        to: String,
+    },
+    /// The source does not have a required field.
+    Missing,
+    /// The source may leave out a required field.
+    MayBeAbsent,
+    /// The target does not have a field, and is closed.
+    Undeclared,
+    /// Values that the target does not list.
+    Values(Vec<String>),
+    /// The target lists its values, the source does not bound them.
+    Unbounded {
+        /// The source, for messages.
+        from: String,
+        /// The target, for messages.
+        to: String,
+    },
+}
+
+/// Whether every value of `from` is a value of `to`, by the rules above.
+pub fn assignable(from: TypeIn<'_>, to: TypeIn<'_>) -> Result<(), Why> {
+    Comparison { taken: HashSet::new() }.types(from, to)
+}
+
+struct Comparison {
+    /// Pairs of lists and of objects that are being compared or were found to go, by address: meeting one
+    /// again is no news, and the way round a recursive type ends here.
+    taken: HashSet<(*const TypeKind, *const TypeKind)>,
+}
+
+impl Comparison {
+    fn types(&mut self, from: TypeIn<'_>, to: TypeIn<'_>) -> Result<(), Why> {
+        let (source, target) = (from.types.resolve(from.ty), to.types.resolve(to.ty));
+        if matches!(source.kind, TypeKind::Any) || matches!(target.kind, TypeKind::Any) {
+            return Ok(());
+        }
+        if source.nullable && !target.nullable {
+            return Err(Mismatch::Null { to: to.ty.to_string() }.into());
+        }
+        self.kinds(from, source.kind, to, target.kind)
+    }
+
+    fn kinds(
+        &mut self,
+        from: TypeIn<'_>,
+        source: &TypeKind,
+        to: TypeIn<'_>,
+        target: &TypeKind,
+    ) -> Result<(), Why> {
+        let holds_others = matches!(source, TypeKind::Array(_) | TypeKind::Object(_));
+        if holds_others && !self.taken.insert((source, target)) {
+            return Ok(());
+        }
+        match (source, target) {
+            (TypeKind::Null, _) => Ok(()),
+            (TypeKind::OneOf(alternatives), _) => {
+                alternatives.iter().try_for_each(|one| self.one_alternative(from.types.at(one), to))
+            }
+            (_, TypeKind::OneOf(alternatives)) => self.into_alternatives(from, to, alternatives),
+            (TypeKind::Scalar(a), TypeKind::Scalar(b)) => scalars(a, b),
+            (TypeKind::Array(a), TypeKind::Array(b)) => {
+                self.types(from.types.at(&a.items), to.types.at(&b.items)).map_err(|why| why.under("[]"))
+            }
+            (TypeKind::Object(a), TypeKind::Object(b)) => self.objects(from, a, to, b),
+            _ => Err(kind(from, to)),
+        }
+    }
+
+    /// One alternative of the source; null was compared for all of them together.
+    fn one_alternative(&mut self, from: TypeIn<'_>, to: TypeIn<'_>) -> Result<(), Why> {
+        let (source, target) = (from.types.resolve(from.ty), to.types.resolve(to.ty));
+        match source.kind {
+            TypeKind::Any => Ok(()),
+            _ => self.kinds(from, source.kind, to, target.kind),
+        }
+    }
+
+    /// Alternatives of the target differ by JSON kind, so at most one can take the source.
+    fn into_alternatives(
+        &mut self,
+        from: TypeIn<'_>,
+        to: TypeIn<'_>,
+        alternatives: &[super::Type],
+    ) -> Result<(), Why> {
+        let wanted = from.types.json_kinds(from.ty);
+        let one = alternatives.iter().find(|one| {
+            let kinds = to.types.json_kinds(one);
+            wanted.iter().all(|kind| kinds.contains(kind))
+        });
+        match one {
+            Some(one) => self.one_alternative(from, to.types.at(one)),
+            None => Err(kind(from, to)),
+        }
+    }
+
+    fn objects(&mut self, from: TypeIn<'_>, a: &Object, to: TypeIn<'_>, b: &Object) -> Result<(), Why> {
+        for wanted in b.fields.iter().filter(|field| field.required) {
+            let mismatch = match a.field(&wanted.name) {
+                Some(field) if field.required => continue,
+                Some(_) => Mismatch::MayBeAbsent,
+                None => Mismatch::Missing,
+            };
+            return Err(Why::from(mismatch).under(&wanted.name));
+        }
+        for field in &a.fields {
+            let target = match (b.field(&field.name), &b.additional) {
+                (Some(target), _) => &target.ty,
+                (None, Additional::Of(ty)) => ty,
+                (None, Additional::Open) => continue,
+                (None, Additional::Closed) => {
+                    return Err(Why::from(Mismatch::Undeclared).under(&field.name));
+                }
+            };
+            self.types(from.types.at(&field.ty), to.types.at(target))
+                .map_err(|why| why.under(&field.name))?;
+        }
+        match (&a.additional, &b.additional) {
+            (Additional::Of(a), Additional::Of(b)) => {
+                self.types(from.types.at(a), to.types.at(b)).map_err(|why| why.under("*"))
+            }
+            (Additional::Of(_), Additional::Closed) => Err(Why::from(Mismatch::Undeclared).under("*")),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn scalars(a: &Scalar, b: &Scalar) -> Result<(), Why> {
+    let same = a.kind == b.kind || (a.kind == ScalarKind::Integer && b.kind == ScalarKind::Number);
+    if !same {
+        return Err(Mismatch::Kind { from: show(a), to: show(b) }.into());
+    }
+    let Some(target) = b.values.as_ref().filter(|values| !values.open) else {
+        return Ok(());
+    };
+    match &a.values {
+        Some(source) if !source.open => listed(source, target),
+        _ => Err(Mismatch::Unbounded { from: show(a), to: show(b) }.into()),
+    }
+}
+
+fn listed(source: &Enum, target: &Enum) -> Result<(), Why> {
+    let known: HashSet<_> = target.values.iter().collect();
+    let unknown: Vec<String> =
+        source.values.iter().filter(|value| !known.contains(value)).map(ToString::to_string).collect();
+    match unknown.is_empty() {
+        true => Ok(()),
+        false => Err(Mismatch::Values(unknown).into()),
+    }
+}
+
+fn kind(from: TypeIn<'_>, to: TypeIn<'_>) -> Why {
+    Mismatch::Kind { from: from.ty.to_string(), to: to.ty.to_string() }.into()
+}
+
+fn show(scalar: &Scalar) -> String {
+    TypeKind::Scalar(scalar.clone()).to_string()
+}
+
+impl From<Mismatch> for Why {
+    fn from(mismatch: Mismatch) -> Why {
+        Why { path: String::new(), mismatch }
+    }
+}
+
+impl Why {
+    /// The same reason, seen from the value that holds `step`.
+    fn under(mut self, step: &str) -> Why {
+        let dot = if self.path.is_empty() || self.path.starts_with('[') { "" } else { "." };
+        self.path = format!("{step}{dot}{}", self.path);
+        self
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.path.is_empty() {
+            write!(f, "`{}`: ", self.path)?;
+        }
+        match &self.mismatch {
+            Mismatch::Null { to } => write!(f, "it may be null, and {to} may not"),
+            Mismatch::Kind { from, to } => write!(f, "{from} is not {to}"),
+            Mismatch::Missing => f.write_str("it is required, and there is none"),
+            Mismatch::MayBeAbsent => f.write_str("it is required, and may be absent"),
+            Mismatch::Undeclared => f.write_str("there is no such field on the other side"),
+            Mismatch::Values(values) => {
+                write!(f, "these values are not listed on the other side: {}", values.join(", "))
+            }
+            Mismatch::Unbounded { from, to } => write!(f, "{from} may hold values outside {to}"),
+        }
+    }
+}
+
+impl std::error::Error for Why {}

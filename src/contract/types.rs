@@ -1,0 +1,389 @@
+//! Types of a contract, and how they are written in messages.
+
+use crate::diagnostic::Span;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// What a value may be.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Type {
+    /// Its kind, null aside.
+    pub kind: TypeKind,
+    /// Whether it may also be null. Always set for [`TypeKind::Any`] and [`TypeKind::Null`]. A reference may
+    /// add null by what it leads to: ask [`Types::resolve`].
+    pub nullable: bool,
+    /// The schema in the document.
+    pub span: Span,
+}
+
+/// What a value may be, null aside.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TypeKind {
+    /// Any JSON value: the shape is not shown.
+    Any,
+    /// Nothing but null.
+    Null,
+    /// A boolean, number or string.
+    Scalar(Scalar),
+    /// A list.
+    Array(Array),
+    /// An object.
+    Object(Object),
+    /// A named type.
+    Named(Reference),
+    /// One of several types that differ by JSON kind; at least two.
+    OneOf(Vec<Type>),
+}
+
+/// A boolean, number or string.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scalar {
+    /// Which of them.
+    pub kind: ScalarKind,
+    /// The values it takes, if they are listed.
+    pub values: Option<Enum>,
+    /// `format` as written.
+    pub format: Option<String>,
+    /// Bounds of its value.
+    pub limits: Limits,
+}
+
+/// Kinds of scalars.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ScalarKind {
+    /// `true` or `false`.
+    Boolean,
+    /// A number without a fraction.
+    Integer,
+    /// Any number.
+    Number,
+    /// A string.
+    String,
+}
+
+/// Listed values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Enum {
+    /// The values, in the order of the document, null left out.
+    pub values: Vec<Literal>,
+    /// Whether values outside the list may come (`x-values-seen`).
+    pub open: bool,
+}
+
+/// A scalar value.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Literal {
+    /// A boolean.
+    Boolean(bool),
+    /// A number as it was written.
+    Number(String),
+    /// A string.
+    String(String),
+}
+
+/// Bounds of a scalar's value, as written in the document. They say what generated values may be; they play
+/// no part in [`assignable`](super::assignable).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Least number.
+    pub minimum: Option<String>,
+    /// Greatest number.
+    pub maximum: Option<String>,
+    /// Least length of a string, in characters.
+    pub min_length: Option<u64>,
+    /// Greatest length of a string, in characters.
+    pub max_length: Option<u64>,
+    /// Regular expression that a string matches somewhere.
+    pub pattern: Option<String>,
+}
+
+/// A list.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Array {
+    /// Type of every item.
+    pub items: Box<Type>,
+    /// Least number of items.
+    pub min_items: u64,
+    /// Greatest number of items.
+    pub max_items: Option<u64>,
+}
+
+/// An object.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Object {
+    /// Declared fields, in the order of the document.
+    pub fields: Vec<Field>,
+    /// What else may be in it.
+    pub additional: Additional,
+}
+
+/// A declared field of an object.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Field {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub ty: Type,
+    /// Whether it is always there.
+    pub required: bool,
+    /// The name in the document.
+    pub span: Span,
+}
+
+/// Fields of an object beside the declared ones.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Additional {
+    /// None.
+    Closed,
+    /// Any.
+    Open,
+    /// Any name, values of this type.
+    Of(Box<Type>),
+}
+
+/// The use of a named type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reference {
+    /// Which type of [`Types`].
+    pub id: TypeId,
+    /// Its name, for messages.
+    pub name: Arc<str>,
+}
+
+/// Index of a named type in its [`Types`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TypeId(pub(super) u32);
+
+/// The named types of a contract.
+#[derive(Debug, Clone, Default)]
+pub struct Types {
+    all: Vec<NamedType>,
+    by_name: HashMap<String, TypeId>,
+}
+
+/// A type and its name.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NamedType {
+    /// The name.
+    pub name: Arc<str>,
+    /// The type.
+    pub ty: Type,
+    /// The name in the document.
+    pub span: Span,
+}
+
+/// A type after all references are followed.
+#[derive(Debug, Clone, Copy)]
+pub struct Resolved<'a> {
+    /// Never a [`TypeKind::Named`].
+    pub kind: &'a TypeKind,
+    /// Whether null is possible, by the type itself or on the way to it.
+    pub nullable: bool,
+    /// Where the type is written.
+    pub span: Span,
+}
+
+/// A type together with the named types that it may refer to.
+#[derive(Debug, Clone, Copy)]
+pub struct TypeIn<'a> {
+    /// The types of its contract.
+    pub types: &'a Types,
+    /// The type.
+    pub ty: &'a Type,
+}
+
+/// Kinds of JSON values that a reader can tell apart by their first character.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum JsonKind {
+    /// `true`, `false`.
+    Boolean,
+    /// A number.
+    Number,
+    /// A string.
+    String,
+    /// A list.
+    Array,
+    /// An object.
+    Object,
+}
+
+impl Types {
+    /// The type of this name.
+    pub fn get(&self, name: &str) -> Option<&NamedType> {
+        self.by_name.get(name).map(|id| self.by_id(*id))
+    }
+
+    /// The type of this id, which came from these types.
+    pub fn by_id(&self, id: TypeId) -> &NamedType {
+        &self.all[id.0 as usize]
+    }
+
+    /// The id of a name.
+    pub fn id(&self, name: &str) -> Option<TypeId> {
+        self.by_name.get(name).copied()
+    }
+
+    /// All types, in the order of the document.
+    pub fn iter(&self) -> impl Iterator<Item = &NamedType> {
+        self.all.iter()
+    }
+
+    /// Follows references to what a type is in the end. There is always an end: the reader breaks cycles.
+    pub fn resolve<'a>(&'a self, ty: &'a Type) -> Resolved<'a> {
+        let (mut ty, mut nullable) = (ty, ty.nullable);
+        while let TypeKind::Named(reference) = &ty.kind {
+            ty = &self.by_id(reference.id).ty;
+            nullable |= ty.nullable;
+        }
+        if let TypeKind::OneOf(alternatives) = &ty.kind {
+            nullable |= alternatives.iter().any(|alternative| self.resolve(alternative).nullable);
+        }
+        Resolved { kind: &ty.kind, nullable, span: ty.span }
+    }
+
+    /// The type with its types at hand.
+    pub fn at<'a>(&'a self, ty: &'a Type) -> TypeIn<'a> {
+        TypeIn { types: self, ty }
+    }
+
+    /// The kinds of JSON values that a type stands for, null aside; every kind for [`TypeKind::Any`].
+    pub fn json_kinds(&self, ty: &Type) -> Vec<JsonKind> {
+        match self.resolve(ty).kind {
+            TypeKind::Any => JsonKind::ALL.to_vec(),
+            TypeKind::Null | TypeKind::Named(_) => Vec::new(),
+            TypeKind::Scalar(scalar) => vec![scalar.kind.json()],
+            TypeKind::Array(_) => vec![JsonKind::Array],
+            TypeKind::Object(_) => vec![JsonKind::Object],
+            TypeKind::OneOf(alternatives) => alternatives.iter().flat_map(|ty| self.json_kinds(ty)).collect(),
+        }
+    }
+
+    pub(super) fn add(&mut self, named: NamedType) {
+        self.by_name.insert(named.name.to_string(), TypeId(self.all.len() as u32));
+        self.all.push(named);
+    }
+
+    pub(super) fn replace(&mut self, id: TypeId, kind: TypeKind) {
+        self.all[id.0 as usize].ty.kind = kind;
+    }
+}
+
+impl Type {
+    /// Any value at all.
+    pub fn any(span: Span) -> Type {
+        Type { kind: TypeKind::Any, nullable: true, span }
+    }
+
+    /// Whether its written form has an `or`.
+    fn is_several_words(&self) -> bool {
+        match self.kind {
+            TypeKind::Any | TypeKind::Null => false,
+            TypeKind::OneOf(_) => true,
+            _ => self.nullable,
+        }
+    }
+}
+
+impl Object {
+    /// The declared field of this name.
+    pub fn field(&self, name: &str) -> Option<&Field> {
+        self.fields.iter().find(|field| field.name == name)
+    }
+}
+
+impl JsonKind {
+    /// All kinds.
+    pub const ALL: [JsonKind; 5] =
+        [JsonKind::Boolean, JsonKind::Number, JsonKind::String, JsonKind::Array, JsonKind::Object];
+
+    /// The kind in a word.
+    pub fn word(self) -> &'static str {
+        match self {
+            JsonKind::Boolean => "boolean",
+            JsonKind::Number => "number",
+            JsonKind::String => "string",
+            JsonKind::Array => "list",
+            JsonKind::Object => "object",
+        }
+    }
+}
+
+impl ScalarKind {
+    /// The kind of its JSON values.
+    pub fn json(self) -> JsonKind {
+        match self {
+            ScalarKind::Boolean => JsonKind::Boolean,
+            ScalarKind::Integer | ScalarKind::Number => JsonKind::Number,
+            ScalarKind::String => JsonKind::String,
+        }
+    }
+
+    /// The kind as `type` names it.
+    pub fn word(self) -> &'static str {
+        match self {
+            ScalarKind::Boolean => "boolean",
+            ScalarKind::Integer => "integer",
+            ScalarKind::Number => "number",
+            ScalarKind::String => "string",
+        }
+    }
+}
+
+/// Values listed in messages before the rest is an ellipsis.
+const VALUES_SHOWN: usize = 6;
+
+/// `string or null`, `list of Message`, `enum(text, image, …)`.
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.kind)?;
+        match self.kind {
+            TypeKind::Any | TypeKind::Null => Ok(()),
+            _ if self.nullable => f.write_str(" or null"),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for TypeKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TypeKind::Any => f.write_str("any"),
+            TypeKind::Null => f.write_str("null"),
+            TypeKind::Scalar(Scalar { values: Some(values), .. }) => write!(f, "{values}"),
+            TypeKind::Scalar(scalar) => f.write_str(scalar.kind.word()),
+            TypeKind::Array(array) => match array.items.is_several_words() {
+                true => write!(f, "list of ({})", array.items),
+                false => write!(f, "list of {}", array.items),
+            },
+            TypeKind::Object(_) => f.write_str("object"),
+            TypeKind::Named(reference) => f.write_str(&reference.name),
+            TypeKind::OneOf(alternatives) => {
+                for (i, alternative) in alternatives.iter().enumerate() {
+                    let or = if i == 0 { "" } else { " or " };
+                    write!(f, "{or}{alternative}")?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl fmt::Display for Enum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown: Vec<String> = self.values.iter().take(VALUES_SHOWN).map(ToString::to_string).collect();
+        if self.open || self.values.len() > VALUES_SHOWN {
+            shown.push("…".to_owned());
+        }
+        write!(f, "enum({})", shown.join(", "))
+    }
+}
+
+impl fmt::Display for Literal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Literal::Boolean(value) => write!(f, "{value}"),
+            Literal::Number(text) | Literal::String(text) => f.write_str(text),
+        }
+    }
+}
