@@ -20,8 +20,10 @@ mod limits;
 mod object;
 pub mod raw;
 pub mod reader;
+pub mod scan;
 mod serde_bridge;
 pub mod text;
+mod utf8;
 mod value;
 
 pub use error::{Error, ErrorKind, Limit};
@@ -29,6 +31,7 @@ pub use keys::KeyLedger;
 pub use limits::Limits;
 pub use object::Object;
 pub use reader::{Container, Reader, Scalar, Sink, Validator, validate};
+pub use utf8::Utf8Checker;
 pub use value::{Array, Number, Str, Value};
 
 #[cfg(test)]

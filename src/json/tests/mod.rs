@@ -4,6 +4,7 @@
 mod document;
 mod grammar;
 mod laws;
+mod scanning;
 mod suite;
 
 use super::{Error, Limits, Reader, Validator, Value};

@@ -1,0 +1,130 @@
+//! Every way of scanning gives the same answers, over random bytes and all alignments.
+
+use super::super::scan::{self, Block, Level, Portable, Scan, Task};
+use super::super::utf8::Utf8Checker;
+use proptest::prelude::*;
+
+/// Everything a way of scanning says about some bytes.
+struct Everything<'a>(&'a [u8]);
+
+#[derive(Debug, PartialEq)]
+struct Answers {
+    string_breaks: Vec<usize>,
+    bare_ends: Vec<usize>,
+    blocks: Vec<Block>,
+    prefixes: Vec<u64>,
+}
+
+impl Task for Everything<'_> {
+    type Output = Answers;
+
+    #[inline(always)]
+    fn run<S: Scan>(self, scan: S) -> Answers {
+        let bytes = self.0;
+        let blocks: Vec<_> =
+            bytes.windows(64).map(|window| scan.block(window.try_into().expect("64 bytes"))).collect();
+        Answers {
+            string_breaks: (0..=bytes.len()).map(|at| scan.string_break(bytes, at)).collect(),
+            bare_ends: (0..=bytes.len()).map(|at| scan.bare_end(bytes, at)).collect(),
+            prefixes: blocks.iter().map(|block| scan.prefix_xor(block.quote)).collect(),
+            // Other bytes may be marked curly as well, which nobody relies on.
+            blocks: blocks.into_iter().map(|b| Block { curly: b.curly & (b.open | b.close), ..b }).collect(),
+        }
+    }
+}
+
+/// The same answers, byte by byte.
+fn by_hand(bytes: &[u8]) -> Answers {
+    let first = |at: usize, is: &dyn Fn(u8) -> bool| {
+        bytes[at..].iter().position(|byte| is(*byte)).map_or(bytes.len(), |found| at + found)
+    };
+    let mask = |window: &[u8], is: &dyn Fn(u8) -> bool| {
+        window.iter().rev().fold(0u64, |mask, byte| mask << 1 | u64::from(is(*byte)))
+    };
+    let blocks: Vec<_> = bytes
+        .windows(64)
+        .map(|window| Block {
+            quote: mask(window, &|byte| byte == b'"'),
+            backslash: mask(window, &|byte| byte == b'\\'),
+            open: mask(window, &|byte| matches!(byte, b'[' | b'{')),
+            close: mask(window, &|byte| matches!(byte, b']' | b'}')),
+            curly: mask(window, &|byte| matches!(byte, b'{' | b'}')),
+        })
+        .collect();
+    Answers {
+        string_breaks: (0..=bytes.len()).map(|at| first(at, &|byte| matches!(byte, b'"' | b'\\'))).collect(),
+        bare_ends: (0..=bytes.len())
+            .map(|at| first(at, &|byte| matches!(byte, 0..=b' ' | b',' | b']' | b'}')))
+            .collect(),
+        prefixes: blocks
+            .iter()
+            .map(|block| {
+                (0..64).fold(0, |sum, at| sum | u64::from((block.quote << (63 - at)).count_ones() % 2) << at)
+            })
+            .collect(),
+        blocks,
+    }
+}
+
+fn bytes() -> impl Strategy<Value = Vec<u8>> {
+    let telling =
+        prop::sample::select(b"\"\\[]{}:, \n\t\r\x1f\x21aZ059\x7f\x80\xa2\xdb\xfb\xfd\xff\xdc".to_vec());
+    prop_oneof![
+        prop::collection::vec(any::<u8>(), 0..200),
+        prop::collection::vec(telling, 0..200),
+        (prop::collection::vec(Just(b'x'), 0..190), any::<u8>()).prop_map(|(mut bytes, last)| {
+            bytes.push(last);
+            bytes
+        }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn all_levels_agree_at_all_alignments(bytes in bytes(), shift in 0usize..64) {
+        let mut moved = vec![b'"'; shift];
+        moved.extend_from_slice(&bytes);
+        let bytes = &moved[shift..];
+        let expected = by_hand(bytes);
+        for level in Level::ALL {
+            prop_assert_eq!(&scan::run(level, Everything(bytes)), &expected, "{:?}", level);
+        }
+    }
+
+    #[test]
+    fn escapes_are_found_over_block_borders(bytes in prop::collection::vec(prop::sample::select(b"\\\\\\x".to_vec()), 128)) {
+        let (mut escaped, mut carry, mut expected_carry) = (vec![], false, false);
+        for (block, _) in bytes.as_chunks::<64>().0.iter().zip(0..) {
+            let (mask, next) = scan::escaped(Portable.block(block).backslash, carry);
+            escaped.extend((0..64).map(|at| mask >> at & 1 == 1));
+            carry = next;
+        }
+        let expected: Vec<_> = bytes.iter().map(|byte| {
+            let this = expected_carry;
+            expected_carry = *byte == b'\\' && !this;
+            this
+        }).collect();
+        prop_assert_eq!(escaped, expected);
+        prop_assert_eq!(carry, expected_carry);
+    }
+
+    #[test]
+    fn utf_8_in_chunks_is_utf_8(text in any::<String>(), at in any::<prop::sample::Index>(), byte in any::<Option<u8>>(), size in 1usize..6) {
+        let mut bytes = text.into_bytes();
+        if let (Some(byte), false) = (byte, bytes.is_empty()) {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        let mut checker = Utf8Checker::default();
+        let fed = bytes.chunks(size).try_for_each(|chunk| checker.feed(chunk)).and_then(|()| checker.finish());
+        let expected = std::str::from_utf8(&bytes).map(drop).map_err(|fault| fault.valid_up_to() as u64);
+        prop_assert_eq!(fed.map_err(|fault| fault.offset), expected);
+    }
+}
+
+#[test]
+fn the_best_level_is_available_and_the_portable_one_always_is() {
+    assert!(Level::best().is_available());
+    assert!(Level::Portable.is_available());
+    println!("best level here: {:?}", Level::best());
+}
