@@ -16,7 +16,9 @@ mod keys;
 mod resume;
 pub mod seal;
 
+pub(crate) use clients::NewClient;
 pub use clients::{ClientRow, TokenOrigin, TokenRow};
+pub(crate) use grants::GrantSeed;
 pub use grants::{Begin, Finish, GrantKey, GrantRow, GrantState, GrantSummary, NewTokens, Opened};
 pub use keys::Resealed;
 

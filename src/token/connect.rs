@@ -1,0 +1,176 @@
+//! Connecting a client: a link that a person opens, and the callback that ends it (RFC 6749 §4.1).
+//!
+//! The `state` in the link is 256 random bits, kept as a keyed hash, bound to one client, good once and for ten minutes. It is
+//! used up before anything else happens, so a replayed callback does nothing. There is no browser session to bind it to: the
+//! link is made on a command line or by an operator of the admin port, and whoever is given it is trusted to authorize.
+
+use super::registry::{ClientInfo, Registry, RegistryError, rfc3339};
+use super::wire::{App, Exchange, Offer};
+use crate::secret::Secret;
+use crate::store::seal::{HashOf, random};
+use crate::store::{NewTokens, StoreError};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::Serialize;
+use std::time::Duration;
+
+/// How long a person has to authorize.
+const LINK_TTL: Duration = Duration::from_secs(600);
+
+/// A link for a person to open.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ConnectLink {
+    /// Name of the client it connects.
+    pub client: String,
+    /// The address, `state` included: give it to the one who is to authorize, and to nobody else.
+    pub url: String,
+    /// RFC 3339, UTC; until when.
+    pub expires_at: String,
+}
+
+/// Why a client was not connected.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// No authorization server is configured.
+    #[error("no authorization server configured")]
+    NoServer,
+    /// Neither stored nor given.
+    #[error("client {0} has no application id and secret; give them")]
+    NoApp(String),
+    /// The `state` is not one of ours, was used before, or has expired.
+    #[error("this link is unknown, used or expired; ask for a new one")]
+    State,
+    /// The callback has neither a code nor an error.
+    #[error("the authorization server sent back no code")]
+    NoCode,
+    /// The person or the authorization server said no, with this error code.
+    #[error("authorization refused: {0}")]
+    Denied(String),
+    /// The authorization server did not take the code.
+    #[error("code refused: {0}")]
+    CodeRefused(&'static str),
+    /// The authorization server gave no usable answer; the code may be spent.
+    #[error("authorization server: {0}")]
+    Server(String),
+    /// The client is gone, or the store failed.
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
+}
+
+impl From<StoreError> for ConnectError {
+    fn from(error: StoreError) -> Self {
+        ConnectError::Registry(error.into())
+    }
+}
+
+impl Registry {
+    /// Makes a link that connects the client called `name`; with `app`, for that application from now on.
+    pub async fn connect(&self, name: &str, app: Option<App>) -> Result<ConnectLink, ConnectError> {
+        let oauth = self.endpoint.as_ref().ok_or(ConnectError::NoServer)?.oauth();
+        let client = self.living(name).await?;
+        let (key, stored) = self.grant_of(&client).await?;
+        if let Some(app) = &app {
+            self.store.set_app(&key, &app.id, &app.secret).await?;
+        }
+        let app = app.or(stored).ok_or_else(|| ConnectError::NoApp(name.to_owned()))?;
+        let state = URL_SAFE_NO_PAD.encode(random::<32>());
+        let hash = self.store.hasher().hash(HashOf::ConnectState, state.as_bytes());
+        self.store.put_connect_state(&hash, &client.id, LINK_TTL).await?;
+        let mut url = oauth.authorize_url.clone();
+        url.query_pairs_mut()
+            .append_pair("response_type", "code")
+            .append_pair("client_id", app.id.expose())
+            .append_pair("redirect_uri", oauth.redirect_url.as_str())
+            .append_pair("scope", &oauth.scopes.join(" "))
+            .append_pair("state", &state);
+        let expires = self.store.clock().unix_ms().saturating_add(LINK_TTL.as_millis() as i64);
+        Ok(ConnectLink { client: client.name, url: url.into(), expires_at: rfc3339(expires) })
+    }
+
+    /// Ends a connection with the query of the callback: checks and uses up `state`, exchanges the code, stores the grant.
+    pub async fn callback(&self, query: &str) -> Result<ClientInfo, ConnectError> {
+        let answer = Callback::parse(query);
+        let endpoint = self.endpoint.as_ref().ok_or(ConnectError::NoServer)?;
+        let hash = self.store.hasher().hash(HashOf::ConnectState, answer.state.as_bytes());
+        let client = self.store.take_connect_state(&hash).await?.ok_or(ConnectError::State)?;
+        if let Some(error) = answer.error {
+            return Err(ConnectError::Denied(error));
+        }
+        let code = answer.code.ok_or(ConnectError::NoCode)?;
+        let row = self.store.grant_of(&client).await?;
+        let name = self.name_of(&client).await?;
+        let secrets = row.secrets.map_err(StoreError::from)?;
+        let (Some(id), Some(secret)) = (secrets.app_id, secrets.app_secret) else {
+            return Err(ConnectError::NoApp(name));
+        };
+        let tokens = match endpoint.exchange(&App { id, secret }, Offer::Code(&code)).await {
+            Exchange::Tokens(tokens) => tokens,
+            Exchange::Refused(code) => return Err(ConnectError::CodeRefused(code)),
+            Exchange::Failed(failure) => return Err(ConnectError::Server(failure.what)),
+        };
+        let tokens = NewTokens {
+            access: tokens.access,
+            refresh: tokens.refresh,
+            previous_refresh: None,
+            issued_ms: self.store.clock().unix_ms(),
+            lifetime_ms: tokens
+                .lifetime
+                .map(|lifetime| i64::try_from(lifetime.as_millis()).unwrap_or(i64::MAX)),
+        };
+        self.store.connect_grant(&row.key, &tokens).await?;
+        Ok(self.get(&name).await?)
+    }
+
+    async fn name_of(&self, client: &str) -> Result<String, ConnectError> {
+        let rows = self.store.clients_since(0).await?;
+        let found = rows.into_iter().find(|row| row.id == client && row.revoked_ms.is_none());
+        found.map(|row| row.name).ok_or(ConnectError::State)
+    }
+}
+
+/// What a callback brings. The first of several equal parameters counts.
+#[derive(Default)]
+struct Callback {
+    state: String,
+    code: Option<Secret<String>>,
+    error: Option<String>,
+}
+
+impl Callback {
+    fn parse(query: &str) -> Self {
+        let mut callback = Callback::default();
+        // Only the query counts; the base is what the URL parser wants to see before it.
+        let Ok(mut url) = reqwest::Url::parse("http://localhost/") else { return callback };
+        url.set_query(Some(query));
+        for (name, value) in url.query_pairs() {
+            match &*name {
+                "state" if callback.state.is_empty() => callback.state = value.into_owned(),
+                "code" if callback.code.is_none() => callback.code = Some(Secret::new(value.into_owned())),
+                "error" if callback.error.is_none() => callback.error = Some(error_code(&value)),
+                _ => {}
+            }
+        }
+        callback
+    }
+}
+
+/// An error code as RFC 6749 §4.1.2.1 allows it; anything else does not get into a log or a page.
+fn error_code(value: &str) -> String {
+    let plain = value.len() <= 64 && value.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+    if plain { value.to_owned() } else { "unreadable error".to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_callback_is_read_from_its_query() {
+        let callback = Callback::parse("code=a%2Bb&state=s&state=t&x=y");
+        assert_eq!((callback.state.as_str(), callback.code.expect("a code").expose().as_str()), ("s", "a+b"));
+        let denied = Callback::parse("error=access_denied&state=s");
+        assert_eq!((denied.error.as_deref(), denied.code.is_none()), (Some("access_denied"), true));
+        let hostile = Callback::parse("error=%3Cscript%3E&state=s");
+        assert_eq!(hostile.error.as_deref(), Some("unreadable error"));
+    }
+}

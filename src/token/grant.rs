@@ -1,0 +1,359 @@
+//! A grant as the data path sees it: the current access token without lock or SQL, and what to do when an upstream refuses it.
+//! How a refresh goes is in `refresh`; this file decides *whether* there is to be one.
+//!
+//! Decision to know: a 401 of the API may mean a dead token or a missing permission, and nothing tells them apart. So a
+//! rejection causes at most one refresh per generation, and after one that was caused by a rejection, rejections of younger
+//! tokens are passed on for a quiet time that doubles as long as it goes on like that.
+
+use super::lifetime::{remaining, replace_before_end};
+use super::refresh::{self, Shared};
+use super::wire::bearer;
+use super::{Settings, TokenError};
+use crate::secret::Secret;
+use crate::store::{GrantKey, GrantRow, GrantState};
+use arc_swap::ArcSwap;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use http::HeaderValue;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// An access token of one generation of a grant; clones share it.
+#[derive(Clone)]
+pub struct AccessToken(Arc<Token>);
+
+struct Token {
+    secret: Secret<String>,
+    header: HeaderValue,
+    generation: i64,
+    worked: AtomicBool,
+}
+
+impl AccessToken {
+    fn new(secret: Secret<String>, generation: i64) -> Option<Self> {
+        let header = bearer(secret.expose())?;
+        Some(AccessToken(Arc::new(Token { secret, header, generation, worked: AtomicBool::new(false) })))
+    }
+
+    /// The value of the `Authorization` header, marked sensitive.
+    pub fn header(&self) -> &HeaderValue {
+        &self.0.header
+    }
+
+    /// The token itself.
+    pub fn secret(&self) -> &Secret<String> {
+        &self.0.secret
+    }
+
+    /// Which token set of the grant it is from; hand it to [`Grant::rejected`].
+    pub fn generation(&self) -> i64 {
+        self.0.generation
+    }
+}
+
+impl fmt::Debug for AccessToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "AccessToken(generation {}, ***)", self.0.generation)
+    }
+}
+
+/// What to do about an answer 401.
+#[derive(Clone, Debug)]
+pub enum Rejected {
+    /// There is a newer token: send the call once more with it.
+    Replay(AccessToken),
+    /// A newer token will not help: pass the answer on.
+    Pass,
+}
+
+/// What the data path knows of the grant at one moment. Deadlines are in monotonic time of the clock.
+#[derive(Debug)]
+pub(super) struct View {
+    pub generation: i64,
+    pub state: GrantState,
+    pub reason: Option<String>,
+    pub token: Option<AccessToken>,
+    pub expires_at: Option<Duration>,
+    pub refresh_at: Option<Duration>,
+    pub has_previous: bool,
+    pub issued_ms: Option<i64>,
+    pub lifetime_ms: Option<i64>,
+}
+
+/// Failures since the last success, and until when to leave the authorization server alone.
+#[derive(Debug, Default)]
+pub(super) struct Backoff {
+    pub failures: u32,
+    pub until: Duration,
+}
+
+#[derive(Debug)]
+struct Rejections {
+    generation: Option<i64>,
+    quiet: Duration,
+    quiet_until: Duration,
+}
+
+type Outcome = Result<(), TokenError>;
+
+struct Flight {
+    task: tokio::task::AbortHandle,
+    outcome: futures_util::future::Shared<BoxFuture<'static, Outcome>>,
+}
+
+/// A grant in use. Shared by everything that acts for its client.
+pub struct Grant {
+    pub(super) key: GrantKey,
+    pub(super) client: Arc<str>,
+    pub(super) shared: Arc<Shared>,
+    view: ArcSwap<View>,
+    flight: Mutex<Option<Flight>>,
+    rejections: Mutex<Rejections>,
+    pub(super) backoff: Mutex<Backoff>,
+    /// Set while newer tokens are in memory than in the store.
+    pub(super) unpersisted: AtomicBool,
+}
+
+impl fmt::Debug for Grant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let view = self.view.load();
+        write!(f, "Grant({}, generation {}, {})", self.client, view.generation, view.state.name())
+    }
+}
+
+/// A panic elsewhere does not make these plain values wrong.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Grant {
+    pub(super) fn new(row: &GrantRow, client: Arc<str>, shared: Arc<Shared>) -> Arc<Self> {
+        let view = view_of(row, None, &shared);
+        let quiet = shared.settings.rejection_quiet;
+        let grant = Arc::new(Grant {
+            key: row.key.clone(),
+            client,
+            view: ArcSwap::from_pointee(view),
+            flight: Mutex::new(None),
+            rejections: Mutex::new(Rejections { generation: None, quiet, quiet_until: Duration::ZERO }),
+            backoff: Mutex::default(),
+            unpersisted: AtomicBool::new(false),
+            shared,
+        });
+        grant.show();
+        grant
+    }
+
+    /// The access token to send, at once when there is a living one. Otherwise waits for the refresh that brings one: however
+    /// many wait, it is one call to the authorization server. Dropping the future does not stop the refresh.
+    pub async fn access_token(self: &Arc<Self>) -> Result<AccessToken, TokenError> {
+        if let Some(token) = self.current() {
+            return Ok(token);
+        }
+        let generation = self.view.load().generation;
+        self.refresh(generation).await?;
+        self.current().ok_or_else(|| self.why_not())
+    }
+
+    /// The access token if it lives as far as we know. Never waits.
+    pub fn current(&self) -> Option<AccessToken> {
+        let view = self.view.load();
+        let token = view.token.as_ref()?;
+        if view.expires_at.is_some_and(|end| end <= self.shared.clock.elapsed()) {
+            return None;
+        }
+        Some(token.clone())
+    }
+
+    /// To be told of a 401 that a call got with the token of `generation`. At most one refresh comes of it per generation, for
+    /// however many calls; the second 401 of a call is to be passed on.
+    pub async fn rejected(self: &Arc<Self>, generation: i64) -> Rejected {
+        let (now_at, state) = {
+            let view = self.view.load();
+            (view.generation, view.state)
+        };
+        if now_at == generation {
+            if state != GrantState::Active || !self.may_refresh_for_rejection(generation) {
+                return Rejected::Pass;
+            }
+            if self.refresh(generation).await.is_err() {
+                return Rejected::Pass;
+            }
+        }
+        match self.current() {
+            Some(token) if token.generation() > generation => Rejected::Replay(token),
+            _ => Rejected::Pass,
+        }
+    }
+
+    /// To be told that a call with `token` was not refused for its token. After the first time this costs one load.
+    pub fn worked(self: &Arc<Self>, token: &AccessToken) {
+        if token.0.worked.load(Ordering::Relaxed) || token.0.worked.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let view = self.view.load();
+        if view.generation == token.generation() && view.has_previous {
+            self.shared.tasks.spawn(refresh::forget_previous(self.clone(), token.generation()));
+        }
+    }
+
+    /// Where the grant stands.
+    pub fn state(&self) -> GrantState {
+        self.view.load().state
+    }
+
+    /// Which token set it is at.
+    pub fn generation(&self) -> i64 {
+        self.view.load().generation
+    }
+
+    /// Refreshes `generation`, or joins the refresh under way. `Ok` means that the grant has moved past it.
+    pub(super) fn refresh(self: &Arc<Self>, generation: i64) -> BoxFuture<'static, Outcome> {
+        let mut slot = lock(&self.flight);
+        if self.view.load().generation > generation {
+            return std::future::ready(Ok(())).boxed();
+        }
+        if let Some(flight) = &*slot
+            && !flight.task.is_finished()
+        {
+            return flight.outcome.clone().boxed();
+        }
+        if let Err(refused) = refresh::may_begin(self) {
+            return std::future::ready(Err(refused)).boxed();
+        }
+        let task = self.shared.tasks.spawn(refresh::run(self.clone(), generation));
+        let handle = task.abort_handle();
+        let outcome = task.map(|ended| ended.unwrap_or(Err(TokenError::Interrupted))).boxed().shared();
+        *slot = Some(Flight { task: handle, outcome: outcome.clone() });
+        outcome.boxed()
+    }
+
+    /// Whether it is time to refresh ahead of expiry.
+    pub(super) fn is_due(&self) -> bool {
+        let now = self.shared.clock.elapsed();
+        let view = self.view.load();
+        view.state == GrantState::Active
+            && view.refresh_at.is_some_and(|at| at <= now)
+            && lock(&self.backoff).until <= now
+            && !self.unpersisted.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn view(&self) -> Arc<View> {
+        self.view.load_full()
+    }
+
+    /// Takes over what the store holds, unless what we have is newer.
+    pub(super) fn adopt(&self, row: &GrantRow) {
+        let before = self.view.load();
+        let unpersisted = self.unpersisted.load(Ordering::Relaxed);
+        if row.generation < before.generation || (unpersisted && row.generation == before.generation) {
+            return;
+        }
+        self.view.store(Arc::new(view_of(row, Some(&before), &self.shared)));
+        self.show();
+    }
+
+    /// Takes over what the store holds in place of what we have, even of the same generation.
+    pub(super) fn adopt_instead(&self, row: &GrantRow) {
+        self.view.store(Arc::new(view_of(row, None, &self.shared)));
+        self.show();
+    }
+
+    /// Why there is no token to give.
+    pub(super) fn why_not(&self) -> TokenError {
+        let view = self.view.load();
+        match view.state {
+            GrantState::Unconnected => TokenError::NotConnected,
+            GrantState::NeedsReconnect => {
+                TokenError::NeedsReconnect(view.reason.clone().unwrap_or_else(|| "unknown".to_owned()))
+            }
+            GrantState::Active => TokenError::Expired,
+        }
+    }
+
+    fn may_refresh_for_rejection(&self, generation: i64) -> bool {
+        let now = self.shared.clock.elapsed();
+        let Settings { rejection_quiet, rejection_quiet_max, .. } = self.shared.settings;
+        let mut rejections = lock(&self.rejections);
+        if rejections.generation == Some(generation) {
+            return true;
+        }
+        if now < rejections.quiet_until {
+            return false;
+        }
+        let again_soon = rejections.generation.is_some() && now < rejections.quiet_until + rejections.quiet;
+        rejections.quiet =
+            if again_soon { (rejections.quiet * 2).min(rejection_quiet_max) } else { rejection_quiet };
+        rejections.quiet_until = now + rejections.quiet;
+        rejections.generation = Some(generation);
+        true
+    }
+
+    /// Sets the gauges of this grant.
+    fn show(&self) {
+        let view = self.view.load();
+        let client = self.client.to_string();
+        if let (Some(issued), Some(lifetime)) = (view.issued_ms, view.lifetime_ms) {
+            let expiry = issued.saturating_add(lifetime) as f64 / 1000.0;
+            metrics::gauge!("switchback_token_expiry_timestamp_seconds", "client" => client.clone())
+                .set(expiry);
+        }
+        for state in [GrantState::Unconnected, GrantState::Active, GrantState::NeedsReconnect] {
+            let is = if view.state == state { 1.0 } else { 0.0 };
+            metrics::gauge!("switchback_token_state", "client" => client.clone(), "state" => state.name())
+                .set(is);
+        }
+    }
+}
+
+/// The view of a stored grant. Wall time is read here, once, to carry the deadline over a restart.
+fn view_of(row: &GrantRow, before: Option<&View>, shared: &Shared) -> View {
+    let Ok(secrets) = &row.secrets else { return damaged(row) };
+    let now = shared.clock.elapsed();
+    let lifetime = row.lifetime_ms.and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis);
+    let left = lifetime
+        .zip(row.issued_ms)
+        .map(|(lifetime, issued)| remaining(issued, lifetime, shared.clock.unix_ms()).saturating_add(now));
+    let known = before.filter(|view| view.generation == row.generation);
+    let token = match known.and_then(|view| view.token.clone()) {
+        Some(token) => Some(token),
+        None => secrets.access.clone().and_then(|secret| AccessToken::new(secret, row.generation)),
+    };
+    let (expires_at, refresh_at) = match known {
+        // The deadlines of a token that we have followed from its birth are better than what the wall clock says by now.
+        Some(view) if view.token.is_some() => (view.expires_at, view.refresh_at),
+        _ if token.is_none() || row.outcome_unknown => (left, Some(now)),
+        _ => {
+            let early = lifetime.map(|lifetime| replace_before_end(lifetime, fastrand::f64()));
+            (left, left.zip(early).map(|(end, early)| end.saturating_sub(early)))
+        }
+    };
+    View {
+        generation: row.generation,
+        state: row.state,
+        reason: row.reason.clone(),
+        token,
+        expires_at,
+        refresh_at,
+        has_previous: secrets.previous_refresh.is_some(),
+        issued_ms: row.issued_ms,
+        lifetime_ms: row.lifetime_ms,
+    }
+}
+
+/// The view of a grant whose secrets do not open: of no use until somebody connects it again.
+fn damaged(row: &GrantRow) -> View {
+    View {
+        generation: row.generation,
+        state: GrantState::NeedsReconnect,
+        reason: Some("damaged".to_owned()),
+        token: None,
+        expires_at: None,
+        refresh_at: None,
+        has_previous: false,
+        issued_ms: None,
+        lifetime_ms: None,
+    }
+}

@@ -1,0 +1,196 @@
+//! The grants of a running gateway: loaded from the store, kept in step with it, refreshed ahead of their end.
+
+use super::client::Clients;
+use super::grant::Grant;
+use super::refresh::Shared;
+use super::wire::Endpoint;
+use super::{Settings, TokenError};
+use crate::store::{GatewayRole, GrantState, Store, StoreError, seal};
+use serde::Serialize;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::sync::{Mutex, Semaphore};
+use tokio_util::task::TaskTracker;
+
+/// How often expired rows are deleted.
+const SWEEP_EVERY: Duration = Duration::from_secs(60);
+
+/// The clients and grants of this gateway. Clones share them.
+#[derive(Clone, Debug)]
+pub struct Tokens(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    clients: Clients,
+    shared: Arc<Shared>,
+    /// What has been read of the store. Held while reading more.
+    read: Mutex<Read>,
+    store_answers: AtomicBool,
+    _role: GatewayRole,
+}
+
+#[derive(Debug, Default)]
+struct Read {
+    change: i64,
+    grants: HashMap<String, Arc<Grant>>,
+}
+
+/// Whether tokens are in order, for readiness and for people.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Health {
+    /// Whether the store answered last time.
+    pub store: bool,
+    /// Grants whose newest tokens are in memory only; they would be lost with the process.
+    pub unpersisted: usize,
+    /// Names of clients that a person has to connect again.
+    pub needs_reconnect: Vec<String>,
+}
+
+impl Health {
+    /// Whether the gateway should be given traffic. A client that needs to be connected again is no reason not to.
+    pub fn is_ready(&self) -> bool {
+        self.store && self.unpersisted == 0
+    }
+}
+
+impl Tokens {
+    /// Takes the gateway role and loads everything. Without an `endpoint` no grant can be refreshed, only used.
+    ///
+    /// # Errors
+    /// Another gateway on the same SQLite file, and any trouble with the store.
+    pub async fn open(
+        store: Store,
+        endpoint: Option<Endpoint>,
+        settings: Settings,
+    ) -> Result<Self, StoreError> {
+        let role = store.take_gateway_role().await?;
+        let clock = store.clock().clone();
+        let clients = Clients::new(store.hasher().clone(), clock.clone());
+        let owner = seal::random::<8>().iter().map(|byte| format!("{byte:02x}")).collect();
+        let shared = Arc::new(Shared {
+            store,
+            endpoint,
+            settings,
+            clock,
+            owner,
+            tasks: TaskTracker::new(),
+            unpersisted: Default::default(),
+        });
+        let inner = Inner {
+            clients,
+            shared,
+            read: Mutex::default(),
+            store_answers: AtomicBool::new(true),
+            _role: role,
+        };
+        let tokens = Tokens(Arc::new(inner));
+        tokens.sync().await?;
+        Ok(tokens)
+    }
+
+    /// The clients, by token and by name.
+    pub fn clients(&self) -> &Clients {
+        &self.0.clients
+    }
+
+    /// Whether all is well.
+    pub fn health(&self) -> Health {
+        let mut needs_reconnect: Vec<String> = self
+            .clients()
+            .all()
+            .iter()
+            .filter(|client| client.grant.state() == GrantState::NeedsReconnect)
+            .map(|client| client.name.to_string())
+            .collect();
+        needs_reconnect.sort();
+        Health {
+            store: self.0.store_answers.load(Ordering::Relaxed),
+            unpersisted: self.0.shared.unpersisted.load(Ordering::Relaxed),
+            needs_reconnect,
+        }
+    }
+
+    /// Takes over what has changed in the store since the last time, whoever changed it.
+    pub async fn sync(&self) -> Result<(), StoreError> {
+        let outcome = self.read_changes().await;
+        self.0.store_answers.store(outcome.is_ok(), Ordering::Relaxed);
+        outcome
+    }
+
+    /// Follows the store and refreshes grants ahead of their end, until dropped.
+    pub async fn run(self) {
+        let Inner { shared, .. } = &*self.0;
+        let slots = Arc::new(Semaphore::new(shared.settings.refreshes_max.max(1)));
+        let mut swept = shared.clock.elapsed();
+        loop {
+            if let Err(error) = self.sync().await {
+                tracing::warn!(target: "switchback::token", %error, "store not read; serving what is known");
+            }
+            self.refresh_due(&slots);
+            if shared.clock.elapsed() >= swept + SWEEP_EVERY {
+                swept = shared.clock.elapsed();
+                if let Err(error) = shared.store.sweep().await {
+                    tracing::warn!(target: "switchback::token", %error, "expired rows not deleted");
+                }
+            }
+            shared.clock.sleep(shared.settings.poll).await;
+        }
+    }
+
+    /// Waits for refreshes under way, so that no spent refresh token is lost by shutting down. Call it after traffic has ended.
+    pub async fn drain(&self) {
+        self.0.shared.tasks.close();
+        self.0.shared.tasks.wait().await;
+    }
+
+    fn refresh_due(&self, slots: &Arc<Semaphore>) {
+        for client in self.clients().all() {
+            let grant = client.grant.clone();
+            if !grant.is_due() {
+                continue;
+            }
+            let Ok(slot) = slots.clone().try_acquire_owned() else { return };
+            self.0.shared.tasks.spawn(async move {
+                let outcome = grant.refresh(grant.generation()).await;
+                if let Err(error @ (TokenError::NoServer | TokenError::Interrupted)) = outcome {
+                    tracing::warn!(target: "switchback::token", client = %grant.client, %error, "not refreshed");
+                }
+                drop(slot);
+            });
+        }
+    }
+
+    async fn read_changes(&self) -> Result<(), StoreError> {
+        let Inner { clients, shared, .. } = &*self.0;
+        let mut read = self.0.read.lock().await;
+        // The number is read first: what is written in between is read now and once more next time.
+        let change = shared.store.change().await?;
+        if change == read.change {
+            return Ok(());
+        }
+        let grant_rows = shared.store.grants_since(read.change).await?;
+        let client_rows = shared.store.clients_since(read.change).await?;
+        let names: HashMap<&str, Arc<str>> =
+            client_rows.iter().map(|row| (row.id.as_str(), row.name.as_str().into())).collect();
+        for row in &grant_rows {
+            if let Err(error) = &row.secrets {
+                tracing::error!(target: "switchback::token", client = row.key.client, %error, "grant does not open");
+            }
+            match read.grants.get(&row.key.client) {
+                Some(grant) => grant.adopt(row),
+                None => {
+                    let Some(name) = names.get(row.key.client.as_str()) else { continue };
+                    let grant = Grant::new(row, name.clone(), shared.clone());
+                    read.grants.insert(row.key.client.clone(), grant);
+                }
+            }
+        }
+        if !client_rows.is_empty() {
+            clients.update(client_rows, |row| read.grants.get(&row.id).cloned());
+        }
+        read.change = change;
+        Ok(())
+    }
+}
