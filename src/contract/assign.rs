@@ -61,17 +61,66 @@ pub enum Mismatch {
 
 /// Whether every value of `from` is a value of `to`, by the rules above.
 pub fn assignable(from: TypeIn<'_>, to: TypeIn<'_>) -> Result<(), Why> {
-    Comparison { taken: HashSet::new() }.types(from, to)
+    let first = Pair { from, to, parent: 0, steps: Vec::new() };
+    let mut comparison =
+        Comparison { taken: HashSet::new(), pairs: vec![first], current: 0, steps: Vec::new() };
+    while let Some(pair) = comparison.pairs.get(comparison.current) {
+        let (from, to) = (pair.from, pair.to);
+        comparison.types(from, to).map_err(|why| comparison.from_the_root(why))?;
+        comparison.current += 1;
+    }
+    Ok(())
 }
 
-struct Comparison {
+/// Steps into a value after which the rest waits for its turn: chains of named types may be as long as the
+/// document, and must not need a stack as deep.
+const STEPS_MAX: usize = 32;
+
+/// Two types to be compared, and the way to them from the pair that they were met in.
+struct Pair<'a> {
+    from: TypeIn<'a>,
+    to: TypeIn<'a>,
+    parent: usize,
+    steps: Vec<String>,
+}
+
+struct Comparison<'a> {
     /// Pairs of lists and of objects that are being compared or were found to go, by address: meeting one
     /// again is no news, and the way round a recursive type ends here.
     taken: HashSet<(*const TypeKind, *const TypeKind)>,
+    /// All pairs that had or await their turn; the first is what was asked.
+    pairs: Vec<Pair<'a>>,
+    current: usize,
+    /// The way from the current pair to the values in hand.
+    steps: Vec<String>,
 }
 
-impl Comparison {
-    fn types(&mut self, from: TypeIn<'_>, to: TypeIn<'_>) -> Result<(), Why> {
+impl<'a> Comparison<'a> {
+    /// What `step` leads to on both sides, now or in its turn.
+    fn step(&mut self, step: &str, from: TypeIn<'a>, to: TypeIn<'a>) -> Result<(), Why> {
+        self.steps.push(step.to_owned());
+        let result = if self.steps.len() < STEPS_MAX {
+            self.types(from, to).map_err(|why| why.under(step))
+        } else {
+            let steps = self.steps.clone();
+            self.pairs.push(Pair { from, to, parent: self.current, steps });
+            Ok(())
+        };
+        self.steps.pop();
+        result
+    }
+
+    /// A reason found in the current pair, with the whole way to it.
+    fn from_the_root(&self, mut why: Why) -> Why {
+        let mut at = self.current;
+        while at > 0 {
+            why = self.pairs[at].steps.iter().rev().fold(why, |why, step| why.under(step));
+            at = self.pairs[at].parent;
+        }
+        why
+    }
+
+    fn types(&mut self, from: TypeIn<'a>, to: TypeIn<'a>) -> Result<(), Why> {
         let (source, target) = (from.types.resolve(from.ty), to.types.resolve(to.ty));
         if matches!(source.kind, TypeKind::Any) || matches!(target.kind, TypeKind::Any) {
             return Ok(());
@@ -84,10 +133,10 @@ impl Comparison {
 
     fn kinds(
         &mut self,
-        from: TypeIn<'_>,
-        source: &TypeKind,
-        to: TypeIn<'_>,
-        target: &TypeKind,
+        from: TypeIn<'a>,
+        source: &'a TypeKind,
+        to: TypeIn<'a>,
+        target: &'a TypeKind,
     ) -> Result<(), Why> {
         let holds_others = matches!(source, TypeKind::Array(_) | TypeKind::Object(_));
         if holds_others && !self.taken.insert((source, target)) {
@@ -98,10 +147,10 @@ impl Comparison {
             (TypeKind::OneOf(alternatives), _) => {
                 alternatives.iter().try_for_each(|one| self.one_alternative(from.types.at(one), to))
             }
-            (_, TypeKind::OneOf(alternatives)) => self.into_alternatives(from, to, alternatives),
+            (_, TypeKind::OneOf(alternatives)) => self.among_alternatives(from, to, alternatives),
             (TypeKind::Scalar(a), TypeKind::Scalar(b)) => scalars(a, b),
             (TypeKind::Array(a), TypeKind::Array(b)) => {
-                self.types(from.types.at(&a.items), to.types.at(&b.items)).map_err(|why| why.under("[]"))
+                self.step("[]", from.types.at(&a.items), to.types.at(&b.items))
             }
             (TypeKind::Object(a), TypeKind::Object(b)) => self.objects(from, a, to, b),
             _ => Err(kind(from, to)),
@@ -109,7 +158,7 @@ impl Comparison {
     }
 
     /// One alternative of the source; null was compared for all of them together.
-    fn one_alternative(&mut self, from: TypeIn<'_>, to: TypeIn<'_>) -> Result<(), Why> {
+    fn one_alternative(&mut self, from: TypeIn<'a>, to: TypeIn<'a>) -> Result<(), Why> {
         let (source, target) = (from.types.resolve(from.ty), to.types.resolve(to.ty));
         match source.kind {
             TypeKind::Any => Ok(()),
@@ -118,11 +167,11 @@ impl Comparison {
     }
 
     /// Alternatives of the target differ by JSON kind, so at most one can take the source.
-    fn into_alternatives(
+    fn among_alternatives(
         &mut self,
-        from: TypeIn<'_>,
-        to: TypeIn<'_>,
-        alternatives: &[super::Type],
+        from: TypeIn<'a>,
+        to: TypeIn<'a>,
+        alternatives: &'a [super::Type],
     ) -> Result<(), Why> {
         let wanted = from.types.json_kinds(from.ty);
         let one = alternatives.iter().find(|one| {
@@ -135,7 +184,7 @@ impl Comparison {
         }
     }
 
-    fn objects(&mut self, from: TypeIn<'_>, a: &Object, to: TypeIn<'_>, b: &Object) -> Result<(), Why> {
+    fn objects(&mut self, from: TypeIn<'a>, a: &'a Object, to: TypeIn<'a>, b: &'a Object) -> Result<(), Why> {
         for wanted in b.fields.iter().filter(|field| field.required) {
             let mismatch = match a.field(&wanted.name) {
                 Some(field) if field.required => continue,
@@ -153,13 +202,10 @@ impl Comparison {
                     return Err(Why::from(Mismatch::Undeclared).under(&field.name));
                 }
             };
-            self.types(from.types.at(&field.ty), to.types.at(target))
-                .map_err(|why| why.under(&field.name))?;
+            self.step(&field.name, from.types.at(&field.ty), to.types.at(target))?;
         }
         match (&a.additional, &b.additional) {
-            (Additional::Of(a), Additional::Of(b)) => {
-                self.types(from.types.at(a), to.types.at(b)).map_err(|why| why.under("*"))
-            }
+            (Additional::Of(a), Additional::Of(b)) => self.step("*", from.types.at(a), to.types.at(b)),
             (Additional::Of(_), Additional::Closed) => Err(Why::from(Mismatch::Undeclared).under("*")),
             _ => Ok(()),
         }

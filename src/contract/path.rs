@@ -51,10 +51,10 @@ impl PathTemplate {
         }
         for part in rest.split('/') {
             let segment = Segment::parse(part)?;
-            if let Segment::Variable(name) = &segment {
-                if template.variables().any(|other| other == name) {
-                    return Err(PathFault::Repeated(name.clone()));
-                }
+            if let Segment::Variable(name) = &segment
+                && template.variables().any(|other| other == name)
+            {
+                return Err(PathFault::Repeated(name.clone()));
             }
             template.segments.push(segment);
         }

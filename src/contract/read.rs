@@ -77,10 +77,11 @@ pub fn read(name: &str, root: &Node, findings: &mut Findings) -> Contract {
 
 fn check_version(document: &Fields<'_>, findings: &mut Findings) {
     let Some(node) = document.get("openapi") else { return };
-    if let Some(version) = node.text(findings) {
-        if version != "3.1" && !version.starts_with("3.1.") {
-            findings.push(faults::openapi_version(node.span, version));
-        }
+    if let Some(version) = node.text(findings)
+        && version != "3.1"
+        && !version.starts_with("3.1.")
+    {
+        findings.push(faults::openapi_version(node.span, version));
     }
 }
 

@@ -429,10 +429,10 @@ fn report_missing_type(schema: &Fields<'_>, findings: &mut Findings) {
 
 fn check_keywords(schema: &Fields<'_>, words: &[&str], findings: &mut Findings) {
     for (key, _) in schema.entries() {
-        if let Some((_, kinds)) = KEYWORD_KINDS.iter().find(|(keyword, _)| *keyword == key.name) {
-            if !kinds.iter().any(|kind| words.contains(kind)) {
-                findings.push(faults::keyword_kind(key.span, &key.name, kinds, &words.join(" or ")));
-            }
+        if let Some((_, kinds)) = KEYWORD_KINDS.iter().find(|(keyword, _)| *keyword == key.name)
+            && !kinds.iter().any(|kind| words.contains(kind))
+        {
+            findings.push(faults::keyword_kind(key.span, &key.name, kinds, &words.join(" or ")));
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::diagnostic::{Colour, Findings, Sources, to_text};
 use crate::yaml;
+use proptest::prelude::*;
 
 fn read_all(text: &str) -> (Sources, Contract, Findings) {
     let (mut sources, mut findings) = (Sources::new(), Findings::new());
@@ -460,4 +461,59 @@ fn the_contracts_of_every_pack_are_read_without_findings() {
         }
     }
     assert!(read >= 2, "two sides make a pack");
+}
+
+#[test]
+fn a_chain_of_types_as_long_as_a_document_is_compared_to_its_end() {
+    let chain = |last: &str| {
+        let mut text =
+            String::from("T: {type: object, properties: {n: {$ref: '#/components/schemas/T0'}}}\n");
+        for i in 0..5_000 {
+            let next = format!("{{$ref: '#/components/schemas/T{}'}}", i + 1);
+            text.push_str(&format!("T{i}: {{type: object, properties: {{n: {next}}}}}\n"));
+        }
+        text + &format!("T5000: {{type: {last}}}")
+    };
+    assert_eq!(goes(&chain("string"), &chain("string")), Ok(()));
+    let why = goes(&chain("string"), &chain("integer")).unwrap_err();
+    assert_eq!(why, format!("`n{}`: string is not integer", ".n".repeat(5_000)));
+}
+
+/// Words and numbers of a document, as places to damage.
+fn tokens(text: &str) -> Vec<std::ops::Range<usize>> {
+    let mut tokens: Vec<std::ops::Range<usize>> = Vec::new();
+    for (at, c) in text.char_indices().filter(|(_, c)| c.is_alphanumeric() || "#/{}[]$".contains(*c)) {
+        match tokens.last_mut() {
+            Some(last) if last.end == at && c.is_alphanumeric() => last.end += c.len_utf8(),
+            _ => tokens.push(at..at + c.len_utf8()),
+        }
+    }
+    tokens
+}
+
+proptest! {
+    #[test]
+    fn a_damaged_document_is_read_or_refused(
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), 0..3u8), 1..6),
+    ) {
+        let mut text = BOOKS.to_owned();
+        for (at, other, how) in damage {
+            let tokens = tokens(&text);
+            let (at, other) = (at.get(&tokens).clone(), text[other.get(&tokens).clone()].to_owned());
+            match how {
+                0 => text.replace_range(at, ""),
+                1 => text.replace_range(at, &other),
+                _ => text.insert_str(at.start, &other),
+            }
+        }
+        let (mut sources, mut findings) = (Sources::new(), Findings::new());
+        if let Some(root) = yaml::read(&mut sources, "a", text.as_bytes(), &mut findings) {
+            let contract = read("old", &root, &mut findings);
+            for named in contract.types.iter() {
+                let there = contract.types.at(&named.ty);
+                prop_assert_eq!(assignable(there, there), Ok(()));
+            }
+        }
+        to_text(&sources, &findings, Colour::Never);
+    }
 }
