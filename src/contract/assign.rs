@@ -66,7 +66,7 @@ pub fn assignable(from: TypeIn<'_>, to: TypeIn<'_>) -> Result<(), Why> {
         Comparison { taken: HashSet::new(), pairs: vec![first], current: 0, steps: Vec::new() };
     while let Some(pair) = comparison.pairs.get(comparison.current) {
         let (from, to) = (pair.from, pair.to);
-        comparison.types(from, to).map_err(|why| comparison.from_the_root(why))?;
+        comparison.types(from, to).map_err(|why| comparison.seen_from_root(why))?;
         comparison.current += 1;
     }
     Ok(())
@@ -111,7 +111,7 @@ impl<'a> Comparison<'a> {
     }
 
     /// A reason found in the current pair, with the whole way to it.
-    fn from_the_root(&self, mut why: Why) -> Why {
+    fn seen_from_root(&self, mut why: Why) -> Why {
         let mut at = self.current;
         while at > 0 {
             why = self.pairs[at].steps.iter().rev().fold(why, |why, step| why.under(step));

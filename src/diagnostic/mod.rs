@@ -3,7 +3,7 @@
 //! Here: source files, spans, findings, their collection in a stable order, "did you mean", and rendering
 //! as text or JSON. Not here: the rules that find something. Each reader of text keeps a small factory of
 //! its own findings (`faults.rs` beside it), so that one mistake has one wording; the numbers of all of
-//! them are in one table, [`codes`].
+//! them are in one table, [`Code`].
 
 mod codes;
 mod finding;
