@@ -1,0 +1,585 @@
+//! Everything that can happen to the state. Both versions call the same moves, which is what makes a write of one visible in
+//! the other. A move keeps the rules that tie fields together, writes the internal event and the timeline entry, and counts
+//! its effect; whether a caller may do it, and with what status, is decided by the handlers.
+
+use super::marker::expand;
+use super::{
+    Agent, Chat, Comment, Contact, Draft, Happening, Id, Invitation, Kind, Mark, Message, Messages, Party,
+    Presence, Role, Situation, State, Survey, Text,
+};
+use serde_json::{Map, Value};
+
+/// A contact's editable fields, each given or not. An empty text clears a field that can be absent.
+#[derive(Default)]
+pub struct ContactEdit<'a> {
+    pub name: Option<&'a str>,
+    pub email: Option<&'a str>,
+    pub phone: Option<&'a str>,
+    pub mobile: Option<&'a str>,
+    pub address: Option<&'a str>,
+    pub city: Option<&'a str>,
+    pub district: Option<&'a str>,
+    pub state: Option<&'a str>,
+    pub obs: Option<&'a str>,
+}
+
+/// A message of a contact, as control gives it.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Inbound {
+    pub text: String,
+}
+
+/// A chat about to begin.
+pub struct Beginning {
+    pub contact: Id,
+    pub channel: u16,
+    pub department: Option<Id>,
+    pub step: Option<Id>,
+    pub by: Party,
+}
+
+impl State {
+    /// Starts a write: one second passes.
+    pub fn tick(&mut self) {
+        self.now += 1;
+    }
+
+    // --- messages -----------------------------------------------------------------------------------------------------
+
+    /// Writes a message into a chat and gives its position.
+    pub fn post(&mut self, company: usize, chat: Id, draft: Draft) -> usize {
+        let (id, now) = (self.next_message, self.now);
+        self.next_message += 1;
+        let Some(chat) = self.companies[company].chat_mut(chat) else { return 0 };
+        chat.updated_at = now;
+        if draft.kind != Kind::InternalEvent {
+            self.effects.count(if draft.internal { "note" } else { "message" }, chat.id);
+        }
+        chat.messages.push(Message {
+            id,
+            from: draft.from,
+            kind: draft.kind,
+            internal: draft.internal,
+            text: draft.text,
+            file: draft.file,
+            sent_at: now,
+            read_at: None,
+            event: draft.event,
+        });
+        chat.messages.len() - 1
+    }
+
+    /// Writes an internal event into a chat.
+    fn occur(&mut self, company: usize, chat: Id, by: Party, event: &'static str, text: String) {
+        let text = Text::own(text);
+        self.post(
+            company,
+            chat,
+            Draft {
+                from: by,
+                kind: Kind::InternalEvent,
+                internal: true,
+                text,
+                file: None,
+                event: Some(event),
+            },
+        );
+    }
+
+    fn say(&mut self, company: usize, chat: Id, text: String) {
+        let text = Text::own(text);
+        self.post(
+            company,
+            chat,
+            Draft { from: Party::System, kind: Kind::Text, internal: false, text, file: None, event: None },
+        );
+    }
+
+    /// Marks the messages of a chat as read.
+    pub fn read(&mut self, company: usize, chat: Id) {
+        let now = self.now;
+        if let Some(chat) = self.companies[company].chat_mut(chat) {
+            chat.unread = 0;
+            chat.messages.read_all(now);
+            self.effects.count("read", chat.id);
+        }
+    }
+
+    /// The contact writes.
+    pub fn receive(&mut self, company: usize, chat: Id, inbound: &Inbound) {
+        self.tick();
+        let text = Text::own(inbound.text.as_str());
+        let draft =
+            Draft { from: Party::Contact, kind: Kind::Text, internal: false, text, file: None, event: None };
+        self.post(company, chat, draft);
+        self.chat_mut(company, chat).unread += 1;
+    }
+
+    /// The contact answers the satisfaction survey.
+    pub fn rate(&mut self, company: usize, chat: Id, survey: Survey) {
+        self.tick();
+        self.chat_mut(company, chat).survey = Some(survey);
+    }
+
+    /// Locks a chat, or unlocks it.
+    pub fn lock(&mut self, company: usize, chat: Id, locked: bool) {
+        self.chat_mut(company, chat).locked = locked;
+    }
+
+    // --- where a chat is ----------------------------------------------------------------------------------------------
+
+    fn chat_mut(&mut self, company: usize, chat: Id) -> &mut Chat {
+        self.companies[company].chat_mut(chat).expect("handlers look the chat up under the same lock")
+    }
+
+    fn agent_name(&self, id: Id) -> String {
+        self.agent(id).map_or_else(String::new, |agent| agent.name.clone())
+    }
+
+    /// Gives the chat to an agent, who attends it from now on.
+    fn attend(&mut self, company: usize, chat: Id, agent: Id) {
+        let now = self.now;
+        let chat = self.chat_mut(company, chat);
+        if chat.second_agent == Some(agent) {
+            chat.second_agent = None;
+        }
+        chat.agent = Some(agent);
+        chat.situation = Situation::InChat;
+        chat.queue_number = None;
+        chat.flow = None;
+        chat.attended_at.get_or_insert(now);
+    }
+
+    /// Hands a chat over to another agent, with a note that the receiving one is shown.
+    pub fn transfer(&mut self, company: usize, chat: Id, by: Id, to: Id, note: Option<&str>) {
+        self.attend(company, chat, to);
+        let text = format!("transferred the chat to {}", self.agent_name(to));
+        self.occur(company, chat, Party::Agent(by), "chat.transferred", text);
+        if let Some(note) = note.filter(|note| !note.is_empty()) {
+            let text = Text::own(note);
+            let draft = Draft {
+                from: Party::Agent(by),
+                kind: Kind::Text,
+                internal: true,
+                text,
+                file: None,
+                event: None,
+            };
+            self.post(company, chat, draft);
+        }
+        self.effects.count("transfer", chat);
+    }
+
+    /// Adds an agent to a chat: as the agent where there is none, else as the second one.
+    pub fn add_agent(&mut self, company: usize, chat: Id, by: Id, agent: Id) {
+        let entry = self.chat_mut(company, chat);
+        match entry.agent {
+            None => self.attend(company, chat, agent),
+            Some(current) if current != agent => entry.second_agent = Some(agent),
+            Some(_) => {}
+        }
+        let text = format!("added {} to the chat", self.agent_name(agent));
+        self.occur(company, chat, Party::Agent(by), "agent.added", text);
+        self.effects.count("agent", chat);
+    }
+
+    /// The caller takes the chat.
+    pub fn assign(&mut self, company: usize, chat: Id, to: Id) {
+        self.attend(company, chat, to);
+        self.occur(company, chat, Party::Agent(to), "chat.assigned", "assumed the chat".to_owned());
+        self.effects.count("assign", chat);
+    }
+
+    /// Puts a chat at the end of the queue, without an agent.
+    pub fn queue(&mut self, company: usize, chat: Id, by: Id) {
+        self.stand_in_queue(company, chat);
+        self.occur(company, chat, Party::Agent(by), "chat.queued", "moved the chat to the queue".to_owned());
+        self.effects.count("queue", chat);
+    }
+
+    fn stand_in_queue(&mut self, company: usize, chat: Id) {
+        let number = self.companies[company].next_queue_number;
+        self.companies[company].next_queue_number += 1;
+        let chat = self.chat_mut(company, chat);
+        chat.situation = Situation::WaitForChat;
+        chat.queue_number = Some(number);
+        chat.agent = None;
+        chat.second_agent = None;
+        chat.flow = None;
+    }
+
+    pub fn set_department(&mut self, company: usize, chat: Id, by: Id, department: Id) {
+        let name =
+            self.companies[company].department(department).map_or_else(String::new, |d| d.name.clone());
+        self.chat_mut(company, chat).department = Some(department);
+        self.occur(
+            company,
+            chat,
+            Party::Agent(by),
+            "department.set",
+            format!("set the department to {name}"),
+        );
+        self.effects.count("department", chat);
+    }
+
+    pub fn set_tabulation(&mut self, company: usize, chat: Id, by: Id, tabulation: Id) {
+        let name =
+            self.companies[company].tabulation(tabulation).map_or_else(String::new, |t| t.name.clone());
+        self.chat_mut(company, chat).tabulation = Some(tabulation);
+        self.occur(
+            company,
+            chat,
+            Party::Agent(by),
+            "tabulation.set",
+            format!("tabulated the chat as {name}"),
+        );
+        self.effects.count("tabulation", chat);
+    }
+
+    pub fn set_step(&mut self, company: usize, chat: Id, by: Id, step: Id) {
+        let name = self.companies[company].step(step).map_or("", |step| step.name);
+        self.chat_mut(company, chat).step = Some(step);
+        self.occur(
+            company,
+            chat,
+            Party::Agent(by),
+            "workflow.moved",
+            format!("moved the chat to the step {name}"),
+        );
+        self.effects.count("workflow", chat);
+    }
+
+    /// Sets the situation as asked for by v2. None of those is that of a finished chat, hence a finished one is open again.
+    pub fn set_situation(&mut self, company: usize, chat: Id, by: Id, situation: Situation) {
+        self.chat_mut(company, chat).closed_at = None;
+        match situation {
+            Situation::WaitForChat => self.stand_in_queue(company, chat),
+            _ => {
+                let entry = self.chat_mut(company, chat);
+                entry.situation = situation;
+                entry.queue_number = None;
+            }
+        }
+        let text = format!("set the situation to {}", situation.name());
+        self.occur(company, chat, Party::Agent(by), "situation.set", text);
+        self.effects.count("situation", chat);
+    }
+
+    /// Puts tags on a chat, beside those it has; names that the company does not know yet become new tags.
+    pub fn add_tags(&mut self, company: usize, chat: Id, by: Id, names: &str) {
+        for name in names.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+            let tag = self.tag(company, name);
+            let tags = &mut self.chat_mut(company, chat).tags;
+            if !tags.contains(&tag) {
+                tags.push(tag);
+            }
+        }
+        self.occur(company, chat, Party::Agent(by), "tags.added", format!("added the tags {}", names.trim()));
+        self.effects.count("tags", chat);
+    }
+
+    fn tag(&mut self, company: usize, name: &str) -> Id {
+        let tags = &mut self.companies[company].tags;
+        if let Some(tag) = tags.iter().find(|tag| tag.name == name) {
+            return tag.id;
+        }
+        let id = tags.last().map_or(1, |tag| tag.id + 1);
+        tags.push(super::Named { id, name: name.to_owned() });
+        id
+    }
+
+    // --- flows --------------------------------------------------------------------------------------------------------
+
+    /// Runs a flow on a chat: one in process is aborted, the agent is removed, the chat is back in `auto`.
+    pub fn run_flow(&mut self, company: usize, chat: Id, by: Id, flow: Id, variables: &Map<String, Value>) {
+        let Some((name, texts)) = self.companies[company].flow(flow).map(|f| (f.name, f.texts)) else {
+            return;
+        };
+        let entry = self.chat_mut(company, chat);
+        let running = entry.flow.replace(flow);
+        entry.situation = Situation::Auto;
+        entry.queue_number = None;
+        entry.agent = None;
+        entry.second_agent = None;
+        if running.is_some() {
+            self.occur(
+                company,
+                chat,
+                Party::System,
+                "flow.aborted",
+                "the flow in process was aborted".to_owned(),
+            );
+        }
+        self.occur(company, chat, Party::Agent(by), "flow.started", format!("started the flow {name}"));
+        for text in texts {
+            let text = expand(text, |marker| variables.get(marker).map(plain));
+            self.say(company, chat, text);
+        }
+        self.effects.count("flow", chat);
+    }
+
+    // --- beginning and end --------------------------------------------------------------------------------------------
+
+    /// Begins a chat and gives its id.
+    pub fn begin(&mut self, company: usize, beginning: Beginning) -> Id {
+        let now = self.now;
+        let book = &mut self.companies[company];
+        let id = book.chat_base + book.chats.len() as Id;
+        let at = book.chats.len() as u32;
+        book.chats.push(Chat {
+            id,
+            contact: beginning.contact,
+            agent: None,
+            second_agent: None,
+            department: beginning.department,
+            tabulation: None,
+            channel: beginning.channel,
+            situation: Situation::Auto,
+            queue_number: None,
+            unread: 0,
+            created_at: now,
+            updated_at: now,
+            attended_at: None,
+            closed_at: None,
+            tags: Vec::new(),
+            flow: None,
+            step: beginning.step,
+            survey: None,
+            locked: false,
+            deleted: false,
+            messages: Messages::none(),
+        });
+        book.listed_chats.push(at);
+        let kind = book.channels[beginning.channel as usize].kind;
+        if let Some(contact) = book.contact_mut(beginning.contact) {
+            contact.chats.push(id);
+            contact.channels |= kind.bit();
+        }
+        self.occur(company, id, beginning.by, "chat.created", "started the chat".to_owned());
+        self.effects.count("chat", id);
+        id
+    }
+
+    /// Finishes a chat.
+    pub fn close(&mut self, company: usize, chat: Id, by: Id, tabulation: Option<Id>, comment: Option<&str>) {
+        let now = self.now;
+        let entry = self.chat_mut(company, chat);
+        entry.closed_at = Some(now);
+        entry.situation = Situation::Finishing;
+        entry.queue_number = None;
+        entry.flow = None;
+        if tabulation.is_some() {
+            entry.tabulation = tabulation;
+        }
+        let text = match comment.filter(|comment| !comment.is_empty()) {
+            Some(comment) => format!("finished the chat: {comment}"),
+            None => "finished the chat".to_owned(),
+        };
+        self.occur(company, chat, Party::Agent(by), "chat.closed", text);
+        self.mark(company, chat, by, Mark::Closed);
+        self.effects.count("close", chat);
+    }
+
+    /// Sends the configured thank-you message.
+    pub fn thank(&mut self, company: usize, chat: Id) {
+        self.say(company, chat, "Thank you for talking to us! 💙".to_owned());
+    }
+
+    /// Asks the contact to rate the service.
+    pub fn ask_rating(&mut self, company: usize, chat: Id) {
+        self.say(company, chat, "How do you rate our service, from 1 to 5? ⭐".to_owned());
+    }
+
+    /// Opens a finished chat again: with its agent if it still has one.
+    pub fn reopen(&mut self, company: usize, chat: Id, by: Id) {
+        let entry = self.chat_mut(company, chat);
+        entry.closed_at = None;
+        entry.situation = if entry.agent.is_some() { Situation::InChat } else { Situation::Auto };
+        self.occur(company, chat, Party::Agent(by), "chat.reopened", "reopened the chat".to_owned());
+        self.mark(company, chat, by, Mark::Reopened);
+        self.effects.count("reopen", chat);
+    }
+
+    /// Deletes a chat; its contact's timeline remembers it.
+    pub fn delete_chat(&mut self, company: usize, chat: Id, by: Id) {
+        self.mark(company, chat, by, Mark::Deleted);
+        let book = &mut self.companies[company];
+        if let Ok(place) = book.listed_chats.binary_search(&((chat - book.chat_base) as u32)) {
+            book.listed_chats.remove(place);
+        }
+        self.chat_mut(company, chat).deleted = true;
+        self.effects.count("delete chat", chat);
+    }
+
+    fn mark(&mut self, company: usize, chat: Id, by: Id, mark: Mark) {
+        let id = self.record_id();
+        let at = self.now;
+        let contact = self.chat_mut(company, chat).contact;
+        if let Some(contact) = self.companies[company].contact_mut(contact) {
+            contact.happenings.push(Happening { id, at, chat, by, mark });
+        }
+    }
+
+    fn record_id(&mut self) -> Id {
+        let id = self.next_record;
+        self.next_record += 1;
+        id
+    }
+
+    // --- contacts -----------------------------------------------------------------------------------------------------
+
+    /// Makes a contact and gives its id.
+    pub fn create_contact(&mut self, company: usize, edit: &ContactEdit<'_>) -> Id {
+        let now = self.now;
+        let book = &mut self.companies[company];
+        let at = book.contacts.len() as u32;
+        let id = book.contact_base + Id::from(at);
+        let mut contact = Contact { id, created_at: now, updated_at: now, ..Contact::default() };
+        apply(&mut contact, edit);
+        book.contacts.push(contact);
+        book.listed_contacts.push(at);
+        book.index_contact(at);
+        self.effects.count("create contact", id);
+        id
+    }
+
+    /// Changes the given fields of a contact.
+    pub fn edit_contact(&mut self, company: usize, id: Id, edit: &ContactEdit<'_>) {
+        let now = self.now;
+        let book = &mut self.companies[company];
+        let at = (id - book.contact_base) as u32;
+        book.unindex_contact(at);
+        let contact = &mut book.contacts[at as usize];
+        apply(contact, edit);
+        contact.updated_at = now;
+        book.index_contact(at);
+        self.effects.count("edit contact", id);
+    }
+
+    /// Deletes a contact; its chats stay and still show it.
+    pub fn delete_contact(&mut self, company: usize, id: Id) {
+        let book = &mut self.companies[company];
+        let at = (id - book.contact_base) as u32;
+        book.unindex_contact(at);
+        book.contacts[at as usize].deleted = true;
+        if let Ok(place) = book.listed_contacts.binary_search(&at) {
+            book.listed_contacts.remove(place);
+        }
+        self.effects.count("delete contact", id);
+    }
+
+    /// Leaves a comment on a contact's timeline and gives its place among the comments.
+    pub fn comment(&mut self, company: usize, contact: Id, by: Id, text: &str) -> usize {
+        let (id, at) = (self.record_id(), self.now);
+        self.effects.count("comment", contact);
+        let Some(contact) = self.companies[company].contact_mut(contact) else { return 0 };
+        contact.comments.push(Comment { id, at, by, text: text.to_owned() });
+        contact.comments.len() - 1
+    }
+
+    // --- agents -------------------------------------------------------------------------------------------------------
+
+    /// Sends an invitation; the agent appears when it is accepted.
+    pub fn invite(&mut self, company: usize, email: &str, role: i64, max_chats: i64) {
+        let invitation = Invitation { email: email.to_owned(), role, max_chats };
+        self.companies[company].invitations.insert(email.to_lowercase(), invitation);
+        self.effects.count("invite", self.companies[company].id);
+    }
+
+    /// The invited person accepts; gives the id of the new agent, or nothing where there is no such invitation.
+    pub fn accept(&mut self, company: usize, email: &str) -> Option<Id> {
+        let invitation = self.companies[company].invitations.remove(&email.to_lowercase())?;
+        let id = self.agents.last().map_or(1, |agent| agent.id + 1);
+        let name = invitation.email.split('@').next().unwrap_or_default().replace(['.', '_'], " ");
+        self.agents.push(Agent {
+            id,
+            name,
+            login: invitation.email,
+            phone: None,
+            mobile: None,
+            has_photo: false,
+            role: Role::of(invitation.role).unwrap_or(Role::Agent),
+            guest: false,
+            active: true,
+            companies: vec![self.companies[company].id],
+            presence: Presence::Unavailable,
+            presence_message: None,
+            presence_at: self.now,
+            presence_by: id,
+            max_chats: invitation.max_chats,
+            birth_date: None,
+            welcome_text: None,
+            signature: None,
+            last_seen: None,
+            created_at: self.now,
+            updated_at: self.now,
+        });
+        self.companies[company].agents.push(id);
+        Some(id)
+    }
+
+    pub fn set_presence(&mut self, agent: Id, presence: Presence) {
+        let now = self.now;
+        if let Some(agent) = self.agent_mut(agent) {
+            agent.presence = presence;
+            agent.presence_at = now;
+            agent.presence_by = agent.id;
+        }
+        self.effects.count("presence", agent);
+    }
+
+    /// Changes what v3 lets change on an agent.
+    pub fn edit_agent(&mut self, id: Id, name: &str, login: &str, phone: Option<&str>) {
+        let now = self.now;
+        if let Some(agent) = self.agent_mut(id) {
+            agent.name = name.to_owned();
+            agent.login = login.to_owned();
+            if let Some(phone) = phone {
+                agent.phone = some(phone);
+            }
+            agent.updated_at = now;
+        }
+        self.effects.count("edit agent", id);
+    }
+
+    /// Changes what v2 lets change on an agent.
+    pub fn set_agent(&mut self, id: Id, role: Option<Role>, active: Option<bool>) {
+        let now = self.now;
+        if let Some(agent) = self.agent_mut(id) {
+            agent.role = role.unwrap_or(agent.role);
+            agent.active = active.unwrap_or(agent.active);
+            agent.updated_at = now;
+        }
+        self.effects.count("edit agent", id);
+    }
+}
+
+fn apply(contact: &mut Contact, edit: &ContactEdit<'_>) {
+    if let Some(name) = edit.name {
+        contact.name = name.to_owned();
+    }
+    for (field, given) in [
+        (&mut contact.email, edit.email),
+        (&mut contact.phone, edit.phone),
+        (&mut contact.mobile, edit.mobile),
+        (&mut contact.address, edit.address),
+        (&mut contact.city, edit.city),
+        (&mut contact.district, edit.district),
+        (&mut contact.state, edit.state),
+        (&mut contact.obs, edit.obs),
+    ] {
+        if let Some(given) = given {
+            *field = some(given);
+        }
+    }
+}
+
+fn some(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// A variable as it reads in a text: strings without their quotes.
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
