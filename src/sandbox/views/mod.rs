@@ -1,0 +1,91 @@
+//! How the state reads on the wire. Every struct lists the fields of the document, in its order and no others; the oddities of
+//! types (integers here, numeric strings there) are in the field types.
+
+mod agent;
+mod chat;
+mod contact;
+mod message;
+mod timeline;
+pub mod v2;
+
+pub use agent::{
+    AgentItem, AgentStatus, AgentStatusResult, detail as agent_detail, profile as agent_profile,
+};
+pub use chat::{Channel, Transfer, assignment, channels, chat, context_variables, members, tags};
+pub use contact::{Reach, contact, custom_fields, groups, organizations};
+pub use message::{Message, Person, message, sent};
+pub use timeline::{comment, timeline};
+
+use super::state::{Company, Id};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use std::fmt::Display;
+
+/// A number that is written as a string.
+#[derive(Clone, Copy)]
+pub struct Numeric<N>(pub N);
+
+impl<N: Display> Serialize for Numeric<N> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
+/// The address of a photo.
+#[derive(Clone, Copy)]
+pub struct Photo {
+    folder: &'static str,
+    id: Id,
+    suffix: &'static str,
+}
+
+impl Photo {
+    pub fn of_agent(id: Id, has: bool) -> Option<Photo> {
+        has.then_some(Photo { folder: "agents", id, suffix: "" })
+    }
+
+    pub fn of_contact(id: Id, has: bool) -> Option<Photo> {
+        has.then_some(Photo { folder: "contacts", id, suffix: "" })
+    }
+
+    /// The address of the small version.
+    pub fn small(self) -> Photo {
+        Photo { suffix: "_small", ..self }
+    }
+}
+
+impl Serialize for Photo {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!(
+            "https://files.example.com/{}/{}{}.jpg",
+            self.folder, self.id, self.suffix
+        ))
+    }
+}
+
+/// A contact's custom fields as an object: from name to value, or from token to value.
+pub struct CustomValues<'a> {
+    company: &'a Company,
+    values: &'a [(u16, String)],
+    by_token: bool,
+}
+
+impl<'a> CustomValues<'a> {
+    pub fn by_name(company: &'a Company, values: &'a [(u16, String)]) -> CustomValues<'a> {
+        CustomValues { company, values, by_token: false }
+    }
+
+    pub fn by_token(company: &'a Company, values: &'a [(u16, String)]) -> CustomValues<'a> {
+        CustomValues { company, values, by_token: true }
+    }
+}
+
+impl Serialize for CustomValues<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.values.len()))?;
+        for (place, value) in self.values {
+            let field = &self.company.custom_fields[*place as usize];
+            map.serialize_entry(if self.by_token { field.token } else { field.name }, value)?;
+        }
+        map.end()
+    }
+}
