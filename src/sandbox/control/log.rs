@@ -1,0 +1,126 @@
+//! The requests that came in, the newest so many of them.
+
+use bytes::Bytes;
+use http::{HeaderMap, Method};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use std::collections::VecDeque;
+
+/// How many requests are kept unless control says otherwise.
+pub const KEEP: usize = 1_000;
+
+/// The most bytes of a body that are kept.
+const BODY_BYTES_MAX: usize = 64 * 1024;
+
+struct Entry {
+    number: u64,
+    method: Method,
+    target: String,
+    headers: HeaderMap,
+    body: Bytes,
+    /// Nothing while the request is in work, and for one whose connection was reset.
+    status: Option<u16>,
+}
+
+/// The log.
+pub struct Log {
+    entries: VecDeque<Entry>,
+    keep: usize,
+    /// Requests since the start, kept or not.
+    total: u64,
+}
+
+impl Default for Log {
+    fn default() -> Log {
+        Log { entries: VecDeque::new(), keep: KEEP, total: 0 }
+    }
+}
+
+/// An entry as it is shown.
+#[derive(Serialize)]
+pub struct Shown<'a> {
+    number: u64,
+    method: &'a str,
+    path: &'a str,
+    headers: Map<String, Value>,
+    /// The body as JSON where it is JSON, else as text; null for none.
+    body: Value,
+    status: Option<u16>,
+}
+
+impl Log {
+    /// Keeps a request, for now without status, and gives its number.
+    pub fn enter(&mut self, method: &Method, target: &str, headers: HeaderMap, body: Bytes) -> u64 {
+        self.total += 1;
+        if self.keep > 0 {
+            if self.entries.len() >= self.keep {
+                self.entries.pop_front();
+            }
+            let body = body.slice(..body.len().min(BODY_BYTES_MAX));
+            let (number, method, target) = (self.total, method.clone(), target.to_owned());
+            self.entries.push_back(Entry { number, method, target, headers, body, status: None });
+        }
+        self.total
+    }
+
+    /// Notes the status of a request that was entered, if it is still kept.
+    pub fn answered(&mut self, number: u64, status: u16) {
+        let Some(first) = self.entries.front() else { return };
+        let place = number.checked_sub(first.number).and_then(|place| usize::try_from(place).ok());
+        if let Some(entry) = place.and_then(|place| self.entries.get_mut(place)) {
+            entry.status = Some(status);
+        }
+    }
+
+    /// How many to keep from now on; 0 keeps none and costs nothing.
+    pub fn keep(&mut self, keep: usize) {
+        self.keep = keep.min(1_000_000);
+        while self.entries.len() > self.keep {
+            self.entries.pop_front();
+        }
+    }
+
+    pub fn is_kept(&self) -> bool {
+        self.keep > 0
+    }
+
+    pub fn clear(&mut self) {
+        self.entries.clear();
+    }
+
+    /// The kept requests, oldest first.
+    pub fn all(&self) -> Vec<Shown<'_>> {
+        self.entries.iter().map(shown).collect()
+    }
+}
+
+fn shown(entry: &Entry) -> Shown<'_> {
+    let mut headers = Map::new();
+    for (name, value) in &entry.headers {
+        let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
+        match headers.get_mut(name.as_str()) {
+            // A header that came more than once shows all its lines, in order.
+            Some(Value::Array(lines)) => lines.push(Value::from(value)),
+            Some(first) => *first = Value::from(vec![first.take(), Value::from(value)]),
+            None => drop(headers.insert(name.as_str().to_owned(), Value::from(value))),
+        }
+    }
+    let body = match entry.body.is_empty() {
+        true => Value::Null,
+        false => serde_json::from_slice(&entry.body)
+            .unwrap_or_else(|_| Value::from(String::from_utf8_lossy(&entry.body).into_owned())),
+    };
+    let (method, path) = (entry.method.as_str(), entry.target.as_str());
+    Shown { number: entry.number, method, path, headers, body, status: entry.status }
+}
+
+impl Shown<'_> {
+    /// Whether the path, without its query, is this one.
+    pub fn has_path(&self, path: &str) -> bool {
+        self.path.split('?').next() == Some(path)
+    }
+
+    pub fn has_method(&self, method: &str) -> bool {
+        self.method.eq_ignore_ascii_case(method)
+    }
+}

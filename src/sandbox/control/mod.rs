@@ -1,0 +1,282 @@
+//! Control, under `/_sandbox/`: what no service would offer and every test of one needs. `GET /_sandbox/` lists it.
+
+pub mod differ;
+pub mod faults;
+pub mod log;
+
+use super::answer::Answer;
+use super::call::parameters;
+use super::oauth::Vault;
+use super::state::moves::Inbound;
+use super::state::{Id, State, Survey};
+use super::{Shared, Size};
+use http::{Method, StatusCode};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// What can be asked, as `GET /_sandbox/` shows it.
+const HELP: &[(&str, &str)] = &[
+    ("GET /_sandbox/", "this list"),
+    ("GET /_sandbox/credentials", "tokens of every account, and the OAuth app"),
+    ("POST /_sandbox/reset", "everything as at the start; body optional: {seed, size: small|large}"),
+    ("GET /_sandbox/requests", "received requests, oldest first; ?path= and ?method= select"),
+    ("DELETE /_sandbox/requests", "forget them"),
+    ("PUT /_sandbox/requests", "{keep: N} how many are kept; 0 keeps none"),
+    ("GET /_sandbox/effects", "how often each write took effect, by kind and id"),
+    ("DELETE /_sandbox/effects", "count from zero"),
+    ("GET /_sandbox/faults", "the faults in force, with how many calls they met"),
+    (
+        "POST /_sandbox/faults",
+        "{side, method, path, skip, count, probability, action}; action is one of {delay: {ms}}, {status: {code, body, when}}, {reset: {when}}, {truncate: {bytes}}, {drip: {bytes, every_ms}}, {endless: {}}, {invalid_json: {}}, {html: {status}}, {gzip: {}}; when is before or after",
+    ),
+    ("DELETE /_sandbox/faults", "none from now on; DELETE /_sandbox/faults/{id} only that one"),
+    ("GET /_sandbox/differences", "the differences in force"),
+    (
+        "POST /_sandbox/differences",
+        "{side, resource, path, of, field, whole, change}; change is one of remove, retype, reverse, {set: value}, {add: value}",
+    ),
+    ("DELETE /_sandbox/differences", "none from now on; DELETE /_sandbox/differences/{id} only that one"),
+    ("GET /_sandbox/clock", "the clock of the data"),
+    ("POST /_sandbox/clock", "{advance: seconds} moves it and the life of tokens"),
+    ("POST /_sandbox/tokens/expire", "ends the life of v3 tokens: {token}, {agent} or {} for all"),
+    (
+        "POST /_sandbox/tokens/revoke",
+        "revokes tokens with all that came of their grant: {token}, {agent} or {} for all",
+    ),
+    ("PUT /_sandbox/oauth", "{expires_in, rotate, detect_reuse, redirect_uri}; a redirect_uri is added"),
+    ("POST /_sandbox/chats/{id}/lock", "every call that names the chat answers 423"),
+    ("DELETE /_sandbox/chats/{id}/lock", "no more"),
+    ("POST /_sandbox/chats/{id}/inbound", "{text} the contact writes"),
+    ("POST /_sandbox/chats/{id}/survey", "{score, text} the contact rates the service"),
+    ("GET /_sandbox/invitations", "invitations sent and not yet accepted"),
+    ("POST /_sandbox/invitations/accept", "{email} the invited person accepts and appears as an agent"),
+];
+
+/// Answers a control call. `segments` is the path below `/_sandbox`.
+pub fn answer(shared: &Shared, method: &Method, segments: &[&str], query: &str, body: &[u8]) -> Answer {
+    let result = match (method.as_str(), segments) {
+        ("GET", []) => {
+            ok(&HELP.iter().map(|(call, does)| json!({"call": call, "does": does})).collect::<Vec<_>>())
+        }
+        ("GET", ["credentials"]) => ok(&shared.credentials()),
+        ("POST", ["reset"]) => reset(shared, body),
+        ("GET", ["requests"]) => requests(shared, query),
+        ("DELETE", ["requests"]) => done(shared.log().clear()),
+        ("PUT", ["requests"]) => parsed(body).map(|Keep { keep }| shared.keep_log(keep)).map(|()| empty()),
+        ("GET", ["effects"]) => ok(&shared.read().effects.all()),
+        ("DELETE", ["effects"]) => done(shared.write().effects.clear()),
+        ("GET", ["faults"]) => ok(&shared.faults().all()),
+        ("POST", ["faults"]) => parsed(body).map(|fault| created(shared.add_fault(fault))),
+        ("DELETE", ["faults"]) => done(shared.change_faults(faults::Faults::clear)),
+        ("DELETE", ["faults", id]) => removed(id, |id| shared.change_faults(|faults| faults.remove(id))),
+        ("GET", ["differences"]) => ok(&shared.differences().all()),
+        ("POST", ["differences"]) => parsed(body).and_then(|rule| {
+            shared
+                .add_difference(rule)
+                .map(created)
+                .map_err(|message| wrong(StatusCode::BAD_REQUEST, &message))
+        }),
+        ("DELETE", ["differences"]) => done(shared.change_differences(differ::Differences::clear)),
+        ("DELETE", ["differences", id]) => {
+            removed(id, |id| shared.change_differences(|rules| rules.remove(id)))
+        }
+        ("GET", ["clock"]) => clock(shared),
+        ("POST", ["clock"]) => parsed(body).and_then(|Advance { advance }| {
+            shared.advance(advance);
+            clock(shared)
+        }),
+        ("POST", ["tokens", "expire"]) => tokens(shared, body, Vault::expire),
+        ("POST", ["tokens", "revoke"]) => tokens(shared, body, Vault::revoke),
+        ("PUT", ["oauth"]) => oauth(shared, body),
+        ("POST", ["chats", id, "lock"]) => {
+            chat(shared, id, |state, company, id| state.lock(company, id, true))
+        }
+        ("DELETE", ["chats", id, "lock"]) => {
+            chat(shared, id, |state, company, id| state.lock(company, id, false))
+        }
+        ("POST", ["chats", id, "inbound"]) => parsed(body).and_then(|inbound: Inbound| {
+            chat(shared, id, |state, company, id| state.receive(company, id, &inbound))
+        }),
+        ("POST", ["chats", id, "survey"]) => parsed(body).and_then(|Rating { score, text }| {
+            chat(shared, id, |state, company, id| state.rate(company, id, Survey { score, text }))
+        }),
+        ("GET", ["invitations"]) => invitations(shared),
+        ("POST", ["invitations", "accept"]) => accept(shared, body),
+        _ => Err(wrong(StatusCode::NOT_FOUND, "there is no such control call; GET /_sandbox/ lists them")),
+    };
+    result.unwrap_or_else(|refusal| refusal)
+}
+
+type Control = Result<Answer, Answer>;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Keep {
+    keep: usize,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Advance {
+    advance: i64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rating {
+    score: u8,
+    #[serde(default)]
+    text: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Restart {
+    seed: Option<u64>,
+    size: Option<Size>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Which {
+    token: Option<String>,
+    agent: Option<Id>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Email {
+    email: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Switches {
+    expires_in: Option<u64>,
+    rotate: Option<bool>,
+    detect_reuse: Option<bool>,
+    redirect_uri: Option<String>,
+}
+
+fn ok<T: Serialize>(value: &T) -> Control {
+    Ok(Answer::json(StatusCode::OK, value))
+}
+
+fn empty() -> Answer {
+    Answer::empty(StatusCode::NO_CONTENT)
+}
+
+fn done(_: ()) -> Control {
+    Ok(empty())
+}
+
+fn created(id: u64) -> Answer {
+    Answer::json(StatusCode::CREATED, &json!({"id": id}))
+}
+
+fn wrong(status: StatusCode, message: &str) -> Answer {
+    Answer::json(status, &json!({"error": message}))
+}
+
+fn parsed<T: DeserializeOwned>(body: &[u8]) -> Result<T, Answer> {
+    serde_json::from_slice(body).map_err(|error| wrong(StatusCode::BAD_REQUEST, &error.to_string()))
+}
+
+fn optional<T: DeserializeOwned + Default>(body: &[u8]) -> Result<T, Answer> {
+    if body.is_empty() { Ok(T::default()) } else { parsed(body) }
+}
+
+fn removed(id: &str, remove: impl FnOnce(u64) -> bool) -> Control {
+    match id.parse().is_ok_and(remove) {
+        true => Ok(empty()),
+        false => Err(wrong(StatusCode::NOT_FOUND, "there is no rule with this id")),
+    }
+}
+
+fn reset(shared: &Shared, body: &[u8]) -> Control {
+    let Restart { seed, size } = optional(body)?;
+    let failed = |error: std::io::Error| wrong(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string());
+    shared.reset(seed, size).map(|()| empty()).map_err(failed)
+}
+
+fn requests(shared: &Shared, query: &str) -> Control {
+    let wanted: Vec<(String, String)> = parameters(query).collect();
+    let log = shared.log();
+    let shown = log.all().into_iter().filter(|entry| {
+        wanted.iter().all(|(name, value)| match name.as_str() {
+            "path" => entry.has_path(value),
+            "method" => entry.has_method(value),
+            _ => true,
+        })
+    });
+    ok(&shown.collect::<Vec<_>>())
+}
+
+fn clock(shared: &Shared) -> Control {
+    let now = shared.read().now;
+    ok(&json!({"now": super::clock::Stamp(now), "seconds": now}))
+}
+
+fn tokens(
+    shared: &Shared,
+    body: &[u8],
+    end: impl FnOnce(&mut Vault, Option<&str>, Option<Id>) -> std::io::Result<usize>,
+) -> Control {
+    let Which { token, agent } = optional(body)?;
+    match end(&mut shared.vault_mut(), token.as_deref(), agent) {
+        Ok(count) => ok(&json!({"count": count})),
+        Err(error) => Err(wrong(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string())),
+    }
+}
+
+fn oauth(shared: &Shared, body: &[u8]) -> Control {
+    let Switches { expires_in, rotate, detect_reuse, redirect_uri } = parsed(body)?;
+    let mut vault = shared.vault_mut();
+    vault.expires_in = expires_in.unwrap_or(vault.expires_in);
+    vault.rotate = rotate.unwrap_or(vault.rotate);
+    vault.detect_reuse = detect_reuse.unwrap_or(vault.detect_reuse);
+    vault.redirect_uris.extend(redirect_uri);
+    ok(&json!({
+        "expires_in": vault.expires_in,
+        "rotate": vault.rotate,
+        "detect_reuse": vault.detect_reuse,
+        "redirect_uris": vault.redirect_uris,
+    }))
+}
+
+/// Does something to a chat of any company; ids of companies do not overlap.
+fn chat(shared: &Shared, id: &str, act: impl FnOnce(&mut State, usize, Id)) -> Control {
+    let mut state = shared.write();
+    let found = id.parse().ok().and_then(|id| {
+        let company = state.companies.iter().position(|company| company.chat(id).is_some())?;
+        Some((company, id))
+    });
+    let Some((company, id)) = found else {
+        return Err(wrong(StatusCode::NOT_FOUND, "there is no such chat"));
+    };
+    act(&mut state, company, id);
+    Ok(empty())
+}
+
+fn invitations(shared: &Shared) -> Control {
+    let state = shared.read();
+    let all: Vec<Value> = state
+        .companies
+        .iter()
+        .flat_map(|company| {
+            company.invitations.values().map(|one| json!({"company": company.id, "invitation": one}))
+        })
+        .collect();
+    ok(&all)
+}
+
+fn accept(shared: &Shared, body: &[u8]) -> Control {
+    let Email { email } = parsed(body)?;
+    let mut state = shared.write();
+    let agent = (0..state.companies.len()).find_map(|company| state.accept(company, &email));
+    match agent {
+        Some(agent) => ok(&json!({"agent": agent})),
+        None => Err(wrong(StatusCode::NOT_FOUND, "nobody with this e-mail is invited")),
+    }
+}
