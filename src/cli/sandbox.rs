@@ -1,11 +1,164 @@
 //! `switchback sandbox`: the service alone.
 
+use crate::sandbox::{Credentials, Options, Sandbox, Size};
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
 
+/// Serves the messaging service itself - v3, v2 and its authorization server - from made-up data that forgets everything at
+/// the end. The same seed gives the same data and the same tokens. Faults, clock and request log are controlled under
+/// /_sandbox/ (GET it for the list).
 #[derive(clap::Args)]
-pub struct Args {}
+pub struct Args {
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:9003")]
+    listen: SocketAddr,
+
+    /// Chooses data and tokens
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// How much data: small has every kind of record, large has 100,000 contacts and 1,000,000 messages
+    #[arg(long, value_enum, default_value = "small")]
+    size: SizeArg,
+
+    /// Life of access tokens: 30d, 12h, 5m, 3s or plain seconds
+    #[arg(long, value_name = "TIME", default_value = "30d", value_parser = duration)]
+    expires_in: Duration,
+
+    /// A refresh keeps the refresh token as it is
+    #[arg(long)]
+    no_rotation: bool,
+
+    /// A spent refresh token that comes again is refused, but its grant lives on
+    #[arg(long)]
+    no_reuse_detection: bool,
+
+    /// Keep tokens in this file across restarts
+    #[arg(long, value_name = "FILE")]
+    state: Option<PathBuf>,
+
+    /// Callback address that the OAuth app accepts; may be repeated
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9090/oauth/callback")]
+    redirect_uri: Vec<String>,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum SizeArg {
+    Small,
+    Large,
+}
 
 /// Serves until interrupted.
-pub fn run(_args: Args) -> ExitCode {
-    ExitCode::SUCCESS
+pub fn run(args: Args) -> ExitCode {
+    let served = tokio::runtime::Builder::new_multi_thread().enable_all().build().and_then(|runtime| {
+        // The runtime may be dropped while a large state is still being made; that need not be waited for.
+        let result = runtime.block_on(serve(args));
+        runtime.shutdown_background();
+        result
+    });
+    match served {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("switchback sandbox: {error}");
+            ExitCode::from(3)
+        }
+    }
+}
+
+async fn serve(args: Args) -> io::Result<()> {
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let sandbox = tokio::select! {
+        started = Sandbox::start(options(args)) => started?,
+        _ = interrupt.recv() => return Ok(()),
+        _ = terminate.recv() => return Ok(()),
+    };
+    println!("{}", welcome(sandbox.address(), sandbox.credentials()));
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+    sandbox.stop().await;
+    Ok(())
+}
+
+fn options(args: Args) -> Options {
+    Options {
+        listen: args.listen,
+        seed: args.seed,
+        size: match args.size {
+            SizeArg::Small => Size::Small,
+            SizeArg::Large => Size::Large,
+        },
+        expires_in: args.expires_in,
+        rotate_refresh: !args.no_rotation,
+        detect_reuse: !args.no_reuse_detection,
+        state_file: args.state,
+        redirect_uris: args.redirect_uri,
+    }
+}
+
+/// What is printed at the start; its curl lines work when pasted.
+fn welcome(address: SocketAddr, credentials: &Credentials) -> String {
+    let Credentials { v2_token, client_id, client_secret, redirect_uri, access_token, refresh_token, .. } =
+        credentials;
+    let base = format!("http://{address}");
+    format!(
+        r#"The messaging service is a sandbox at {base}
+
+  v3                    {base}/v3
+  v2                    {base}/v2
+  authorize page        {base}/oauth/authorize
+  token endpoint        {base}/oauth/access_token
+  control               {base}/_sandbox/
+
+  v2 token              {v2_token}
+  v3 access token       {access_token}
+  OAuth client id       {client_id}
+  OAuth client secret   {client_secret}
+  OAuth refresh token   {refresh_token}
+  OAuth redirect_uri    {redirect_uri}
+
+Other roles: curl {base}/_sandbox/credentials
+
+Try
+  curl -H 'X-Authorization: Bearer {v2_token}' {base}/v2/chats/7
+  curl -H 'Authorization: Bearer {access_token}' {base}/v3/chats/7/messages
+  curl -H 'X-Authorization: Bearer {v2_token}' -H 'Content-Type: application/json' -d '{{"text": "Olá 👋"}}' {base}/v2/chats/7/messages
+  curl -H 'Content-Type: application/json' -d '{{"grant_type": "refresh_token", "client_id": "{client_id}", "client_secret": "{client_secret}", "refresh_token": "{refresh_token}"}}' {base}/oauth/access_token
+"#
+    )
+}
+
+/// A number with a unit, or plain seconds.
+fn duration(text: &str) -> Result<Duration, String> {
+    let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let scale = match unit {
+        "" | "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        "d" => 86_400,
+        _ => return Err(format!("'{unit}' is no unit; use s, m, h or d")),
+    };
+    let number: u64 = number.parse().map_err(|_| "a time is a number with s, m, h or d".to_owned())?;
+    number.checked_mul(scale).map(Duration::from_secs).ok_or_else(|| "this time is too long".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units() {
+        for (text, seconds) in [("30d", 2_592_000), ("3s", 3), ("90", 90), ("2h", 7200), ("5m", 300)] {
+            assert_eq!(duration(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+        for text in ["", "d", "3 s", "-1s", "3w", "99999999999999999d"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+    }
 }

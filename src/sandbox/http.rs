@@ -1,0 +1,341 @@
+//! Connections and requests: reads a request whole, lets control see it first, finds who answers it, and writes the answer as
+//! control wants it written. The state is locked for as long as a handler runs and never across a wait.
+
+use super::answer::Answer;
+use super::call::Call;
+use super::control;
+use super::control::faults::{Action, When};
+use super::oauth::{authorize, token};
+use super::reasons::{Lang, Reason, Thing};
+use super::reply::Failure;
+use super::router::{Act, find};
+use super::state::Id;
+use super::wire::{Body, Manner, ResetFlag, Wire};
+use super::{Shared, Side, v2, v3};
+use bytes::Bytes;
+use http::header::{
+    ACCEPT_LANGUAGE, ALLOW, AUTHORIZATION, CONTENT_ENCODING, HeaderName, HeaderValue, WWW_AUTHENTICATE,
+};
+use http::request::Parts;
+use http::{Method, Request, Response, StatusCode};
+use http_body::Body as _;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use percent_encoding::percent_decode_str;
+use std::borrow::Cow;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+
+/// The most bytes that a request body may have.
+const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+const X_AUTHORIZATION: HeaderName = HeaderName::from_static("x-authorization");
+
+/// Accepts connections until it is dropped, and every connection with it.
+pub async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => drop(connections.spawn(serve(stream, shared.clone()))),
+                // Out of descriptors, or a peer that left in the queue: neither is a reason to end.
+                Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+            },
+            Some(_) = connections.join_next() => {}
+        }
+    }
+}
+
+async fn serve(stream: TcpStream, shared: Arc<Shared>) {
+    stream.set_nodelay(true).ok();
+    let (wire, reset) = Wire::new(stream);
+    let service = service_fn(|request| respond(shared.clone(), reset.clone(), request));
+    // Errors of a connection are the peer's business, or what a fault rule wanted.
+    auto::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(wire), service).await.ok();
+}
+
+async fn respond(
+    shared: Arc<Shared>,
+    reset: ResetFlag,
+    request: Request<Incoming>,
+) -> io::Result<Response<Body>> {
+    let (parts, body) = request.into_parts();
+    let body = match read(body).await? {
+        Some(body) => body,
+        None => {
+            let failure = Failure::new(StatusCode::PAYLOAD_TOO_LARGE, Reason::BodyTooLarge);
+            return Ok(written(refusal(failure, language(&parts)), Manner::Whole));
+        }
+    };
+    let path = parts.uri.path();
+    if let Some(below) = path.strip_prefix("/_sandbox") {
+        let segments: Vec<&str> = below.split('/').filter(|segment| !segment.is_empty()).collect();
+        let query = parts.uri.query().unwrap_or_default();
+        return Ok(written(control::answer(&shared, &parts.method, &segments, query, &body), Manner::Whole));
+    }
+    let number = shared.logs().then(|| {
+        let target = parts.uri.path_and_query().map_or(path, |target| target.as_str());
+        shared.log().enter(&parts.method, target, parts.headers.clone(), body.clone())
+    });
+    let address = Address::of(path);
+    let actions = shared.strike(address.side, &parts.method, &address.segments);
+    for action in &actions {
+        match action {
+            Action::Delay { ms } => tokio::time::sleep(Duration::from_millis(*ms)).await,
+            Action::Reset { when: When::Before } => return aborted(&reset),
+            _ => {}
+        }
+    }
+    let answer = match instead(&actions, When::Before) {
+        Some(answer) => answer,
+        None => {
+            let answer = handle(&shared, &parts, &address, &body);
+            instead(&actions, When::After).unwrap_or_else(|| differ(&shared, &address, answer))
+        }
+    };
+    if let Some(number) = number {
+        shared.log().answered(number, answer.status.as_u16());
+    }
+    let (answer, manner) = spoil(answer, &actions).await;
+    if actions.iter().any(|action| matches!(action, Action::Reset { when: When::After })) {
+        return aborted(&reset);
+    }
+    Ok(written(answer, manner))
+}
+
+/// The whole body, or nothing where it is too large.
+async fn read(body: Incoming) -> io::Result<Option<Bytes>> {
+    if body.is_end_stream() {
+        return Ok(Some(Bytes::new()));
+    }
+    match Limited::new(body, BODY_BYTES_MAX).collect().await {
+        Ok(body) => Ok(Some(body.to_bytes())),
+        Err(error) if error.is::<LengthLimitError>() => Ok(None),
+        Err(error) => Err(io::Error::other(error)),
+    }
+}
+
+fn aborted(reset: &ResetFlag) -> io::Result<Response<Body>> {
+    reset.store(true, Ordering::Relaxed);
+    Err(io::Error::from(io::ErrorKind::ConnectionReset))
+}
+
+fn written(answer: Answer, manner: Manner) -> Response<Body> {
+    let mut response = Response::new(Body::new(answer.body, manner));
+    *response.status_mut() = answer.status;
+    *response.headers_mut() = answer.headers;
+    response
+}
+
+/// Where a path leads.
+struct Address<'a> {
+    side: Side,
+    /// The company that a v3 path names.
+    company: Option<Cow<'a, str>>,
+    /// Decoded segments below side and company. A `%2F` within one stays within it.
+    segments: Vec<Cow<'a, str>>,
+}
+
+impl<'a> Address<'a> {
+    fn of(path: &'a str) -> Address<'a> {
+        let mut segments = path.trim_start_matches('/').split('/');
+        let first = segments.next().unwrap_or_default();
+        let side = match first {
+            "v3" => Side::V3,
+            "v2" => Side::V2,
+            "oauth" => Side::Oauth,
+            _ => Side::Other,
+        };
+        let mut segments: Vec<Cow<'a, str>> =
+            segments.map(|segment| percent_decode_str(segment).decode_utf8_lossy()).collect();
+        let mut company = None;
+        if side == Side::V3 && segments.len() >= 2 && segments[0] == "companies" {
+            company = Some(segments.remove(1));
+            segments.remove(0);
+        }
+        Address { side, company, segments }
+    }
+}
+
+fn handle(shared: &Shared, parts: &Parts, address: &Address<'_>, body: &[u8]) -> Answer {
+    match address.side {
+        Side::V3 | Side::V2 => {
+            let lang = language(parts);
+            operate(shared, parts, address, body, lang).unwrap_or_else(|failure| refusal(failure, lang))
+        }
+        Side::Oauth => oauth(shared, parts, address, body),
+        Side::Other => refusal(Failure::new(StatusCode::NOT_FOUND, Reason::UnknownPath), language(parts)),
+    }
+}
+
+fn oauth(shared: &Shared, parts: &Parts, address: &Address<'_>, body: &[u8]) -> Answer {
+    let credentials = shared.credentials();
+    let client_id = credentials.client_id.as_str();
+    let now_ms = shared.wall.now_ms();
+    match address.segments.as_slice() {
+        [page] if page == "authorize" => {
+            let query = parts.uri.query().unwrap_or_default();
+            let (mut vault, state) = (shared.vault_mut(), shared.read());
+            authorize::answer(&mut vault, &state, client_id, &parts.method, query, body, now_ms)
+        }
+        [endpoint] if endpoint == "access_token" => {
+            let app = token::App { client_id, client_secret: &credentials.client_secret };
+            token::answer(&mut shared.vault_mut(), &app, &parts.method, &parts.headers, body, now_ms)
+        }
+        _ => refusal(Failure::new(StatusCode::NOT_FOUND, Reason::UnknownPath), language(parts)),
+    }
+}
+
+fn operate(
+    shared: &Shared,
+    parts: &Parts,
+    address: &Address<'_>,
+    body: &[u8],
+    lang: Lang,
+) -> Result<Answer, Failure> {
+    let table = if address.side == Side::V3 { v3::ENDPOINTS } else { v2::ENDPOINTS };
+    let endpoint = find(table, &parts.method, &address.segments)?;
+    let caller = authenticate(shared, parts, address.side)?;
+    let call = |company| Call {
+        side: address.side,
+        lang,
+        caller,
+        company,
+        segments: &address.segments,
+        query: parts.uri.query().unwrap_or_default(),
+        body,
+    };
+    let reply = match endpoint.act {
+        Act::Read(act) => {
+            let state = shared.read();
+            let company = company(&state, caller, address.company.as_deref())?;
+            act(&state, &call(company))?
+        }
+        Act::Write(act) => {
+            let mut state = shared.write();
+            let company = company(&state, caller, address.company.as_deref())?;
+            state.tick();
+            act(&mut state, &call(company))?
+        }
+    };
+    if reply.body.is_empty() {
+        return Ok(Answer::empty(reply.status));
+    }
+    Ok(Answer { resource: reply.resource, ..Answer::json_bytes(reply.status, reply.body) })
+}
+
+/// The agent of the token. v2 reads `X-Authorization` and, without it, `Authorization`; tokens of one version mean nothing to
+/// the other.
+fn authenticate(shared: &Shared, parts: &Parts, side: Side) -> Result<Id, Failure> {
+    let bearer = |name: HeaderName| {
+        let value = parts.headers.get(name)?.to_str().ok()?;
+        let (scheme, token) = value.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+    };
+    let token = match side {
+        Side::V2 if parts.headers.contains_key(X_AUTHORIZATION) => bearer(X_AUTHORIZATION),
+        _ => bearer(AUTHORIZATION),
+    };
+    let token = token.ok_or(Failure::new(StatusCode::UNAUTHORIZED, Reason::TokenMissing))?;
+    let vault = shared.vault();
+    let agent = if side == Side::V2 { vault.v2(token) } else { vault.v3(token, shared.wall.now_ms()) };
+    agent.ok_or(Failure::new(StatusCode::UNAUTHORIZED, Reason::TokenWrong))
+}
+
+/// The company to act on: the named one if the caller is linked to it, else the caller's first.
+fn company(state: &super::state::State, caller: Id, named: Option<&str>) -> Result<usize, Failure> {
+    let unknown = || Failure::new(StatusCode::UNAUTHORIZED, Reason::TokenWrong);
+    let agent = state.agent(caller).ok_or_else(unknown)?;
+    let Some(named) = named else {
+        return agent.companies.first().and_then(|id| state.company_at(*id)).ok_or_else(unknown);
+    };
+    let found = named.parse().ok().and_then(|id| Some((id, state.company_at(id)?)));
+    let (id, at) = found.ok_or(Failure::no(Thing::Company))?;
+    match agent.companies.contains(&id) {
+        true => Ok(at),
+        false => Err(Failure::new(StatusCode::FORBIDDEN, Reason::CompanyForbidden)),
+    }
+}
+
+fn language(parts: &Parts) -> Lang {
+    Lang::preferred(parts.headers.get(ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok()))
+}
+
+fn refusal(failure: Failure, lang: Lang) -> Answer {
+    let mut answer = Answer::json_bytes(failure.status, failure.body(lang));
+    answer.resource = "error";
+    if failure.status == StatusCode::UNAUTHORIZED {
+        answer.headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    if !failure.allow.is_empty() {
+        let methods: Vec<&str> = failure.allow.iter().map(Method::as_str).collect();
+        let methods = HeaderValue::try_from(methods.join(", ")).expect("method names are tokens");
+        answer.headers.insert(ALLOW, methods);
+    }
+    answer
+}
+
+fn differ(shared: &Shared, address: &Address<'_>, mut answer: Answer) -> Answer {
+    if let Some(body) = shared.differ(address.side, answer.resource, &address.segments, &answer.body) {
+        answer.body = body;
+    }
+    answer
+}
+
+/// The answer that a fault gives in place of the service's.
+fn instead(actions: &[Action], now: When) -> Option<Answer> {
+    actions.iter().find_map(|action| match action {
+        Action::Status { code, body, when } if *when == now => {
+            let status = StatusCode::from_u16(*code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            let standard = || serde_json::json!({"reason": format!("Fault: {}", status.as_u16())});
+            Some(Answer::json(status, &body.clone().unwrap_or_else(standard)))
+        }
+        Action::Html { status } if now == When::Before => {
+            let status = StatusCode::from_u16(*status).unwrap_or(StatusCode::BAD_GATEWAY);
+            let page = format!("<html>\r\n<head><title>{status}</title></head>\r\n<body>\r\n<center><h1>{status}</h1></center>\r\n</body>\r\n</html>\r\n");
+            Some(Answer::html(status, page))
+        }
+        _ => None,
+    })
+}
+
+/// Applies the faults that change how an answer is written.
+async fn spoil(mut answer: Answer, actions: &[Action]) -> (Answer, Manner) {
+    let mut manner = Manner::Whole;
+    for action in actions {
+        match action {
+            Action::Truncate { bytes } => manner = Manner::Truncated(*bytes),
+            Action::Drip { bytes, every_ms } => {
+                manner = Manner::Dripping((*bytes).max(1), Duration::from_millis(*every_ms));
+            }
+            Action::Endless {} => manner = Manner::Endless,
+            Action::InvalidJson {} => {
+                let half = answer.body.len() / 2;
+                answer.body.truncate(half);
+                answer.body.extend_from_slice(b"\x00}{,\"");
+            }
+            Action::Gzip {} => answer = gzipped(answer).await,
+            _ => {}
+        }
+    }
+    (answer, manner)
+}
+
+async fn gzipped(mut answer: Answer) -> Answer {
+    use tokio::io::AsyncWriteExt;
+    let mut encoder = async_compression::tokio::write::GzipEncoder::new(Vec::new());
+    let wrote = match encoder.write_all(&answer.body).await {
+        Ok(()) => encoder.shutdown().await,
+        failed => failed,
+    };
+    wrote.expect("a Vec takes every write");
+    answer.body = encoder.into_inner();
+    answer.with(CONTENT_ENCODING, HeaderValue::from_static("gzip"))
+}
