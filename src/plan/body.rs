@@ -7,6 +7,7 @@
 
 use super::convert::Conversion;
 use super::{Origin, ReasonId};
+use crate::json::raw::Kind;
 use std::sync::Arc;
 
 /// Ready JSON text.
@@ -19,7 +20,9 @@ pub struct Key {
     pub json: Raw,
 }
 
-/// One transformation of one JSON value. `null` passes through `Object`, `Array` and `Unwrap` unchanged, since a
+/// One transformation of one JSON value. At the top of a body, `Keep` copies the white space around the value too; every
+/// other op drops it. An op that yields nothing leaves out the member or element it stands for; around a value that yields
+/// nothing, `Wrap` yields nothing either. `null` passes through `Object`, `Array` and `Unwrap` unchanged, since a
 /// contract that forbids it has been checked before; any other unexpected kind of value is an error of its sender.
 #[derive(Clone, Debug)]
 pub enum ValueOp {
@@ -122,13 +125,15 @@ pub enum CloseFrom {
     },
     /// A nested object; left out when nothing in it is written.
     Object(Vec<Close>),
-    /// The value with this index out of a route's `with:`; left out when the route yields nothing for it.
+    /// The value with this index out of a route's `with:`; left out when the route yields nothing for it. One index space
+    /// serves the whole op tree of a body, so nested shapes and every element of an array see the same values.
     Supplied(u16),
     /// A setting (index into [`super::Pack::settings`]).
     Setting(u16),
 }
 
-/// A place inside a captured member.
+/// A place inside a captured member. A member on the way that is absent, null or no object means that nothing is there;
+/// a null at the end of the way is there, unless `only` leaves it out.
 #[derive(Clone, Debug)]
 pub struct Captured {
     pub slot: u16,
@@ -155,6 +160,37 @@ pub struct Kinds {
     pub string: bool,
     pub array: bool,
     pub object: bool,
+}
+
+impl Kinds {
+    pub const fn of(kinds: &[Kind]) -> Kinds {
+        let mut set =
+            Kinds { null: false, boolean: false, number: false, string: false, array: false, object: false };
+        let mut at = 0;
+        while at < kinds.len() {
+            match kinds[at] {
+                Kind::Null => set.null = true,
+                Kind::Bool => set.boolean = true,
+                Kind::Number => set.number = true,
+                Kind::String => set.string = true,
+                Kind::Array => set.array = true,
+                Kind::Object => set.object = true,
+            }
+            at += 1;
+        }
+        set
+    }
+
+    pub const fn contains(self, kind: Kind) -> bool {
+        match kind {
+            Kind::Null => self.null,
+            Kind::Bool => self.boolean,
+            Kind::Number => self.number,
+            Kind::String => self.string,
+            Kind::Array => self.array,
+            Kind::Object => self.object,
+        }
+    }
 }
 
 /// How much of a body a plan must hold to run. Cheapest first.

@@ -43,13 +43,15 @@ pub struct QueryRule {
 /// Where a query parameter comes from.
 #[derive(Clone, Debug)]
 pub enum QueryFrom {
-    /// The client's parameter of this name, as it came; nothing is sent when it is absent.
+    /// The client's parameter of this name, as it came (all of them if it came more than once); nothing is sent when it
+    /// is absent.
     Client(Arc<str>),
     Constant(Raw),
     Value(Expr),
 }
 
-/// One header field, lower-case name.
+/// One header field, lower-case name; left out when its value is nothing or null. The context of a pair's rules is
+/// `{request: {path, query, headers}, config, reply: {status, headers}}`, `reply` for rules of answers only.
 #[derive(Clone, Debug)]
 pub struct HeaderRule {
     pub name: Key,

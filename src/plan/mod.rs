@@ -94,6 +94,9 @@ pub struct Direction {
     pub serves: SideId,
     /// One per operation of the served contract, in contract order. `RouteId` indexes it.
     pub routes: Vec<Route>,
+    /// Turns an error body of the other side into one of the served side: for calls of `serve` routes that fail. (Pairs
+    /// carry it in their [`Response`]s.)
+    pub error: BodyPlan,
 }
 
 impl Direction {
