@@ -1,0 +1,118 @@
+//! Paths of requests (RFC 3986, section 3.3), taken apart and put together so that nothing a client or an upstream says
+//! changes the shape of a path.
+//!
+//! Refused rather than repaired: what one server reads as a separator, a dot segment or an end and another does not.
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use std::borrow::Cow;
+use std::fmt;
+
+/// Why a path is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathError {
+    /// It does not begin with a slash.
+    NotAbsolute,
+    /// Two slashes in a row, or one at the end.
+    EmptySegment,
+    /// `.` or `..`, escaped or not.
+    DotSegment,
+    /// An escaped slash, or a backslash, escaped or not.
+    HiddenSeparator,
+    /// A control character, escaped or not.
+    Control,
+    /// A percent sign without two hexadecimal digits.
+    BadEscape,
+    /// Escapes that are not UTF-8, or a character that has to be escaped in a path.
+    BadCharacter,
+}
+
+impl fmt::Display for PathError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            PathError::NotAbsolute => "the path does not begin with a slash",
+            PathError::EmptySegment => "the path has an empty segment",
+            PathError::DotSegment => "the path has a dot segment",
+            PathError::HiddenSeparator => "the path has an escaped slash or a backslash",
+            PathError::Control => "the path has a control character",
+            PathError::BadEscape => "the path has a percent sign that escapes nothing",
+            PathError::BadCharacter => "the path has a character that is not allowed there",
+        })
+    }
+}
+
+impl std::error::Error for PathError {}
+
+/// The decoded segments of an absolute path without a query; `/` has none. Each segment is decoded once: `%2541` is
+/// `%41`.
+pub fn segments(raw: &str) -> Result<Vec<Cow<'_, str>>, PathError> {
+    let rest = raw.strip_prefix('/').ok_or(PathError::NotAbsolute)?;
+    if rest.is_empty() {
+        return Ok(Vec::new());
+    }
+    rest.split('/').map(segment).collect()
+}
+
+fn segment(raw: &str) -> Result<Cow<'_, str>, PathError> {
+    if !raw.bytes().all(is_path_byte) {
+        let control = raw.bytes().any(|byte| byte.is_ascii_control());
+        let backslash = raw.contains('\\');
+        return Err(match (control, backslash) {
+            (true, _) => PathError::Control,
+            (false, true) => PathError::HiddenSeparator,
+            (false, false) => PathError::BadCharacter,
+        });
+    }
+    let decoded = decode(raw)?;
+    match decoded.as_ref() {
+        "" => Err(PathError::EmptySegment),
+        "." | ".." => Err(PathError::DotSegment),
+        text if text.contains(['/', '\\']) => Err(PathError::HiddenSeparator),
+        text if text.chars().any(char::is_control) => Err(PathError::Control),
+        _ => Ok(decoded),
+    }
+}
+
+fn decode(raw: &str) -> Result<Cow<'_, str>, PathError> {
+    let escapes = raw.bytes().enumerate().filter(|(_, byte)| *byte == b'%');
+    for (at, _) in escapes {
+        let digits = raw.as_bytes().get(at + 1..at + 3).ok_or(PathError::BadEscape)?;
+        if !digits.iter().all(u8::is_ascii_hexdigit) {
+            return Err(PathError::BadEscape);
+        }
+    }
+    percent_encoding::percent_decode_str(raw).decode_utf8().map_err(|_| PathError::BadCharacter)
+}
+
+/// `pchar` of RFC 3986: unreserved, sub-delims, `:`, `@`, and the `%` of escapes.
+fn is_path_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@%".contains(&byte)
+}
+
+/// Everything but the unreserved characters of RFC 3986.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// A value that cannot be one segment of a path, however it is escaped: empty, `.` or `..`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnsafeSegment;
+
+impl fmt::Display for UnsafeSegment {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("an empty text or a dot segment cannot be part of an address")
+    }
+}
+
+impl std::error::Error for UnsafeSegment {}
+
+/// Appends `value` as one path segment: all but unreserved characters escaped.
+pub fn encode_segment(value: &str, out: &mut String) -> Result<(), UnsafeSegment> {
+    if matches!(value, "" | "." | "..") {
+        return Err(UnsafeSegment);
+    }
+    out.extend(utf8_percent_encode(value, RESERVED));
+    Ok(())
+}
+
+/// Appends `value` as a name or value of a query: all but unreserved characters escaped.
+pub fn encode_query(value: &str, out: &mut String) {
+    out.extend(utf8_percent_encode(value, RESERVED));
+}

@@ -1,0 +1,138 @@
+//! Which requests find which routes, and what no path can do.
+
+use super::path::segments;
+use super::*;
+use proptest::prelude::*;
+
+/// A router of `METHOD /template` lines; a variable is an integer when its name is `id`.
+fn router(operations: &[&str]) -> Router {
+    let mut router = Router::default();
+    for (at, operation) in operations.iter().enumerate() {
+        let (method, template) = operation.split_once(' ').unwrap();
+        let variables = template.split('/').filter(|segment| segment.starts_with('{'));
+        let kind = |name| if name == "{id}" { ParameterKind::Integer } else { ParameterKind::String };
+        router.add(&method.parse().unwrap(), template, variables.map(kind).collect(), RouteId(at as u16));
+    }
+    router
+}
+
+fn notes() -> Router {
+    router(&[
+        "GET /notes",
+        "GET /notes/{id}",
+        "POST /notes/{kind}",
+        "POST /notes/{id}/close",
+        "GET /notes/recent",
+        "PUT /notes/{id}",
+        "POST /boxes/{box}/notes/{note}/move",
+    ])
+}
+
+fn check(request: &str, expected: &str) {
+    let (method, path) = request.split_once(' ').unwrap();
+    let found = match notes().find(&method.parse().unwrap(), path) {
+        Found::Route { route, values } => format!("{} {}", route.0, values.join(",")),
+        Found::WrongMethod { allow } => format!("{allow:?}"),
+        Found::NotFound => "none".into(),
+        Found::Bad(error) => error.to_string(),
+    };
+    assert_eq!(found.trim_end(), expected, "{request}");
+}
+
+#[test]
+fn a_request_finds_the_most_literal_route_that_fits() {
+    check("GET /notes", "0");
+    check("GET /notes/7", "1 7");
+    check("HEAD /notes/7", "1 7");
+    check("POST /notes/email", "2 email");
+    check("POST /notes/7", "2 7");
+    check("POST /notes/7/close", "3 7");
+    check("GET /notes/recent", "4");
+    check("GET /n%6ftes/recent", "4");
+    check("POST /boxes/a%20b/notes/%C3%A9/move", "6 a b,é");
+    check("POST /boxes/%252e/notes/x/move", "6 %2e,x");
+}
+
+#[test]
+fn what_fits_no_route_is_not_found() {
+    for path in ["/", "/other", "/notes/7/open", "/notes/7/close/x"] {
+        check(&format!("GET {path}"), "none");
+    }
+    for id in ["seven", "7.0", "1e3", "07", "+7", "%2B7", "7%20", "-"] {
+        check(&format!("GET /notes/{id}"), "none");
+    }
+    check("PUT /notes/-7", "5 -7");
+}
+
+#[test]
+fn another_method_is_told_the_right_ones() {
+    check("DELETE /notes", "[GET, HEAD]");
+    check("DELETE /notes/7", "[GET, HEAD, POST, PUT]");
+    check("GET /notes/7/close", "[POST]");
+    check("PUT /notes/recent", "none");
+    check("DELETE /notes/recent", "[GET, HEAD, POST]");
+}
+
+#[test]
+fn a_path_that_two_servers_could_read_differently_is_refused() {
+    for (path, expected) in [
+        ("", "the path does not begin with a slash"),
+        ("notes", "the path does not begin with a slash"),
+        ("//notes", "the path has an empty segment"),
+        ("/notes/", "the path has an empty segment"),
+        ("/notes//7", "the path has an empty segment"),
+        ("/notes/./7", "the path has a dot segment"),
+        ("/notes/../7", "the path has a dot segment"),
+        ("/notes/%2e%2E/7", "the path has a dot segment"),
+        ("/notes/.%2e/7", "the path has a dot segment"),
+        ("/notes%2f7", "the path has an escaped slash or a backslash"),
+        ("/notes/a%5Cb", "the path has an escaped slash or a backslash"),
+        ("/notes/a\\b", "the path has an escaped slash or a backslash"),
+        ("/notes/%00", "the path has a control character"),
+        ("/notes/%0a", "the path has a control character"),
+        ("/notes/%C2%85", "the path has a control character"),
+        ("/notes/a\u{7f}", "the path has a control character"),
+        ("/notes/%", "the path has a percent sign that escapes nothing"),
+        ("/notes/%4", "the path has a percent sign that escapes nothing"),
+        ("/notes/%zz", "the path has a percent sign that escapes nothing"),
+        ("/notes/%ff", "the path has a character that is not allowed there"),
+        ("/notes/é", "the path has a character that is not allowed there"),
+        ("/notes/a b", "the path has a character that is not allowed there"),
+        ("/notes/a\"b", "the path has a character that is not allowed there"),
+    ] {
+        check(&format!("GET {path}"), expected);
+    }
+}
+
+#[test]
+fn a_value_that_would_be_a_dot_segment_makes_no_address() {
+    for value in ["", ".", ".."] {
+        assert_eq!(encode_segment(value, &mut String::new()), Err(UnsafeSegment));
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_path_makes_the_router_panic(path in "[/a-z0-9%.\\\\é\u{0}]{0,20}") {
+        let _ = notes().find(&Method::GET, &path);
+    }
+
+    #[test]
+    fn any_value_becomes_one_harmless_segment(value in "\\PC*") {
+        prop_assume!(!matches!(value.as_str(), "" | "." | ".."));
+        let mut encoded = String::new();
+        encode_segment(&value, &mut encoded).unwrap();
+        prop_assert!(encoded.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._~%".contains(&b)));
+        prop_assert!(encoded != "." && encoded != "..");
+        let back = percent_encoding::percent_decode_str(&encoded).decode_utf8().unwrap();
+        prop_assert_eq!(back, value.as_str());
+    }
+
+    #[test]
+    fn what_was_read_is_written_as_the_same_segment(value in "[^/\\\\\\p{C}]{1,12}") {
+        prop_assume!(value != "." && value != "..");
+        let mut path = String::from("/");
+        encode_segment(&value, &mut path).unwrap();
+        prop_assert_eq!(segments(&path).unwrap(), vec![value]);
+    }
+}
