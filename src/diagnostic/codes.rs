@@ -75,6 +75,14 @@ codes! {
     SameOperation "C014" "same-operation": "Two operations differ by more than names of path variables.";
     SameParameter "C015" "same-parameter": "A parameter is given once per operation.";
     KeywordKind "C016" "keyword-kind": "A keyword stands beside the `type` that it speaks about.";
+
+    // Configuration.
+    Reference "G001" "reference": "`${NAME}` and `file:PATH` lead to a value.";
+    ValueForm "G002" "value-form": "A value is written as its key needs it: an address, a size, a duration, a URL, a date.";
+    Conflict "G003" "conflict": "Keys of the configuration agree with one another.";
+    AdminExposed "G004" "admin-exposed": "Where others can reach the admin port, it asks for a token.";
+    NotAvailable "G005" "not-available": "Only what this version can do is asked for.";
+    PackMismatch "G006" "pack-mismatch": "The configuration names sides, operations and settings that its pack has.";
 }
 
 impl fmt::Display for Code {

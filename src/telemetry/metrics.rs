@@ -49,6 +49,16 @@ pub enum Outcome {
     Cancelled,
 }
 
+/// All outcomes, in the order in which tables show them.
+pub const OUTCOMES: [Outcome; 6] = [
+    Outcome::Ok,
+    Outcome::ClientError,
+    Outcome::Refused,
+    Outcome::UpstreamError,
+    Outcome::GatewayError,
+    Outcome::Cancelled,
+];
+
 impl Outcome {
     /// The label value.
     pub fn as_str(self) -> &'static str {

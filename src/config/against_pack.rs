@@ -1,0 +1,221 @@
+//! What the configuration says about the pack: sides, operations and settings that must be there. Checked when both have
+//! been read, with findings in the configuration's text.
+
+use super::checked::{Client, Config, Front};
+use super::read::Placed;
+use super::sections::Phase;
+use crate::diagnostic::{Code, Finding, Findings, Span, did_you_mean};
+use serde_json::Value;
+
+/// What a configuration must know of a pack. `app` fills it from the compiled pack, so that this module does not depend
+/// on its form.
+#[derive(Clone, Debug)]
+pub struct PackFacts {
+    /// The two sides, old one first.
+    pub sides: [SideFacts; 2],
+    /// What the pack reads of `settings`.
+    pub settings: Vec<SettingFacts>,
+}
+
+/// One side.
+#[derive(Clone, Debug)]
+pub struct SideFacts {
+    pub name: String,
+    /// Its operations, written `GET /things/{id}`.
+    pub operations: Vec<String>,
+    /// Whether the pack can serve it from the other side.
+    pub is_served: bool,
+    /// Whether clients may have a secondary account there.
+    pub has_scope: bool,
+}
+
+/// One setting.
+#[derive(Clone, Debug)]
+pub struct SettingFacts {
+    /// Dotted path.
+    pub name: String,
+    pub kind: SettingKind,
+    pub is_required: bool,
+}
+
+/// The type of a setting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SettingKind {
+    Boolean,
+    Integer,
+    String,
+}
+
+/// Checks a configuration against its pack. `fronts` are those of the configuration, or the default ones.
+pub fn against_pack(config: &Config, pack: &PackFacts) -> Findings {
+    let mut findings = Findings::new();
+    for front in &config.fronts {
+        check_front(front, pack, &mut findings);
+    }
+    check_upstreams(config, pack, &mut findings);
+    for client in &config.clients {
+        check_tokens(client, &spoken(config, pack), pack, &mut findings);
+    }
+    for sunset in &config.sunsets {
+        known_side(&sunset.side, pack, &mut findings);
+    }
+    check_phases(config, pack, &mut findings);
+    check_settings(&config.settings, pack, &mut findings);
+    findings
+}
+
+fn check_front(front: &Front, pack: &PackFacts, findings: &mut Findings) {
+    let Some(speaks) = known_side(&front.speaks, pack, findings) else { return };
+    if !speaks.is_served {
+        let what = format!("the pack cannot serve `{}`", speaks.name);
+        findings.push(Finding::error(Code::PackMismatch, front.speaks.span, what));
+    }
+    let Some(backend) = &front.backend else { return };
+    if known_side(backend, pack, findings).is_some() && backend.value == front.speaks.value {
+        let what = "a front's backend is the other side";
+        findings.push(Finding::error(Code::PackMismatch, backend.span, what).help("leave `backend` out"));
+    }
+}
+
+/// Each front needs the upstream that its calls go to; what is forwarded needs the upstream of the front's own side.
+fn check_upstreams(config: &Config, pack: &PackFacts, findings: &mut Findings) {
+    for upstream in &config.upstreams {
+        known_side(&upstream.side, pack, findings);
+    }
+    for side in spoken(config, pack) {
+        let Some(other) = pack.sides.iter().find(|facts| facts.name != side) else { continue };
+        let is_all_legacy = config.phases.default == Phase::Legacy
+            && config.phases.operations.iter().all(|(_, phase)| *phase == Phase::Legacy);
+        if config.upstream(&other.name).is_none() && !is_all_legacy {
+            let what = format!("calls of `{side}` are translated to `{}`, which has no upstream", other.name);
+            let help = format!("add `upstreams.{}.url`", other.name);
+            findings.push(Finding::error(Code::MissingKey, beginning(config), what).help(help));
+        }
+        let forwards = config.phases.default == Phase::Legacy
+            || config.phases.operations.iter().any(|(_, phase)| *phase == Phase::Legacy);
+        if forwards && config.upstream(side).is_none() {
+            let what = format!("the phase `legacy` forwards to the upstream of `{side}`, and there is none");
+            let help = format!("add `upstreams.{side}.url`, or leave the phase out");
+            findings.push(Finding::error(Code::MissingKey, beginning(config), what).help(help));
+        }
+    }
+}
+
+/// The sides that clients speak at the fronts.
+fn spoken<'a>(config: &'a Config, pack: &'a PackFacts) -> Vec<&'a str> {
+    match config.fronts.as_slice() {
+        [] => vec![&pack.sides[0].name],
+        fronts => {
+            let known = |side: &&str| pack.sides.iter().any(|facts| facts.name == **side);
+            fronts.iter().map(|front| front.speaks.value.as_str()).filter(known).collect()
+        }
+    }
+}
+
+/// A client is known by one token, of a side that is spoken here.
+fn check_tokens(client: &Client, spoken: &[&str], pack: &PackFacts, findings: &mut Findings) {
+    let mut first: Option<&Placed<String>> = None;
+    for (side, _) in &client.tokens {
+        if known_side(side, pack, findings).is_none() {
+            continue;
+        }
+        if !spoken.contains(&side.value.as_str()) {
+            let what = format!("no front speaks `{}`, so this token selects nobody", side.value);
+            findings.push(
+                Finding::error(Code::PackMismatch, side.span, what).help("leave it out, or add the front"),
+            );
+        } else if let Some(first) = first.replace(side) {
+            let what = format!("the client `{}` is known by one token", client.name.value);
+            findings
+                .push(Finding::error(Code::Conflict, side.span, what).related(first.span, "the first one"));
+        }
+    }
+}
+
+/// Where to point when something is missing as a whole.
+fn beginning(config: &Config) -> Span {
+    config.upstreams.first().map_or(Span::default(), |upstream| upstream.side.span)
+}
+
+fn check_phases(config: &Config, pack: &PackFacts, findings: &mut Findings) {
+    let operations: Vec<&str> =
+        pack.sides.iter().flat_map(|side| &side.operations).map(String::as_str).collect();
+    for (operation, _) in &config.phases.operations {
+        if !operations.contains(&operation.value.as_str()) {
+            let what = format!("the pack has no operation `{}`", operation.value);
+            let help = did_you_mean(&operation.value, operations.iter().copied());
+            findings.push(Finding::error(Code::PackMismatch, operation.span, what).maybe_help(help));
+        }
+    }
+}
+
+fn known_side<'p>(
+    side: &Placed<String>,
+    pack: &'p PackFacts,
+    findings: &mut Findings,
+) -> Option<&'p SideFacts> {
+    let found = pack.sides.iter().find(|facts| facts.name == side.value);
+    if found.is_none() {
+        let [old, new] = &pack.sides;
+        let what = format!("`{}` is not a side of the pack", side.value);
+        let help = format!("its sides are `{}` and `{}`", old.name, new.name);
+        findings.push(Finding::error(Code::PackMismatch, side.span, what).help(help));
+    }
+    found
+}
+
+fn check_settings(settings: &Placed<Value>, pack: &PackFacts, findings: &mut Findings) {
+    let mut given = Vec::new();
+    leaves(&settings.value, String::new(), &mut given);
+    let names: Vec<&str> = pack.settings.iter().map(|setting| setting.name.as_str()).collect();
+    for (name, value) in &given {
+        let Some(setting) = pack.settings.iter().find(|setting| setting.name == *name) else {
+            let what = format!("the pack reads no setting `{name}`");
+            let help = did_you_mean(name, names.iter().copied());
+            findings.push(Finding::error(Code::PackMismatch, settings.span, what).maybe_help(help));
+            continue;
+        };
+        if !setting.kind.fits(value) {
+            let what = format!("the setting `{name}` is {}", setting.kind.word());
+            findings.push(Finding::error(Code::PackMismatch, settings.span, what));
+        }
+    }
+    for setting in pack.settings.iter().filter(|setting| setting.is_required) {
+        if !given.iter().any(|(name, _)| *name == setting.name) {
+            let what = format!("the pack needs the setting `{}`", setting.name);
+            let help = format!("add it under `settings`: it is {}", setting.kind.word());
+            findings.push(Finding::error(Code::MissingKey, settings.span, what).help(help));
+        }
+    }
+}
+
+/// Dotted names of all values that are not maps.
+fn leaves<'v>(value: &'v Value, name: String, found: &mut Vec<(String, &'v Value)>) {
+    match value {
+        Value::Object(members) => {
+            for (key, value) in members {
+                let name = if name.is_empty() { key.clone() } else { format!("{name}.{key}") };
+                leaves(value, name, found);
+            }
+        }
+        value => found.push((name, value)),
+    }
+}
+
+impl SettingKind {
+    fn fits(self, value: &Value) -> bool {
+        match self {
+            SettingKind::Boolean => value.is_boolean(),
+            SettingKind::Integer => value.is_i64() || value.is_u64(),
+            SettingKind::String => value.is_string(),
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            SettingKind::Boolean => "`true` or `false`",
+            SettingKind::Integer => "a whole number",
+            SettingKind::String => "a text",
+        }
+    }
+}

@@ -1,0 +1,376 @@
+//! As typed → as needed: the one conversion, and the rules that hold between keys. Rules that need the pack are in
+//! `against_pack`.
+
+use super::checked::{
+    Admin, Client, Config, Front, Grant, Limits, OAuth, Phases, Reload, Sunset, TlsFiles, Upstream,
+};
+use super::read::{FromYaml, Named, OneOrMore, Placed};
+use super::scalars::{Prefix, WebUrl};
+use super::sections::{
+    Phase, RawAdmin, RawClient, RawConfig, RawFront, RawGrant, RawLimits, RawOAuth, RawSunset, RawTls,
+    RawUpstream,
+};
+use crate::diagnostic::{Code, Finding, Findings, Span};
+use crate::secret::Secret;
+use crate::telemetry::log::LogSettings;
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// Converts and checks. `None` where a part is missing that was reported; a `Some` counts only if nothing else was.
+pub(super) fn check(raw: RawConfig, findings: &mut Findings) -> Option<Config> {
+    let masked = raw.shown();
+    check_limits(&raw.limits.value, findings);
+    let settings = raw.settings;
+    if !settings.0.is_object() {
+        findings.push(Finding::error(
+            Code::WrongKind,
+            settings.span,
+            "`settings` is a map from names to values",
+        ));
+    }
+    let admin = admin(&raw.admin.value, findings);
+    if raw.listen.value == admin.listen && raw.listen.port() != 0 {
+        let what = format!("clients and operators cannot share the address {}", admin.listen);
+        findings.push(
+            Finding::error(Code::Conflict, raw.listen.span, what).help("give `admin.listen` another port"),
+        );
+    }
+    let oauth = raw.oauth.and_then(|oauth| self::oauth(oauth.value, findings));
+    let clients = clients(raw.clients.value, oauth.is_some(), findings);
+    let upstreams = upstreams(raw.upstreams, findings);
+    let fronts = fronts(raw.fronts, findings);
+    let phases = phases(raw.phases.value);
+    let sunsets = sunsets(raw.sunset.value, findings);
+    Some(Config {
+        listen: raw.listen.value,
+        tls: raw.tls.and_then(|tls| self::tls(tls.value)),
+        admin,
+        mapping: raw.mapping.map(|mapping| mapping.value),
+        store: raw.store.value,
+        keys: keys(raw.key, findings)?,
+        fronts,
+        upstreams,
+        oauth,
+        clients,
+        settings: Placed { value: settings.value.0, span: settings.span },
+        phases,
+        sunsets,
+        limits: limits(&raw.limits.value),
+        log: LogSettings { format: raw.log.value.format.value, filter: raw.log.value.level.value.0 },
+        reload: Reload { watch: raw.reload.watch.value, settle: raw.reload.settle.0 },
+        masked,
+    })
+}
+
+fn keys(
+    raw: Option<Placed<OneOrMore<Secret<String>>>>,
+    findings: &mut Findings,
+) -> Option<Vec<Secret<String>>> {
+    let raw = raw?;
+    if raw.value.0.is_empty() {
+        findings.push(Finding::error(Code::Conflict, raw.span, "at least one key is needed to seal grants"));
+    }
+    Some(raw.value.0)
+}
+
+fn tls(raw: RawTls) -> Option<TlsFiles> {
+    Some(TlsFiles { certificate: raw.certificate?.value, private_key: raw.private_key?.value })
+}
+
+fn admin(raw: &RawAdmin, findings: &mut Findings) -> Admin {
+    if raw.token.is_none() && !raw.listen.ip().is_loopback() {
+        let what =
+            format!("others can reach the admin port on {}, and `admin.token` is not set", raw.listen.value);
+        let help = "set `admin.token`, for example to `${SWITCHBACK_ADMIN_TOKEN}`, or listen on 127.0.0.1";
+        findings.push(Finding::error(Code::AdminExposed, raw.listen.span, what).help(help));
+    }
+    if let Some(token) = raw.token.as_ref().filter(|token| token.expose().len() < ADMIN_TOKEN_CHARS_MIN) {
+        let what = format!("the admin token is shorter than {ADMIN_TOKEN_CHARS_MIN} characters");
+        findings.push(
+            Finding::error(Code::ValueForm, token.span, what).help("make one with `openssl rand -hex 32`"),
+        );
+    }
+    Admin {
+        listen: raw.listen.value,
+        token: raw.token.as_ref().map(|token| token.value.clone()),
+        hosts: raw.hosts.iter().map(|host| host.to_ascii_lowercase()).collect(),
+    }
+}
+
+/// A token that can be guessed protects nothing.
+const ADMIN_TOKEN_CHARS_MIN: usize = 16;
+
+fn oauth(raw: RawOAuth, findings: &mut Findings) -> Option<OAuth> {
+    for url in [&raw.authorize_url, &raw.token_url].into_iter().flatten().filter(|url| is_in_the_clear(url)) {
+        let what = "secrets would travel unencrypted to another machine";
+        findings.push(Finding::error(Code::Conflict, url.span, what).help("use an `https` URL"));
+    }
+    Some(OAuth {
+        authorize_url: raw.authorize_url?.value,
+        token_url: raw.token_url?.value,
+        redirect_url: raw.redirect_url?.value,
+        scopes: raw.scopes.value,
+        timeout: raw.timeout.0,
+    })
+}
+
+fn is_in_the_clear(url: &WebUrl) -> bool {
+    !url.is_https() && !url.is_loopback()
+}
+
+fn clients(raw: Vec<RawClient>, has_oauth: bool, findings: &mut Findings) -> Vec<Client> {
+    let mut names = Seen::new("client");
+    let mut clients = Vec::new();
+    for client in raw {
+        if client.tokens.is_empty() {
+            let what = "a client needs the token by which it is known";
+            let help = "add `<side>_token`, for example `v2_token: ${ACME_TOKEN}`";
+            findings.push(Finding::error(Code::MissingKey, client.span, what).help(help));
+        }
+        if let Some(grant) = client.base.grant.as_ref().filter(|_| !has_oauth) {
+            let what = "a grant cannot be refreshed without the authorization server";
+            findings.push(Finding::error(Code::Conflict, grant.span, what).help("add the section `oauth`"));
+        }
+        for (_, token) in &client.tokens {
+            check_token(token, findings);
+        }
+        let Some(name) = client.base.name else { continue };
+        check_name(&name, findings);
+        names.see(&name.value, name.span, findings);
+        clients.push(Client {
+            name,
+            company: client.base.company.map(|company| company.value),
+            tokens: client.tokens.into_iter().map(|(side, token)| (side, token.value)).collect(),
+            grant: client.base.grant.and_then(|grant| self::grant(grant.value)),
+        });
+    }
+    same_tokens(&clients, findings);
+    clients
+}
+
+/// A name is a label in logs and metrics.
+fn check_name(name: &Placed<String>, findings: &mut Findings) {
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
+    if name.len() > CLIENT_NAME_CHARS_MAX || !name.bytes().all(is_plain) {
+        let what =
+            format!("a client's name is 1 to {CLIENT_NAME_CHARS_MAX} letters, digits, `.`, `_` and `-`");
+        findings.push(Finding::error(Code::ValueForm, name.span, what));
+    }
+}
+
+/// A token must be one that a header can carry and nobody can guess.
+fn check_token(token: &Placed<Secret<String>>, findings: &mut Findings) {
+    let text = token.expose();
+    if !(CLIENT_TOKEN_CHARS.contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic())) {
+        let (least, most) = CLIENT_TOKEN_CHARS.into_inner();
+        let what = format!("a client's token is {least} to {most} visible ASCII characters");
+        findings.push(Finding::error(Code::ValueForm, token.span, what));
+    }
+}
+
+const CLIENT_NAME_CHARS_MAX: usize = 64;
+const CLIENT_TOKEN_CHARS: std::ops::RangeInclusive<usize> = 8..=4096;
+
+/// A token that two clients share selects neither.
+fn same_tokens(clients: &[Client], findings: &mut Findings) {
+    let mut owners: HashMap<(&str, &str), &Client> = HashMap::new();
+    for client in clients {
+        for (side, token) in &client.tokens {
+            if let Some(first) = owners.insert((&side.value, token.expose()), client) {
+                let what = format!(
+                    "the clients `{}` and `{}` have the same token",
+                    first.name.value, client.name.value
+                );
+                findings.push(
+                    Finding::error(Code::Conflict, side.span, what).related(first.name.span, "the other one"),
+                );
+            }
+        }
+    }
+}
+
+fn grant(raw: RawGrant) -> Option<Grant> {
+    Some(Grant {
+        client_id: raw.client_id?.value,
+        client_secret: raw.client_secret?.value,
+        refresh_token: raw.refresh_token.map(|token| token.value),
+    })
+}
+
+fn upstreams(raw: Option<Placed<Named<String, RawUpstream>>>, findings: &mut Findings) -> Vec<Upstream> {
+    let Some(raw) = raw else { return Vec::new() };
+    if raw.value.0.is_empty() {
+        findings.push(Finding::error(Code::Conflict, raw.span, "at least one upstream is needed"));
+    }
+    let convert = |(side, upstream): (Placed<String>, RawUpstream)| {
+        let url = upstream.url?;
+        if is_in_the_clear(&url) {
+            let what = "tokens travel unencrypted to another machine";
+            findings.push(Finding::warning(Code::Conflict, url.span, what).help("use an `https` URL"));
+        }
+        if url.has_query() {
+            let what = "the URL of an upstream has no query: paths are appended to it";
+            findings.push(Finding::error(Code::ValueForm, url.span, what));
+        }
+        Some(Upstream { side, url: url.value })
+    };
+    raw.value.0.into_iter().filter_map(convert).collect()
+}
+
+fn fronts(raw: Option<Placed<Named<Prefix, RawFront>>>, findings: &mut Findings) -> Vec<Front> {
+    let Some(raw) = raw else { return Vec::new() };
+    if raw.value.0.is_empty() {
+        let what = "without a front no client can speak";
+        findings.push(
+            Finding::error(Code::Conflict, raw.span, what).help("leave `fronts` out for the pack's default"),
+        );
+    }
+    let convert = |(prefix, front): (Placed<Prefix>, RawFront)| {
+        Some(Front { prefix, speaks: front.speaks?, backend: front.backend })
+    };
+    let mut fronts: Vec<Front> = raw.value.0.into_iter().filter_map(convert).collect();
+    fronts.sort_by_key(|front| std::cmp::Reverse(front.prefix.as_str().len()));
+    fronts
+}
+
+const DEFAULT_PHASE: &str = "default";
+
+fn phases(raw: Named<String, Phase>) -> Phases {
+    let (defaults, operations): (Vec<_>, Vec<_>) =
+        raw.0.into_iter().partition(|(key, _)| key.value == DEFAULT_PHASE);
+    let default = defaults.first().map_or(Phase::Translated, |(_, phase)| *phase);
+    Phases { default, operations }
+}
+
+fn sunsets(raw: Named<String, RawSunset>, findings: &mut Findings) -> Vec<Sunset> {
+    let convert = |(side, raw): (Placed<String>, RawSunset)| {
+        if let (Some(deprecated), Some(sunset)) = (&raw.deprecated, &raw.sunset)
+            && sunset.value < deprecated.value
+        {
+            let what = "the end comes before the deprecation (RFC 9745, section 4)";
+            let finding = Finding::error(Code::Conflict, sunset.span, what);
+            findings.push(finding.related(deprecated.span, "deprecated only here"));
+        }
+        if raw.deprecated.is_none() && raw.sunset.is_none() {
+            let what = "a sunset needs at least one date";
+            findings
+                .push(Finding::error(Code::MissingKey, side.span, what).help("add `deprecated` or `sunset`"));
+        }
+        Sunset {
+            side,
+            deprecated: raw.deprecated.map(|moment| moment.value),
+            sunset: raw.sunset.map(|moment| moment.value),
+            policy: raw.policy.map(|url| url.value),
+            successor: raw.successor.map(|url| url.value),
+        }
+    };
+    raw.0.into_iter().map(convert).collect()
+}
+
+/// The bounds in their plain types.
+pub(super) fn limits(raw: &RawLimits) -> Limits {
+    Limits {
+        connections: raw.connections.0,
+        requests: raw.requests.0,
+        requests_per_client: raw.requests_per_client.0,
+        http2_streams: raw.http2_streams.0,
+        target_bytes: raw.target_bytes.0,
+        headers: raw.headers.0,
+        header_bytes: raw.header_bytes.0,
+        body_bytes: raw.body_bytes.0,
+        held_bytes: raw.held_bytes.0,
+        held_bytes_all: raw.held_bytes_all.0,
+        whole_bytes: raw.whole_bytes.0,
+        answer_bytes: raw.answer_bytes.0,
+        decode_ratio: raw.decode_ratio.0,
+        buffer_bytes: raw.buffer_bytes.0,
+        header_timeout: raw.header_timeout.0,
+        body_timeout: raw.body_timeout.0,
+        body_bytes_per_second: raw.body_bytes_per_second.0,
+        write_timeout: raw.write_timeout.0,
+        idle_timeout: raw.idle_timeout.0,
+        connect_timeout: raw.connect_timeout.0,
+        upstream_timeout: raw.upstream_timeout.0,
+        total_timeout: raw.total_timeout.0,
+        drain_timeout: raw.drain_timeout.0,
+        upstream_calls: raw.upstream_calls.0,
+        upstream_idle: raw.upstream_idle.0,
+        upstream_idle_timeout: raw.upstream_idle_timeout.0,
+    }
+}
+
+fn check_limits(raw: &RawLimits, findings: &mut Findings) {
+    let waits = [
+        ("header_timeout", &raw.header_timeout),
+        ("body_timeout", &raw.body_timeout),
+        ("write_timeout", &raw.write_timeout),
+        ("idle_timeout", &raw.idle_timeout),
+        ("connect_timeout", &raw.connect_timeout),
+        ("upstream_timeout", &raw.upstream_timeout),
+        ("total_timeout", &raw.total_timeout),
+        ("upstream_idle_timeout", &raw.upstream_idle_timeout),
+    ];
+    for (name, wait) in waits {
+        if wait.0 == Duration::ZERO || wait.0 > WAIT_MAX {
+            let what = format!("`{name}` is between 1ms and 1d");
+            findings.push(Finding::error(Code::OutOfRange, wait.span, what));
+        }
+    }
+    let ordered = [
+        ("connect_timeout", &raw.connect_timeout, "upstream_timeout", &raw.upstream_timeout),
+        ("upstream_timeout", &raw.upstream_timeout, "total_timeout", &raw.total_timeout),
+    ];
+    for (part, part_wait, whole, whole_wait) in ordered {
+        if part_wait.0 > whole_wait.0 {
+            let span = if part_wait.span == Span::default() { whole_wait.span } else { part_wait.span };
+            let what =
+                format!("`{part}` ({}) is longer than `{whole}` ({})", part_wait.value, whole_wait.value);
+            findings.push(Finding::error(Code::Conflict, span, what));
+        }
+    }
+    let floors = [
+        ("target_bytes", &raw.target_bytes, 256),
+        ("header_bytes", &raw.header_bytes, HTTP_BYTES_MIN),
+        ("buffer_bytes", &raw.buffer_bytes, HTTP_BYTES_MIN),
+        ("body_bytes", &raw.body_bytes, 1),
+        ("held_bytes", &raw.held_bytes, HELD_BYTES_MIN),
+        ("held_bytes_all", &raw.held_bytes_all, raw.held_bytes.0),
+        ("whole_bytes", &raw.whole_bytes, 1),
+        ("answer_bytes", &raw.answer_bytes, HELD_BYTES_MIN),
+    ];
+    for (name, size, floor) in floors {
+        if size.0 < floor {
+            findings.push(Finding::error(
+                Code::OutOfRange,
+                size.span,
+                format!("`{name}` is at least {floor} bytes"),
+            ));
+        }
+    }
+}
+
+/// The longest time that anything waits for one thing.
+const WAIT_MAX: Duration = Duration::from_secs(86_400);
+/// What the parser of HTTP/1.1 needs to work at all.
+const HTTP_BYTES_MIN: u64 = 8 << 10;
+/// A page of an ordinary list must fit.
+const HELD_BYTES_MIN: u64 = 64 << 10;
+
+/// Finds names that are given twice in a list.
+struct Seen {
+    what: &'static str,
+    first: HashMap<String, Span>,
+}
+
+impl Seen {
+    fn new(what: &'static str) -> Seen {
+        Seen { what, first: HashMap::new() }
+    }
+
+    fn see(&mut self, name: &str, span: Span, findings: &mut Findings) {
+        if let Some(first) = self.first.insert(name.to_owned(), span) {
+            let what = format!("there are two {}s with the name `{name}`", self.what);
+            findings.push(Finding::error(Code::Conflict, span, what).related(first, "the first one"));
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! The configuration as the program needs it: complete, checked, with units in types. Names that the pack must know keep
+//! their places, because they are checked when the pack is there.
+
+use super::read::Placed;
+use super::scalars::{Moment, Prefix, StoreUrl, WebUrl};
+use super::sections::Phase;
+use crate::secret::Secret;
+use crate::telemetry::log::LogSettings;
+use serde_json::Value;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A checked configuration.
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub listen: SocketAddr,
+    /// TLS towards clients.
+    pub tls: Option<TlsFiles>,
+    pub admin: Admin,
+    /// Folder of the pack; `None` for the built-in one.
+    pub mapping: Option<PathBuf>,
+    pub store: StoreUrl,
+    /// At least one; the first seals.
+    pub keys: Vec<Secret<String>>,
+    /// Longest prefix first. Empty: the default of the pack.
+    pub fronts: Vec<Front>,
+    /// By side.
+    pub upstreams: Vec<Upstream>,
+    pub oauth: Option<OAuth>,
+    pub clients: Vec<Client>,
+    /// A JSON object.
+    pub settings: Placed<Value>,
+    pub phases: Phases,
+    pub sunsets: Vec<Sunset>,
+    pub limits: Limits,
+    pub log: LogSettings,
+    pub reload: Reload,
+    /// The whole file as JSON, defaults filled in, secrets as `***`.
+    pub masked: Value,
+}
+
+impl Config {
+    /// The upstream of a side.
+    pub fn upstream(&self, side: &str) -> Option<&Upstream> {
+        self.upstreams.iter().find(|upstream| upstream.side.value == side)
+    }
+}
+
+/// PEM files for TLS towards clients.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsFiles {
+    pub certificate: PathBuf,
+    pub private_key: PathBuf,
+}
+
+/// The admin port.
+#[derive(Clone, Debug)]
+pub struct Admin {
+    pub listen: SocketAddr,
+    pub token: Option<Secret<String>>,
+    /// Host names allowed beside IP addresses and `localhost`, in lower case.
+    pub hosts: Vec<String>,
+}
+
+/// A path prefix at which clients speak one side.
+#[derive(Clone, Debug)]
+pub struct Front {
+    pub prefix: Placed<Prefix>,
+    pub speaks: Placed<String>,
+    /// `None`: the other side.
+    pub backend: Option<Placed<String>>,
+}
+
+/// A service that is called.
+#[derive(Clone, Debug)]
+pub struct Upstream {
+    /// The side of the pack that it speaks.
+    pub side: Placed<String>,
+    pub url: WebUrl,
+}
+
+/// The authorization server.
+#[derive(Clone, Debug)]
+pub struct OAuth {
+    pub authorize_url: WebUrl,
+    pub token_url: WebUrl,
+    pub redirect_url: WebUrl,
+    pub scopes: Vec<String>,
+    /// Most time for one answer.
+    pub timeout: Duration,
+}
+
+/// A client to ensure at start.
+#[derive(Clone, Debug)]
+pub struct Client {
+    pub name: Placed<String>,
+    /// Secondary account.
+    pub company: Option<String>,
+    /// Its token of each side, by the name of the side.
+    pub tokens: Vec<(Placed<String>, Secret<String>)>,
+    pub grant: Option<Grant>,
+}
+
+/// OAuth credentials of a client.
+#[derive(Clone, Debug)]
+pub struct Grant {
+    pub client_id: Secret<String>,
+    pub client_secret: Secret<String>,
+    /// To begin with.
+    pub refresh_token: Option<Secret<String>>,
+}
+
+/// How operations are answered.
+#[derive(Clone, Debug)]
+pub struct Phases {
+    pub default: Phase,
+    /// By operation, such as `GET /things/{id}`.
+    pub operations: Vec<(Placed<String>, Phase)>,
+}
+
+/// What answers of a side say about its end.
+#[derive(Clone, Debug)]
+pub struct Sunset {
+    pub side: Placed<String>,
+    pub deprecated: Option<Moment>,
+    pub sunset: Option<Moment>,
+    pub policy: Option<WebUrl>,
+    pub successor: Option<WebUrl>,
+}
+
+/// Bounds; what each one means stands with the key of its name in `sections`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    pub connections: u32,
+    pub requests: u32,
+    pub requests_per_client: u32,
+    pub http2_streams: u32,
+    pub target_bytes: u64,
+    pub headers: u32,
+    pub header_bytes: u64,
+    pub body_bytes: u64,
+    pub held_bytes: u64,
+    pub held_bytes_all: u64,
+    pub whole_bytes: u64,
+    pub answer_bytes: u64,
+    pub decode_ratio: u32,
+    pub buffer_bytes: u64,
+    pub header_timeout: Duration,
+    pub body_timeout: Duration,
+    pub body_bytes_per_second: u64,
+    pub write_timeout: Duration,
+    pub idle_timeout: Duration,
+    pub connect_timeout: Duration,
+    pub upstream_timeout: Duration,
+    pub total_timeout: Duration,
+    pub drain_timeout: Duration,
+    pub upstream_calls: u32,
+    pub upstream_idle: u32,
+    pub upstream_idle_timeout: Duration,
+}
+
+impl Default for Limits {
+    /// The defaults of the configuration file.
+    fn default() -> Limits {
+        super::check::limits(&super::sections::RawLimits::assumed())
+    }
+}
+
+/// Reloading while the gateway runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reload {
+    pub watch: bool,
+    /// How long files must stay unchanged.
+    pub settle: Duration,
+}

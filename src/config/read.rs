@@ -1,0 +1,407 @@
+//! From a tree of YAML to typed values: what a section is, and how each kind of value is read, described in the JSON
+//! Schema, and shown in the masked dump. One list of keys ([`section`]) gives all of these, so they cannot drift apart.
+
+use super::scalars::{self, Moment, Period, Prefix, Size, StoreUrl, WebUrl};
+use crate::diagnostic::{Code, Finding, Findings, Span};
+use crate::secret::Secret;
+use crate::telemetry::redact::MASK;
+use crate::yaml::{Kind, Node};
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+
+/// What reading needs besides the text: where findings go, and how files with secrets are read.
+pub(super) struct Reading<'a> {
+    pub(super) findings: &'a mut Findings,
+    pub(super) read_file: &'a dyn Fn(&Path) -> std::io::Result<Vec<u8>>,
+    /// Places of values that must not be shown when findings quote their lines.
+    pub(super) secret_places: Vec<Span>,
+}
+
+/// A kind of value that can stand in the configuration.
+pub(super) trait FromYaml: Sized {
+    /// Reads it; on a mistake reports it and returns `None`.
+    fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self>;
+    /// Its JSON Schema.
+    fn schema() -> Value;
+    /// The value as the masked dump shows it.
+    fn shown(&self) -> Value;
+}
+
+/// A value and where it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placed<T> {
+    /// The value.
+    pub value: T,
+    /// Its place in the file; of a default, the empty place at the beginning of the file.
+    pub span: Span,
+}
+
+impl<T> Deref for Placed<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T: FromYaml> FromYaml for Placed<T> {
+    fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
+        T::read(node, reading).map(|value| Placed { value, span: node.span })
+    }
+
+    fn schema() -> Value {
+        T::schema()
+    }
+
+    fn shown(&self) -> Value {
+        self.value.shown()
+    }
+}
+
+impl<T: FromYaml> FromYaml for Option<T> {
+    fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
+        T::read(node, reading).map(Some)
+    }
+
+    fn schema() -> Value {
+        T::schema()
+    }
+
+    fn shown(&self) -> Value {
+        self.as_ref().map_or(Value::Null, T::shown)
+    }
+}
+
+/// Declares one section of the file: a struct as typed, its reader, its schema and its dump. Keys under `required` must be
+/// there (their fields are `None` only after a finding); keys with `= default` have that value when they are not; all
+/// others are optional.
+macro_rules! section {
+    (
+        $(#[doc = $about:literal])+
+        $name:ident is $what:literal,
+        required { $( $(#[doc = $rdoc:literal])+ $rkey:ident: $rkind:ty, )* }
+        optional { $( $(#[doc = $odoc:literal])+ $okey:ident: $okind:ty $(= $odefault:expr)?, )* }
+    ) => {
+        $(#[doc = $about])+
+        #[derive(Clone, Debug)]
+        pub(super) struct $name {
+            $( $(#[doc = $rdoc])+ pub(super) $rkey: Option<Placed<$rkind>>, )*
+            $( $(#[doc = $odoc])+ pub(super) $okey: section!(@type $okind $(, $odefault)?), )*
+        }
+
+        impl $name {
+            const KEYS: $crate::yaml::Keys = $crate::yaml::Keys::new(
+                $what,
+                &[$(stringify!($rkey)),*],
+                &[$(stringify!($okey)),*],
+            );
+
+            /// The section when the file does not have it: all keys at their defaults.
+            #[allow(dead_code, reason = "sections with required keys are never assumed")]
+            pub(super) fn assumed() -> Self {
+                $name { $( $rkey: None, )* $( $okey: section!(@assumed $okind $(, $odefault)?), )* }
+            }
+        }
+
+        impl FromYaml for $name {
+            fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
+                let fields = $crate::yaml::Fields::read(node, &Self::KEYS, reading.findings)?;
+                Some($name {
+                    $( $rkey: fields.get(stringify!($rkey)).and_then(|node| FromYaml::read(node, reading)), )*
+                    $( $okey: fields
+                        .get(stringify!($okey))
+                        .and_then(|node| FromYaml::read(node, reading))
+                        .unwrap_or_else(|| section!(@assumed $okind $(, $odefault)?)), )*
+                })
+            }
+
+            fn schema() -> Value {
+                #[allow(unused_mut, reason = "a section may have no keys of one group")]
+                let mut properties = serde_json::Map::new();
+                $( properties.insert(
+                    stringify!($rkey).to_owned(),
+                    described(<$rkind as FromYaml>::schema(), concat!($($rdoc, "\n"),+), None),
+                ); )*
+                $( properties.insert(
+                    stringify!($okey).to_owned(),
+                    described(
+                        <$okind as FromYaml>::schema(),
+                        concat!($($odoc, "\n"),+),
+                        section!(@default $okind $(, $odefault)?),
+                    ),
+                ); )*
+                let required: &[&str] = &[$(stringify!($rkey)),*];
+                json!({"type": "object", "additionalProperties": false, "required": required, "properties": properties})
+            }
+
+            fn shown(&self) -> Value {
+                json!({
+                    $( (stringify!($rkey)): self.$rkey.shown(), )*
+                    $( (stringify!($okey)): self.$okey.shown(), )*
+                })
+            }
+        }
+    };
+    (@type $kind:ty) => { Option<Placed<$kind>> };
+    (@type $kind:ty, $default:expr) => { Placed<$kind> };
+    (@assumed $kind:ty) => { None };
+    (@assumed $kind:ty, $default:expr) => { Placed { value: $default, span: Span::default() } };
+    (@default $kind:ty) => { None };
+    (@default $kind:ty, $default:expr) => {{ let default: $kind = $default; Some(default.shown()) }};
+}
+pub(super) use section;
+
+/// A schema with the words and the default of its key.
+pub(super) fn described(mut schema: Value, words: &str, default: Option<Value>) -> Value {
+    let words = words.lines().map(str::trim).collect::<Vec<_>>().join(" ").trim().to_owned();
+    if let Value::Object(members) = &mut schema {
+        members.insert("description".to_owned(), Value::String(words));
+        members.extend(default.map(|value| ("default".to_owned(), value)));
+    }
+    schema
+}
+
+/// The text of any scalar: what stands in the file, whatever YAML takes it for.
+pub(super) fn scalar_text<'n>(node: &'n Node, wanted: &str, reading: &mut Reading<'_>) -> Option<&'n str> {
+    match &node.kind {
+        Kind::String(text, _) | Kind::Number(text) => Some(text),
+        Kind::Bool(true) => Some("true"),
+        Kind::Bool(false) => Some("false"),
+        _ => node.wrong_kind(wanted, None, reading.findings),
+    }
+}
+
+fn parsed<T>(
+    node: &Node,
+    wanted: &str,
+    parse: impl FnOnce(&str) -> Result<T, String>,
+    reading: &mut Reading<'_>,
+) -> Option<T> {
+    let text = scalar_text(node, wanted, reading)?;
+    parse(text).map_err(|why| reading.findings.push(Finding::error(Code::ValueForm, node.span, why))).ok()
+}
+
+/// Kinds that are read from one text by a function, and shown as the text they display.
+macro_rules! text_kinds {
+    ($($kind:ty, $wanted:literal, $parse:expr, $show:expr, $example:literal;)*) => {$(
+        impl FromYaml for $kind {
+            fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
+                parsed(node, $wanted, $parse, reading)
+            }
+
+            fn schema() -> Value {
+                json!({"type": ["string", "integer"], "examples": [$example]})
+            }
+
+            fn shown(&self) -> Value {
+                let show: fn(&$kind) -> String = $show;
+                Value::String(show(self))
+            }
+        }
+    )*};
+}
+
+text_kinds! {
+    Size, "a size", str::parse, Size::to_string, "10MiB";
+    Period, "a duration", str::parse, Period::to_string, "15s";
+    SocketAddr, "an address", scalars::address, SocketAddr::to_string, "127.0.0.1:8080";
+    WebUrl, "a URL", str::parse, WebUrl::to_string, "https://api.example.com/v3";
+    Moment, "a day or a moment", str::parse, Moment::to_string, "2026-12-31";
+    Prefix, "a path prefix", str::parse, Prefix::to_string, "/v2";
+    PathBuf, "a path", scalars::path, |path| path.display().to_string(), "mappings/messaging";
+    String, "a text", |text| match text { "" => Err("expected a text, and this is empty".to_owned()), _ => Ok(text.to_owned()) }, String::clone, "a text";
+}
+
+impl FromYaml for StoreUrl {
+    /// It may hold a password, so its place is not shown.
+    fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
+        reading.secret_places.push(node.span);
+        parsed(node, "a store", str::parse, reading)
+    }
+
+    fn schema() -> Value {
+        json!({"type": "string", "examples": ["sqlite:switchback.db", "postgres://switchback@db/switchback"]})
+    }
+
+    fn shown(&self) -> Value {
+        Value::String(self.masked())
+    }
+}
+
+impl FromYaml for bool {
+    fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
+        node.boolean(reading.findings)
+    }
+
+    fn schema() -> Value {
+        json!({"type": "boolean"})
+    }
+
+    fn shown(&self) -> Value {
+        Value::Bool(*self)
+    }
+}
+
+/// A number of things, from one to a million.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Count(pub(super) u32);
+
+impl Count {
+    const MAX: u32 = 1_000_000;
+}
+
+impl FromYaml for Count {
+    fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
+        let value = node.whole(1..=u64::from(Count::MAX), reading.findings)?;
+        u32::try_from(value).ok().map(Count)
+    }
+
+    fn schema() -> Value {
+        json!({"type": "integer", "minimum": 1, "maximum": Count::MAX})
+    }
+
+    fn shown(&self) -> Value {
+        json!(self.0)
+    }
+}
+
+impl FromYaml for Secret<String> {
+    /// A text, `${NAME}`, or `file:PATH` for the content of a file without the line break at its end.
+    fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
+        reading.secret_places.push(node.span);
+        let text = scalar_text(node, "a secret, such as `${NAME}` or `file:PATH`", reading)?;
+        let Some(path) = text.strip_prefix("file:") else {
+            return nonempty_secret(text.to_owned(), node.span, reading);
+        };
+        let content = match (reading.read_file)(Path::new(path)) {
+            Ok(content) => content,
+            Err(error) => {
+                let what = format!("the file `{path}` cannot be read: {error}");
+                reading.findings.push(Finding::error(Code::Reference, node.span, what));
+                return None;
+            }
+        };
+        match String::from_utf8(content) {
+            Ok(text) => nonempty_secret(text.trim_end_matches(['\n', '\r']).to_owned(), node.span, reading),
+            Err(_) => {
+                let what = format!("the file `{path}` is not UTF-8");
+                reading.findings.push(Finding::error(Code::Reference, node.span, what));
+                None
+            }
+        }
+    }
+
+    fn schema() -> Value {
+        json!({"type": ["string", "integer"], "examples": ["${NAME}", "file:/run/secrets/name"]})
+    }
+
+    fn shown(&self) -> Value {
+        Value::String(MASK.to_owned())
+    }
+}
+
+fn nonempty_secret(text: String, span: Span, reading: &mut Reading<'_>) -> Option<Secret<String>> {
+    if text.is_empty() {
+        reading.findings.push(Finding::error(Code::ValueForm, span, "a secret must not be empty"));
+        return None;
+    }
+    Some(Secret::new(text))
+}
+
+impl<T: FromYaml> FromYaml for Vec<T> {
+    fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
+        let items = node.list(reading.findings)?;
+        Some(items.iter().filter_map(|item| T::read(item, reading)).collect())
+    }
+
+    fn schema() -> Value {
+        json!({"type": "array", "items": T::schema()})
+    }
+
+    fn shown(&self) -> Value {
+        self.iter().map(T::shown).collect()
+    }
+}
+
+/// One value, or a list of them.
+#[derive(Clone, Debug)]
+pub(super) struct OneOrMore<T>(pub(super) Vec<T>);
+
+impl<T: FromYaml> FromYaml for OneOrMore<T> {
+    fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
+        match node.kind {
+            Kind::Seq(_) => Vec::read(node, reading).map(OneOrMore),
+            _ => T::read(node, reading).map(|value| OneOrMore(vec![value])),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({"anyOf": [T::schema(), {"type": "array", "items": T::schema(), "minItems": 1}]})
+    }
+
+    fn shown(&self) -> Value {
+        self.0.shown()
+    }
+}
+
+/// A map whose keys are names of the user's choice, in the order of the file.
+#[derive(Clone, Debug)]
+pub(super) struct Named<K, T>(pub(super) Vec<(Placed<K>, T)>);
+
+impl<K: FromYaml, T: FromYaml> FromYaml for Named<K, T> {
+    fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
+        let mut named = Vec::new();
+        for (key, value) in node.map(reading.findings)? {
+            let key_node =
+                Node { span: key.span, kind: Kind::String(key.name.clone(), crate::yaml::Style::Plain) };
+            let key = Placed::<K>::read(&key_node, reading);
+            named.extend(key.zip(T::read(value, reading)));
+        }
+        Some(Named(named))
+    }
+
+    fn schema() -> Value {
+        json!({"type": "object", "additionalProperties": T::schema()})
+    }
+
+    fn shown(&self) -> Value {
+        let shown = |(key, value): &(Placed<K>, T)| {
+            let name = key.shown().as_str().unwrap_or_default().to_owned();
+            (name, value.shown())
+        };
+        Value::Object(self.0.iter().map(shown).collect())
+    }
+}
+
+/// Any value: the pack says what it must be.
+#[derive(Clone, Debug)]
+pub(super) struct Free(pub(super) Value);
+
+impl FromYaml for Free {
+    fn read(node: &Node, _: &mut Reading<'_>) -> Option<Self> {
+        Some(Free(free(node)))
+    }
+
+    fn schema() -> Value {
+        json!({"type": "object"})
+    }
+
+    fn shown(&self) -> Value {
+        self.0.clone()
+    }
+}
+
+fn free(node: &Node) -> Value {
+    match &node.kind {
+        Kind::Null => Value::Null,
+        Kind::Bool(value) => Value::Bool(*value),
+        Kind::Number(text) => serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.clone())),
+        Kind::String(text, _) => Value::String(text.clone()),
+        Kind::Seq(items) => items.iter().map(free).collect(),
+        Kind::Map(entries) => {
+            Value::Object(entries.iter().map(|(key, value)| (key.name.clone(), free(value))).collect())
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! `${NAME}` and `${NAME:-default}` in the values of a configuration file.
+//!
+//! References are taken out of the text before it is read as YAML, because braces mean something else there
+//! (`{ id: ${ID} }` would not be YAML), and put back, resolved, into the finished tree. The stand-in has the length of what
+//! it stands for, so every place in the tree is a place in the file as typed, and a value from the environment can add no
+//! keys, quotes or comments.
+
+use crate::diagnostic::{Code, FileId, Finding, Findings, Span};
+use crate::yaml::{Key, Kind, Node, Style};
+
+/// First character of a stand-in: private use, so no configuration has a reason to hold it.
+const MARK: char = '\u{e000}';
+/// What fills a stand-in up to the length of its reference.
+const FILL: char = '~';
+const OPENING: &str = "${";
+
+/// One reference and where it stands.
+struct Reference {
+    start: usize,
+    end: usize,
+    name: String,
+    default: Option<String>,
+}
+
+/// The references of one file.
+pub(super) struct References {
+    found: Vec<Reference>,
+}
+
+impl References {
+    /// Finds the references of `text` and returns it with stand-ins in their place. A `${` that does not go on as a
+    /// reference is reported and stays.
+    pub(super) fn take_out(text: &str, file: FileId, findings: &mut Findings) -> (References, String) {
+        let mut found = Vec::new();
+        let mut replaced = String::with_capacity(text.len());
+        let mut at = 0;
+        while let Some(start) = text[at..].find(OPENING).map(|offset| at + offset) {
+            replaced.push_str(&text[at..start]);
+            match Reference::parse(text, start) {
+                Some(reference) => {
+                    at = reference.end;
+                    replaced.push(MARK);
+                    replaced.extend(std::iter::repeat_n(FILL, reference.fill()));
+                    found.push(reference);
+                }
+                None => {
+                    at = start + OPENING.len();
+                    replaced.push_str(OPENING);
+                    if !is_in_comment(text, start) {
+                        findings.push(malformed(span(file, start, at)));
+                    }
+                }
+            }
+        }
+        replaced.push_str(&text[at..]);
+        (References { found }, replaced)
+    }
+
+    /// Resolves the references within a tree by `variable`. Keys are not expanded; a reference in one is reported.
+    pub(super) fn resolve(
+        &self,
+        node: Node,
+        variable: &dyn Fn(&str) -> Option<String>,
+        findings: &mut Findings,
+    ) -> Node {
+        let kind = match node.kind {
+            Kind::String(text, style) if text.contains(MARK) => {
+                self.expand(&text, style, node.span, variable, findings)
+            }
+            Kind::Seq(items) => {
+                Kind::Seq(items.into_iter().map(|item| self.resolve(item, variable, findings)).collect())
+            }
+            Kind::Map(entries) => Kind::Map(
+                entries
+                    .into_iter()
+                    .map(|(key, value)| {
+                        (self.plain_key(key, findings), self.resolve(value, variable, findings))
+                    })
+                    .collect(),
+            ),
+            other => other,
+        };
+        Node { span: node.span, kind }
+    }
+
+    /// A text with its stand-ins replaced. When an unquoted value is one reference and nothing else, and what it leads to
+    /// is a number or a boolean, then it is that, as if it stood in the file.
+    fn expand(
+        &self,
+        text: &str,
+        style: Style,
+        place: Span,
+        variable: &dyn Fn(&str) -> Option<String>,
+        findings: &mut Findings,
+    ) -> Kind {
+        let mut within = self.within(place);
+        let mut out = String::new();
+        let mut rest = text;
+        while let Some(at) = rest.find(MARK) {
+            out.push_str(&rest[..at]);
+            let Some(reference) = within.next() else { break };
+            let value = variable(&reference.name)
+                .filter(|value| !value.is_empty())
+                .or_else(|| reference.default.clone());
+            match value {
+                Some(value) => out.push_str(&value),
+                None => {
+                    findings.push(unset(&reference.name, span(place.file, reference.start, reference.end)))
+                }
+            }
+            rest = rest[at + MARK.len_utf8()..].get(reference.fill()..).unwrap_or_default();
+        }
+        out.push_str(rest);
+        let is_whole =
+            text.starts_with(MARK) && text.trim_start_matches(MARK).bytes().all(|b| b == FILL as u8);
+        match out.as_str() {
+            "true" if is_whole && style == Style::Plain => Kind::Bool(true),
+            "false" if is_whole && style == Style::Plain => Kind::Bool(false),
+            number if is_whole && style == Style::Plain && is_number(number) => Kind::Number(out),
+            _ => Kind::String(out, style),
+        }
+    }
+
+    fn plain_key(&self, key: Key, findings: &mut Findings) -> Key {
+        let Some(reference) = self.within(key.span).next().filter(|_| key.name.contains(MARK)) else {
+            return key;
+        };
+        findings.push(in_key(span(key.span.file, reference.start, reference.end)));
+        key
+    }
+
+    fn within(&self, place: Span) -> impl Iterator<Item = &Reference> {
+        let (from, to) = (place.start as usize, place.end as usize);
+        self.found.iter().filter(move |reference| reference.start >= from && reference.end <= to)
+    }
+}
+
+impl Reference {
+    /// Reads `${NAME}` or `${NAME:-default}` at `start`. A default ends at the first closing brace of its line.
+    fn parse(text: &str, start: usize) -> Option<Reference> {
+        let inside = text[start..].strip_prefix(OPENING)?;
+        let length = inside.find(['}', '\n']).filter(|at| inside[*at..].starts_with('}'))?;
+        let (name, default) = match inside[..length].split_once(":-") {
+            Some((name, default)) => (name, Some(default.to_owned())),
+            None => (&inside[..length], None),
+        };
+        let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+        let end = start + OPENING.len() + length + 1;
+        is_name.then(|| Reference { start, end, name: name.to_owned(), default })
+    }
+
+    /// Fill characters of the stand-in: it takes as many bytes as the reference, which has at least four.
+    fn fill(&self) -> usize {
+        self.end - self.start - MARK.len_utf8()
+    }
+}
+
+/// Whether a `#` that begins a comment stands before `at` in its line. Quotes are not looked at: at worst a malformed
+/// reference after ` #` inside a quoted text goes unreported and stays as typed.
+fn is_in_comment(text: &str, at: usize) -> bool {
+    let line = text[..at].rsplit('\n').next().unwrap_or_default();
+    line.trim_start().starts_with('#') || line.contains(" #")
+}
+
+fn is_number(text: &str) -> bool {
+    serde_json::from_str::<serde_json::Number>(text).is_ok()
+}
+
+fn span(file: FileId, start: usize, end: usize) -> Span {
+    let offset = |at: usize| u32::try_from(at).expect("the size of the file was checked when it was read");
+    Span::new(file, offset(start), offset(end))
+}
+
+fn malformed(span: Span) -> Finding {
+    Finding::error(Code::Reference, span, "`${` does not begin a reference")
+        .help("write `${NAME}` or `${NAME:-default}` with letters, digits and `_` in the name")
+}
+
+fn unset(name: &str, span: Span) -> Finding {
+    Finding::error(
+        Code::Reference,
+        span,
+        format!("the environment variable `{name}` is not set, or is empty"),
+    )
+    .help(format!("set it, or give a default: `${{{name}:-…}}`"))
+}
+
+fn in_key(span: Span) -> Finding {
+    Finding::error(Code::Reference, span, "a key cannot be taken from the environment")
+        .help("write the key out")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnostic::Sources;
+    use crate::yaml;
+
+    fn read(text: &str) -> (Option<Node>, Vec<String>) {
+        let mut findings = Findings::new();
+        let mut sources = Sources::new();
+        let original = Sources::new().add("c", text);
+        let (references, replaced) = References::take_out(text, original, &mut findings);
+        assert_eq!(replaced.len(), text.len(), "places must stay");
+        let tree = yaml::read(&mut sources, "c", replaced.as_bytes(), &mut findings);
+        let variable = |name: &str| match name {
+            "ID" => Some("app-1".to_owned()),
+            "N" => Some("10".to_owned()),
+            "YES" => Some("true".to_owned()),
+            "TRICK" => Some("x }, admin: {open: true".to_owned()),
+            "EMPTY" => Some(String::new()),
+            _ => None,
+        };
+        let tree = tree.map(|node| references.resolve(node, &variable, &mut findings));
+        (tree, findings.sorted().iter().map(|finding| finding.message.clone()).collect())
+    }
+
+    fn value(text: &str) -> Kind {
+        let (tree, messages) = read(text);
+        assert_eq!(messages, Vec::<String>::new(), "{text}");
+        tree.unwrap().get("k").unwrap().kind.clone()
+    }
+
+    #[test]
+    fn references_work_in_flow_maps_quotes_and_amid_text() {
+        for (text, expected) in [
+            ("k: ${ID}", "app-1"),
+            ("{k: ${ID}}", "app-1"),
+            ("k: 'a ${ID}-${N} b'", "a app-1-10 b"),
+            ("k: \"${ID}\"", "app-1"),
+            ("k: |-\n  ${ID}", "app-1"),
+            ("k: ${NONE:-a:b/c}", "a:b/c"),
+            ("k: x${NONE:-}y", "xy"),
+            ("k: ${EMPTY:-d}", "d"),
+            ("k: '${N}'", "10"),
+            ("# ${not a reference\nk: ${ID} # ${NONE}", "app-1"),
+        ] {
+            assert!(matches!(value(text), Kind::String(found, _) if found == expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_unquoted_reference_to_a_number_is_a_number() {
+        assert_eq!(value("k: ${N}"), Kind::Number("10".to_owned()));
+        assert_eq!(value("k: ${YES}"), Kind::Bool(true));
+    }
+
+    #[test]
+    fn a_value_from_the_environment_cannot_add_keys() {
+        assert!(matches!(value("{k: ${TRICK}}"), Kind::String(text, _) if text == "x }, admin: {open: true"));
+    }
+
+    #[test]
+    fn what_is_not_set_or_not_a_reference_is_reported() {
+        for (text, message) in [
+            ("k: ${NONE}", "the environment variable `NONE` is not set, or is empty"),
+            ("k: ${EMPTY}", "the environment variable `EMPTY` is not set, or is empty"),
+            ("${ID}: 1", "a key cannot be taken from the environment"),
+            ("k: '${1}'", "`${` does not begin a reference"),
+            ("k: '${ID'", "`${` does not begin a reference"),
+        ] {
+            assert_eq!(read(text).1, [message], "{text}");
+        }
+    }
+}

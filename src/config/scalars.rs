@@ -1,0 +1,388 @@
+//! The kinds of values that stand as text in the configuration and mean more: sizes, durations, addresses, URLs, dates.
+//! Each reads one spelling, refuses the rest with what it expected, and writes itself back in that spelling. Places and
+//! findings are the reader's business, not theirs.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+use time::{Date, Month, OffsetDateTime, Time, format_description::well_known::Rfc3339};
+
+/// A number of bytes: `512`, `64KiB`, `10MiB`, `1GiB`. Units of a thousand (`kB`) are refused, because half of their
+/// users mean the other thing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Size(pub u64);
+
+const SIZE_UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+
+impl FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Size, String> {
+        let expected = || "expected a number of bytes such as `512`, `64KiB`, `10MiB` or `1GiB`".to_owned();
+        let (digits, unit) = SIZE_UNITS
+            .iter()
+            .find_map(|(name, unit)| Some((text.strip_suffix(name)?.trim_end(), *unit)))
+            .unwrap_or((text, 1));
+        let number = unsigned(digits).ok_or_else(expected)?;
+        number.checked_mul(unit).map(Size).ok_or_else(|| format!("`{text}` is more than can be counted"))
+    }
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match SIZE_UNITS.iter().find(|(_, unit)| self.0 != 0 && self.0.is_multiple_of(*unit)) {
+            Some((name, unit)) => write!(f, "{}{name}", self.0 / unit),
+            None => write!(f, "{}", self.0),
+        }
+    }
+}
+
+/// A length of time: `250ms`, `15s`, `5m`, `2h`, `30d`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Period(pub Duration);
+
+const PERIOD_UNITS: [(&str, u64); 5] =
+    [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
+
+impl FromStr for Period {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Period, String> {
+        let expected = || "expected a duration such as `250ms`, `15s`, `5m`, `2h` or `30d`".to_owned();
+        let (digits, unit) = PERIOD_UNITS
+            .iter()
+            .find_map(|(name, unit)| Some((text.strip_suffix(name)?.trim_end(), *unit)))
+            .ok_or_else(expected)?;
+        let number = unsigned(digits).ok_or_else(expected)?;
+        let millis =
+            number.checked_mul(unit).ok_or_else(|| format!("`{text}` is more than can be waited"))?;
+        Ok(Period(Duration::from_millis(millis)))
+    }
+}
+
+impl fmt::Display for Period {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let millis = self.0.as_millis();
+        let (name, unit) = PERIOD_UNITS
+            .iter()
+            .rev()
+            .find(|(_, unit)| millis != 0 && millis.is_multiple_of(u128::from(*unit)))
+            .unwrap_or(&PERIOD_UNITS[0]);
+        write!(f, "{}{name}", millis / u128::from(*unit))
+    }
+}
+
+/// Digits only: no sign, no underscore, no empty text.
+pub(super) fn unsigned(text: &str) -> Option<u64> {
+    let is_number = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    is_number.then(|| text.parse().ok()).flatten()
+}
+
+/// An address to listen on: IP and port, such as `127.0.0.1:8080` or `[::]:8080`; port 0 takes any free one.
+pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        match text
+            .strip_prefix(':')
+            .or_else(|| text.strip_prefix("localhost:"))
+            .and_then(|port| port.parse::<u16>().ok())
+        {
+            Some(port) => {
+                format!("expected an IP address and a port, such as `127.0.0.1:{port}` or `0.0.0.0:{port}`")
+            }
+            None => "expected an IP address and a port, such as `127.0.0.1:8080` or `[::1]:8080`".to_owned(),
+        }
+    })
+}
+
+/// An `http` or `https` URL with a host, without user, password and fragment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebUrl(http::Uri);
+
+impl WebUrl {
+    /// The URL for a client to call.
+    pub fn uri(&self) -> &http::Uri {
+        &self.0
+    }
+
+    /// The path without the slash at its end: what paths of operations are appended to. Empty for the root.
+    pub fn base_path(&self) -> &str {
+        self.0.path().trim_end_matches('/')
+    }
+
+    /// Whether calls to it are encrypted.
+    pub fn is_https(&self) -> bool {
+        self.0.scheme_str() == Some("https")
+    }
+
+    /// Whether it has a query part.
+    pub fn has_query(&self) -> bool {
+        self.0.query().is_some()
+    }
+
+    /// Whether its host is the local machine, by name or address.
+    pub fn is_loopback(&self) -> bool {
+        let host = self.0.host().unwrap_or_default().trim_matches(['[', ']']);
+        host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+    }
+}
+
+impl FromStr for WebUrl {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<WebUrl, String> {
+        let expected = "expected a URL such as `https://api.example.com/v3`";
+        if text.contains('#') {
+            return Err("a URL here has no fragment (`#…`)".to_owned());
+        }
+        let uri: http::Uri = text.parse().map_err(|_| expected.to_owned())?;
+        match uri.scheme_str() {
+            Some("http" | "https") => {}
+            Some(other) => return Err(format!("`{other}` is not supported; use `http` or `https`")),
+            None => return Err(expected.to_owned()),
+        }
+        let authority = uri.authority().ok_or(expected)?.as_str();
+        if authority.contains('@') {
+            return Err("user and password do not belong into a URL; they would end up in logs".to_owned());
+        }
+        if uri.host().unwrap_or_default().is_empty() {
+            return Err(expected.to_owned());
+        }
+        Ok(WebUrl(uri))
+    }
+}
+
+impl fmt::Display for WebUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Where clients, grants and journals are kept: `sqlite:PATH` or `postgres://…`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreUrl(String);
+
+impl StoreUrl {
+    /// The URL as the store takes it. It may hold a password.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The URL for people: without the password.
+    pub fn masked(&self) -> String {
+        let Some((scheme, rest)) = self.0.split_once("://") else { return self.0.clone() };
+        let rest = rest.split('?').next().unwrap_or_default();
+        match rest.rsplit_once('@') {
+            Some((user, host)) => {
+                let user = user.split(':').next().unwrap_or_default();
+                format!("{scheme}://{user}:***@{host}")
+            }
+            None => format!("{scheme}://{rest}"),
+        }
+    }
+}
+
+impl FromStr for StoreUrl {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<StoreUrl, String> {
+        let known = [("sqlite:", 7), ("postgres://", 11), ("postgresql://", 13)];
+        match known.iter().any(|(prefix, length)| text.starts_with(prefix) && text.len() > *length) {
+            true => Ok(StoreUrl(text.to_owned())),
+            false => Err("expected `sqlite:FILE` or `postgres://USER@HOST/DATABASE`".to_owned()),
+        }
+    }
+}
+
+/// A day (`2026-12-31`, its first second in UTC) or a moment (`2026-12-31T23:59:59Z`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Moment(pub OffsetDateTime);
+
+impl FromStr for Moment {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Moment, String> {
+        let expected =
+            || "expected a day such as `2026-12-31` or a moment such as `2026-12-31T23:59:59Z`".to_owned();
+        if let Ok(moment) = OffsetDateTime::parse(text, &Rfc3339) {
+            return Ok(Moment(moment));
+        }
+        let mut parts = text.split('-').map(|part| (part.len(), unsigned(part)));
+        let (Some((4, Some(year))), Some((2, Some(month))), Some((2, Some(day))), None) =
+            (parts.next(), parts.next(), parts.next(), parts.next())
+        else {
+            return Err(expected());
+        };
+        let month =
+            u8::try_from(month).ok().and_then(|month| Month::try_from(month).ok()).ok_or_else(expected)?;
+        let date = i32::try_from(year).ok().zip(u8::try_from(day).ok());
+        let date = date
+            .and_then(|(year, day)| Date::from_calendar_date(year, month, day).ok())
+            .ok_or_else(expected)?;
+        Ok(Moment(date.with_time(Time::MIDNIGHT).assume_utc()))
+    }
+}
+
+impl fmt::Display for Moment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.format(&Rfc3339).map_err(|_| fmt::Error)?)
+    }
+}
+
+/// A path prefix of a front: `/v2`. It begins with a slash, has no slash at the end, and holds only characters that mean
+/// themselves in a path. The root is written `/` and matches everything.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Prefix(String);
+
+impl Prefix {
+    /// The prefix as it is compared with paths: empty for the root.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for Prefix {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Prefix, String> {
+        if text == "/" {
+            return Ok(Prefix(String::new()));
+        }
+        let segments = text.strip_prefix('/').ok_or("expected a path prefix such as `/v2`")?;
+        let is_plain = |segment: &str| {
+            !segment.is_empty()
+                && segment
+                    .bytes()
+                    .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'~'))
+                && !matches!(segment, "." | "..")
+        };
+        match segments.split('/').all(is_plain) {
+            true => Ok(Prefix(text.to_owned())),
+            false => {
+                Err("expected segments of letters, digits, `-`, `_`, `.` and `~`, such as `/v2` or `/api/v2`"
+                    .to_owned())
+            }
+        }
+    }
+}
+
+impl fmt::Display for Prefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_empty() { "/" } else { &self.0 })
+    }
+}
+
+/// A file or folder. Relative ones are seen from the working directory, as everywhere on the command line.
+pub(super) fn path(text: &str) -> Result<PathBuf, String> {
+    match text.is_empty() || text.contains('\0') {
+        true => Err("expected the path of a file or folder".to_owned()),
+        false => Ok(PathBuf::from(text)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn both_ways<T: FromStr<Err = String> + fmt::Display>(cases: &[(&str, &str)]) {
+        for (typed, shown) in cases {
+            let value = typed.parse::<T>().unwrap_or_else(|error| panic!("{typed}: {error}"));
+            assert_eq!(value.to_string(), *shown, "{typed}");
+            assert_eq!(shown.parse::<T>().map(|again| again.to_string()), Ok((*shown).to_owned()));
+        }
+    }
+
+    fn refused<T: FromStr<Err = String>>(cases: &[&str]) {
+        for typed in cases {
+            assert!(typed.parse::<T>().is_err(), "{typed} was taken");
+        }
+    }
+
+    #[test]
+    fn sizes() {
+        both_ways::<Size>(&[
+            ("0", "0"),
+            ("1500", "1500"),
+            ("1024", "1KiB"),
+            ("10MiB", "10MiB"),
+            ("2 GiB", "2GiB"),
+        ]);
+        refused::<Size>(&[
+            "",
+            "10MB",
+            "10kb",
+            "-1",
+            "1.5MiB",
+            "MiB",
+            "+1",
+            "1_000",
+            "18446744073709551615KiB",
+        ]);
+    }
+
+    #[test]
+    fn durations() {
+        both_ways::<Period>(&[
+            ("0ms", "0ms"),
+            ("1500ms", "1500ms"),
+            ("60s", "1m"),
+            ("90s", "90s"),
+            ("30d", "30d"),
+        ]);
+        refused::<Period>(&["", "15", "15sec", "-1s", "1.5s", "s", "1w", "99999999999999999999d"]);
+    }
+
+    #[test]
+    fn urls() {
+        both_ways::<WebUrl>(&[
+            ("https://a.example/v3", "https://a.example/v3"),
+            ("http://[::1]:1/", "http://[::1]:1/"),
+        ]);
+        refused::<WebUrl>(&[
+            "",
+            "a.example",
+            "/v3",
+            "ftp://a",
+            "file:///etc",
+            "http://u:p@a/",
+            "http://a/#x",
+            "http:// a",
+        ]);
+        assert_eq!("http://a/v3/".parse::<WebUrl>().unwrap().base_path(), "/v3");
+        assert_eq!("http://a".parse::<WebUrl>().unwrap().base_path(), "");
+    }
+
+    #[test]
+    fn a_store_shows_itself_without_its_password() {
+        let masked = |text: &str| text.parse::<StoreUrl>().unwrap().masked();
+        assert_eq!(masked("sqlite:a/b.db"), "sqlite:a/b.db");
+        assert_eq!(masked("postgres://me:p@ss@db:5432/x?password=q"), "postgres://me:***@db:5432/x");
+        assert_eq!(masked("postgres://db/x"), "postgres://db/x");
+        refused::<StoreUrl>(&["", "sqlite:", "mysql://a", "postgres://", "switchback.db"]);
+    }
+
+    #[test]
+    fn days_and_moments() {
+        both_ways::<Moment>(&[
+            ("2026-12-31", "2026-12-31T00:00:00Z"),
+            ("2026-12-31T23:59:59Z", "2026-12-31T23:59:59Z"),
+        ]);
+        refused::<Moment>(&["", "2026-02-30", "31.12.2026", "2026-1-1", "2026-12-31 10:00", "@1700000000"]);
+    }
+
+    #[test]
+    fn prefixes() {
+        both_ways::<Prefix>(&[("/", "/"), ("/v2", "/v2"), ("/api/v2", "/api/v2")]);
+        refused::<Prefix>(&["", "v2", "/v2/", "//v2", "/a/../b", "/ä", "/{id}", "/a%2Fb"]);
+        assert_eq!("/".parse::<Prefix>().unwrap().as_str(), "");
+    }
+
+    #[test]
+    fn addresses_say_what_is_missing() {
+        assert!(address("127.0.0.1:0").is_ok() && address("[::]:80").is_ok());
+        assert!(address(":8080").unwrap_err().contains("0.0.0.0:8080"));
+        assert!(address("localhost:8080").unwrap_err().contains("127.0.0.1:8080"));
+        assert!(address("8080").is_err());
+    }
+}

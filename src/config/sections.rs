@@ -1,0 +1,406 @@
+//! The configuration file as typed: every section and every key, with its default and what it does. This list is the
+//! reference; the JSON Schema and the masked dump are made from it. Rules between keys are in `check`.
+
+use super::read::{
+    Count, Free, FromYaml, Named, OneOrMore, Placed, Reading, described, scalar_text, section,
+};
+use super::scalars::{Moment, Period, Prefix, Size, StoreUrl, WebUrl};
+use crate::diagnostic::{Code, Finding, Span};
+use crate::secret::Secret;
+use crate::telemetry::log::{LogFormat, check_filter};
+use crate::yaml::{Kind, Node};
+use serde_json::{Value, json};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+section! {
+    /// The whole file.
+    RawConfig is "the configuration",
+    required {
+        /// Seals grants and keys the hashes of old tokens: `${NAME}` or `file:PATH` of what `switchback key generate` made.
+        /// In a list the first key seals and all of them open, which is how a key is rotated.
+        key: OneOrMore<Secret<String>>,
+        /// The services that calls go to, by the side of the pack that they speak.
+        upstreams: Named<String, RawUpstream>,
+    }
+    optional {
+        /// Where clients connect.
+        listen: SocketAddr = SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
+        /// Certificate and key when clients connect with TLS; without it they connect in the clear.
+        tls: RawTls,
+        /// The admin port.
+        admin: RawAdmin = RawAdmin::assumed(),
+        /// Folder of the pack; without it the pack `messaging` that is built into the program.
+        mapping: PathBuf,
+        /// Where clients, grants and unfinished requests are kept: `sqlite:FILE` for one gateway, `postgres://…` for several.
+        store: StoreUrl = "sqlite:switchback.db".parse().expect("the default is well-formed"),
+        /// Path prefixes at which clients speak one of the pack's sides. Without this: the old side, at its name, served
+        /// from the new one.
+        fronts: Named<Prefix, RawFront>,
+        /// The authorization server that grants come from and are refreshed at.
+        oauth: RawOAuth,
+        /// Clients that are ensured at start. Others can be added while the gateway runs.
+        clients: Vec<RawClient> = Vec::new(),
+        /// What the pack reads as `$.config`; the pack says which settings there are.
+        settings: Free = Free(json!({})),
+        /// How operations are answered: `default` and operations such as `GET /things/{id}`, each `translated` or `legacy`
+        /// (forwarded unchanged to the upstream of the side that the client speaks).
+        phases: Named<String, Phase> = Named(Vec::new()),
+        /// Comparing both versions; not available in this version of the gateway.
+        shadow: NotYet,
+        /// What answers say about the end of a side, by the name of the side.
+        sunset: Named<String, RawSunset> = Named(Vec::new()),
+        /// Bounds on sizes, numbers and times.
+        limits: RawLimits = RawLimits::assumed(),
+        /// Logging.
+        log: RawLog = RawLog::assumed(),
+        /// Reloading of the pack and of this file while the gateway runs.
+        reload: RawReload = RawReload::assumed(),
+    }
+}
+
+section! {
+    /// Files for TLS towards clients.
+    RawTls is "`tls`",
+    required {
+        /// PEM file: the certificate and its intermediates.
+        certificate: PathBuf,
+        /// PEM file: the private key of the certificate.
+        private_key: PathBuf,
+    }
+    optional {}
+}
+
+section! {
+    /// The admin port.
+    RawAdmin is "`admin`",
+    required {}
+    optional {
+        /// Where health, metrics, the dashboard, the admin API and the callback of the authorization server are.
+        listen: SocketAddr = SocketAddr::from((Ipv4Addr::LOCALHOST, 9090)),
+        /// What `Authorization: Bearer` must carry for all but health and the callback. Compulsory off loopback; without it
+        /// on loopback nothing can be changed through the port.
+        token: Secret<String>,
+        /// Names, beside IP addresses and `localhost`, under which browsers may reach the port. Others are refused, so that
+        /// a web page cannot reach it through a name of its own.
+        hosts: Vec<String> = Vec::new(),
+    }
+}
+
+section! {
+    /// One path prefix.
+    RawFront is "a front",
+    required {
+        /// The side that clients speak here.
+        speaks: String,
+    }
+    optional {
+        /// The side that their calls are translated to; without it the other one.
+        backend: String,
+    }
+}
+
+section! {
+    /// One service.
+    RawUpstream is "an upstream",
+    required {
+        /// Where it is, with the path that its operations are appended to.
+        url: WebUrl,
+    }
+    optional {}
+}
+
+section! {
+    /// The authorization server.
+    RawOAuth is "`oauth`",
+    required {
+        /// Where the owner of an account is sent to agree.
+        authorize_url: WebUrl,
+        /// Where codes and refresh tokens are exchanged.
+        token_url: WebUrl,
+        /// Where the authorization server sends the owner back to: `/oauth/callback` on the admin port, as browsers reach it.
+        redirect_url: WebUrl,
+    }
+    optional {
+        /// What is asked for.
+        scopes: Vec<String> = Vec::new(),
+        /// Most time for one answer of the authorization server.
+        timeout: Period = Period(Duration::from_secs(10)),
+    }
+}
+
+section! {
+    /// A client without its tokens, whose keys carry the names of sides.
+    RawClientBase is "a client",
+    required {
+        /// Its name in logs, metrics and the admin API.
+        name: String,
+    }
+    optional {
+        /// The secondary account that it acts on; without it the main one.
+        company: String,
+        /// The OAuth credentials that its calls go out with.
+        grant: RawGrant,
+    }
+}
+
+section! {
+    /// OAuth credentials.
+    RawGrant is "`grant`",
+    required {
+        /// Id of the OAuth app.
+        client_id: Secret<String>,
+        /// Secret of the OAuth app.
+        client_secret: Secret<String>,
+    }
+    optional {
+        /// A refresh token to begin with. Used only while the store holds no grant for the client; without it the client
+        /// is connected by `switchback client connect`.
+        refresh_token: Secret<String>,
+    }
+}
+
+section! {
+    /// What is said about the end of a side (RFC 9745, RFC 8594).
+    RawSunset is "an entry of `sunset`",
+    required {}
+    optional {
+        /// When the side became, or will become, deprecated.
+        deprecated: Moment,
+        /// When it is expected to stop working.
+        sunset: Moment,
+        /// A page about the deprecation.
+        policy: WebUrl,
+        /// What to use instead.
+        successor: WebUrl,
+    }
+}
+
+section! {
+    /// Bounds. Whatever passes one is refused with a named error, never cut.
+    RawLimits is "`limits`",
+    required {}
+    optional {
+        /// Client connections open at one time; further ones are told 503 and closed.
+        connections: Count = Count(9_000),
+        /// Requests being answered at one time; further ones earn 503.
+        requests: Count = Count(4_096),
+        /// Requests of one client being answered at one time; further ones earn 503.
+        requests_per_client: Count = Count(512),
+        /// Requests in flight on one HTTP/2 connection.
+        http2_streams: Count = Count(100),
+        /// Bytes of a request's target, that is path and query; more earn 414.
+        target_bytes: Size = Size(8 << 10),
+        /// Header fields of a request, in number.
+        headers: Count = Count(100),
+        /// Header fields of a request, in bytes; more earn 431.
+        header_bytes: Size = Size(16 << 10),
+        /// Body of a request, as sent and once decoded; more earns 413.
+        body_bytes: Size = Size(10 << 20),
+        /// Answer of an upstream that must be held whole to be translated; more earns 502.
+        held_bytes: Size = Size(16 << 20),
+        /// Bodies held by all requests together; more earns 503.
+        held_bytes_all: Size = Size(256 << 20),
+        /// Answers up to this size are translated before their first byte is sent, so that a fault in them is still a 502.
+        whole_bytes: Size = Size(64 << 10),
+        /// Answer of an upstream that streams through, once decoded; beyond it the answer breaks off.
+        answer_bytes: Size = Size(1 << 30),
+        /// How many times larger than its compressed form a body may be.
+        decode_ratio: Count = Count(100),
+        /// What may be held per HTTP/1.1 connection and direction.
+        buffer_bytes: Size = Size(64 << 10),
+        /// Time for the header fields of a request to arrive.
+        header_timeout: Period = Period(Duration::from_secs(10)),
+        /// Time between two pieces of a request's body.
+        body_timeout: Period = Period(Duration::from_secs(10)),
+        /// Bytes per second that a request's body must bring on average.
+        body_bytes_per_second: Size = Size(1 << 10),
+        /// Time that a client may refuse to take bytes of its answer.
+        write_timeout: Period = Period(Duration::from_secs(30)),
+        /// Time that a connection may stay open without a request.
+        idle_timeout: Period = Period(Duration::from_secs(75)),
+        /// Time to connect to an upstream, TLS included.
+        connect_timeout: Period = Period(Duration::from_secs(1)),
+        /// Time from sending a call until the head of its answer, and between two pieces of its body.
+        upstream_timeout: Period = Period(Duration::from_secs(15)),
+        /// Time from the head of a request until the head of its answer, all calls and retries included.
+        total_timeout: Period = Period(Duration::from_secs(30)),
+        /// Time that requests in flight get to finish when the gateway stops.
+        drain_timeout: Period = Period(Duration::from_secs(30)),
+        /// Calls to one upstream at one time; further ones earn 503 at once.
+        upstream_calls: Count = Count(1_024),
+        /// Connections to one upstream kept for later.
+        upstream_idle: Count = Count(256),
+        /// How long they are kept.
+        upstream_idle_timeout: Period = Period(Duration::from_secs(60)),
+    }
+}
+
+section! {
+    /// Logging.
+    RawLog is "`log`",
+    required {}
+    optional {
+        /// `text` for people or `json` for machines.
+        format: LogFormat = LogFormat::Text,
+        /// A level such as `info`, or directives such as `info,switchback::access=off` to leave out the access log. The
+        /// variables `SWITCHBACK_LOG` and `RUST_LOG` win.
+        level: Filter = Filter("info".to_owned()),
+    }
+}
+
+section! {
+    /// Reloading.
+    RawReload is "`reload`",
+    required {}
+    optional {
+        /// Reload when the pack or this file changes. SIGHUP reloads in any case.
+        watch: bool = true,
+        /// How long files must stay unchanged before they are read.
+        settle: Period = Period(Duration::from_millis(300)),
+    }
+}
+
+/// A client: its tokens stand under `<side>_token`, so their keys cannot be known before the pack is.
+#[derive(Clone, Debug)]
+pub(super) struct RawClient {
+    pub(super) base: RawClientBase,
+    /// By side: how the client is known on fronts of that side, or what its calls to that side go out with.
+    pub(super) tokens: Vec<(Placed<String>, Placed<Secret<String>>)>,
+    pub(super) span: Span,
+}
+
+const TOKEN_SUFFIX: &str = "_token";
+
+impl FromYaml for RawClient {
+    fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
+        let (tokens, others): (Vec<_>, Vec<_>) = node
+            .map(reading.findings)?
+            .iter()
+            .cloned()
+            .partition(|(key, _)| key.name.ends_with(TOKEN_SUFFIX));
+        let tokens = tokens.iter().filter_map(|(key, value)| {
+            let side = key.name.trim_end_matches(TOKEN_SUFFIX).to_owned();
+            Some((Placed { value: side, span: key.span }, Placed::read(value, reading)?))
+        });
+        let tokens = tokens.collect();
+        let base = RawClientBase::read(&Node { span: node.span, kind: Kind::Map(others) }, reading)?;
+        Some(RawClient { base, tokens, span: node.span })
+    }
+
+    fn schema() -> Value {
+        let mut schema = RawClientBase::schema();
+        schema["patternProperties"] = json!({ format!("^.+{TOKEN_SUFFIX}$"): Secret::<String>::schema() });
+        schema
+    }
+
+    fn shown(&self) -> Value {
+        let mut shown = self.base.shown();
+        for (side, token) in &self.tokens {
+            shown[format!("{}{TOKEN_SUFFIX}", side.value)] = token.shown();
+        }
+        shown
+    }
+}
+
+/// How an operation is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Forwarded unchanged to the upstream of the side that the client speaks.
+    Legacy,
+    /// Answered from the other side.
+    Translated,
+}
+
+impl FromYaml for Phase {
+    fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
+        let word = node.get("phase").unwrap_or(node);
+        if let Some(later @ ("shadow" | "canary")) = word.as_str() {
+            let what = format!("the phase `{later}` is not available in this version");
+            let help = "use `translated` or `legacy`";
+            reading.findings.push(Finding::error(Code::NotAvailable, word.span, what).help(help));
+            return None;
+        }
+        match node.word(&["translated", "legacy"], reading.findings)? {
+            "legacy" => Some(Phase::Legacy),
+            _ => Some(Phase::Translated),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({"enum": ["translated", "legacy"]})
+    }
+
+    fn shown(&self) -> Value {
+        json!(match self {
+            Phase::Legacy => "legacy",
+            Phase::Translated => "translated",
+        })
+    }
+}
+
+/// A key that later versions know.
+#[derive(Clone, Debug)]
+pub(super) struct NotYet;
+
+impl FromYaml for NotYet {
+    fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
+        let what = "comparing both versions is not available in this version";
+        reading.findings.push(Finding::error(Code::NotAvailable, node.span, what).help("leave the key out"));
+        None
+    }
+
+    fn schema() -> Value {
+        json!({"not": {}})
+    }
+
+    fn shown(&self) -> Value {
+        Value::Null
+    }
+}
+
+impl FromYaml for LogFormat {
+    fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
+        match node.word(&["text", "json"], reading.findings)? {
+            "json" => Some(LogFormat::Json),
+            _ => Some(LogFormat::Text),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({"enum": ["text", "json"]})
+    }
+
+    fn shown(&self) -> Value {
+        json!(match self {
+            LogFormat::Text => "text",
+            LogFormat::Json => "json",
+        })
+    }
+}
+
+/// A checked filter of log events.
+#[derive(Clone, Debug)]
+pub(super) struct Filter(pub(super) String);
+
+impl FromYaml for Filter {
+    fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
+        let text = scalar_text(node, "a level such as `info`", reading)?;
+        if let Err(why) = check_filter(text) {
+            let finding =
+                Finding::error(Code::ValueForm, node.span, "this is no level and no list of directives");
+            reading.findings.push(finding.help(format!("for example `info` or `debug`; {why}")));
+            return None;
+        }
+        Some(Filter(text.to_owned()))
+    }
+
+    fn schema() -> Value {
+        json!({"type": "string", "examples": ["info", "info,switchback::access=off"]})
+    }
+
+    fn shown(&self) -> Value {
+        json!(self.0)
+    }
+}

@@ -1,0 +1,311 @@
+//! Situations of reading configuration files: what is taken, what is refused and how that reads.
+
+use super::*;
+use crate::diagnostic::{Colour, to_text};
+use std::time::Duration;
+
+const SMALLEST: &str = "key: ${KEY}\nupstreams: { new: { url: 'https://api.example.com/new' } }\n";
+
+fn parsed(text: &str) -> Outcome {
+    let variable = |name: &str| match name {
+        "KEY" => Some("k-0123456789".to_owned()),
+        "TOKEN" => Some("t-0123456789abcdef".to_owned()),
+        "NUMERIC" => Some("01234567".to_owned()),
+        _ => None,
+    };
+    let read_file = |path: &Path| match path.to_str() {
+        Some("/run/secrets/app") => Ok(b"from-file\n".to_vec()),
+        Some("/run/secrets/empty") => Ok(b"\n".to_vec()),
+        _ => Err(std::io::ErrorKind::NotFound.into()),
+    };
+    parse("switchback.yaml", text, &Surroundings { variable: &variable, read_file: &read_file })
+}
+
+fn config(text: &str) -> Config {
+    let outcome = parsed(text);
+    let shown = to_text(&outcome.sources, &outcome.findings, Colour::Never);
+    outcome.config.unwrap_or_else(|| panic!("{shown}"))
+}
+
+/// What was found, as `number line: message`.
+fn found(text: &str) -> Vec<String> {
+    let outcome = parsed(text);
+    let line = |span| outcome.sources.start(span).line;
+    let shown = |finding: &&crate::diagnostic::Finding| {
+        format!("{} {}: {}", finding.code.number(), line(finding.span), finding.message)
+    };
+    outcome.findings.sorted().iter().map(shown).collect()
+}
+
+#[test]
+fn two_keys_are_enough_and_the_rest_has_defaults() {
+    let config = config(SMALLEST);
+    assert_eq!(config.listen.to_string(), "127.0.0.1:8080");
+    assert_eq!(config.admin.listen.to_string(), "127.0.0.1:9090");
+    assert_eq!(config.store.as_str(), "sqlite:switchback.db");
+    assert_eq!(config.upstream("new").unwrap().url.base_path(), "/new");
+    assert_eq!(config.limits, Limits::default());
+    assert_eq!(config.limits.body_bytes, 10 << 20);
+    assert_eq!(config.phases.default, Phase::Translated);
+    assert!(config.mapping.is_none() && config.fronts.is_empty() && config.clients.is_empty());
+    assert!(config.reload.watch);
+}
+
+#[test]
+fn every_section_is_read() {
+    let config = config(
+        "
+listen: '[::1]:80'
+tls: { certificate: c.pem, private_key: k.pem }
+admin: { listen: 0.0.0.0:90, token: ${TOKEN}, hosts: [Admin.Example.com] }
+mapping: packs/one
+store: postgres://u:p@db/x
+key: [${KEY}, 'file:/run/secrets/app']
+fronts: { /: { speaks: old }, /api/new: { speaks: new, backend: old } }
+upstreams: { new: { url: http://127.0.0.1:1 }, old: { url: https://b.example/old/ } }
+oauth: { authorize_url: https://a/x?y=z, token_url: https://a/t, redirect_url: http://localhost:90/cb, scopes: [a, b], timeout: 2s }
+clients:
+  - { name: acme, old_token: ${NUMERIC}, new_token: t2345678, company: 42, grant: { client_id: ${KEY}, client_secret: 'file:/run/secrets/app', refresh_token: r } }
+settings: { a: { n: 10 }, s: 'x' }
+phases: { default: legacy, 'GET /things/{id}': translated }
+sunset: { old: { deprecated: 2026-01-01, sunset: 2027-01-01, policy: https://a/p, successor: https://a/n } }
+limits: { body_bytes: 1MiB, total_timeout: 1m, requests: 7 }
+log: { format: json, level: 'warn,switchback::access=info' }
+reload: { watch: false, settle: 1s }
+",
+    );
+    assert_eq!(config.admin.hosts, ["admin.example.com"]);
+    assert_eq!(
+        config.keys.iter().map(|key| key.expose().as_str()).collect::<Vec<_>>(),
+        ["k-0123456789", "from-file"]
+    );
+    let prefixes: Vec<_> = config.fronts.iter().map(|front| front.prefix.as_str()).collect();
+    assert_eq!(prefixes, ["/api/new", ""], "the longest prefix must be tried first");
+    let client = &config.clients[0];
+    let tokens: Vec<_> =
+        client.tokens.iter().map(|(side, token)| (side.as_str(), token.expose().as_str())).collect();
+    assert_eq!(tokens, [("old", "01234567"), ("new", "t2345678")]);
+    assert_eq!(client.company.as_deref(), Some("42"));
+    assert_eq!(client.grant.as_ref().unwrap().client_secret.expose(), "from-file");
+    assert_eq!(config.settings.value, serde_json::json!({"a": {"n": 10}, "s": "x"}));
+    assert_eq!(config.phases.default, Phase::Legacy);
+    assert_eq!(config.limits.total_timeout, Duration::from_secs(60));
+    assert_eq!(config.limits.requests, 7);
+    assert!(!config.reload.watch);
+}
+
+#[test]
+fn the_masked_dump_shows_everything_but_secrets() {
+    let config = config(
+        "{key: ${KEY}, store: 'postgres://u:hunter2@db/x', admin: {token: ${TOKEN}}, upstreams: {new: {url: http://127.0.0.1:1}},
+          oauth: {authorize_url: https://a/x, token_url: https://a/t, redirect_url: https://a/r},
+          clients: [{name: acme, old_token: hunter33, grant: {client_id: i-9, client_secret: hunter4, refresh_token: hunter5}}]}",
+    );
+    let text = config.masked.to_string();
+    for secret in ["hunter", "k-0123456789", "t-0123456789abcdef", "i-9"] {
+        assert!(!text.contains(secret), "{secret} in {text}");
+        assert!(!format!("{config:?}").contains("hunter4"));
+    }
+    assert_eq!(config.masked["clients"][0]["old_token"], "***");
+    assert_eq!(config.masked["store"], "postgres://u:***@db/x");
+    assert_eq!(config.masked["limits"]["body_bytes"], "10MiB");
+}
+
+#[test]
+fn all_mistakes_are_found_in_one_run() {
+    let text = "\
+lisen: 127.0.0.1:1
+key: ${NOT_SET}
+admin: { listen: 0.0.0.0:9090 }
+upstreams:
+  new: { url: ftp://x }
+limits:
+  body_bytes: 10MB
+  upstream_timeout: 40s
+phases: { default: shadow }
+";
+    assert_eq!(
+        found(text),
+        [
+            "Y020 1: the configuration has no key `lisen`",
+            "G001 2: the environment variable `NOT_SET` is not set, or is empty",
+            "G002 2: a secret must not be empty",
+            "G004 3: others can reach the admin port on 0.0.0.0:9090, and `admin.token` is not set",
+            "G002 5: `ftp` is not supported; use `http` or `https`",
+            "G002 7: expected a number of bytes such as `512`, `64KiB`, `10MiB` or `1GiB`",
+            "G003 8: `upstream_timeout` (40s) is longer than `total_timeout` (30s)",
+            "G005 9: the phase `shadow` is not available in this version",
+        ]
+    );
+}
+
+#[test]
+fn a_mistake_is_shown_with_its_place_and_what_to_do() {
+    let outcome =
+        parsed("key: ${KEY}\nupstreams: { new: { url: 'https://a' } }\nlimits: { boddy_bytes: 1MiB }\n");
+    let text = to_text(&outcome.sources, &outcome.findings, Colour::Never);
+    assert!(outcome.config.is_none());
+    for part in
+        ["error[Y020]", "switchback.yaml:3:11", "limits: { boddy_bytes: 1MiB }", "did you mean `body_bytes`?"]
+    {
+        assert!(text.contains(part), "{part} in\n{text}");
+    }
+}
+
+#[test]
+fn findings_do_not_quote_secrets_of_their_line() {
+    let outcome = parsed("{key: [hunter2, ${KEY}], store: 'postgres://u:hunter3@db/x', upstrems: {}}");
+    let text = to_text(&outcome.sources, &outcome.findings, Colour::Never);
+    assert!(!text.contains("hunter"), "{text}");
+    assert!(text.contains("${KEY}") && text.contains("upstrems"), "{text}");
+    let outcome = parsed("{key: hunter2, store: 'postgres://u:hunter3@db/x', listen: ]");
+    let text = to_text(&outcome.sources, &outcome.findings, Colour::Never);
+    assert!(!text.contains("hunter") && text.contains("Y001"), "{text}");
+}
+
+#[test]
+fn what_contradicts_itself_is_refused() {
+    let with = |more: &str| found(&format!("{SMALLEST}{more}\n"));
+    for (more, finding) in [
+        ("listen: 127.0.0.1:9090", "G003 3: clients and operators cannot share the address 127.0.0.1:9090"),
+        ("admin: { token: short }", "G002 3: the admin token is shorter than 16 characters"),
+        ("fronts: {}", "G003 3: without a front no client can speak"),
+        ("clients: [{ name: a }]", "Y021 3: a client needs the token by which it is known"),
+        (
+            "clients: [{ name: a, x_token: t1234567, grant: { client_id: i, client_secret: s } }]",
+            "G003 3: a grant cannot be refreshed without the authorization server",
+        ),
+        (
+            "clients: [{ name: a, x_token: t1234567 }, { name: a, x_token: u1234567 }]",
+            "G003 3: there are two clients with the name `a`",
+        ),
+        (
+            "clients: [{ name: a, x_token: t1234567 }, { name: b, x_token: t1234567 }]",
+            "G003 3: the clients `a` and `b` have the same token",
+        ),
+        (
+            "sunset: { old: { deprecated: 2026-02-01, sunset: 2026-01-31 } }",
+            "G003 3: the end comes before the deprecation (RFC 9745, section 4)",
+        ),
+        (
+            "clients: [{ name: 'a b', x_token: t1234567 }]",
+            "G002 3: a client's name is 1 to 64 letters, digits, `.`, `_` and `-`",
+        ),
+        (
+            "clients: [{ name: a, x_token: short }]",
+            "G002 3: a client's token is 8 to 4096 visible ASCII characters",
+        ),
+        (
+            "oauth: { authorize_url: https://a/x, token_url: http://a/t, redirect_url: https://a/r }",
+            "G003 3: secrets would travel unencrypted to another machine",
+        ),
+        ("sunset: { old: {} }", "Y021 3: a sunset needs at least one date"),
+        ("limits: { connect_timeout: 0s }", "Y024 3: `connect_timeout` is between 1ms and 1d"),
+        ("limits: { header_bytes: 100 }", "Y024 3: `header_bytes` is at least 8192 bytes"),
+        ("limits: { requests: 0 }", "Y024 3: a whole number from 1 to 1000000 is needed here"),
+        ("log: { level: switchback=loud }", "G002 3: this is no level and no list of directives"),
+        ("shadow: { sample: 1.0 }", "G005 3: comparing both versions is not available in this version"),
+        (
+            "phases: { 'GET /x': { phase: canary, share: 0.1 } }",
+            "G005 3: the phase `canary` is not available in this version",
+        ),
+        ("settings: [1]", "Y022 3: `settings` is a map from names to values"),
+        ("tls: { certificate: a.pem }", "Y021 3: `tls` needs the key `private_key`"),
+        ("mapping: ''", "G002 3: expected the path of a file or folder"),
+        ("admin: { token: 'file:/run/secrets/empty' }", "G002 3: a secret must not be empty"),
+        ("admin: { token: 'file:/nowhere' }", "G001 3: the file `/nowhere` cannot be read: entity not found"),
+    ] {
+        assert_eq!(with(more), [finding], "{more}");
+    }
+}
+
+#[test]
+fn a_token_over_an_open_line_is_a_warning_only() {
+    let outcome = parsed("key: ${KEY}\nupstreams: { new: { url: 'http://10.0.0.1/new' } }");
+    assert!(outcome.config.is_some());
+    assert_eq!(
+        found("key: ${KEY}\nupstreams: { new: { url: 'http://10.0.0.1/new' } }"),
+        ["G003 2: tokens travel unencrypted to another machine"]
+    );
+}
+
+mod with_a_pack {
+    use super::*;
+    use crate::config::against_pack::{SettingFacts, SettingKind, SideFacts};
+
+    fn pack() -> PackFacts {
+        let side = |name: &str, is_served| SideFacts {
+            name: name.to_owned(),
+            operations: vec!["GET /things".to_owned(), "GET /things/{id}".to_owned()],
+            is_served,
+            has_scope: true,
+        };
+        let setting =
+            |name: &str, kind, is_required| SettingFacts { name: name.to_owned(), kind, is_required };
+        PackFacts {
+            sides: [side("old", true), side("new", false)],
+            settings: vec![
+                setting("a.limit", SettingKind::Integer, true),
+                setting("b", SettingKind::String, false),
+            ],
+        }
+    }
+
+    fn mismatches(more: &str) -> Vec<String> {
+        let config = config(&format!("{SMALLEST}{more}\n"));
+        against_pack(&config, &pack()).sorted().iter().map(|finding| finding.message.clone()).collect()
+    }
+
+    #[test]
+    fn a_configuration_that_fits_has_no_findings() {
+        let more = "settings: { a: { limit: 1 }, b: x }\nphases: { 'GET /things': translated }";
+        assert_eq!(mismatches(more), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_the_pack_does_not_have_is_refused() {
+        let settings = "settings: { a: { limit: 1 } }";
+        for (more, message) in [
+            ("fronts: { /x: { speaks: olde } }", "`olde` is not a side of the pack"),
+            ("fronts: { /x: { speaks: old, backend: old } }", "a front's backend is the other side"),
+            ("clients: [{ name: a, odl_token: t1234567 }]", "`odl` is not a side of the pack"),
+            (
+                "clients: [{ name: a, new_token: t1234567 }]",
+                "no front speaks `new`, so this token selects nobody",
+            ),
+            ("phases: { 'GET /thing': translated }", "the pack has no operation `GET /thing`"),
+            (
+                "phases: { 'GET /things': legacy }",
+                "the phase `legacy` forwards to the upstream of `old`, and there is none",
+            ),
+            ("sunset: { v1: { sunset: 2026-01-01 } }", "`v1` is not a side of the pack"),
+        ] {
+            assert_eq!(mismatches(&format!("{settings}\n{more}")), [message], "{more}");
+        }
+        assert_eq!(mismatches("settings: { a: { limit: x } }"), ["the setting `a.limit` is a whole number"]);
+        assert_eq!(mismatches("settings: { b: x }"), ["the pack needs the setting `a.limit`"]);
+        assert_eq!(mismatches("settings: { a: { limit: 1 }, c: 1 }"), ["the pack reads no setting `c`"]);
+        let reversed = mismatches(&format!("{settings}\nfronts: {{ /new: {{ speaks: new }} }}"));
+        assert_eq!(
+            reversed,
+            ["calls of `new` are translated to `old`, which has no upstream", "the pack cannot serve `new`"]
+        );
+    }
+}
+
+#[test]
+fn the_schema_lists_the_keys_that_are_read() {
+    let schema = schema();
+    assert_eq!(schema["required"], serde_json::json!(["key", "upstreams"]));
+    assert_eq!(schema["additionalProperties"], false);
+    let limits = &schema["properties"]["limits"];
+    assert_eq!(limits["properties"]["body_bytes"]["default"], "10MiB");
+    let masked = config(SMALLEST).masked;
+    let keys = |value: &serde_json::Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(keys(&schema["properties"]), keys(&masked));
+    let check = jsonschema::validator_for(&schema).expect("the schema is a schema");
+    assert!(check.is_valid(
+        &serde_json::json!({"key": "${K}", "upstreams": {"new": {"url": "https://a"}}, "listen": "[::]:1"})
+    ));
+    assert!(!check.is_valid(&serde_json::json!({"key": "${K}", "upstreams": {}, "lisen": "x"})));
+}
