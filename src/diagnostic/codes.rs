@@ -76,6 +76,23 @@ codes! {
     SameParameter "C015" "same-parameter": "A parameter is given once per operation.";
     KeywordKind "C016" "keyword-kind": "A keyword stands beside the `type` that it speaks about.";
 
+    // The form of a pack.
+    MappingVersion "M001" "mapping-version": "A mapping file says which version of the language it is written in.";
+    UnknownSide "M002" "unknown-side": "A side is one of the two that the pack declares.";
+    MissingSide "M003" "missing-side": "What is said per side is said for both.";
+    PlaceForm "M004" "place-form": "A place is a member name or a JSONPath of names.";
+    StatusWord "M005" "status-word": "A status is a number from 200 to 599, or a class such as `2xx` where one is allowed.";
+    BlockEnd "M006" "block-end": "Steps end in exactly one answer, refusal or decision.";
+    OneOfKeys "M007" "one-of-keys": "Where one of several keys says what a thing is, exactly one is given.";
+    ExprForm "M008" "expr-form": "A value form is one of the closed list.";
+    ShapeUse "M009" "shape-use": "A shape is used by name, alone or as the element of a list.";
+    RowLength "M010" "row-length": "A row of a table has a cell for each column, and an outcome.";
+    FillForm "M011" "fill-form": "A one-sided field is filled by one of the closed list of forms.";
+    ExampleForm "M012" "example-form": "An example is a request and its answer, or a value on both sides.";
+    NoManifest "M014" "no-manifest": "A pack has a `pack.yaml`.";
+    NoContract "M015" "no-contract": "The contracts that a pack names are among its files.";
+    ConfigPath "M013" "config-path": "A setting is written `$.config.<name>`.";
+
     // Configuration.
     Reference "G001" "reference": "`${NAME}` and `file:PATH` lead to a value.";
     ValueForm "G002" "value-form": "A value is written as its key needs it: an address, a size, a duration, a URL, a date.";

@@ -189,7 +189,7 @@ pub struct ByKind {
 #[derive(Clone, Debug)]
 pub struct Only {
     pub side: SideRef,
-    pub name: Spanned<String>,
+    pub place: Spanned<Place>,
     pub fill: Fill,
     pub span: Span,
 }

@@ -1,3 +1,5 @@
-//! Mapping files → plans: what is written (`ast`), whether it is right, and what it means.
+//! Mapping files → plans: what is written (`ast`, `syntax`, `load`), whether it is right, and what it means.
 
 pub mod ast;
+pub mod load;
+pub mod syntax;

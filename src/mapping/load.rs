@@ -1,0 +1,174 @@
+//! A pack's files, from a folder or from memory, and their reading into one program. The only part of the front end that
+//! touches a disk, and it only reads.
+
+use super::ast::{Manifest, Program, Spanned};
+use super::syntax;
+use crate::contract::{self, Contract};
+use crate::diagnostic::{Code, Finding, Findings, Sources, Span};
+use crate::yaml;
+use std::io;
+use std::path::Path;
+
+/// Name of the file that makes a folder a pack.
+pub const MANIFEST: &str = "pack.yaml";
+/// What the names of mapping files end with.
+pub const MAPPING_SUFFIX: &str = ".map.yaml";
+/// Files of one folder that are looked at; more is taken for a mistake in the path.
+const FILES_MAX: usize = 1_000;
+
+/// The files of a pack, by their path inside it, sorted.
+#[derive(Clone, Debug, Default)]
+pub struct PackSource {
+    files: Vec<(String, Vec<u8>)>,
+}
+
+impl PackSource {
+    /// Reads `pack.yaml`, all `*.map.yaml` beside it and all `*.yaml` one folder down.
+    ///
+    /// # Errors
+    /// When the folder or one of these files cannot be read, or one of them is larger than any pack's file may be.
+    pub fn from_dir(folder: &Path) -> io::Result<PackSource> {
+        let mut files = Vec::new();
+        collect(folder, "", &mut files)?;
+        Ok(PackSource::from_files(files))
+    }
+
+    /// Takes files that are in memory already: path inside the pack, with `/` between folders, and content.
+    pub fn from_files(mut files: Vec<(String, Vec<u8>)>) -> PackSource {
+        files.sort();
+        PackSource { files }
+    }
+
+    /// The files, sorted by name.
+    pub fn files(&self) -> &[(String, Vec<u8>)] {
+        &self.files
+    }
+
+    fn file(&self, name: &str) -> Option<&[u8]> {
+        self.files.iter().find(|(have, _)| have == name).map(|(_, bytes)| bytes.as_slice())
+    }
+}
+
+fn collect(folder: &Path, prefix: &str, files: &mut Vec<(String, Vec<u8>)>) -> io::Result<()> {
+    let mut entries = std::fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
+    entries.sort_by_key(std::fs::DirEntry::file_name);
+    for entry in entries {
+        // A name that is not UTF-8 is not one of ours.
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        let (path, meta) = (entry.path(), std::fs::metadata(entry.path())?);
+        if meta.is_dir() && prefix.is_empty() && !name.starts_with('.') {
+            collect(&path, &format!("{name}/"), files)?;
+        } else if meta.is_file() && is_of_pack(&name, prefix) {
+            if meta.len() > yaml::bounds::BYTES_MAX as u64 || files.len() >= FILES_MAX {
+                return Err(io::Error::other(format!(
+                    "{} is too large, or one file too many, for a pack",
+                    path.display()
+                )));
+            }
+            files.push((format!("{prefix}{name}"), std::fs::read(&path)?));
+        }
+    }
+    Ok(())
+}
+
+fn is_of_pack(name: &str, prefix: &str) -> bool {
+    match prefix {
+        "" => name == MANIFEST || name.ends_with(MAPPING_SUFFIX),
+        _ => name.ends_with(".yaml") || name.ends_with(".yml"),
+    }
+}
+
+/// Reads a pack: the program of its mapping files, and its contracts, old side first.
+///
+/// `None` when the manifest cannot be read; findings then say why. Otherwise what could be read, and findings for the
+/// rest.
+pub fn read(
+    source: &PackSource,
+    sources: &mut Sources,
+    findings: &mut Findings,
+) -> Option<(Program, [Contract; 2])> {
+    let Some(bytes) = source.file(MANIFEST) else {
+        let file = sources.add(MANIFEST, "");
+        let help =
+            "a pack is a folder with `pack.yaml`, two contracts, and mapping files that end in `.map.yaml`";
+        findings.push(
+            Finding::error(Code::NoManifest, Span::new(file, 0, 0), "this folder has no `pack.yaml`")
+                .help(help),
+        );
+        return None;
+    };
+    let manifest = yaml::read(sources, MANIFEST, bytes, findings);
+    let manifest = manifest.and_then(|root| syntax::manifest(&root, findings))?;
+    let contracts = [0, 1].map(|side| read_contract(source, &manifest, side, sources, findings));
+    let mut program = Program::new(manifest);
+    for (name, bytes) in source.files().iter().filter(|(name, _)| name.ends_with(MAPPING_SUFFIX)) {
+        if let Some(root) = yaml::read(sources, name, bytes, findings) {
+            syntax::file(&root, &mut program, findings);
+        }
+    }
+    let [old, new] = contracts;
+    Some((program, [old?, new?]))
+}
+
+fn read_contract(
+    source: &PackSource,
+    manifest: &Manifest,
+    side: usize,
+    sources: &mut Sources,
+    findings: &mut Findings,
+) -> Option<Contract> {
+    let Spanned { value: path, span } = &manifest.contracts[side];
+    let Some(bytes) = source.file(path) else {
+        let known = source
+            .files()
+            .iter()
+            .map(|(name, _)| name.as_str())
+            .filter(|name| !name.ends_with(MAPPING_SUFFIX));
+        let near = crate::diagnostic::did_you_mean(path, known.collect::<Vec<_>>());
+        findings.push(
+            Finding::error(Code::NoContract, *span, format!("this pack has no file `{path}`"))
+                .maybe_help(near),
+        );
+        return None;
+    };
+    let root = yaml::read(sources, path, bytes, findings)?;
+    Some(contract::read(&manifest.sides[side].value, &root, findings))
+}
+
+impl Program {
+    /// A program without shapes, routes, reasons and examples.
+    pub fn new(manifest: Manifest) -> Program {
+        Program {
+            manifest,
+            shapes: Vec::new(),
+            routes: Vec::new(),
+            reasons: Vec::new(),
+            examples: Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnostic;
+
+    fn findings_of(folder: &str) -> String {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+        let source = PackSource::from_dir(&folder).expect("the pack lies beside the sources");
+        let (mut sources, mut findings) = (Sources::new(), Findings::new());
+        let read = read(&source, &mut sources, &mut findings);
+        assert!(read.is_some() || findings.has_errors());
+        diagnostic::to_text(&sources, &findings, diagnostic::Colour::Never)
+    }
+
+    #[test]
+    fn the_form_of_the_messaging_pack_is_right() {
+        assert_eq!(findings_of("mappings/messaging"), "");
+    }
+
+    #[test]
+    fn a_folder_that_is_no_pack_is_told_what_a_pack_is() {
+        assert!(findings_of("src").contains("this folder has no `pack.yaml`"));
+    }
+}

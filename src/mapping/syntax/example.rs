@@ -1,0 +1,121 @@
+//! Entries of `examples:`.
+
+use super::{Reader, faults};
+use crate::mapping::ast::{
+    Example, ExampleAnswer, ExampleCall, Exchange, RouteExample, ShapeExample, Spanned,
+};
+use crate::yaml::{Fields, Keys, Kind, Node, Style};
+
+impl Reader<'_> {
+    pub(super) fn example(&mut self, node: &Node) -> Option<Example> {
+        match (node.get("at").is_some(), node.get("shape").is_some()) {
+            (true, false) => self.route_example(node).map(Example::Route),
+            (false, true) => self.shape_example(node).map(Example::Shape),
+            _ => {
+                node.map(self.findings)?;
+                self.findings.push(faults::one_of_keys(node.span, "an example", &["at", "shape"]));
+                None
+            }
+        }
+    }
+
+    fn route_example(&mut self, node: &Node) -> Option<RouteExample> {
+        const KEYS: Keys = Keys::new("an example", &["at"], &["send", "calls", "answer", "refused", "again"]);
+        const SEND: Keys = Keys::new("`send`", &[], &["headers", "body", "config"]);
+        const AGAIN: Keys = Keys::new("`again`", &[], &["calls", "answer", "refused"]);
+        let fields = self.fields(node, &KEYS)?;
+        let at = self.text_of(fields.get("at"))?;
+        if at.value.split(' ').count() != 3 {
+            self.findings.push(faults::example_address(at.span));
+        }
+        let send = fields.get("send").and_then(|n| self.fields(n, &SEND));
+        let part = |name| send.and_then(|send| send.get(name));
+        let headers = self.header_texts(part("headers"));
+        let config =
+            self.map_of(part("config")).iter().map(|(key, value)| (Self::key(key), value.clone())).collect();
+        let body = part("body").cloned();
+        let exchange = self.exchange(&fields);
+        let again = match fields.get("again") {
+            Some(again) => {
+                let fields = self.fields(again, &AGAIN)?;
+                Some(self.exchange(&fields)?)
+            }
+            None => None,
+        };
+        Some(RouteExample { at, config, headers, body, exchange: exchange?, again, span: node.span })
+    }
+
+    fn header_texts(&mut self, node: Option<&Node>) -> Vec<(Spanned<String>, Spanned<String>)> {
+        let mut headers = Vec::new();
+        for (key, value) in self.map_of(node) {
+            headers.extend(self.text(value).map(|value| (Self::key(key), value)));
+        }
+        headers
+    }
+
+    fn exchange(&mut self, fields: &Fields<'_>) -> Option<Exchange> {
+        let calls = self.list_of(fields.get("calls")).iter().filter_map(|n| self.example_call(n)).collect();
+        let answer = match (fields.get("answer"), fields.get("refused")) {
+            (Some(answer), None) => self.example_answer(answer),
+            (None, Some(refused)) => self.text(refused).map(ExampleAnswer::Refused),
+            _ => {
+                self.findings.push(faults::example_end(fields.node.span));
+                None
+            }
+        };
+        Some(Exchange { calls, answer: answer? })
+    }
+
+    fn example_answer(&mut self, node: &Node) -> Option<ExampleAnswer> {
+        const KEYS: Keys = Keys::new("an answer", &["status"], &["headers", "body"]);
+        let fields = self.fields(node, &KEYS)?;
+        let status = fields.get("status").and_then(|n| self.status(n));
+        let headers = self.header_texts(fields.get("headers"));
+        Some(ExampleAnswer::Answer { status: status?, headers, body: fields.get("body").cloned() })
+    }
+
+    fn example_call(&mut self, node: &Node) -> Option<ExampleCall> {
+        const KEYS: Keys = Keys::new("a call", &["expect", "reply"], &["body"]);
+        let fields = self.fields(node, &KEYS)?;
+        let expect = self.text_of(fields.get("expect"));
+        let reply = fields.get("reply")?;
+        let [(status, body)] = reply.map(self.findings)? else {
+            self.findings.push(faults::example_reply(reply.span));
+            return None;
+        };
+        let reply_status = self.status_key(status);
+        let empty = matches!(&body.kind, Kind::String(word, Style::Plain) if word == "empty");
+        Some(ExampleCall {
+            expect: expect?,
+            body: fields.get("body").cloned(),
+            reply_status: reply_status?,
+            reply_body: (!empty).then(|| body.clone()),
+        })
+    }
+
+    fn shape_example(&mut self, node: &Node) -> Option<ShapeExample> {
+        let mut values = [None, None];
+        let (mut shape, mut lost, mut source) = (None, Vec::new(), None);
+        for (key, value) in node.map(self.findings)? {
+            match key.name.as_str() {
+                "shape" => shape = self.text(value),
+                "lost" => lost = self.texts(Some(value)),
+                name => {
+                    let Some(side) = self.side(name, key.span) else { continue };
+                    source.get_or_insert(side.side);
+                    values[side.side] = Some(value.clone());
+                }
+            }
+        }
+        let Some(source) = source else {
+            let [old, new] = self.sides.clone();
+            self.findings.push(faults::one_of_keys(
+                node.span,
+                "an example of a shape",
+                &[&old.value, &new.value],
+            ));
+            return None;
+        };
+        Some(ShapeExample { shape: shape?, values, source, lost, span: node.span })
+    }
+}

@@ -1,0 +1,130 @@
+//! The findings about the form of a pack, each worded once.
+
+use crate::diagnostic::{Code, Finding, Span, did_you_mean};
+use crate::mapping::ast::Spanned;
+
+pub(super) fn version(span: Span) -> Finding {
+    Finding::error(Code::MappingVersion, span, "this version of the mapping language is not known")
+        .help("write `mapping: 1`")
+}
+
+pub(super) fn status(text: &str, span: Span) -> Finding {
+    Finding::error(Code::StatusWord, span, format!("`{text}` is not a status"))
+        .help("a status is a number from 200 to 599; on the new side also a class such as `2xx`")
+}
+
+pub(super) fn unknown_side(name: &str, span: Span, sides: &[Spanned<String>; 2]) -> Finding {
+    let names = sides.iter().map(|side| side.value.as_str()).collect::<Vec<_>>();
+    let all = format!("the sides of this pack are `{}` and `{}`", names[0], names[1]);
+    Finding::error(Code::UnknownSide, span, format!("`{name}` is not a side of this pack"))
+        .help(did_you_mean(name, names).unwrap_or(all))
+}
+
+pub(super) fn missing_side(what: &str, side: &str, span: Span) -> Finding {
+    Finding::error(Code::MissingSide, span, format!("{what} needs a line for `{side}`"))
+}
+
+pub(super) fn place(text: &str, span: Span) -> Finding {
+    Finding::error(Code::PlaceForm, span, format!("`{text}` is not a place"))
+        .help("a place is a member name, or a JSONPath of names such as `$.body.text`")
+}
+
+pub(super) fn no_end(span: Span, what: &str) -> Finding {
+    Finding::error(Code::BlockEnd, span, format!("{what} has no end"))
+        .help("end it with `answer:`, `refuse:` or `decide:` and `outcomes:`")
+}
+
+pub(super) fn two_ends(first: Span, second: Span) -> Finding {
+    Finding::error(Code::BlockEnd, second, "this is a second end")
+        .help("keep one of `answer:`, `refuse:` and `decide:`")
+        .related(first, "the first one")
+}
+
+pub(super) fn one_of_keys(span: Span, what: &str, keys: &[&str]) -> Finding {
+    let list = keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
+    Finding::error(Code::OneOfKeys, span, format!("{what} needs exactly one of {list}"))
+}
+
+pub(super) fn unknown_form(name: &str, span: Span, known: &[&str]) -> Finding {
+    let list = known.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
+    let near = did_you_mean(name, known.to_vec());
+    Finding::error(Code::ExprForm, span, format!("there is no form `{name}`"))
+        .help(near.unwrap_or_else(|| format!("the forms are {list}")))
+}
+
+pub(super) fn shape_use(span: Span) -> Finding {
+    Finding::error(
+        Code::ShapeUse,
+        span,
+        "a shape is used by its name, or as `[Name]` for each element of a list",
+    )
+}
+
+pub(super) fn row_length(span: Span, cells: usize, columns: usize) -> Finding {
+    Finding::error(
+        Code::RowLength,
+        span,
+        format!("this row has {cells} cells and an outcome, and the table has {columns} columns"),
+    )
+    .help("a row has one cell for each column of `on:`, and the name of an outcome at its end")
+}
+
+pub(super) fn fill(span: Span) -> Finding {
+    Finding::error(Code::FillForm, span, "this cannot fill a field")
+        .help("write a literal, `absent`, `none`, `$.config.<setting>`, `{value: x, despite: type}` or `{refuse: reason}`")
+}
+
+pub(super) fn example_address(span: Span) -> Finding {
+    Finding::error(Code::ExampleForm, span, "an example is at a side, a method and an address")
+        .help("such as `v1 GET /things/7?page=2`")
+}
+
+pub(super) fn example_end(span: Span) -> Finding {
+    Finding::error(Code::ExampleForm, span, "an example needs exactly one of `answer` and `refused`")
+}
+
+pub(super) fn example_reply(span: Span) -> Finding {
+    Finding::error(Code::ExampleForm, span, "a reply is one status and its body")
+        .help("such as `reply: {200: {id: 7}}`, or `{200: empty}`")
+}
+
+pub(super) fn config_path(text: &str, span: Span) -> Finding {
+    Finding::error(Code::ConfigPath, span, format!("`{text}` is not a setting"))
+        .help("write `$.config.<name>`")
+}
+
+pub(super) fn unknown_line(name: &str, span: Span, what: &str, known: &[&str]) -> Finding {
+    let list = known.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
+    let near = did_you_mean(name, known.to_vec());
+    Finding::error(Code::UnknownKey, span, format!("{what} has no key `{name}`"))
+        .help(near.unwrap_or_else(|| format!("possible here: {list}")))
+}
+
+pub(super) fn beside(key: &crate::yaml::Key, needed: &str) -> Finding {
+    Finding::error(
+        Code::BlockEnd,
+        key.span,
+        format!("`{}` belongs to `{needed}`, which is not here", key.name),
+    )
+}
+
+pub(super) fn no_outcomes(span: Span) -> Finding {
+    Finding::error(Code::BlockEnd, span, "a decision needs `outcomes` beside it").help(
+        "add `outcomes: {name: {answer: {status: …}}}` with one entry for each name at the end of a row",
+    )
+}
+
+pub(super) fn check_without_else(span: Span) -> Finding {
+    Finding::error(Code::MissingKey, span, "a check needs the key `else`")
+        .help("add `else: {status: 400, reason: <name>}`")
+}
+
+pub(super) fn one_member(span: Span) -> Finding {
+    Finding::error(Code::WrongKind, span, "one place and its values are needed here")
+        .help("such as `one_of: {state: [open, closed]}`")
+}
+
+pub(super) fn two_places(span: Span) -> Finding {
+    Finding::error(Code::WrongKind, span, "two places are needed here")
+        .help("such as `equal: [$.a.body.x, $.b.body.x]`")
+}

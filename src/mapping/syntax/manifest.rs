@@ -1,0 +1,102 @@
+//! `pack.yaml`.
+
+use super::Reader;
+use crate::diagnostic::Findings;
+use crate::mapping::ast::{Credential, Errors, Manifest, Paging, RefusePolicy, Setting, Spanned};
+use crate::yaml::{Fields, Keys, Node};
+
+const KEYS: Keys = Keys::new(
+    "a pack",
+    &["pack", "sides", "contracts", "credentials", "languages", "errors", "refuse"],
+    &["scope", "paging", "settings"],
+);
+
+pub(super) fn read(root: &Node, findings: &mut Findings) -> Option<Manifest> {
+    let fields = Fields::read(root, &KEYS, findings)?;
+    let sides = sides(fields.get("sides")?, findings)?;
+    let mut reader = Reader { sides: sides.clone(), findings };
+    let contracts = reader.texts_by_side(fields.get("contracts")?, "`contracts`");
+    let errors = fields.get("errors").and_then(|node| reader.errors(node));
+    Some(Manifest {
+        name: reader.text_of(fields.get("pack"))?,
+        sides,
+        contracts: contracts?,
+        credentials: fields.get("credentials").map_or([None, None], |node| reader.credentials(node)),
+        scope: fields.get("scope").map_or([None, None], |node| reader.scope(node)),
+        languages: reader.texts(fields.get("languages")),
+        paging: fields.get("paging").and_then(|node| reader.paging(node)),
+        errors: errors?,
+        refuse: fields.get("refuse").map_or_else(RefusePolicy::default, |node| reader.policy(node)),
+        settings: reader.settings(fields.get("settings")),
+        span: root.span,
+    })
+}
+
+fn sides(node: &Node, findings: &mut Findings) -> Option<[Spanned<String>; 2]> {
+    const KEYS: Keys = Keys::new("`sides`", &["old", "new"], &[]);
+    let fields = Fields::read(node, &KEYS, findings)?;
+    let mut side = |name| {
+        let node: &Node = fields.get(name)?;
+        Some(Spanned { value: node.text(findings)?.to_owned(), span: node.span })
+    };
+    let (old, new) = (side("old"), side("new"));
+    Some([old?, new?])
+}
+
+impl Reader<'_> {
+    fn credentials(&mut self, node: &Node) -> [Option<Credential>; 2] {
+        const KEYS: Keys = Keys::new("a credential", &["read", "send", "scheme"], &[]);
+        self.by_side(node, "`credentials`", false).map(|node| {
+            let fields = self.fields(node?, &KEYS)?;
+            let read = self.texts(fields.get("read"));
+            let (send, scheme) = (self.text_of(fields.get("send")), self.text_of(fields.get("scheme")));
+            Some(Credential { read, send: send?, scheme: scheme? })
+        })
+    }
+
+    fn scope(&mut self, node: &Node) -> [Option<Spanned<String>>; 2] {
+        self.by_side(node, "`scope`", true).map(|node| self.text(node?))
+    }
+
+    fn paging(&mut self, node: &Node) -> Option<Paging> {
+        const KEYS: Keys = Keys::new("`paging`", &["query", "first", "size"], &[]);
+        let fields = self.fields(node, &KEYS)?;
+        let query = self.text_of(fields.get("query"));
+        let first = fields.get("first").and_then(|n| self.whole(n, 0..=1));
+        let size = fields.get("size").and_then(|n| self.whole(n, 1..=10_000));
+        Some(Paging { query: query?, first: first?, size: size? })
+    }
+
+    fn errors(&mut self, node: &Node) -> Option<Errors> {
+        const KEYS: Keys = Keys::new("`errors`", &["body", "types"], &["shape", "status", "text"]);
+        let fields = self.fields(node, &KEYS)?;
+        let types = fields.get("types").and_then(|node| self.texts_by_side(node, "`types`"));
+        let mut status = Vec::new();
+        for (key, value) in self.map_of(fields.get("status")) {
+            status.extend(self.status(value).map(|value| (Self::key(key), value)));
+        }
+        let mut text = Vec::new();
+        for (key, value) in self.map_of(fields.get("text")) {
+            text.extend(self.text(value).map(|value| (Self::key(key), value)));
+        }
+        let shape = self.text_of(fields.get("shape"));
+        Some(Errors { body: fields.get("body")?.clone(), types: types?, shape, status, text })
+    }
+
+    fn settings(&mut self, node: Option<&Node>) -> Vec<Setting> {
+        const KEYS: Keys = Keys::new("a setting", &["type", "about"], &["default"]);
+        let mut settings = Vec::new();
+        for (key, value) in self.map_of(node) {
+            let Some(fields) = self.fields(value, &KEYS) else { continue };
+            let (kind, about) = (self.text_of(fields.get("type")), self.text_of(fields.get("about")));
+            let (Some(kind), Some(about)) = (kind, about) else { continue };
+            settings.push(Setting {
+                name: Self::key(key),
+                kind,
+                default: fields.get("default").cloned(),
+                about,
+            });
+        }
+        settings
+    }
+}

@@ -1,0 +1,183 @@
+//! YAML trees → the syntax tree of the language. Form only: unknown and missing keys, wrong kinds, words outside a closed
+//! list. Whether names exist and types fit is checked later, on the whole program.
+//!
+//! One file per part of the language. A part that cannot be read is left out after its finding, so that one slip does not
+//! hide the others; the program is then not compiled, because findings hold errors.
+
+mod example;
+mod expr;
+mod faults;
+mod manifest;
+mod policy;
+mod route;
+mod shape;
+mod step;
+
+use super::ast::{Manifest, Place, Program, Reason, SideRef, Spanned};
+use crate::diagnostic::{Findings, Span};
+use crate::yaml::{Fields, Key, Keys, Kind, Node};
+
+/// What every part needs to read: the names of the sides, and where findings go.
+pub(super) struct Reader<'a> {
+    sides: [Spanned<String>; 2],
+    findings: &'a mut Findings,
+}
+
+/// Reads `pack.yaml`. `None` when the sides, the contracts or the form of errors cannot be known.
+pub fn manifest(root: &Node, findings: &mut Findings) -> Option<Manifest> {
+    manifest::read(root, findings)
+}
+
+/// Reads one mapping file into a program.
+pub fn file(root: &Node, program: &mut Program, findings: &mut Findings) {
+    const KEYS: Keys =
+        Keys::new("a mapping file", &["mapping"], &["shapes", "routes", "reasons", "examples"]);
+    let mut reader = Reader { sides: program.manifest.sides.clone(), findings };
+    let Some(fields) = Fields::read(root, &KEYS, reader.findings) else { return };
+    if let Some(version) = fields.get("mapping") {
+        reader.version(version);
+    }
+    for (key, value) in reader.map_of(fields.get("shapes")) {
+        program.shapes.extend(reader.shape(Some(key), value));
+    }
+    for value in reader.list_of(fields.get("routes")) {
+        program.routes.extend(reader.route(value));
+    }
+    for (key, value) in reader.map_of(fields.get("reasons")) {
+        program.reasons.extend(reader.reason(key, value));
+    }
+    for value in reader.list_of(fields.get("examples")) {
+        program.examples.extend(reader.example(value));
+    }
+}
+
+impl Reader<'_> {
+    /// The only version of the language there is.
+    fn version(&mut self, node: &Node) {
+        if !matches!(&node.kind, Kind::Number(text) if text == "1") {
+            self.findings.push(faults::version(node.span));
+        }
+    }
+
+    fn fields<'n>(&mut self, node: &'n Node, keys: &Keys) -> Option<Fields<'n>> {
+        Fields::read(node, keys, self.findings)
+    }
+
+    /// The entries of a map; none when the key is absent or holds no map.
+    fn map_of<'n>(&mut self, node: Option<&'n Node>) -> &'n [(Key, Node)] {
+        node.and_then(|n| n.map(self.findings)).unwrap_or(&[])
+    }
+
+    /// The items of a list; none when the key is absent or holds no list.
+    fn list_of<'n>(&mut self, node: Option<&'n Node>) -> &'n [Node] {
+        node.and_then(|n| n.list(self.findings)).unwrap_or(&[])
+    }
+
+    fn text(&mut self, node: &Node) -> Option<Spanned<String>> {
+        let value = node.text(self.findings)?.to_owned();
+        Some(Spanned { value, span: node.span })
+    }
+
+    fn text_of(&mut self, node: Option<&Node>) -> Option<Spanned<String>> {
+        node.and_then(|n| self.text(n))
+    }
+
+    fn texts(&mut self, node: Option<&Node>) -> Vec<Spanned<String>> {
+        self.list_of(node).iter().filter_map(|n| self.text(n)).collect()
+    }
+
+    fn whole(&mut self, node: &Node, range: std::ops::RangeInclusive<u64>) -> Option<Spanned<i64>> {
+        let value = node.whole(range, self.findings)?;
+        Some(Spanned { value: value as i64, span: node.span })
+    }
+
+    /// An HTTP status.
+    fn status(&mut self, node: &Node) -> Option<Spanned<i64>> {
+        self.whole(node, 200..=599)
+    }
+
+    /// An HTTP status written as a key.
+    fn status_key(&mut self, key: &Key) -> Option<Spanned<i64>> {
+        match key.name.parse() {
+            Ok(value) if (200..=599).contains(&value) => Some(Spanned { value, span: key.span }),
+            _ => {
+                self.findings.push(faults::status(&key.name, key.span));
+                None
+            }
+        }
+    }
+
+    /// The side of this name.
+    fn side(&mut self, name: &str, span: Span) -> Option<SideRef> {
+        let side = self.sides.iter().position(|side| side.value == name);
+        if side.is_none() {
+            self.findings.push(faults::unknown_side(name, span, &self.sides));
+        }
+        side.map(|side| SideRef { side, span })
+    }
+
+    /// A map with one entry per side. Both are needed unless `optional`.
+    fn by_side<'n>(&mut self, node: &'n Node, what: &str, optional: bool) -> [Option<&'n Node>; 2] {
+        let mut found = [None, None];
+        let Some(entries) = node.map(self.findings) else { return found };
+        for (key, value) in entries {
+            if let Some(side) = self.side(&key.name, key.span) {
+                found[side.side] = Some(value);
+            }
+        }
+        for (side, value) in found.iter().enumerate() {
+            if value.is_none() && !optional {
+                self.findings.push(faults::missing_side(what, &self.sides[side].value, node.span));
+            }
+        }
+        found
+    }
+
+    /// A text for each side.
+    fn texts_by_side(&mut self, node: &Node, what: &str) -> Option<[Spanned<String>; 2]> {
+        let [old, new] = self.by_side(node, what, false);
+        Some([self.text(old?)?, self.text(new?)?])
+    }
+
+    /// A place: one name, or a JSONPath of names.
+    fn place(&mut self, text: &str, span: Span) -> Option<Spanned<Place>> {
+        let names = if text.starts_with('$') { names_of_path(text) } else { Some(vec![text.to_owned()]) };
+        if names.is_none() {
+            self.findings.push(faults::place(text, span));
+        }
+        names.map(|names| Spanned { value: Place(names), span })
+    }
+
+    fn key(key: &Key) -> Spanned<String> {
+        Spanned { value: key.name.clone(), span: key.span }
+    }
+
+    fn reason(&mut self, key: &Key, node: &Node) -> Option<Reason> {
+        let mut texts = Vec::new();
+        for (language, text) in node.map(self.findings)? {
+            texts.extend(self.text(text).map(|text| (Self::key(language), text)));
+        }
+        Some(Reason { name: Self::key(key), texts })
+    }
+}
+
+/// The member names of a singular JSONPath without indexes.
+fn names_of_path(text: &str) -> Option<Vec<String>> {
+    use jsonpath_rust::parser::model::{Segment, Selector};
+    let query = jsonpath_rust::parser::parse_json_path(text).ok()?;
+    let names: Option<Vec<String>> = query
+        .segments
+        .iter()
+        .map(|segment| match segment {
+            Segment::Selector(Selector::Name(name)) => Some(unquoted(name)),
+            _ => None,
+        })
+        .collect();
+    names.filter(|names| !names.is_empty())
+}
+
+/// A member name as the JSONPath parser gives it, without the quotes of its bracket form.
+pub(super) fn unquoted(name: &str) -> String {
+    let inner = |quote| name.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
+    inner('\'').or_else(|| inner('"')).unwrap_or(name).to_owned()
+}

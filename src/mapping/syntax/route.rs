@@ -1,0 +1,237 @@
+//! Entries of `routes:`: pairs, and the head of `serve` routes.
+
+use super::{Reader, faults, shape::LINES};
+use crate::mapping::ast::{Body, Notes, Pair, Route, Serve, SideRef, Spanned, StatusLine, StatusWord};
+use crate::yaml::{Key, Keys, Kind, Node};
+
+impl Reader<'_> {
+    pub(super) fn route(&mut self, node: &Node) -> Option<Route> {
+        let is = |key| node.get(key).is_some();
+        match (is("pair"), is("serve")) {
+            (true, false) => self.pair(node).map(Route::Pair),
+            (false, true) => self.serve(node).map(Route::Serve),
+            _ => {
+                node.map(self.findings)?;
+                self.findings.push(faults::one_of_keys(node.span, "a route", &["pair", "serve"]));
+                None
+            }
+        }
+    }
+
+    fn pair(&mut self, node: &Node) -> Option<Pair> {
+        const KEYS: Keys = Keys::new(
+            "a pair",
+            &["pair"],
+            &[
+                "path",
+                "query",
+                "headers",
+                "request",
+                "response",
+                "status",
+                "business_errors",
+                "retry",
+                "effect",
+                "differs",
+                "approximate",
+                "verdict",
+            ],
+        );
+        const HEADERS: Keys = Keys::new("`headers`", &[], &["request", "response"]);
+        let fields = self.fields(node, &KEYS)?;
+        let (operations, front) = self.pair_of(fields.get("pair")?)?;
+        let headers = fields.get("headers").and_then(|n| self.fields(n, &HEADERS));
+        let header = |reader: &mut Self, name| reader.texts_map(headers.and_then(|h| h.get(name)));
+        let (request_headers, response_headers) = (header(self, "request"), header(self, "response"));
+        let path = self.texts_map(fields.get("path"));
+        Some(Pair {
+            operations,
+            front,
+            path,
+            query: self.query(fields.get("query")),
+            request_headers,
+            response_headers,
+            request: fields.get("request").and_then(|n| self.body(n)),
+            response: fields.get("response").and_then(|n| self.body(n)),
+            status: self.status_lines(fields.get("status")),
+            business_errors: self.statuses(fields.get("business_errors")),
+            retry: self.flag(fields.get("retry"), "safe", "never"),
+            effect: self.flag(fields.get("effect"), "write", "none"),
+            notes: self.notes(node),
+            span: fields.get("pair")?.span,
+        })
+    }
+
+    /// `{v1: GET /a, v2: GET /b, front: v1}`
+    fn pair_of(&mut self, node: &Node) -> Option<([Spanned<String>; 2], Option<SideRef>)> {
+        let mut operations = [None, None];
+        let mut front = None;
+        for (key, value) in node.map(self.findings)? {
+            if key.name == "front" {
+                front = self.text(value).and_then(|name| self.side(&name.value, name.span));
+            } else if let Some(side) = self.side(&key.name, key.span) {
+                operations[side.side] = self.text(value);
+            }
+        }
+        for (side, operation) in operations.iter().enumerate() {
+            if operation.is_none() {
+                self.findings.push(faults::missing_side("a pair", &self.sides[side].value, node.span));
+            }
+        }
+        let [old, new] = operations;
+        Some(([old?, new?], front))
+    }
+
+    /// `{old: new}`, both texts.
+    fn texts_map(&mut self, node: Option<&Node>) -> Vec<(Spanned<String>, Spanned<String>)> {
+        let mut lines = Vec::new();
+        for (key, value) in self.map_of(node) {
+            lines.extend(self.text(value).map(|value| (Self::key(key), value)));
+        }
+        lines
+    }
+
+    /// `[name]` or `{old: new}`
+    fn query(&mut self, node: Option<&Node>) -> Vec<(Spanned<String>, Spanned<String>)> {
+        match node.map(|n| &n.kind) {
+            Some(Kind::Seq(_)) => self.texts(node).into_iter().map(|name| (name.clone(), name)).collect(),
+            _ => self.texts_map(node),
+        }
+    }
+
+    /// A body of a pair.
+    fn body(&mut self, node: &Node) -> Option<Body> {
+        match &node.kind {
+            Kind::String(word, _) if word == "empty" => Some(Body::Empty(node.span)),
+            Kind::String(word, _) if word == "keep" => Some(Body::Keep(node.span)),
+            Kind::Map(_) => self.shape(None, node).map(|shape| Body::Inline(Box::new(shape))),
+            Kind::Seq(_) | Kind::String(..) => self.shape_use(node).map(Body::Shape),
+            _ => {
+                let lines = LINES.iter().map(|line| format!("`{line}`")).collect::<Vec<_>>().join(", ");
+                let help =
+                    format!("the name of a shape, `[Name]`, `empty`, `keep`, or lines of a shape: {lines}");
+                node.wrong_kind("a body", Some(help), self.findings)
+            }
+        }
+    }
+
+    fn status_lines(&mut self, node: Option<&Node>) -> Vec<StatusLine> {
+        let mut lines = Vec::new();
+        for (key, value) in self.map_of(node) {
+            let Some(old) = self.status_key(key) else { continue };
+            let words: &[Node] = match &value.kind {
+                Kind::Seq(items) => items,
+                _ => std::slice::from_ref(value),
+            };
+            let new: Vec<_> = words.iter().filter_map(|word| self.status_word(word)).collect();
+            if new.is_empty() && words.is_empty() {
+                self.findings.push(faults::status("[]", value.span));
+            }
+            lines.push(StatusLine { old, new });
+        }
+        lines
+    }
+
+    /// A status, or a class such as `2xx`.
+    fn status_word(&mut self, node: &Node) -> Option<Spanned<StatusWord>> {
+        let class = match &node.kind {
+            Kind::String(text, _) => match text.as_bytes() {
+                [digit @ b'2'..=b'5', b'x', b'x'] => Some(digit - b'0'),
+                _ => {
+                    self.findings.push(faults::status(text, node.span));
+                    return None;
+                }
+            },
+            _ => None,
+        };
+        let value = match class {
+            Some(class) => StatusWord::Class(class),
+            None => StatusWord::Exact(self.status(node)?.value as u16),
+        };
+        Some(Spanned { value, span: node.span })
+    }
+
+    fn statuses(&mut self, node: Option<&Node>) -> Vec<Spanned<i64>> {
+        self.list_of(node).iter().filter_map(|n| self.status(n)).collect()
+    }
+
+    /// One of two words as a boolean: true for `yes`.
+    pub(super) fn flag(&mut self, node: Option<&Node>, yes: &str, no: &str) -> Option<Spanned<bool>> {
+        let node = node?;
+        let word = node.word(&[yes, no], self.findings)?;
+        Some(Spanned { value: word == yes, span: node.span })
+    }
+
+    /// `differs`, `approximate`, `verdict` of a route or an outcome.
+    pub(super) fn notes(&mut self, node: &Node) -> Notes {
+        let mut notes = Notes {
+            differs: self.sentences(node.get("differs")),
+            approximate: self.sentences(node.get("approximate")),
+            verdict: Vec::new(),
+        };
+        match node.get("verdict") {
+            Some(Node { kind: Kind::Map(entries), .. }) => {
+                for (key, value) in entries {
+                    let side = self.side(&key.name, key.span);
+                    let word = self.verdict(value);
+                    notes.verdict.extend(side.zip(word).map(|(side, word)| (Some(side), word)));
+                }
+            }
+            Some(value) => notes.verdict.extend(self.verdict(value).map(|word| (None, word))),
+            None => {}
+        }
+        notes
+    }
+
+    fn verdict(&mut self, node: &Node) -> Option<Spanned<String>> {
+        let word = node.word(&["exact", "different", "partly"], self.findings)?;
+        Some(Spanned { value: word.to_owned(), span: node.span })
+    }
+
+    /// One sentence or a list of them.
+    fn sentences(&mut self, node: Option<&Node>) -> Vec<Spanned<String>> {
+        match node.map(|n| &n.kind) {
+            Some(Kind::Seq(_)) => self.texts(node),
+            _ => self.text_of(node).into_iter().collect(),
+        }
+    }
+
+    fn serve(&mut self, node: &Node) -> Option<Serve> {
+        const KEYS: Keys = Keys::new(
+            "a `serve` route",
+            &["serve", "at"],
+            &[
+                "check",
+                "fill",
+                "steps",
+                "answer",
+                "refuse",
+                "policy",
+                "decide",
+                "outcomes",
+                "business_errors",
+                "differs",
+                "approximate",
+                "verdict",
+            ],
+        );
+        let fields = self.fields(node, &KEYS)?;
+        let side = self.text_of(fields.get("serve")).and_then(|name| self.side(&name.value, name.span));
+        let at = self.text_of(fields.get("at"));
+        let check = self.list_of(fields.get("check")).iter().filter_map(|n| self.check(n)).collect();
+        let fill = self
+            .map_of(fields.get("fill"))
+            .iter()
+            .map(|(key, value): &(Key, Node)| (Self::key(key), value.clone()));
+        Some(Serve {
+            fill: fill.collect(),
+            check,
+            block: self.block(&fields, "this route"),
+            business_errors: self.statuses(fields.get("business_errors")),
+            notes: self.notes(node),
+            span: at.as_ref().map_or(node.span, |at| at.span),
+            side: side?,
+            at: at?,
+        })
+    }
+}

@@ -1,0 +1,218 @@
+//! Shapes, named and in place.
+
+use super::{Reader, faults};
+use crate::mapping::ast::{
+    ByKind, Constant, ConversionUse, Copy, Fill, Only, Rename, Rest, Shape, ShapeUse, SideRef, Spanned,
+};
+use crate::yaml::{Key, Keys, Kind, Node};
+
+/// Keys of a shape's lines; a named shape has `of` and `like` besides.
+pub(super) const LINES: &[&str] = &["same", "rename", "copy", "constant", "by_kind", "only", "rest"];
+
+impl Reader<'_> {
+    /// A shape; without a name it is one written in place.
+    pub(super) fn shape(&mut self, name: Option<&Key>, node: &Node) -> Option<Shape> {
+        const LINE_KEYS: &[&str] =
+            &["of", "like", "same", "rename", "copy", "constant", "by_kind", "only", "rest"];
+        const NAMED: Keys = Keys::new("a shape", &["of"], LINE_KEYS);
+        const IN_PLACE: Keys = Keys::new("a shape in place", &[], LINES);
+        let fields = self.fields(node, if name.is_some() { &NAMED } else { &IN_PLACE })?;
+        let of = match fields.get("of") {
+            Some(of) => Some(self.texts_by_side(of, "`of`")?),
+            None => None,
+        };
+        Some(Shape {
+            name: name.map(Self::key),
+            of,
+            like: self.text_of(fields.get("like")),
+            same: self.texts(fields.get("same")),
+            rename: self.renames(fields.get("rename")),
+            copy: self.copies(fields.get("copy")),
+            constant: self.constants(fields.get("constant")),
+            by_kind: self.by_kinds(fields.get("by_kind")),
+            only: self.onlys(fields.get("only")),
+            rest: self.rests(fields.get("rest")),
+            span: name.map_or(node.span, |name| name.span),
+        })
+    }
+
+    fn renames(&mut self, node: Option<&Node>) -> Vec<Rename> {
+        self.map_of(node).iter().filter_map(|(key, value)| self.rename(key, value)).collect()
+    }
+
+    /// `old: new` or `old: {<new side>: new, shape, as, else, default}`
+    fn rename(&mut self, key: &Key, node: &Node) -> Option<Rename> {
+        let old = self.place(&key.name, key.span);
+        let span = key.span.to(node.span);
+        let plain = |old, new| Rename { old, new, shape: None, conversion: None, defaults: Vec::new(), span };
+        if let Kind::String(text, _) = &node.kind {
+            let new = self.place(text, node.span);
+            return Some(plain(old?, new?));
+        }
+        let new_side = self.sides[1].value.clone();
+        let entries = node.map(self.findings)?;
+        let known = [new_side.as_str(), "shape", "as", "else", "default"];
+        for (key, _) in entries.iter().filter(|(key, _)| !known.contains(&key.name.as_str())) {
+            self.findings.push(faults::unknown_line(&key.name, key.span, "a rename", &known));
+        }
+        let Some(new) = node.get(&new_side) else {
+            self.findings.push(faults::missing_side("a rename", &new_side, node.span));
+            return None;
+        };
+        let new = self.text(new).and_then(|text| self.place(&text.value, text.span));
+        let mut rename = plain(old?, new?);
+        rename.shape = node.get("shape").and_then(|n| self.shape_use(n));
+        rename.conversion = self.conversion(node.get("as"), node.get("else"));
+        for (key, value) in self.map_of(node.get("default")) {
+            rename.defaults.extend(self.side(&key.name, key.span).map(|side| (side, value.clone())));
+        }
+        Some(rename)
+    }
+
+    /// `Name` or `[Name]`
+    pub(super) fn shape_use(&mut self, node: &Node) -> Option<ShapeUse> {
+        match &node.kind {
+            Kind::String(name, _) => {
+                Some(ShapeUse { name: Spanned { value: name.clone(), span: node.span }, each: false })
+            }
+            Kind::Seq(items) if items.len() == 1 => {
+                Some(ShapeUse { name: self.text(&items[0])?, each: true })
+            }
+            _ => {
+                self.findings.push(faults::shape_use(node.span));
+                None
+            }
+        }
+    }
+
+    /// `as: name` or `as: {name: arguments}`, with `else:` beside it.
+    pub(super) fn conversion(
+        &mut self,
+        node: Option<&Node>,
+        otherwise: Option<&Node>,
+    ) -> Option<ConversionUse> {
+        let node = node?;
+        let otherwise = otherwise.cloned();
+        match &node.kind {
+            Kind::Map(entries) if entries.len() == 1 => {
+                let (key, arguments) = &entries[0];
+                Some(ConversionUse { name: Self::key(key), arguments: Some(arguments.clone()), otherwise })
+            }
+            _ => Some(ConversionUse { name: self.text(node)?, arguments: None, otherwise }),
+        }
+    }
+
+    /// `{side: {name: $.place}}`
+    fn copies(&mut self, node: Option<&Node>) -> Vec<Copy> {
+        let mut copies = Vec::new();
+        for (side, lines) in self.lines_by_side(node) {
+            for (key, value) in lines {
+                let from = self.text(value).and_then(|text| self.place(&text.value, text.span));
+                let Some(from) = from else { continue };
+                copies.push(Copy { to: side, name: Self::key(key), from, span: key.span.to(value.span) });
+            }
+        }
+        copies
+    }
+
+    /// `{side: {…}}` → the lines of each side.
+    fn lines_by_side<'n>(&mut self, node: Option<&'n Node>) -> Vec<(SideRef, &'n [(Key, Node)])> {
+        let mut lines = Vec::new();
+        for (key, value) in self.map_of(node) {
+            if let Some(side) = self.side(&key.name, key.span) {
+                lines.push((side, self.map_of(Some(value))));
+            }
+        }
+        lines
+    }
+
+    fn constants(&mut self, node: Option<&Node>) -> Vec<Constant> {
+        let mut constants = Vec::new();
+        for (key, value) in self.map_of(node) {
+            let [Some(old), Some(new)] = self.by_side(value, "a constant", false) else { continue };
+            constants.push(Constant {
+                name: Self::key(key),
+                values: [old.clone(), new.clone()],
+                span: key.span.to(value.span),
+            });
+        }
+        constants
+    }
+
+    fn by_kinds(&mut self, node: Option<&Node>) -> Vec<ByKind> {
+        const KINDS: &[&str] = &["integer", "number", "boolean", "string", "object", "array"];
+        let mut lines = Vec::new();
+        for (key, value) in self.map_of(node) {
+            let Some(old) = self.place(&key.name, key.span) else { continue };
+            let mut new = Vec::new();
+            for (kind, place) in self.map_of(Some(value)) {
+                if !KINDS.contains(&kind.name.as_str()) {
+                    self.findings.push(faults::unknown_line(&kind.name, kind.span, "`by_kind`", KINDS));
+                    continue;
+                }
+                let place = self.text(place).and_then(|text| self.place(&text.value, text.span));
+                new.extend(place.map(|place| (Self::key(kind), place)));
+            }
+            lines.push(ByKind { old, new, span: key.span.to(value.span) });
+        }
+        lines
+    }
+
+    fn onlys(&mut self, node: Option<&Node>) -> Vec<Only> {
+        let mut onlys = Vec::new();
+        for (side, lines) in self.lines_by_side(node) {
+            for (key, value) in lines {
+                let (Some(place), Some(fill)) = (self.place(&key.name, key.span), self.fill(value)) else {
+                    continue;
+                };
+                onlys.push(Only { side, place, fill, span: key.span.to(value.span) });
+            }
+        }
+        onlys
+    }
+
+    /// What a one-sided field is built with.
+    fn fill(&mut self, node: &Node) -> Option<Fill> {
+        const VALUE: Keys = Keys::new("a value", &["value"], &["despite"]);
+        const REFUSE: Keys = Keys::new("a refusal", &["refuse"], &[]);
+        match &node.kind {
+            Kind::String(word, crate::yaml::Style::Plain) if word == "absent" => Some(Fill::Absent),
+            Kind::String(word, crate::yaml::Style::Plain) if word == "none" => Some(Fill::Nothing),
+            Kind::String(path, _) if path.starts_with('$') => {
+                if path.strip_prefix("$.config.").is_none_or(str::is_empty) {
+                    self.findings.push(faults::config_path(path, node.span));
+                    return None;
+                }
+                Some(Fill::Setting(Spanned { value: path["$.config.".len()..].to_owned(), span: node.span }))
+            }
+            Kind::Map(_) if node.get("refuse").is_some() => {
+                let fields = self.fields(node, &REFUSE)?;
+                self.text_of(fields.get("refuse")).map(Fill::Refuse)
+            }
+            Kind::Map(_) if node.get("value").is_some() => {
+                let fields = self.fields(node, &VALUE)?;
+                let despite = fields.get("despite");
+                if let Some(despite) = despite {
+                    despite.word(&["type"], self.findings);
+                }
+                let value = fields.get("value")?.clone();
+                Some(Fill::Value { value, despite_type: despite.map(|d| d.span) })
+            }
+            Kind::Map(entries) if !entries.is_empty() => {
+                self.findings.push(faults::fill(node.span));
+                None
+            }
+            _ => Some(Fill::Value { value: node.clone(), despite_type: None }),
+        }
+    }
+
+    fn rests(&mut self, node: Option<&Node>) -> Vec<Rest> {
+        let mut rests = Vec::new();
+        for (key, value) in self.map_of(node) {
+            value.word(&["lost"], self.findings);
+            let side = self.side(&key.name, key.span);
+            rests.extend(side.map(|side| Rest { side, span: key.span.to(value.span) }));
+        }
+        rests
+    }
+}

@@ -1,0 +1,324 @@
+//! Routes of several calls: checks, steps, ends, decision tables.
+
+use super::{Reader, faults};
+use crate::diagnostic::Span;
+use crate::mapping::ast::{
+    Answer, Block, Call, Cell, Check, Column, Decide, End, Expr, OnFail, Outcome, Pages, Pick, Predicate,
+    PredicateWord, Row, Spanned, Step, StepAction, Take,
+};
+use crate::yaml::{Fields, Key, Keys, Kind, Node, Style};
+
+/// The closed list of conditions.
+const PREDICATES: &[(&str, PredicateWord)] = &[
+    ("present", PredicateWord::Present),
+    ("missing", PredicateWord::Missing),
+    ("not_null", PredicateWord::NotNull),
+    ("any_present", PredicateWord::AnyPresent),
+    ("all_present", PredicateWord::AllPresent),
+    ("one_of", PredicateWord::OneOf),
+    ("kind", PredicateWord::Kind),
+    ("equal", PredicateWord::Equal),
+    ("absent_or_equal", PredicateWord::AbsentOrEqual),
+];
+
+/// Keys that tell an unnamed step from a named one.
+const ACTIONS: &[&str] = &["call", "pick", "first"];
+
+impl Reader<'_> {
+    /// Steps and their end, out of the keys of a route or an outcome.
+    pub(super) fn block(&mut self, fields: &Fields<'_>, what: &str) -> Block {
+        let steps = self.list_of(fields.get("steps")).iter().filter_map(|n| self.step(n)).collect();
+        let ends: Vec<_> =
+            ["answer", "refuse", "decide"].iter().filter_map(|key| fields.entry(key)).collect();
+        let end = match ends.as_slice() {
+            [] => {
+                self.findings.push(faults::no_end(fields.node.span, what));
+                None
+            }
+            [(key, value)] => self.end(key, value, fields),
+            [(first, _), (second, _), ..] => {
+                self.findings.push(faults::two_ends(first.span, second.span));
+                None
+            }
+        };
+        if let (Some((key, _)), false) =
+            (fields.entry("outcomes"), ends.iter().any(|(key, _)| key.name == "decide"))
+        {
+            self.findings.push(faults::beside(key, "decide"));
+        }
+        if let (Some((key, _)), false) =
+            (fields.entry("policy"), ends.iter().any(|(key, _)| key.name == "refuse"))
+        {
+            self.findings.push(faults::beside(key, "refuse"));
+        }
+        Block { steps, end, span: fields.node.span }
+    }
+
+    fn end(&mut self, key: &Key, value: &Node, fields: &Fields<'_>) -> Option<End> {
+        match key.name.as_str() {
+            "answer" => self.answer(value).map(End::Answer),
+            "refuse" => self.refuse(value, fields.get("policy")).map(End::Refuse),
+            _ => self.decide(value, fields).map(End::Decide),
+        }
+    }
+
+    /// `{status, headers, body}`
+    pub(super) fn answer(&mut self, node: &Node) -> Option<Answer> {
+        const KEYS: Keys = Keys::new("an answer", &["status"], &["headers", "body"]);
+        let fields = self.fields(node, &KEYS)?;
+        let headers = self.exprs(fields.get("headers"));
+        let body = fields.get("body").and_then(|n| self.expr(n));
+        let status = fields.get("status").and_then(|n| self.status(n))?;
+        Some(Answer { status, headers, body, span: node.span })
+    }
+
+    /// `{name: expr}`
+    pub(super) fn exprs(&mut self, node: Option<&Node>) -> Vec<(Spanned<String>, Expr)> {
+        let mut lines = Vec::new();
+        for (key, value) in self.map_of(node) {
+            lines.extend(self.expr(value).map(|value| (Self::key(key), value)));
+        }
+        lines
+    }
+
+    fn decide(&mut self, node: &Node, fields: &Fields<'_>) -> Option<Decide> {
+        const KEYS: Keys = Keys::new("a decision", &["on", "rows"], &[]);
+        const OUTCOME: Keys = Keys::new(
+            "an outcome",
+            &[],
+            &["steps", "answer", "refuse", "policy", "decide", "outcomes", "differs", "approximate"],
+        );
+        let decide = self.fields(node, &KEYS)?;
+        let on: Vec<Column> = self.list_of(decide.get("on")).iter().filter_map(|n| self.column(n)).collect();
+        let mut rows = Vec::new();
+        for row in self.list_of(decide.get("rows")) {
+            rows.extend(self.row(row, on.len()));
+        }
+        if fields.get("outcomes").is_none() {
+            self.findings.push(faults::no_outcomes(node.span));
+        }
+        let mut outcomes = Vec::new();
+        for (key, value) in self.map_of(fields.get("outcomes")) {
+            let Some(fields) = self.fields(value, &OUTCOME) else { continue };
+            let block = self.block(&fields, "this outcome");
+            outcomes.push(Outcome { name: Self::key(key), block, notes: self.notes(value) });
+        }
+        Some(Decide { on, rows, outcomes, span: node.span })
+    }
+
+    fn column(&mut self, node: &Node) -> Option<Column> {
+        match &node.kind {
+            Kind::Map(_) => self.predicate(node, &[]).map(Column::Holds),
+            _ => self.text(node).map(Column::Place),
+        }
+    }
+
+    /// `[cell, …, outcome]`
+    fn row(&mut self, node: &Node, columns: usize) -> Option<Row> {
+        let items = node.list(self.findings)?;
+        let Some((outcome, cells)) = items.split_last().filter(|(_, cells)| cells.len() == columns) else {
+            self.findings.push(faults::row_length(node.span, items.len().saturating_sub(1), columns));
+            return None;
+        };
+        let outcome = self.text(outcome)?;
+        Some(Row { cells: cells.iter().map(cell).collect(), outcome, span: node.span })
+    }
+
+    /// `{predicate: …, if: $.config.x, else: {status, reason}}`
+    pub(super) fn check(&mut self, node: &Node) -> Option<Check> {
+        const ELSE: Keys = Keys::new("`else`", &["status", "reason"], &[]);
+        let predicate = self.predicate(node, &["if", "else"]);
+        let only_if = self.text_of(node.get("if"));
+        let Some(otherwise) = node.get("else") else {
+            self.findings.push(faults::check_without_else(node.span));
+            return None;
+        };
+        let fields = self.fields(otherwise, &ELSE)?;
+        let (status, reason) =
+            (fields.get("status").and_then(|n| self.status(n)), self.text_of(fields.get("reason")));
+        Some(Check { predicate: predicate?, only_if, status: status?, reason: reason?, span: node.span })
+    }
+
+    /// A map with exactly one condition, and no keys but `beside`.
+    fn predicate(&mut self, node: &Node, beside: &[&str]) -> Option<Predicate> {
+        let words: Vec<&str> = PREDICATES.iter().map(|(word, _)| *word).collect();
+        let mut found = None;
+        for (key, value) in node.map(self.findings)? {
+            match PREDICATES.iter().find(|(word, _)| *word == key.name) {
+                Some((_, word)) if found.is_none() => found = Some((*word, key, value)),
+                None if beside.contains(&key.name.as_str()) => {}
+                Some(_) => self.findings.push(faults::one_of_keys(key.span, "a condition", &words)),
+                None => self.findings.push(faults::unknown_line(&key.name, key.span, "a condition", &words)),
+            }
+        }
+        let Some((word, key, value)) = found else {
+            self.findings.push(faults::one_of_keys(node.span, "a condition", &words));
+            return None;
+        };
+        let (places, values) = self.operands(word, value)?;
+        Some(Predicate { word: Spanned { value: word, span: key.span }, places, values })
+    }
+
+    fn operands(&mut self, word: PredicateWord, node: &Node) -> Option<(Vec<Spanned<String>>, Vec<Node>)> {
+        match word {
+            PredicateWord::Present | PredicateWord::Missing => Some((vec![self.operand(node)?], Vec::new())),
+            PredicateWord::OneOf | PredicateWord::Kind => {
+                let [(key, value)] = node.map(self.findings)? else {
+                    self.findings.push(faults::one_member(node.span));
+                    return None;
+                };
+                let values = match &value.kind {
+                    Kind::Seq(items) => items.clone(),
+                    _ => vec![value.clone()],
+                };
+                Some((vec![place_of(&key.name, key.span)], values))
+            }
+            PredicateWord::Equal | PredicateWord::AbsentOrEqual => {
+                let places = self.operand_list(node)?;
+                if places.len() != 2 {
+                    self.findings.push(faults::two_places(node.span));
+                    return None;
+                }
+                Some((places, Vec::new()))
+            }
+            PredicateWord::NotNull | PredicateWord::AnyPresent | PredicateWord::AllPresent => {
+                Some((self.operand_list(node)?, Vec::new()))
+            }
+        }
+    }
+
+    fn operand(&mut self, node: &Node) -> Option<Spanned<String>> {
+        self.text(node).map(|text| place_of(&text.value, text.span))
+    }
+
+    fn operand_list(&mut self, node: &Node) -> Option<Vec<Spanned<String>>> {
+        Some(node.list(self.findings)?.iter().filter_map(|n| self.operand(n)).collect())
+    }
+
+    /// `name: {call: …}`, or the action alone.
+    fn step(&mut self, node: &Node) -> Option<Step> {
+        let entries = node.map(self.findings)?;
+        if entries.iter().any(|(key, _)| ACTIONS.contains(&key.name.as_str())) {
+            return Some(Step { name: None, action: self.action(node)?, span: node.span });
+        }
+        match entries {
+            [(key, value)] => {
+                Some(Step { name: Some(Self::key(key)), action: self.action(value)?, span: key.span })
+            }
+            _ => {
+                self.findings.push(faults::one_of_keys(node.span, "a step", ACTIONS));
+                None
+            }
+        }
+    }
+
+    fn action(&mut self, node: &Node) -> Option<StepAction> {
+        const FIRST: Keys = Keys::new("a step that chooses", &["first"], &[]);
+        node.map(self.findings)?;
+        let actions: Vec<_> = ACTIONS.iter().copied().filter(|key| node.get(key).is_some()).collect();
+        match actions.as_slice() {
+            ["call"] => self.call(node).map(StepAction::Call),
+            ["pick"] => self.pick(node, false).map(StepAction::Pick),
+            ["first"] => {
+                let fields = self.fields(node, &FIRST)?;
+                let choices = self.list_of(fields.get("first")).iter().filter_map(|n| self.pick(n, true));
+                Some(StepAction::First(choices.collect()))
+            }
+            _ => {
+                self.findings.push(faults::one_of_keys(node.span, "a step", ACTIONS));
+                None
+            }
+        }
+    }
+
+    fn call(&mut self, node: &Node) -> Option<Call> {
+        const KEYS: Keys = Keys::new(
+            "a call",
+            &["call"],
+            &["query", "headers", "body", "pages", "on_fail", "resume", "retry", "effect"],
+        );
+        let fields = self.fields(node, &KEYS)?;
+        let operation = self.text_of(fields.get("call"))?;
+        Some(Call {
+            operation,
+            query: self.exprs(fields.get("query")),
+            headers: self.exprs(fields.get("headers")),
+            body: fields.get("body").and_then(|n| self.expr(n)),
+            pages: fields.get("pages").and_then(|n| self.pages(n)),
+            on_fail: fields.get("on_fail").and_then(|n| self.on_fail(n)),
+            resume: self.texts(fields.get("resume")),
+            retry: self.flag(fields.get("retry"), "safe", "never"),
+            effect: self.flag(fields.get("effect"), "write", "none"),
+        })
+    }
+
+    fn pages(&mut self, node: &Node) -> Option<Pages> {
+        const KEYS: Keys = Keys::new("`pages`", &["upto"], &["until"]);
+        let fields = self.fields(node, &KEYS)?;
+        let upto = fields.get("upto").and_then(|n| self.whole(n, 1..=1000));
+        Some(Pages { upto: upto?, until: self.text_of(fields.get("until")), span: node.span })
+    }
+
+    fn on_fail(&mut self, node: &Node) -> Option<OnFail> {
+        const WORDS: &[&str] = &["pass", "answer", "use", "refuse"];
+        const PASS: Keys = Keys::new("`pass`", &["headers"], &[]);
+        if let Kind::String(..) = &node.kind {
+            return node.word(&["pass"], self.findings).map(|_| OnFail::Pass(node.span));
+        }
+        let entries = node.map(self.findings)?;
+        let [(key, value)] = entries else {
+            self.findings.push(faults::one_of_keys(node.span, "`on_fail`", WORDS));
+            return None;
+        };
+        match key.name.as_str() {
+            "pass" => {
+                let fields = self.fields(value, &PASS)?;
+                Some(OnFail::PassWith(self.exprs(fields.get("headers"))))
+            }
+            "answer" => self.answer(value).map(OnFail::Answer),
+            "use" => self.expr(value).map(OnFail::Use),
+            "refuse" => self.refuse(value, None).map(OnFail::Refuse),
+            other => {
+                self.findings.push(faults::unknown_line(other, key.span, "`on_fail`", WORDS));
+                None
+            }
+        }
+    }
+
+    /// `pick: path` with `take:` or `newest:`, and `when:` in a choice.
+    fn pick(&mut self, node: &Node, choice: bool) -> Option<Pick> {
+        const STEP: Keys = Keys::new("a selection", &["pick"], &["take", "newest"]);
+        const CHOICE: Keys = Keys::new("a choice", &["pick"], &["when", "take", "newest"]);
+        let fields = self.fields(node, if choice { &CHOICE } else { &STEP })?;
+        let when = fields.get("when").and_then(|n| self.predicate(n, &[]));
+        let path = self.text_of(fields.get("pick"))?;
+        let take = match (fields.get("take"), fields.get("newest")) {
+            (Some(take), None) => match take.word(&["first", "all"], self.findings)? {
+                "first" => Take::First,
+                _ => Take::All,
+            },
+            (None, Some(member)) => Take::Newest(self.text(member)?),
+            (None, None) => Take::All,
+            (Some(take), Some(_)) => {
+                self.findings.push(faults::one_of_keys(take.span, "a selection", &["take", "newest"]));
+                return None;
+            }
+        };
+        Some(Pick { when, path, take })
+    }
+}
+
+/// A bare word is a member of the request body.
+fn place_of(text: &str, span: Span) -> Spanned<String> {
+    let value = if text.starts_with('$') { text.to_owned() } else { format!("$.request.body.{text}") };
+    Spanned { value, span }
+}
+
+fn cell(node: &Node) -> Cell {
+    match &node.kind {
+        Kind::String(word, Style::Plain) if word == "_" => Cell::Any(node.span),
+        Kind::String(word, Style::Plain) if word == "absent" => Cell::Absent(node.span),
+        Kind::Seq(items) => Cell::OneOf(items.clone()),
+        _ => Cell::OneOf(vec![node.clone()]),
+    }
+}
