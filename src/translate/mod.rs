@@ -1,1 +1,35 @@
-//! See the map in `src/README.md`.
+//! One message through one plan, without IO: bodies, heads, and routes of several calls.
+//!
+//! What lives here: [`document()`], the slow reference for bodies that every streaming class must equal; [`Run`], the
+//! state machine of a request; [`PairHeads`] for pairs whose bodies are streamed; texts in the client's language; running
+//! the examples of a pack. What does not: sockets, clocks, credentials, and any knowledge of mapping files.
+//!
+//! Decisions to know before editing: a message that cannot be translated is somebody's fault, and every error says whose;
+//! values are never put into error texts; what the client sends is never pasted into an address, a path or a template.
+
+mod condition;
+mod context;
+mod coverage;
+mod document;
+mod error;
+mod failure;
+mod fault;
+pub mod head;
+mod overlay;
+mod pieces;
+mod request;
+mod run;
+mod settings;
+mod text;
+mod value;
+
+pub use coverage::{Mark, Reach, ends};
+pub use document::{Env, document};
+pub use error::{Cause, TranslateError, kind_name};
+pub use failure::error_answer;
+pub use fault::{Fault, FaultKind, Sender};
+pub use head::PairHeads;
+pub use request::{Request, RequestHead};
+pub use run::{Answer, Call, Event, FailKind, Next, Refused, Reply, Run};
+pub use settings::{SettingError, Settings};
+pub use text::{error_body, gateway_error, text};

@@ -1,0 +1,83 @@
+//! The ends of a route that examples must reach.
+
+use crate::plan::{Block, End, OnFail, Origin, Route, RouteKind, StepAction};
+use std::fmt;
+
+/// A part of a route that a run has gone through.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Mark {
+    /// A pair answered with something other than an error.
+    Answered,
+    /// The route as a whole is refused.
+    Refused,
+    /// A check (by index) did not hold.
+    Check(usize),
+    /// The end of the block at the end of these outcomes.
+    End(Vec<u16>),
+    /// A call failed whose `on_fail` is not just `pass`: outcomes, and index of the step.
+    OnFail(Vec<u16>, usize),
+}
+
+/// An end that examples must reach.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reach {
+    pub mark: Mark,
+    /// As words for a message.
+    pub what: String,
+    pub origin: Origin,
+}
+
+impl fmt::Display for Reach {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.what)
+    }
+}
+
+/// All ends of a route, in the order of the mapping.
+pub fn ends(route: &Route) -> Vec<Reach> {
+    let one = |mark, what: &str| vec![Reach { mark, what: what.into(), origin: route.origin.clone() }];
+    match &route.kind {
+        RouteKind::Pair(_) => one(Mark::Answered, "the answer"),
+        RouteKind::Refuse(_) => one(Mark::Refused, "the refusal"),
+        RouteKind::Serve(serve) => {
+            let checks = serve.checks.iter().enumerate().map(|(at, check)| Reach {
+                mark: Mark::Check(at),
+                what: format!("check {} failing", at + 1),
+                origin: check.origin.clone(),
+            });
+            let mut reaches = checks.collect();
+            block_ends(&serve.block, &mut Vec::new(), "", &route.origin, &mut reaches);
+            reaches
+        }
+    }
+}
+
+fn block_ends(block: &Block, way: &mut Vec<u16>, name: &str, origin: &Origin, reaches: &mut Vec<Reach>) {
+    for (at, step) in block.steps.iter().enumerate() {
+        if let StepAction::Call { head, on_fail, .. } = &step.action {
+            if !matches!(on_fail, OnFail::Pass) {
+                let what = format!("{} failing", head.operation);
+                reaches.push(Reach {
+                    mark: Mark::OnFail(way.clone(), at),
+                    what,
+                    origin: step.origin.clone(),
+                });
+            }
+        }
+    }
+    match &block.end {
+        End::Decide(decision) => {
+            for (at, outcome) in decision.outcomes.iter().enumerate() {
+                // A pack with more outcomes in one table than this does not compile.
+                way.push(u16::try_from(at).unwrap_or(u16::MAX));
+                block_ends(&outcome.block, way, &outcome.name, &outcome.origin, reaches);
+                way.pop();
+            }
+        }
+        end => {
+            let end = if matches!(end, End::Answer(_)) { "the answer" } else { "the refusal" };
+            let what = if name.is_empty() { end.to_owned() } else { format!("outcome `{name}`") };
+            reaches.push(Reach { mark: Mark::End(way.clone()), what, origin: origin.clone() });
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Values for calls and answers, made out of the context document.
+
+use super::context::Context;
+use super::document::{Env, document, document_of_source};
+use super::fault::{Fault, FaultKind, Sender, Stop};
+use super::overlay;
+use super::settings::Settings;
+use super::text::text;
+use crate::json::{Limits, Object, Value};
+use crate::plan::convert::{Conversion, Yield};
+use crate::plan::{Expr, Key, NullElse, Overlay, Pack, Raw, ValueOp};
+
+/// All that a value can be made of.
+#[derive(Clone, Copy)]
+pub(super) struct Scope<'a> {
+    pub pack: &'a Pack,
+    pub settings: &'a Settings,
+    /// Index into [`Pack::languages`].
+    pub language: usize,
+    pub context: &'a Context,
+    pub limits: &'a Limits,
+}
+
+impl Scope<'_> {
+    /// The value; none = nothing, and what it was meant for is left out. Expressions nest as deep as the mapping writes
+    /// them.
+    pub fn value(&self, expr: &Expr) -> Result<Option<Value>, Stop> {
+        match expr {
+            Expr::Constant(raw) => Ok(Some(constant(raw))),
+            Expr::At(location) => Ok(self.context.value(location).map(std::borrow::Cow::into_owned)),
+            Expr::Convert { from, conversion } => {
+                let value = self.value(from)?;
+                convert(value, conversion, Sender::of(from))
+            }
+            Expr::Object(members) => {
+                let mut object = Object::new();
+                for (key, expr) in members {
+                    if let Some(value) = self.value(expr)? {
+                        object.insert(&*key.text, value);
+                    }
+                }
+                Ok(Some(Value::Object(object)))
+            }
+            Expr::Array(values) => {
+                let values = values.iter().filter_map(|expr| self.value(expr).transpose());
+                Ok(Some(Value::from(values.collect::<Result<Vec<_>, _>>()?)))
+            }
+            Expr::Text { reason, with } => {
+                let mut filled = Vec::with_capacity(with.len());
+                for (name, expr) in with {
+                    let value = self.value(expr)?;
+                    filled.push((name.as_str(), value.as_ref().and_then(plain).unwrap_or_default()));
+                }
+                Ok(Some(Value::string(&text(self.pack, *reason, self.language, &filled))))
+            }
+            Expr::FirstOf(values) => {
+                for expr in values {
+                    if let Some(value) = self.value(expr)?.filter(|value| !value.is_null()) {
+                        return Ok(Some(value));
+                    }
+                }
+                Ok(None)
+            }
+            Expr::Shape { op, from, with, over, null_as, null_else } => {
+                let mut supplied = Vec::with_capacity(with.len());
+                for expr in with {
+                    supplied.push(self.value(expr)?.map(|value| value.to_vec()));
+                }
+                let source = self.value(from)?;
+                let made = self.shape(op, source, &supplied, over.as_deref(), Sender::of(from))?;
+                Ok(made.map(|value| clean(value, null_as, *null_else)))
+            }
+        }
+    }
+
+    fn shape(
+        &self,
+        op: &ValueOp,
+        source: Option<Value>,
+        supplied: &[Option<Vec<u8>>],
+        over: Option<&Overlay>,
+        sender: Sender,
+    ) -> Result<Option<Value>, Stop> {
+        let Some(overlay) = over else {
+            let Some(source) = source else { return Ok(None) };
+            return self.run(op, &source, supplied, sender, true).map(Some);
+        };
+        let base = self.value(&overlay.base)?;
+        let base = overlay::cut(base, &overlay.fields).map_err(|found| {
+            broken(Sender::of(&overlay.base), &format!("an object to lay over was expected, found {found}"))
+        })?;
+        // Laying nothing over the old value leaves the old value.
+        let source = source.unwrap_or_else(|| Value::Object(Object::new()));
+        let stated = self.run(op, &source, supplied, sender, false)?;
+        let whole = self.run(op, &source, supplied, sender, true)?;
+        Ok(Some(overlay::put(base, stated, whole)))
+    }
+
+    fn run(
+        &self,
+        op: &ValueOp,
+        source: &Value,
+        supplied: &[Option<Vec<u8>>],
+        sender: Sender,
+        make_up: bool,
+    ) -> Result<Value, Stop> {
+        let env = Env { settings: self.settings, supplied };
+        let translate = if make_up { document } else { document_of_source };
+        let mut out = Vec::new();
+        translate(op, &source.to_vec(), &env, self.limits, &mut out)
+            .map_err(|error| Stop::of_body(sender, &error))?;
+        Ok(own(&out))
+    }
+}
+
+/// Reads JSON text that we wrote, or that the compiler did.
+fn own(json: &[u8]) -> Value {
+    Value::parse(json, &Limits::UNLIMITED).unwrap_or(Value::Null)
+}
+
+/// The value of a constant of a plan.
+pub(super) fn constant(raw: &Raw) -> Value {
+    own(raw)
+}
+
+fn convert(value: Option<Value>, conversion: &Conversion, sender: Sender) -> Result<Option<Value>, Stop> {
+    let Some(value) = value else {
+        return Ok(conversion.absent().as_ref().map(constant));
+    };
+    let mut out = Vec::new();
+    match conversion.apply(&value.to_vec(), &mut out) {
+        Ok(Yield::Written) => Ok(Some(own(&out))),
+        Ok(Yield::Nothing) => Ok(None),
+        Err(error) => Err(broken(sender, &error.to_string())),
+    }
+}
+
+/// A value that its sender should not have sent.
+pub(super) fn broken(sender: Sender, detail: &str) -> Stop {
+    let kind = match sender {
+        Sender::ClientBody => FaultKind::BadBody,
+        Sender::Client => FaultKind::BadRequest,
+        Sender::Upstream => FaultKind::UpstreamBroken,
+        Sender::Operator => FaultKind::Internal,
+    };
+    Fault::new(kind, detail).into()
+}
+
+/// The text of a scalar other than null, as it goes into an address, a header or a sentence.
+pub(super) fn plain(value: &Value) -> Option<String> {
+    match value {
+        Value::Bool(value) => Some(value.to_string()),
+        Value::Number(number) => Some(number.text().to_owned()),
+        Value::String(text) => Some(text.decode().into_owned()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+/// Replaces or removes the nulls of an object, or of each object of an array.
+fn clean(mut value: Value, null_as: &[(Key, Raw)], null_else: NullElse) -> Value {
+    match &mut value {
+        Value::Object(members) => clean_members(members, null_as, null_else),
+        Value::Array(values) => {
+            values
+                .iter_mut()
+                .filter_map(Value::as_object_mut)
+                .for_each(|m| clean_members(m, null_as, null_else));
+        }
+        _ => {}
+    }
+    value
+}
+
+fn clean_members(members: &mut Object, null_as: &[(Key, Raw)], null_else: NullElse) {
+    for (key, raw) in null_as {
+        if let Some(value) = members.get_mut(&key.text).filter(|value| value.is_null()) {
+            *value = constant(raw);
+        }
+    }
+    if null_else == NullElse::Absent {
+        members.retain(|_, value| !value.is_null());
+    }
+}
