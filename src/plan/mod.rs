@@ -6,6 +6,7 @@
 
 mod body;
 pub mod convert;
+mod example;
 mod expr;
 mod head;
 mod route;
@@ -14,6 +15,10 @@ mod step;
 pub use body::{
     Absent, BodyPlan, Captured, Class, Close, CloseFrom, Emit, Key, Kinds, Member, MemberAction, ObjectOp,
     Others, Raw, ValueOp,
+};
+pub use example::{
+    Example, ExampleCall, ExampleEnd, ExampleKind, Exchange, RouteExample, Shape, ShapeExample, ShapePlan,
+    Wanted,
 };
 pub use expr::{Expr, Location, NullElse, Overlay, Path, Segment};
 pub use head::{CallHead, HeaderRule, PathPart, QueryFrom, QueryRule, StatusFrom, StatusTo};
@@ -65,6 +70,10 @@ pub struct Pack {
     pub refuse: RefusePolicy,
     /// What the pack reads under `$.config`, in declaration order.
     pub settings: Vec<Setting>,
+    /// Named shapes, in the order of the program.
+    pub shapes: Vec<Shape>,
+    /// In the order of the program.
+    pub examples: Vec<Example>,
 }
 
 /// One side of a pack.

@@ -1,0 +1,110 @@
+//! The examples of a pack, which are its tests: what `translate::example` runs and `mapping` reads.
+
+use super::body::{Raw, ValueOp};
+use super::route::Loss;
+use super::{Key, Origin, SideId};
+
+/// One example.
+#[derive(Clone, Debug)]
+pub struct Example {
+    pub kind: ExampleKind,
+    pub origin: Origin,
+}
+
+/// The two kinds of example.
+#[derive(Clone, Debug)]
+pub enum ExampleKind {
+    Route(Box<RouteExample>),
+    Shape(ShapeExample),
+}
+
+/// A request, the calls it must make with the replies they get, and how it ends.
+#[derive(Clone, Debug)]
+pub struct RouteExample {
+    pub serves: SideId,
+    pub method: http::Method,
+    /// Path and query as a client of the served side sends them, without the front's prefix.
+    pub target: String,
+    /// Lower-case names.
+    pub headers: Vec<(String, String)>,
+    pub body: Option<Raw>,
+    /// Settings by dotted name; the rest keep their defaults.
+    pub config: Vec<(String, Raw)>,
+    pub exchange: Exchange,
+    /// The same request once more, with the replies that `resume` remembered.
+    pub again: Option<Exchange>,
+}
+
+/// The calls of a request, in order, and its end.
+#[derive(Clone, Debug)]
+pub struct Exchange {
+    pub calls: Vec<ExampleCall>,
+    pub end: ExampleEnd,
+}
+
+/// A call that must be made, and its reply.
+#[derive(Clone, Debug)]
+pub struct ExampleCall {
+    pub method: http::Method,
+    /// Path and query; parameters in any order.
+    pub target: String,
+    /// The body that must be sent; none = none may be sent.
+    pub body: Option<Raw>,
+    pub status: u16,
+    /// None = empty.
+    pub reply: Option<Raw>,
+    pub origin: Origin,
+}
+
+/// How a request must end.
+#[derive(Clone, Debug)]
+pub enum ExampleEnd {
+    Answer {
+        status: u16,
+        /// Lower-case names; other fields may be there too.
+        headers: Vec<(String, String)>,
+        body: Wanted,
+    },
+    /// By name of the reason.
+    Refused(String),
+}
+
+/// A value that an example gives or asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    None,
+    /// `'?'`: to be filled in.
+    Open,
+    Json(Raw),
+}
+
+/// One value on each side; runs both ways.
+#[derive(Clone, Debug)]
+pub struct ShapeExample {
+    pub shape: String,
+    /// The side whose value was written first: the other is made from it.
+    pub source: SideId,
+    /// By side.
+    pub values: [Wanted; 2],
+    /// Places of the source that do not come back, such as `$.a.b`.
+    pub lost: Vec<String>,
+}
+
+/// A named shape in both directions, for examples, laws and explanations; routes carry their own copies.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    pub name: String,
+    /// `to[0]` makes values of the old side. None where the shape cannot build that side at all.
+    pub to: [Option<ShapePlan>; 2],
+    pub origin: Origin,
+}
+
+/// A shape in one direction.
+#[derive(Clone, Debug)]
+pub struct ShapePlan {
+    pub op: ValueOp,
+    /// Places of the source that the target does not have.
+    pub losses: Vec<Loss>,
+    /// Fields that a route supplies, in the order of [`super::CloseFrom::Supplied`].
+    pub supplied: Vec<Key>,
+}
