@@ -1,5 +1,6 @@
 //! Mapping files → plans: what is written (`ast`, `syntax`, `load`), whether it is right, and what it means.
 
 pub mod ast;
+mod literal;
 pub mod load;
 pub mod syntax;

@@ -20,6 +20,14 @@ pub struct Key {
     pub json: Raw,
 }
 
+impl Key {
+    /// The key of this (decoded) name.
+    pub fn new(text: &str) -> Key {
+        let json = format!("\"{}\"", crate::json::text::escape(text));
+        Key { text: text.into(), json: json.into_bytes().into() }
+    }
+}
+
 /// One transformation of one JSON value. At the top of a body, `Keep` copies the white space around the value too; every
 /// other op drops it. An op that yields nothing leaves out the member or element it stands for; around a value that yields
 /// nothing, `Wrap` yields nothing either. `null` passes through `Object`, `Array` and `Unwrap` unchanged, since a
