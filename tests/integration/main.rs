@@ -1,3 +1,4 @@
 //! All tests through the outside of the program, in one binary so that it links once.
 
 mod contract_walk;
+mod sandbox;

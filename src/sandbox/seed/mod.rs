@@ -130,6 +130,7 @@ fn agent(roll: &mut Roll, id: Id, role: Role, guest: bool, companies: Vec<Id>) -
     let presence =
         *roll.pick(&[Presence::Available, Presence::Available, Presence::Unavailable, Presence::Paused]);
     let created_at = START - 500 * DAY + id as i64 * 3 * 3600;
+    let is_account = ACCOUNTS.iter().any(|(_, account, _)| *account == id);
     Agent {
         id,
         login: format!("{}.{id}@agents.example.com", person.handle),
@@ -139,7 +140,7 @@ fn agent(roll: &mut Roll, id: Id, role: Role, guest: bool, companies: Vec<Id>) -
         has_photo: roll.chance(60),
         role,
         guest,
-        active: roll.chance(90),
+        active: is_account || roll.chance(90),
         companies,
         presence,
         presence_message: (presence == Presence::Paused).then_some("Lunch 🍽️"),

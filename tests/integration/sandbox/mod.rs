@@ -1,0 +1,12 @@
+//! The sandbox over real sockets.
+
+mod agreement;
+mod client;
+mod control;
+mod faults;
+mod messages;
+mod oauth;
+mod rules;
+mod scale;
+
+pub use client::Service;
