@@ -62,22 +62,22 @@ pub fn answer(shared: &Shared, method: &Method, segments: &[&str], query: &str, 
         ("GET", ["credentials"]) => ok(&shared.credentials()),
         ("POST", ["reset"]) => reset(shared, body),
         ("GET", ["requests"]) => requests(shared, query),
-        ("DELETE", ["requests"]) => done(shared.log().clear()),
+        ("DELETE", ["requests"]) => emptied(|| shared.log().clear()),
         ("PUT", ["requests"]) => parsed(body).map(|Keep { keep }| shared.keep_log(keep)).map(|()| empty()),
         ("GET", ["effects"]) => ok(&shared.read().effects.all()),
-        ("DELETE", ["effects"]) => done(shared.write().effects.clear()),
+        ("DELETE", ["effects"]) => emptied(|| shared.write().effects.clear()),
         ("GET", ["faults"]) => ok(&shared.faults().all()),
         ("POST", ["faults"]) => parsed(body).map(|fault| created(shared.add_fault(fault))),
-        ("DELETE", ["faults"]) => done(shared.change_faults(faults::Faults::clear)),
+        ("DELETE", ["faults"]) => emptied(|| shared.change_faults(faults::Faults::clear)),
         ("DELETE", ["faults", id]) => removed(id, |id| shared.change_faults(|faults| faults.remove(id))),
         ("GET", ["differences"]) => ok(&shared.differences().all()),
         ("POST", ["differences"]) => parsed(body).and_then(|rule| {
             shared
                 .add_difference(rule)
                 .map(created)
-                .map_err(|message| wrong(StatusCode::BAD_REQUEST, &message))
+                .map_err(|message| Refusal(StatusCode::BAD_REQUEST, message))
         }),
-        ("DELETE", ["differences"]) => done(shared.change_differences(differ::Differences::clear)),
+        ("DELETE", ["differences"]) => emptied(|| shared.change_differences(differ::Differences::clear)),
         ("DELETE", ["differences", id]) => {
             removed(id, |id| shared.change_differences(|rules| rules.remove(id)))
         }
@@ -103,12 +103,15 @@ pub fn answer(shared: &Shared, method: &Method, segments: &[&str], query: &str, 
         }),
         ("GET", ["invitations"]) => invitations(shared),
         ("POST", ["invitations", "accept"]) => accept(shared, body),
-        _ => Err(wrong(StatusCode::NOT_FOUND, "there is no such control call; GET /_sandbox/ lists them")),
+        _ => Err(missing("such control call; GET /_sandbox/ lists them")),
     };
-    result.unwrap_or_else(|refusal| refusal)
+    result.unwrap_or_else(|Refusal(status, message)| Answer::json(status, &json!({"error": message})))
 }
 
-type Control = Result<Answer, Answer>;
+/// Why a control call is not done: the status and what to say.
+struct Refusal(StatusCode, String);
+
+type Control = Result<Answer, Refusal>;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -167,7 +170,9 @@ fn empty() -> Answer {
     Answer::empty(StatusCode::NO_CONTENT)
 }
 
-fn done(_: ()) -> Control {
+/// Does something that shows nothing.
+fn emptied(act: impl FnOnce()) -> Control {
+    act();
     Ok(empty())
 }
 
@@ -175,29 +180,32 @@ fn created(id: u64) -> Answer {
     Answer::json(StatusCode::CREATED, &json!({"id": id}))
 }
 
-fn wrong(status: StatusCode, message: &str) -> Answer {
-    Answer::json(status, &json!({"error": message}))
+fn missing(what: &str) -> Refusal {
+    Refusal(StatusCode::NOT_FOUND, format!("there is no {what}"))
 }
 
-fn parsed<T: DeserializeOwned>(body: &[u8]) -> Result<T, Answer> {
-    serde_json::from_slice(body).map_err(|error| wrong(StatusCode::BAD_REQUEST, &error.to_string()))
+fn failed(error: &std::io::Error) -> Refusal {
+    Refusal(StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
 }
 
-fn optional<T: DeserializeOwned + Default>(body: &[u8]) -> Result<T, Answer> {
+fn parsed<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
+    serde_json::from_slice(body).map_err(|error| Refusal(StatusCode::BAD_REQUEST, error.to_string()))
+}
+
+fn optional<T: DeserializeOwned + Default>(body: &[u8]) -> Result<T, Refusal> {
     if body.is_empty() { Ok(T::default()) } else { parsed(body) }
 }
 
 fn removed(id: &str, remove: impl FnOnce(u64) -> bool) -> Control {
     match id.parse().is_ok_and(remove) {
         true => Ok(empty()),
-        false => Err(wrong(StatusCode::NOT_FOUND, "there is no rule with this id")),
+        false => Err(missing("rule with this id")),
     }
 }
 
 fn reset(shared: &Shared, body: &[u8]) -> Control {
     let Restart { seed, size } = optional(body)?;
-    let failed = |error: std::io::Error| wrong(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string());
-    shared.reset(seed, size).map(|()| empty()).map_err(failed)
+    shared.reset(seed, size).map(|()| empty()).map_err(|error| failed(&error))
 }
 
 fn requests(shared: &Shared, query: &str) -> Control {
@@ -226,7 +234,7 @@ fn tokens(
     let Which { token, agent } = optional(body)?;
     match end(&mut shared.vault_mut(), token.as_deref(), agent) {
         Ok(count) => ok(&json!({"count": count})),
-        Err(error) => Err(wrong(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string())),
+        Err(error) => Err(failed(&error)),
     }
 }
 
@@ -253,7 +261,7 @@ fn chat(shared: &Shared, id: &str, act: impl FnOnce(&mut State, usize, Id)) -> C
         Some((company, id))
     });
     let Some((company, id)) = found else {
-        return Err(wrong(StatusCode::NOT_FOUND, "there is no such chat"));
+        return Err(missing("such chat"));
     };
     act(&mut state, company, id);
     Ok(empty())
@@ -277,6 +285,6 @@ fn accept(shared: &Shared, body: &[u8]) -> Control {
     let agent = (0..state.companies.len()).find_map(|company| state.accept(company, &email));
     match agent {
         Some(agent) => ok(&json!({"agent": agent})),
-        None => Err(wrong(StatusCode::NOT_FOUND, "nobody with this e-mail is invited")),
+        None => Err(missing("invitation for this e-mail")),
     }
 }

@@ -225,7 +225,7 @@ fn contact(roll: &mut Roll, company: &Company, at: u64, of: u64) -> Contact {
         created_at,
         updated_at: created_at + 20 * DAY,
         last_seen: roll.maybe(50, |roll| START - roll.below(30 * DAY as u64) as i64),
-        gender: *roll.pick(&["M", "F", ""]),
+        gender: roll.pick::<&str>(&["M", "F", ""]),
         blocked: roll.chance(2),
         name: person.name,
         ..Contact::default()
@@ -340,7 +340,7 @@ fn chat(
     let is_long = id == LONG_CHAT;
     let count = if is_long {
         LONG_CHAT_MESSAGES
-    } else if at % 2 == 0 {
+    } else if at.is_multiple_of(2) {
         10 + spread
     } else {
         10 - spread
@@ -369,7 +369,7 @@ fn chat(
     let closed = situation == Situation::Finishing;
     Chat {
         id,
-        contact: if at < 40 && at % 4 == 0 {
+        contact: if at < 40 && at.is_multiple_of(4) {
             company.contact_base
         } else {
             company.contact_base + at % numbers.contacts

@@ -93,5 +93,5 @@ pub fn person(roll: &mut Roll) -> Person {
     }
     let phone = country.phone.chars().map(|c| if c == '#' { roll.digit() } else { c }).collect();
     let (city, state) = *roll.pick(country.cities);
-    Person { name, handle, phone, city, state, street: *roll.pick(country.streets) }
+    Person { name, handle, phone, city, state, street: roll.pick::<&str>(country.streets) }
 }
