@@ -5,7 +5,7 @@
 mod document;
 mod walk;
 
-use document::{Document, Operation, object, read_yaml};
+use document::{Document, Operation, object, object_mut, read_yaml};
 use http::Method;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -281,4 +281,27 @@ async fn reasons_come_in_three_languages() {
         }
     }
     walk.finish();
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_its_contract_is_noticed() {
+    for (change, fault) in [
+        (json!({"field": "$.situation", "change": "remove"}), "\"situation\" is a required property"),
+        (json!({"field": "$.id", "change": {"set": "1"}}), "\"1\" is not of type \"integer\""),
+        (json!({"field": "$", "change": {"add": {"surprise": 1}}}), "'surprise' was unexpected"),
+        (json!({"field": "$.createdAt", "change": {"set": "02/05/2024"}}), "does not match"),
+    ] {
+        let mut walk = Walk::start().await;
+        let v3 = Document::load("v3");
+        let mut rule = json!({"side": "v3", "resource": "chat"});
+        object_mut(&mut rule).extend(object(&change).clone());
+        walk.control("/differences", &rule.to_string()).await;
+        let operation = v3.operation("GET /chats/{id}");
+        walk.call(&v3, operation, &Call::example(&walk, &v3, operation)).await;
+        let faults = walk.faults();
+        assert!(
+            faults.iter().any(|one| one.contains(fault)),
+            "{change} should be found as {fault}, found {faults:?}"
+        );
+    }
 }

@@ -175,3 +175,8 @@ impl Document {
 pub fn object(value: &Value) -> &Map<String, Value> {
     value.as_object().unwrap_or_else(|| panic!("expected an object, found {value}"))
 }
+
+/// The members of a value that is an object, to be changed.
+pub fn object_mut(value: &mut Value) -> &mut Map<String, Value> {
+    value.as_object_mut().expect("the value is an object")
+}

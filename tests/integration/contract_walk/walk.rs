@@ -152,6 +152,11 @@ impl Walk {
         self.faults.push(fault);
     }
 
+    /// What is wrong so far.
+    pub fn faults(&self) -> &[String] {
+        &self.faults
+    }
+
     /// Whether an operation was seen to answer a status.
     pub fn has_seen(&self, document: &Document, operation: &Operation, status: u16) -> bool {
         self.seen.contains(&(format!("{} {operation}", document.side), status))
