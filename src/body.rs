@@ -1,1 +1,470 @@
-//! See the map in `src/README.md`.
+//! The one body type of the data path, for requests and responses of either hop. It yields data frames only: trailers are
+//! dropped on both hops, since nothing in a translated message may depend on them (RFC 9112, section 7.1.2).
+//!
+//! A body is empty, whole, read from the wire, or written by a task. Limits (bytes, time between frames) belong to the
+//! body, so that whoever reads it cannot forget them. [`Watch`]ers see its bytes pass and how it ended; they also carry
+//! whatever must live as long as the body does, such as the permit of a limit.
+
+use crate::error::{GatewayError, Kind, Side};
+use bytes::{Bytes, BytesMut};
+use http_body::{Body as _, Frame, SizeHint};
+use hyper::body::Incoming;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, Sleep};
+
+/// How a body ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// All of it was read.
+    Complete,
+    /// An error took its place.
+    Failed,
+    /// The reader went away.
+    Abandoned,
+}
+
+/// Someone who looks on while a body is read. Dropped after `end`.
+pub trait Watch: Send {
+    /// A frame of this many bytes was read.
+    fn bytes(&mut self, count: usize);
+    /// Called once.
+    fn end(&mut self, end: End);
+}
+
+/// A message body.
+pub struct Body {
+    kind: Source,
+    /// Bytes that may still come before the limit is broken; none = no limit.
+    left: Option<u64>,
+    pace: Option<Pace>,
+    /// Whose body it is: decides the error of a broken limit.
+    side: Side,
+    watchers: Vec<Box<dyn Watch>>,
+    ended: bool,
+}
+
+enum Source {
+    Empty,
+    Full(Bytes),
+    Incoming(Incoming),
+    Channel { frames: mpsc::Receiver<Result<Bytes, GatewayError>>, length: Option<u64> },
+    Stream(Pin<Box<dyn http_body::Body<Data = Bytes, Error = GatewayError> + Send>>),
+}
+
+/// How slowly a body may come.
+#[derive(Clone, Copy, Debug)]
+pub struct Tempo {
+    /// Longest silence between two frames.
+    pub idle: Duration,
+    /// Least bytes per second, averaged from the first poll and judged after a grace of one `idle`; 0 = any.
+    pub bytes_per_second_min: u64,
+}
+
+struct Pace {
+    tempo: Tempo,
+    timer: Option<Pin<Box<Sleep>>>,
+    started: Option<Instant>,
+    seen: u64,
+}
+
+impl Body {
+    /// No bytes.
+    pub fn empty() -> Body {
+        Body::of(Source::Empty, Side::Gateway)
+    }
+
+    /// These bytes.
+    pub fn full(bytes: impl Into<Bytes>) -> Body {
+        let bytes = bytes.into();
+        if bytes.is_empty() { Body::empty() } else { Body::of(Source::Full(bytes), Side::Gateway) }
+    }
+
+    /// A body from the wire. `side` says who sends it.
+    pub fn incoming(body: Incoming, side: Side) -> Body {
+        if body.is_end_stream() {
+            Body::of(Source::Empty, side)
+        } else {
+            Body::of(Source::Incoming(body), side)
+        }
+    }
+
+    /// A body written by someone else, one frame at a time; the channel holds `frames` of them. Dropping the sender ends
+    /// the body, sending an error breaks it. `length` is announced when known.
+    pub fn channel(frames: usize, length: Option<u64>) -> (mpsc::Sender<Result<Bytes, GatewayError>>, Body) {
+        let (sender, frames) = mpsc::channel(frames);
+        (sender, Body::of(Source::Channel { frames, length }, Side::Gateway))
+    }
+
+    /// Any other body, such as one that is decoded or translated while it is read.
+    pub fn stream(
+        body: impl http_body::Body<Data = Bytes, Error = GatewayError> + Send + 'static,
+        side: Side,
+    ) -> Body {
+        Body::of(Source::Stream(Box::pin(body)), side)
+    }
+
+    fn of(kind: Source, side: Side) -> Body {
+        Body { kind, left: None, pace: None, side, watchers: Vec::new(), ended: false }
+    }
+
+    /// Breaks the body once more than this many bytes have come.
+    #[must_use]
+    pub fn limited(mut self, bytes_max: u64) -> Body {
+        self.left = Some(self.left.map_or(bytes_max, |left| left.min(bytes_max)));
+        self
+    }
+
+    /// Breaks the body when it comes more slowly than this. Whole bodies never do.
+    #[must_use]
+    pub fn paced(mut self, tempo: Tempo) -> Body {
+        if !matches!(self.kind, Source::Empty | Source::Full(_)) {
+            self.pace = Some(Pace { tempo, timer: None, started: None, seen: 0 });
+        }
+        self
+    }
+
+    /// Adds a watcher.
+    #[must_use]
+    pub fn watched(mut self, watch: Box<dyn Watch>) -> Body {
+        self.watchers.push(watch);
+        self
+    }
+
+    /// Whether the body is known to have no bytes (left).
+    pub fn is_empty(&self) -> bool {
+        self.is_end_stream()
+    }
+
+    /// The number of bytes to come, where it is known before reading.
+    pub fn length(&self) -> Option<u64> {
+        self.size_hint().exact()
+    }
+
+    /// Reads all of it. Fails when more than `bytes_max` bytes come, before holding more than that.
+    pub async fn collect(mut self, bytes_max: u64) -> Result<Bytes, GatewayError> {
+        if self.length().is_some_and(|length| length > bytes_max) {
+            return Err(self.too_large(bytes_max));
+        }
+        if let Source::Full(bytes) = &mut self.kind {
+            let bytes = std::mem::take(bytes);
+            self.saw(bytes.len());
+            self.finish(End::Complete);
+            return Ok(bytes);
+        }
+        let mut first = Bytes::new();
+        let mut all = BytesMut::new();
+        while let Some(chunk) = self.chunk().await.transpose()? {
+            if (first.len() + all.len() + chunk.len()) as u64 > bytes_max {
+                return Err(self.too_large(bytes_max));
+            }
+            // The usual body is one frame: it is handed on without a copy.
+            if first.is_empty() && all.is_empty() {
+                first = chunk;
+                continue;
+            }
+            if all.is_empty() {
+                all.reserve(self.length().unwrap_or(0).min(bytes_max) as usize + first.len() + chunk.len());
+                all.extend_from_slice(&std::mem::take(&mut first));
+            }
+            all.extend_from_slice(&chunk);
+        }
+        Ok(if all.is_empty() { first } else { all.freeze() })
+    }
+
+    /// The next bytes; none at the end.
+    pub async fn chunk(&mut self) -> Option<Result<Bytes, GatewayError>> {
+        std::future::poll_fn(|cx| Pin::new(&mut *self).poll_bytes(cx)).await
+    }
+
+    fn too_large(&self, bytes_max: u64) -> GatewayError {
+        let detail = format!("a body of the {} is larger than {bytes_max} bytes", self.side.name());
+        match self.side {
+            Side::Client => GatewayError::new(Kind::TooLarge, detail),
+            Side::Gateway | Side::Upstream => GatewayError::new(Kind::UpstreamBroken, detail),
+        }
+    }
+
+    fn too_slow(&self) -> GatewayError {
+        let detail = format!("a body of the {} came too slowly", self.side.name());
+        match self.side {
+            Side::Client => GatewayError::new(Kind::RequestTimeout, detail),
+            Side::Gateway | Side::Upstream => GatewayError::new(Kind::UpstreamTimeout, detail),
+        }
+    }
+
+    fn broken(side: Side, error: hyper::Error) -> GatewayError {
+        match side {
+            // A client that breaks its own framing is told so; one that left will not read it.
+            Side::Client => GatewayError::new(Kind::BadRequest, "the request body broke off").because(error),
+            Side::Gateway | Side::Upstream => {
+                GatewayError::new(Kind::UpstreamBroken, "the upstream's body broke off").because(error)
+            }
+        }
+    }
+
+    fn saw(&mut self, count: usize) {
+        for watcher in &mut self.watchers {
+            watcher.bytes(count);
+        }
+    }
+
+    fn finish(&mut self, end: End) {
+        if !self.ended {
+            self.ended = true;
+            for mut watcher in self.watchers.drain(..) {
+                watcher.end(end);
+            }
+        }
+    }
+
+    fn poll_bytes(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, GatewayError>>> {
+        if self.ended {
+            return Poll::Ready(None);
+        }
+        let polled = self.poll_source(cx);
+        let outcome = match polled {
+            Poll::Ready(Some(Ok(bytes))) => self.admit(bytes),
+            Poll::Ready(Some(Err(error))) => Err(error),
+            Poll::Ready(None) => {
+                self.finish(End::Complete);
+                return Poll::Ready(None);
+            }
+            Poll::Pending => match self.poll_pace(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(()) => Err(self.too_slow()),
+            },
+        };
+        if outcome.is_err() {
+            self.finish(End::Failed);
+            self.kind = Source::Empty;
+        }
+        Poll::Ready(Some(outcome))
+    }
+
+    fn poll_source(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, GatewayError>>> {
+        let side = self.side;
+        loop {
+            return match &mut self.kind {
+                Source::Empty => Poll::Ready(None),
+                Source::Full(bytes) => {
+                    let bytes = std::mem::take(bytes);
+                    self.kind = Source::Empty;
+                    Poll::Ready(Some(Ok(bytes)))
+                }
+                Source::Incoming(body) => match Pin::new(body).poll_frame(cx) {
+                    Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
+                        Ok(bytes) => Poll::Ready(Some(Ok(bytes))),
+                        Err(_trailers) => continue,
+                    },
+                    Poll::Ready(Some(Err(error))) => Poll::Ready(Some(Err(Body::broken(side, error)))),
+                    Poll::Ready(None) => Poll::Ready(None),
+                    Poll::Pending => Poll::Pending,
+                },
+                Source::Channel { frames, .. } => frames.poll_recv(cx),
+                Source::Stream(body) => match body.as_mut().poll_frame(cx) {
+                    Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
+                        Ok(bytes) => Poll::Ready(Some(Ok(bytes))),
+                        Err(_trailers) => continue,
+                    },
+                    Poll::Ready(Some(Err(error))) => Poll::Ready(Some(Err(error))),
+                    Poll::Ready(None) => Poll::Ready(None),
+                    Poll::Pending => Poll::Pending,
+                },
+            };
+        }
+    }
+
+    /// Counts bytes that came against the limit and the pace.
+    fn admit(&mut self, bytes: Bytes) -> Result<Bytes, GatewayError> {
+        if let Some(left) = &mut self.left {
+            match left.checked_sub(bytes.len() as u64) {
+                Some(rest) => *left = rest,
+                None => return Err(self.too_large_by_limit()),
+            }
+        }
+        if let Some(pace) = &mut self.pace {
+            pace.seen += bytes.len() as u64;
+            // Set again at the next wait: resetting a timer for every frame would cost more than the frame.
+            pace.timer = None;
+        }
+        self.saw(bytes.len());
+        Ok(bytes)
+    }
+
+    fn too_large_by_limit(&self) -> GatewayError {
+        let detail = format!("a body of the {} is over its limit", self.side.name());
+        match self.side {
+            Side::Client => GatewayError::new(Kind::TooLarge, detail),
+            Side::Gateway | Side::Upstream => GatewayError::new(Kind::UpstreamBroken, detail),
+        }
+    }
+
+    /// Ready when the body has been too slow. Only asked while the source is pending.
+    fn poll_pace(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(pace) = &mut self.pace else { return Poll::Pending };
+        let started = *pace.started.get_or_insert_with(Instant::now);
+        if pace.tempo.bytes_per_second_min > 0 {
+            let beyond_grace = started.elapsed().saturating_sub(pace.tempo.idle);
+            if pace.seen < pace.tempo.bytes_per_second_min.saturating_mul(beyond_grace.as_secs()) {
+                return Poll::Ready(());
+            }
+        }
+        let idle = pace.tempo.idle;
+        pace.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(idle))).as_mut().poll(cx)
+    }
+}
+
+impl http_body::Body for Body {
+    type Data = Bytes;
+    type Error = GatewayError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, GatewayError>>> {
+        self.poll_bytes(cx).map(|some| some.map(|result| result.map(Frame::data)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.kind {
+            Source::Empty => true,
+            Source::Full(_) | Source::Channel { .. } => false,
+            Source::Incoming(body) => body.is_end_stream(),
+            Source::Stream(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.kind {
+            Source::Empty => SizeHint::with_exact(0),
+            Source::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Source::Incoming(body) => body.size_hint(),
+            Source::Channel { length: Some(length), .. } => SizeHint::with_exact(*length),
+            Source::Channel { length: None, .. } => SizeHint::default(),
+            Source::Stream(body) => body.size_hint(),
+        }
+    }
+}
+
+impl Drop for Body {
+    fn drop(&mut self) {
+        // A reader that knows the length stops without asking for the end: that is no abandonment.
+        let end = if self.is_end_stream() { End::Complete } else { End::Abandoned };
+        self.finish(end);
+    }
+}
+
+impl Default for Body {
+    fn default() -> Body {
+        Body::empty()
+    }
+}
+
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match &self.kind {
+            Source::Empty => "empty",
+            Source::Full(_) => "full",
+            Source::Incoming(_) => "incoming",
+            Source::Channel { .. } => "channel",
+            Source::Stream(_) => "stream",
+        };
+        write!(f, "Body({kind}, {:?})", self.length())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Arc, Mutex};
+
+    #[derive(Debug, Default, PartialEq)]
+    struct Seen {
+        bytes: usize,
+        end: Option<End>,
+    }
+
+    struct Spy(Arc<Mutex<Seen>>);
+
+    impl Watch for Spy {
+        fn bytes(&mut self, count: usize) {
+            self.0.lock().unwrap().bytes += count;
+        }
+        fn end(&mut self, end: End) {
+            assert!(self.0.lock().unwrap().end.replace(end).is_none(), "ended twice");
+        }
+    }
+
+    fn spied(body: Body) -> (Body, Arc<Mutex<Seen>>) {
+        let seen = Arc::new(Mutex::new(Seen::default()));
+        (body.watched(Box::new(Spy(seen.clone()))), seen)
+    }
+
+    #[tokio::test]
+    async fn a_channel_body_is_collected_in_order_and_its_watcher_sees_the_end() {
+        let (sender, body) = Body::channel(4, None);
+        let (body, seen) = spied(body);
+        for part in ["a", "bc", "def"] {
+            sender.send(Ok(Bytes::from_static(part.as_bytes()))).await.unwrap();
+        }
+        drop(sender);
+        assert_eq!(body.collect(6).await.unwrap(), "abcdef");
+        assert_eq!(*seen.lock().unwrap(), Seen { bytes: 6, end: Some(End::Complete) });
+    }
+
+    #[tokio::test]
+    async fn a_body_over_the_limit_is_refused_while_it_comes() {
+        let (sender, body) = Body::channel(4, None);
+        sender.send(Ok(Bytes::from_static(b"1234"))).await.unwrap();
+        sender.send(Ok(Bytes::from_static(b"5"))).await.unwrap();
+        let error = body.limited(4).collect(100).await.unwrap_err();
+        assert_eq!(*error.kind(), Kind::UpstreamBroken);
+    }
+
+    #[tokio::test]
+    async fn an_announced_length_over_the_limit_is_refused_unread() {
+        let (body, seen) = spied(Body::full("12345"));
+        assert!(body.collect(4).await.is_err());
+        assert_eq!(*seen.lock().unwrap(), Seen { bytes: 0, end: Some(End::Abandoned) });
+    }
+
+    #[tokio::test]
+    async fn a_silent_sender_breaks_a_paced_body() {
+        let (sender, body) = Body::channel(1, None);
+        let tempo = Tempo { idle: Duration::from_millis(20), bytes_per_second_min: 0 };
+        let error = body.paced(tempo).collect(10).await.unwrap_err();
+        assert_eq!(*error.kind(), Kind::UpstreamTimeout);
+        drop(sender);
+    }
+
+    #[tokio::test]
+    async fn a_dripping_sender_breaks_the_least_rate_although_it_is_never_silent() {
+        let (sender, body) = Body::channel(1, None);
+        let tempo = Tempo { idle: Duration::from_millis(200), bytes_per_second_min: 1_000_000 };
+        let drip = tokio::spawn(async move {
+            while sender.send(Ok(Bytes::from_static(b"x"))).await.is_ok() {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        });
+        let error = body.paced(tempo).collect(1000).await.unwrap_err();
+        assert_eq!(*error.kind(), Kind::UpstreamTimeout);
+        drip.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_dropped_body_was_abandoned() {
+        let (sender, body) = Body::channel(1, None);
+        let (body, seen) = spied(body);
+        drop(body);
+        assert_eq!(seen.lock().unwrap().end, Some(End::Abandoned));
+        drop(sender);
+    }
+}
