@@ -1,0 +1,221 @@
+//! What a connection is doing, as its transport and its requests tell it, and whether it has taken too long over it.
+//! The transport is wrapped to note reads and writes that cannot go on; nothing is timed per byte or per request.
+
+use super::Options;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// A moment that has not been.
+const NEVER: u64 = 0;
+
+/// Shared by one connection's transport, its requests and its timer; never by two connections. All moments are
+/// milliseconds since `opened`, plus one.
+pub(super) struct Activity {
+    opened: Instant,
+    in_flight: AtomicU32,
+    is_h2: AtomicBool,
+    /// When the last request ended, or the connection began.
+    quiet_since: AtomicU64,
+    /// When the first byte of a head came that is not complete.
+    head_since: AtomicU64,
+    /// When a write could not go on.
+    stalled_since: AtomicU64,
+}
+
+/// Why a connection is closed by its timer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Overdue {
+    /// No request, or half of one.
+    Head,
+    /// No request for long: a polite close will do.
+    Idle,
+    /// The client does not read its answer.
+    Write,
+}
+
+impl Activity {
+    pub(super) fn new() -> Arc<Activity> {
+        let activity = Activity {
+            opened: Instant::now(),
+            in_flight: AtomicU32::new(0),
+            is_h2: AtomicBool::new(false),
+            quiet_since: AtomicU64::new(NEVER),
+            head_since: AtomicU64::new(NEVER),
+            stalled_since: AtomicU64::new(NEVER),
+        };
+        // A new connection owes its first request as if its first byte had come.
+        activity.head_since.store(activity.now(), Relaxed);
+        Arc::new(activity)
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(u64::MAX - 1) + 1
+    }
+
+    /// Notes that a request has come; it is in flight until the guard is dropped.
+    pub(super) fn request(self: &Arc<Activity>, is_h2: bool) -> InFlight {
+        self.in_flight.fetch_add(1, Relaxed);
+        self.is_h2.store(is_h2, Relaxed);
+        self.head_since.store(NEVER, Relaxed);
+        InFlight(Arc::clone(self))
+    }
+
+    fn read(&self) {
+        if self.head_since.load(Relaxed) == NEVER
+            && self.in_flight.load(Relaxed) == 0
+            && !self.is_h2.load(Relaxed)
+        {
+            self.head_since.store(self.now(), Relaxed);
+        }
+    }
+
+    fn wrote(&self, is_pending: bool) {
+        let stalled = self.stalled_since.load(Relaxed);
+        if is_pending && stalled == NEVER {
+            self.stalled_since.store(self.now(), Relaxed);
+        } else if !is_pending && stalled != NEVER {
+            self.stalled_since.store(NEVER, Relaxed);
+        }
+    }
+
+    /// What this connection has taken too long over, if anything.
+    pub(super) fn overdue(&self, options: &Options) -> Option<Overdue> {
+        let now = self.now();
+        let is_over = |since: u64, limit: Duration| {
+            since != NEVER && u128::from(now.saturating_sub(since)) >= limit.as_millis()
+        };
+        if is_over(self.stalled_since.load(Relaxed), options.write_timeout) {
+            return Some(Overdue::Write);
+        }
+        if self.in_flight.load(Relaxed) > 0 {
+            return None;
+        }
+        if is_over(self.head_since.load(Relaxed), options.header_timeout) {
+            return Some(Overdue::Head);
+        }
+        is_over(self.quiet_since.load(Relaxed), options.idle_timeout).then_some(Overdue::Idle)
+    }
+}
+
+/// A request that is being answered, down to the last byte of its body.
+pub(super) struct InFlight(Arc<Activity>);
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.quiet_since.store(self.0.now(), Relaxed);
+        self.0.in_flight.fetch_sub(1, Relaxed);
+    }
+}
+
+/// A transport that tells its [`Activity`].
+pub(super) struct Told<T> {
+    pub(super) transport: T,
+    pub(super) activity: Arc<Activity>,
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Told<T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        ready!(Pin::new(&mut self.transport).poll_read(cx, buf))?;
+        if buf.filled().len() > before {
+            self.activity.read();
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for Told<T> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.transport).poll_write(cx, buf);
+        self.activity.wrote(polled.is_pending());
+        polled
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.transport).poll_write_vectored(cx, bufs);
+        self.activity.wrote(polled.is_pending());
+        polled
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.transport.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let polled = Pin::new(&mut self.transport).poll_flush(cx);
+        if polled.is_pending() {
+            self.activity.wrote(true);
+        }
+        polled
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.transport).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(header_ms: u64, idle_ms: u64, write_ms: u64) -> Options {
+        Options {
+            header_timeout: Duration::from_millis(header_ms),
+            idle_timeout: Duration::from_millis(idle_ms),
+            write_timeout: Duration::from_millis(write_ms),
+            ..Options::default()
+        }
+    }
+
+    const LONG: u64 = 1_000_000;
+
+    #[test]
+    fn a_new_connection_owes_a_request() {
+        let activity = Activity::new();
+        assert_eq!(activity.overdue(&options(0, LONG, LONG)), Some(Overdue::Head));
+        assert_eq!(activity.overdue(&options(LONG, 0, LONG)), None);
+    }
+
+    #[test]
+    fn between_requests_only_idleness_counts_until_a_byte_comes() {
+        let activity = Activity::new();
+        drop(activity.request(false));
+        assert_eq!(activity.overdue(&options(0, LONG, LONG)), None);
+        assert_eq!(activity.overdue(&options(0, 0, LONG)), Some(Overdue::Idle));
+        activity.read();
+        assert_eq!(activity.overdue(&options(0, LONG, LONG)), Some(Overdue::Head));
+    }
+
+    #[test]
+    fn a_request_in_flight_is_given_time_but_a_stalled_reader_is_not() {
+        let activity = Activity::new();
+        let _request = activity.request(false);
+        activity.read();
+        assert_eq!(activity.overdue(&options(0, 0, 0)), None);
+        activity.wrote(true);
+        assert_eq!(activity.overdue(&options(LONG, LONG, 0)), Some(Overdue::Write));
+        activity.wrote(false);
+        assert_eq!(activity.overdue(&options(LONG, LONG, 0)), None);
+    }
+
+    #[test]
+    fn pings_of_an_http2_client_are_no_half_request() {
+        let activity = Activity::new();
+        drop(activity.request(true));
+        activity.read();
+        assert_eq!(activity.overdue(&options(0, LONG, LONG)), None);
+    }
+}

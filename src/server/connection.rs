@@ -1,0 +1,230 @@
+//! One connection: TLS if asked for, HTTP/1.1 or HTTP/2 by ALPN or by its first bytes, one timer for all its deadlines,
+//! and a polite end when draining begins.
+
+use super::activity::{Activity, InFlight, Overdue, Told};
+use super::{Drain, Options};
+use crate::body::Body;
+use crate::error::{GatewayError, Side};
+use bytes::Bytes;
+use hyper::body::{Frame, Incoming, SizeHint};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use pin_project_lite::pin_project;
+use std::convert::Infallible;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, MissedTickBehavior};
+use tokio_rustls::TlsAcceptor;
+use tower::Service;
+
+/// Who is at the other end; an extension of every request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    pub address: SocketAddr,
+    pub is_tls: bool,
+}
+
+/// Answered, unread, when there are too many connections.
+const BUSY: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nretry-after: 1\r\ncontent-length: 0\r\n\r\n";
+
+/// How long a refused connection may take to hear so.
+const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// How long a connection that was closed for its deadline may take to say good-bye.
+const FAREWELL_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// HTTP/2 flow control: what a client may send ahead of us, per stream and per connection.
+const H2_STREAM_WINDOW_BYTES: u32 = 64 * 1024;
+const H2_CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
+/// Streams that a client may open and reset, or that we had to reset, before the connection is closed.
+const H2_RESETS_MAX: usize = 128;
+/// A peer that is gone without a word is noticed by pings.
+const H2_PING_INTERVAL: Duration = Duration::from_secs(30);
+const H2_PING_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Tells a client that there are too many connections. With TLS there is no saying so before a handshake: it is closed.
+pub(super) async fn refuse(mut stream: TcpStream, is_tls: bool) {
+    if !is_tls {
+        let farewell = async {
+            stream.write_all(BUSY).await?;
+            stream.shutdown().await
+        };
+        let _ = tokio::time::timeout(REFUSAL_TIMEOUT, farewell).await;
+    }
+}
+
+/// Answers the requests of one connection until it ends.
+pub(super) async fn serve<S>(
+    stream: TcpStream,
+    address: SocketAddr,
+    tls: Option<TlsAcceptor>,
+    service: S,
+    options: Arc<Options>,
+    drain: Drain,
+) where
+    S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible> + Send + 'static,
+    S::Future: Send + 'static,
+{
+    let peer = Peer { address, is_tls: tls.is_some() };
+    match tls {
+        None => serve_transport(stream, peer, service, &options, &drain).await,
+        Some(acceptor) => match tokio::time::timeout(options.header_timeout, acceptor.accept(stream)).await {
+            Ok(Ok(stream)) => serve_transport(stream, peer, service, &options, &drain).await,
+            Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
+            Err(_) => tracing::debug!("a TLS handshake took too long"),
+        },
+    }
+}
+
+async fn serve_transport<T, S>(transport: T, peer: Peer, service: S, options: &Options, drain: &Drain)
+where
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible> + Send + 'static,
+    S::Future: Send + 'static,
+{
+    let activity = Activity::new();
+    let io = TokioIo::new(Told { transport, activity: Arc::clone(&activity) });
+    let handler = Handler { service: Mutex::new(service), peer, activity: Arc::clone(&activity) };
+    let builder = builder(options);
+    let mut connection = pin!(builder.serve_connection(io, handler));
+    let mut is_ending = false;
+    let mut ticks = tokio::time::interval_at(Instant::now() + tick(options), tick(options));
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            ended = connection.as_mut() => {
+                if let Err(error) = ended {
+                    tracing::debug!(error = &*error, "a connection broke");
+                }
+                return;
+            }
+            () = drain.begun(), if !is_ending => {
+                is_ending = true;
+                connection.as_mut().graceful_shutdown();
+            }
+            _ = ticks.tick() => match activity.overdue(options) {
+                None => {}
+                Some(Overdue::Idle) => {
+                    // HTTP/2 is told by GOAWAY; a request that crosses it on the way is still answered.
+                    connection.as_mut().graceful_shutdown();
+                    let _ = tokio::time::timeout(FAREWELL_TIMEOUT, connection.as_mut()).await;
+                    return;
+                }
+                Some(overdue @ (Overdue::Head | Overdue::Write)) => {
+                    tracing::debug!(?overdue, "a connection is cut");
+                    return;
+                }
+            },
+        }
+    }
+}
+
+/// How often deadlines are looked at: often enough that none is missed by more than half of the shortest.
+fn tick(options: &Options) -> Duration {
+    let shortest = options.header_timeout.min(options.idle_timeout).min(options.write_timeout);
+    (shortest / 2).max(Duration::from_millis(10))
+}
+
+fn builder(options: &Options) -> auto::Builder<TokioExecutor> {
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(None)
+        .max_headers(options.headers_max)
+        .max_buf_size(options.buffer_bytes_max.max(8 * 1024));
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(options.h2_streams_max)
+        .initial_stream_window_size(H2_STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(H2_CONNECTION_WINDOW_BYTES)
+        .max_header_list_size(u32::try_from(options.header_bytes_max).unwrap_or(u32::MAX))
+        .max_send_buf_size(options.buffer_bytes_max)
+        .max_pending_accept_reset_streams(H2_RESETS_MAX)
+        .max_local_error_reset_streams(H2_RESETS_MAX)
+        .keep_alive_interval(H2_PING_INTERVAL)
+        .keep_alive_timeout(H2_PING_TIMEOUT);
+    builder
+}
+
+/// Hands requests of one connection to the service.
+struct Handler<S> {
+    /// hyper calls through a shared reference although a connection is one task: the lock is never waited for.
+    service: Mutex<S>,
+    peer: Peer,
+    activity: Arc<Activity>,
+}
+
+impl<S> hyper::service::Service<http::Request<Incoming>> for Handler<S>
+where
+    S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible>,
+{
+    type Response = http::Response<Served>;
+    type Error = Infallible;
+    type Future = Answering<S::Future>;
+
+    fn call(&self, request: http::Request<Incoming>) -> Self::Future {
+        let in_flight = self.activity.request(request.version() == http::Version::HTTP_2);
+        let mut request = request.map(|body| Body::incoming(body, Side::Client));
+        request.extensions_mut().insert(self.peer);
+        let answer = self.service.lock().unwrap_or_else(PoisonError::into_inner).call(request);
+        Answering { answer, in_flight: Some(in_flight) }
+    }
+}
+
+pin_project! {
+    /// A request being answered.
+    struct Answering<F> {
+        #[pin]
+        answer: F,
+        in_flight: Option<InFlight>,
+    }
+}
+
+impl<F> Future for Answering<F>
+where
+    F: Future<Output = Result<http::Response<Body>, Infallible>>,
+{
+    type Output = Result<http::Response<Served>, Infallible>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let Ok(response) = ready!(this.answer.poll(cx));
+        let in_flight = this.in_flight.take();
+        Poll::Ready(Ok(response.map(|body| Served { body, _in_flight: in_flight })))
+    }
+}
+
+/// The body of an answer, which keeps its request in flight.
+struct Served {
+    body: Body,
+    _in_flight: Option<InFlight>,
+}
+
+impl hyper::body::Body for Served {
+    type Data = Bytes;
+    type Error = GatewayError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, GatewayError>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
