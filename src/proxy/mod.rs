@@ -1,1 +1,40 @@
-//! See the map in `src/README.md`.
+//! The data path: everything between a client's connection and the upstream's. `stack.rs` lists the layers, outermost
+//! first, each with the reason for its place; the other files hold one layer each, or something several of them need.
+//! It never sees mapping text: only plans.
+
+pub mod after;
+pub mod call;
+pub mod coding;
+pub mod compose;
+pub mod context;
+pub mod error_form;
+pub mod headers;
+pub mod hold;
+pub mod language;
+pub mod limits;
+pub mod program;
+
+pub mod access_log;
+pub mod announce;
+pub mod authenticate;
+pub mod forward;
+pub mod intake;
+pub mod limit;
+pub mod metrics;
+pub mod phase;
+pub mod request_id;
+pub mod rescue;
+pub mod resume;
+pub mod retry;
+pub mod route;
+pub mod stack;
+pub mod timeout;
+pub mod upstream;
+pub mod upstream_auth;
+
+use crate::body::Body;
+
+/// A request on its way through the stack.
+pub type Request = http::Request<Body>;
+/// An answer on its way back.
+pub type Response = http::Response<Body>;

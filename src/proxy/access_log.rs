@@ -1,0 +1,109 @@
+//! One line in the access log per request, written when the last byte of its answer has been handed over or the client
+//! has gone. Outside `rescue`, so that it sees the status the client got.
+
+use super::after::After;
+use super::context::Facts;
+use super::{Request, Response};
+use crate::body::{End, Watch};
+use crate::telemetry::access::AccessRecord;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tower::{Layer, Service};
+
+/// What the log says of a client that did not wait for its answer, as nginx does.
+const CLIENT_GONE: u16 = 499;
+
+#[derive(Clone, Copy, Default)]
+pub struct AccessLogLayer;
+
+impl<S> Layer<S> for AccessLogLayer {
+    type Service = AccessLog<S>;
+
+    fn layer(&self, inner: S) -> AccessLog<S> {
+        AccessLog { inner }
+    }
+}
+
+#[derive(Clone)]
+pub struct AccessLog<S> {
+    inner: S,
+}
+
+type Outcome = Result<Response, Infallible>;
+
+impl<S> Service<Request> for AccessLog<S>
+where
+    S: Service<Request, Response = Response, Error = Infallible>,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = After<S::Future, Option<Line>, Outcome>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        let is_wanted = tracing::enabled!(target: "switchback::access", tracing::Level::INFO);
+        let line = is_wanted.then(|| Line {
+            facts: Facts::of(&request),
+            status: CLIENT_GONE,
+            body_bytes: 0,
+            end: None,
+        });
+        After::wait(self.inner.call(request), line, |line, outcome| {
+            let Ok(response) = outcome;
+            Ok(match line {
+                None => response,
+                Some(mut line) => {
+                    line.status = response.status().as_u16();
+                    response.map(|body| body.watched(Box::new(line)))
+                }
+            })
+        })
+    }
+}
+
+/// A line being gathered; written when it is dropped, which happens exactly once.
+pub struct Line {
+    facts: Arc<Facts>,
+    status: u16,
+    body_bytes: u64,
+    end: Option<End>,
+}
+
+impl Watch for Line {
+    fn bytes(&mut self, count: usize) {
+        self.body_bytes += count as u64;
+    }
+
+    fn end(&mut self, end: End) {
+        self.end = Some(end);
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        let cause = match (self.facts.fault(), self.end) {
+            (Some(fault), _) => fault.detail.as_str(),
+            (None, Some(End::Complete)) => "",
+            (None, Some(End::Failed)) => "the answer broke off",
+            (None, Some(End::Abandoned) | None) => "the client went away",
+        };
+        AccessRecord {
+            request_id: &self.facts.id.to_string(),
+            trace_id: &self.facts.trace.trace_id().to_string(),
+            method: self.facts.method.as_str(),
+            path: self.facts.uri.path(),
+            operation: self.facts.operation(),
+            client: self.facts.client(),
+            status: self.status,
+            body_bytes: self.body_bytes,
+            upstream_calls: self.facts.calls(),
+            elapsed: self.facts.arrived.elapsed(),
+            cause,
+        }
+        .emit();
+    }
+}

@@ -1,0 +1,389 @@
+//! Answers a request by its plan: holds its body, runs the plan's state machine, makes the calls it asks for, and turns its
+//! end into a response. The decisions are the plan's; here is only their execution.
+//!
+//! A request with effects runs in a task of its own: once begun it finishes, whether or not the client waits, because half
+//! of an effect is worse than an answer nobody reads. A request without effects ends with its client.
+
+use super::call::{Call, Credential, Payload};
+use super::coding::decoded;
+use super::context::Facts;
+use super::forward::forward;
+use super::headers::{self, Pseudonym};
+use super::hold::{Held, Memory, Share, hold};
+use super::limits::Limits;
+use super::resume::{Resume, Work};
+use super::route::Matched;
+use super::stack::Calls;
+use super::{Request, Response};
+use crate::body::Body;
+use crate::clock::Clock;
+use crate::error::{GatewayError, Kind, Retry, Side};
+use crate::plan::{Effect, RouteKind};
+use crate::route::encode_segment;
+use crate::telemetry::metrics as names;
+use crate::token::Client;
+use crate::translate::{self, Answer, Event, FailKind, Fault, FaultKind, Next, Refused, Reply, Run};
+use crate::{json, plan};
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use std::sync::Arc;
+use tokio::sync::oneshot;
+use tokio_util::task::TaskTracker;
+use tower::ServiceExt as _;
+
+/// What all requests are composed with.
+#[derive(Clone)]
+pub struct Composer {
+    pub calls: Calls,
+    pub limits: Arc<Limits>,
+    pub pseudonym: Pseudonym,
+    pub memory: Memory,
+    pub resume: Resume,
+    pub clock: Clock,
+    /// Requests that go on without their client; waited for when the program ends.
+    pub detached: TaskTracker,
+}
+
+/// Answers `request` by the plan of the route it matched.
+pub fn answer(
+    composer: Arc<Composer>,
+    request: Request,
+    matched: Matched,
+) -> BoxFuture<'static, Result<Response, GatewayError>> {
+    let facts = Facts::of(&request);
+    let effect = facts.program.route(matched.front.serves, matched.route).operation.effect;
+    let detached = composer.detached.clone();
+    let work = compose(composer, Arc::clone(&facts), request, matched);
+    match effect {
+        Effect::None => Box::pin(work),
+        Effect::Write => Box::pin(finish_anyway(detached, facts, work)),
+    }
+}
+
+/// Runs `work` to its end, even when this future is dropped.
+async fn finish_anyway(
+    detached: TaskTracker,
+    facts: Arc<Facts>,
+    work: impl Future<Output = Result<Response, GatewayError>> + Send + 'static,
+) -> Result<Response, GatewayError> {
+    let (sender, receiver) = oneshot::channel();
+    detached.spawn(async move {
+        if let Err(outcome) = sender.send(work.await) {
+            let (id, operation) = (facts.id, facts.operation());
+            match outcome {
+                Ok(response) => {
+                    let status = response.status().as_u16();
+                    tracing::info!(request_id = %id, operation, status, "finished after its client had gone");
+                }
+                Err(error) => {
+                    tracing::warn!(request_id = %id, operation, ?error, "failed after its client had gone");
+                }
+            }
+        }
+    });
+    // The sender is only dropped unused by a panic of the work.
+    receiver
+        .await
+        .unwrap_or_else(|_| Err(GatewayError::new(Kind::Internal, "the work on a request panicked")))
+}
+
+async fn compose(
+    composer: Arc<Composer>,
+    facts: Arc<Facts>,
+    request: Request,
+    matched: Matched,
+) -> Result<Response, GatewayError> {
+    let (parts, body) = request.into_parts();
+    let client = parts.extensions.get::<Arc<Client>>().cloned();
+    let client = client.expect("`authenticate` sits outside and leaves the client");
+    let limits = &composer.limits;
+    let raw = hold(body, Side::Client, limits.request_bytes_max, &composer.memory).await?;
+    let body = uncoded(&composer, &parts.headers, &raw).await?;
+    let base = headers::translated_request(&parts.headers, parts.version, facts.trace, &composer.pseudonym);
+    let is_pair = is_pair(&facts, &matched);
+    let run = Run::new(
+        Arc::clone(facts.program.pack()),
+        matched.front.serves,
+        matched.route,
+        translate::Request {
+            path: matched.values.clone(),
+            query: facts.uri.query().map(str::to_owned),
+            headers: parts.headers.clone(),
+            body: body.as_ref().map_or_else(|| raw.bytes.clone(), |held| held.bytes.clone()),
+            language: facts.language.0,
+        },
+        Arc::clone(facts.program.settings()),
+        json_limits(limits, is_pair),
+    );
+    let original = Original { parts, body: raw.bytes.clone() };
+    let mut exchange =
+        Exchange { composer: &composer, facts, matched, client, base, wrote: false, works: Vec::new() };
+    exchange.drive(run, original).await
+}
+
+fn is_pair(facts: &Facts, matched: &Matched) -> bool {
+    matches!(facts.program.route(matched.front.serves, matched.route).kind, RouteKind::Pair(_))
+}
+
+/// A pair's bodies are copied piece by piece and need no bound on their values; what a route of several calls reads
+/// becomes a tree in memory, several times the size of its text.
+fn json_limits(limits: &Limits, is_pair: bool) -> json::Limits {
+    let base = if is_pair { json::Limits::STREAM } else { json::Limits::DOCUMENT };
+    base.with_total_bytes(limits.held_bytes_max.max(limits.request_bytes_max))
+}
+
+/// The request body without its content coding, where it has one.
+async fn uncoded(composer: &Composer, headers: &HeaderMap, raw: &Held) -> Result<Option<Held>, GatewayError> {
+    if !headers.contains_key(header::CONTENT_ENCODING) || raw.bytes.is_empty() {
+        return Ok(None);
+    }
+    let limits = &composer.limits;
+    let bytes_max = limits.request_bytes_max;
+    let body =
+        decoded(Body::full(raw.bytes.clone()), headers, Side::Client, limits.decode_ratio_max, bytes_max)?;
+    hold(body, Side::Client, bytes_max, &composer.memory).await.map(Some)
+}
+
+/// The request as it came, for the old service when the plan refuses late.
+struct Original {
+    parts: http::request::Parts,
+    body: Bytes,
+}
+
+/// One request being composed.
+struct Exchange<'c> {
+    composer: &'c Composer,
+    facts: Arc<Facts>,
+    matched: Matched,
+    client: Arc<Client>,
+    /// Header fields of every call.
+    base: HeaderMap,
+    /// Whether a call with an effect may have reached the upstream.
+    wrote: bool,
+    /// Steps claimed for this request alone.
+    works: Vec<Work>,
+}
+
+impl Exchange<'_> {
+    async fn drive(&mut self, mut run: Run, original: Original) -> Result<Response, GatewayError> {
+        let mut event = Event::Start;
+        let mut reply_headers = HeaderMap::new();
+        // The memory of the last reply is in use while the plan works on it.
+        let mut _share: Option<Share> = None;
+        loop {
+            match run.next(event).map_err(|fault| self.fault(&fault))? {
+                Next::Call(call) => match self.perform(call).await? {
+                    Ok((reply, share)) => {
+                        reply_headers.clone_from(&reply.headers);
+                        _share = share;
+                        event = Event::Reply(reply);
+                    }
+                    Err(kind) => event = Event::Failed(kind),
+                },
+                Next::Answer(answer) => {
+                    if (200..300).contains(&answer.status) {
+                        for work in self.works.drain(..) {
+                            work.forget().await;
+                        }
+                    }
+                    return Ok(self.response(answer, &reply_headers));
+                }
+                Next::Refuse(refused) => return self.refuse(refused, original).await,
+            }
+        }
+    }
+
+    /// Makes a call, or takes its reply from an earlier request. The inner result is the plan's business.
+    async fn perform(
+        &mut self,
+        call: translate::Call,
+    ) -> Result<Result<(Reply, Option<Share>), FailKind>, GatewayError> {
+        let Some(key) = call.resume_key.clone() else { return self.exchange(call).await };
+        let work = self.composer.resume.claim(&self.client.id, key).await;
+        if let Some(reply) = work.reply().await? {
+            self.wrote = true;
+            self.works.push(work);
+            return Ok(Ok((reply, None)));
+        }
+        let outcome = self.exchange(call).await;
+        if let Ok(Ok((reply, _))) = &outcome
+            && (200..300).contains(&reply.status)
+        {
+            work.done(reply).await;
+        }
+        self.works.push(work);
+        outcome
+    }
+
+    async fn exchange(
+        &mut self,
+        call: translate::Call,
+    ) -> Result<Result<(Reply, Option<Share>), FailKind>, GatewayError> {
+        let effect = call.effect;
+        let call = self.outgoing(call)?;
+        let outcome = self.reply(call).await;
+        match outcome {
+            Ok((reply, share)) => {
+                self.wrote |= effect == Effect::Write;
+                Ok(Ok((reply, Some(share))))
+            }
+            Err(error) => {
+                let had_written = self.wrote;
+                self.wrote |= effect == Effect::Write && error.retry() == Retry::Never;
+                tracing::debug!(request_id = %self.facts.id, ?error, "a call failed");
+                match fail_kind(error.kind()) {
+                    Some(kind) => Ok(Err(kind)),
+                    // After an effect only the plan may say how the request ends.
+                    None if had_written => Ok(Err(FailKind::Unreachable)),
+                    None => Err(error),
+                }
+            }
+        }
+    }
+
+    /// The plan's call with all that the plan does not know: address, credential, fields of the gateway.
+    fn outgoing(&self, call: translate::Call) -> Result<Call, GatewayError> {
+        let front = &self.matched.front;
+        let backend = front.serves.other();
+        let mut headers = self.base.clone();
+        for (name, value) in &call.headers {
+            headers.append(name, value.clone());
+        }
+        if call.body.is_some() {
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        let credential = HeaderName::try_from(facts_credential(&self.facts, backend)).map_err(|error| {
+            GatewayError::new(Kind::Internal, "the pack's credential header is no header").because(error)
+        })?;
+        Ok(Call {
+            facts: Arc::clone(&self.facts),
+            upstream: Arc::clone(&front.backend),
+            is_repeatable: self.is_repeatable(&call),
+            target: self.scope(backend)? + &call.target,
+            method: call.method,
+            headers,
+            payload: Payload::Whole(call.body.unwrap_or_default()),
+            credential: Credential::Grant { client: Arc::clone(&self.client), header: credential },
+        })
+    }
+
+    /// A read may be repeated; anything else only where the client's method, ours and the plan all say that it is harmless.
+    fn is_repeatable(&self, call: &translate::Call) -> bool {
+        let is_read = call.effect == Effect::None && call.method == Method::GET;
+        call.repeatable && (is_read || (self.facts.method.is_idempotent() && call.method.is_idempotent()))
+    }
+
+    /// The path prefix of the client's secondary account.
+    fn scope(&self, side: plan::SideId) -> Result<String, GatewayError> {
+        let template = self.facts.program.pack().sides[usize::from(side.0)].scope.as_deref();
+        let (Some(template), Some(account)) = (template, self.client.company.as_deref()) else {
+            return Ok(String::new());
+        };
+        let (before, rest) = template.split_once('{').unwrap_or((template, "}"));
+        let (_, after) = rest.split_once('}').unwrap_or(("", ""));
+        let mut prefix = before.to_owned();
+        encode_segment(account, &mut prefix)
+            .map_err(|error| GatewayError::new(Kind::Internal, "a client's account").because(error))?;
+        Ok(prefix + after)
+    }
+
+    async fn reply(&self, call: Call) -> Result<(Reply, Share), GatewayError> {
+        let limits = &self.composer.limits;
+        let answer = self.composer.calls.clone().oneshot(call).await?;
+        let (parts, body) = answer.into_parts();
+        let body =
+            decoded(body, &parts.headers, Side::Upstream, limits.decode_ratio_max, limits.held_bytes_max)?;
+        let held = hold(body, Side::Upstream, limits.held_bytes_max, &self.composer.memory).await?;
+        Ok((Reply { status: parts.status.as_u16(), headers: parts.headers, body: held.bytes }, held.share))
+    }
+
+    fn response(&self, answer: Answer, reply_headers: &HeaderMap) -> Response {
+        let mut headers = headers::translated_answer(reply_headers);
+        if let Some(vary) = self.facts.program.vary(self.matched.front.serves) {
+            headers.insert(header::VARY, vary.clone());
+        }
+        for (name, value) in &answer.headers {
+            headers.append(name, value.clone());
+        }
+        let mut response = Response::new(answer.body.map_or_else(Body::empty, Body::full));
+        *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::BAD_GATEWAY);
+        *response.headers_mut() = headers;
+        response
+    }
+
+    /// The plan cannot do what is asked for: the old service may, if it lives and nothing was done yet; else the client is
+    /// told so.
+    async fn refuse(&self, refused: Refused, original: Original) -> Result<Response, GatewayError> {
+        if refused.refusal.legacy_forward
+            && !refused.wrote
+            && !self.wrote
+            && let Some(own) = &self.matched.front.own
+        {
+            let target = self.matched.below_front(&self.facts);
+            let request = Request::from_parts(original.parts, Body::full(original.body));
+            let calls = self.composer.calls.clone();
+            return forward(calls, Arc::clone(own), request, target, self.composer.pseudonym.clone()).await;
+        }
+        let status = if is_over(&refused.refusal, &self.composer.clock) {
+            refused.refusal.after_status
+        } else {
+            refused.refusal.status
+        };
+        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::NOT_IMPLEMENTED);
+        Err(GatewayError::new(Kind::Refused, "the pack refuses this")
+            .saying(refused.text)
+            .with_status(status))
+    }
+
+    fn fault(&self, fault: &Fault) -> GatewayError {
+        let kind = kind_of(fault.kind);
+        if matches!(kind, Kind::BadBody | Kind::UpstreamBroken) {
+            let direction = if kind == Kind::BadBody { "request" } else { "answer" };
+            let operation = self.facts.operation().to_owned();
+            metrics::counter!(names::TRANSFORM_FAILURES, "operation" => operation, "direction" => direction)
+                .increment(1);
+        }
+        let error = GatewayError::new(kind, fault.to_string());
+        match &fault.headers {
+            Some(headers) => error.with_headers(HeaderMap::clone(headers)),
+            None => error,
+        }
+    }
+}
+
+fn facts_credential(facts: &Facts, side: plan::SideId) -> &str {
+    &facts.program.credential(side).send
+}
+
+/// Whether the day has come from which a refusal is for good.
+fn is_over(refusal: &plan::Refusal, clock: &Clock) -> bool {
+    let Some(date) = &refusal.after_date else { return false };
+    let today =
+        time::OffsetDateTime::from_unix_timestamp(clock.unix_ms().div_euclid(1000)).map(|now| now.date());
+    // Both are written year first, so that text compares as dates do.
+    today.is_ok_and(|today| today.to_string() >= *date)
+}
+
+/// Failures that plans know how to go on from.
+fn fail_kind(kind: &Kind) -> Option<FailKind> {
+    match kind {
+        Kind::UpstreamUnreachable => Some(FailKind::Unreachable),
+        Kind::UpstreamTimeout => Some(FailKind::Timeout),
+        Kind::UpstreamBroken => Some(FailKind::Broken),
+        _ => None,
+    }
+}
+
+fn kind_of(kind: FaultKind) -> Kind {
+    match kind {
+        FaultKind::BadRequest => Kind::BadRequest,
+        FaultKind::BadBody => Kind::BadBody,
+        FaultKind::TooLarge => Kind::TooLarge,
+        FaultKind::NotFound => Kind::NotFound,
+        FaultKind::UpstreamUnreachable => Kind::UpstreamUnreachable,
+        FaultKind::UpstreamTimeout => Kind::UpstreamTimeout,
+        FaultKind::UpstreamBroken => Kind::UpstreamBroken,
+        FaultKind::Internal => Kind::Internal,
+    }
+}

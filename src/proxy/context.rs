@@ -1,0 +1,143 @@
+//! What layers leave for one another about a request: one [`Facts`] per request, shared by reference count, because the
+//! outer layers still need it when the request itself has long been consumed. Facts are written once and never changed.
+
+use super::program::{Front, Program};
+use crate::error::GatewayError;
+use crate::telemetry::metrics::Outcome;
+use crate::telemetry::trace::TraceParent;
+use http::{Method, Uri};
+use std::fmt;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+/// The name of a request in logs, in `x-request-id`, and nowhere else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestId(pub u64);
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+/// Index into the languages of the pack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Language(pub usize);
+
+/// What `rescue` notes about an error it answered.
+#[derive(Debug)]
+pub struct Fault {
+    /// [`crate::error::Kind::name`].
+    pub kind: &'static str,
+    pub outcome: Outcome,
+    /// For the log only.
+    pub detail: String,
+}
+
+/// What is known about one request.
+#[derive(Debug)]
+pub struct Facts {
+    pub id: RequestId,
+    pub trace: TraceParent,
+    pub arrived: Instant,
+    pub method: Method,
+    pub uri: Uri,
+    /// What serves this request, however often the pack is reloaded meanwhile.
+    pub program: Arc<Program>,
+    pub language: Language,
+    front: OnceLock<Arc<Front>>,
+    operation: OnceLock<Arc<str>>,
+    client: OnceLock<Arc<str>>,
+    fault: OnceLock<Fault>,
+    refused: OnceLock<()>,
+    calls: AtomicU32,
+}
+
+impl Facts {
+    pub fn new(
+        id: RequestId,
+        trace: TraceParent,
+        request: &http::request::Parts,
+        program: Arc<Program>,
+        language: Language,
+    ) -> Facts {
+        Facts {
+            id,
+            trace,
+            arrived: Instant::now(),
+            method: request.method.clone(),
+            uri: request.uri.clone(),
+            program,
+            language,
+            front: OnceLock::new(),
+            operation: OnceLock::new(),
+            client: OnceLock::new(),
+            fault: OnceLock::new(),
+            refused: OnceLock::new(),
+            calls: AtomicU32::new(0),
+        }
+    }
+
+    /// The facts of a request that came through the stack.
+    pub fn of<B>(request: &http::Request<B>) -> Arc<Facts> {
+        let facts = request.extensions().get::<Arc<Facts>>();
+        Arc::clone(facts.expect("the outermost layer of the stack adds facts to every request"))
+    }
+
+    /// Left by `route`.
+    pub fn set_front(&self, front: Arc<Front>) {
+        let _ = self.front.set(front);
+    }
+
+    pub fn front(&self) -> Option<&Arc<Front>> {
+        self.front.get()
+    }
+
+    /// Left by `route`: the operation as the contract writes it.
+    pub fn set_operation(&self, key: Arc<str>) {
+        let _ = self.operation.set(key);
+    }
+
+    /// Empty while nothing matched.
+    pub fn operation(&self) -> &str {
+        self.operation.get().map_or("", |key| key)
+    }
+
+    /// Left by `authenticate`: the enrolled name.
+    pub fn set_client(&self, name: Arc<str>) {
+        let _ = self.client.set(name);
+    }
+
+    /// Empty before authentication.
+    pub fn client(&self) -> &str {
+        self.client.get().map_or("", |name| name)
+    }
+
+    /// Left by `rescue`.
+    pub fn set_fault(&self, error: &GatewayError, outcome: Outcome) {
+        let _ = self.fault.set(Fault { kind: error.kind().name(), outcome, detail: error.detail() });
+    }
+
+    pub fn fault(&self) -> Option<&Fault> {
+        self.fault.get()
+    }
+
+    /// Left by `compose`: the pack refuses this operation, or this outcome of it.
+    pub fn set_refused(&self) {
+        let _ = self.refused.set(());
+    }
+
+    pub fn is_refused(&self) -> bool {
+        self.refused.get().is_some()
+    }
+
+    /// Counts one call to an upstream.
+    pub fn called(&self) {
+        self.calls.fetch_add(1, Relaxed);
+    }
+
+    pub fn calls(&self) -> u32 {
+        self.calls.load(Relaxed)
+    }
+}

@@ -1,0 +1,351 @@
+//! Which header fields cross the gateway. Maps are built anew from what a policy lets through, never copied and then
+//! cleaned: a field that nobody thought of stays outside.
+//!
+//! Two policies per direction. *Translated* messages let a short list through, because everything else described a
+//! message that no longer exists (lengths, codings, validators, ranges, cookies of the other side). *Forwarded* messages,
+//! to the old service while it lives, keep all but what belongs to one hop (RFC 9110, section 7.6.1).
+
+use crate::telemetry::trace::{TRACEPARENT, TRACESTATE, TraceParent};
+use http::{HeaderMap, HeaderName, HeaderValue, Version, header};
+
+/// The name under which this gateway signs Via, and by which it knows a request that comes back to it. Gateways that
+/// call one another need different ones; replicas of one gateway share theirs.
+#[derive(Clone, Debug)]
+pub struct Pseudonym {
+    name: String,
+    via_11: HeaderValue,
+    via_2: HeaderValue,
+    via_10: HeaderValue,
+}
+
+impl Pseudonym {
+    /// `name` must be a token (RFC 9110, section 5.6.2); others are refused.
+    pub fn new(name: &str) -> Option<Pseudonym> {
+        let is_token = !name.is_empty()
+            && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b));
+        let via = |version: &str| HeaderValue::try_from(format!("{version} {name}")).ok();
+        is_token.then_some(())?;
+        Some(Pseudonym {
+            via_11: via("1.1")?,
+            via_2: via("2.0")?,
+            via_10: via("1.0")?,
+            name: name.to_owned(),
+        })
+    }
+
+    /// The Via member for a message received in this version.
+    fn via(&self, version: Version) -> HeaderValue {
+        match version {
+            Version::HTTP_2 => self.via_2.clone(),
+            Version::HTTP_10 => self.via_10.clone(),
+            _ => self.via_11.clone(),
+        }
+    }
+}
+
+impl Default for Pseudonym {
+    fn default() -> Pseudonym {
+        Pseudonym::new("switchback").expect("the name is a token")
+    }
+}
+
+/// Whether a request went through this gateway before.
+pub fn has_passed(headers: &HeaderMap, pseudonym: &Pseudonym) -> bool {
+    let members = headers.get_all(header::VIA).iter().filter_map(|value| value.to_str().ok());
+    members.flat_map(|value| value.split(',')).any(|member| {
+        member.split_whitespace().nth(1).is_some_and(|name| name.eq_ignore_ascii_case(&pseudonym.name))
+    })
+}
+
+/// Fields that describe one connection.
+const HOP_BY_HOP: [HeaderName; 9] = [
+    header::CONNECTION,
+    header::TE,
+    header::TRAILER,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    header::PROXY_AUTHENTICATE,
+    header::PROXY_AUTHORIZATION,
+];
+
+/// Fields that the gateway sets or withholds on purpose when it forwards a request.
+const OUR_OWN: [HeaderName; 9] = [
+    header::HOST,
+    header::CONTENT_LENGTH,
+    header::EXPECT,
+    header::VIA,
+    header::FORWARDED,
+    HeaderName::from_static("x-forwarded-for"),
+    HeaderName::from_static("x-forwarded-host"),
+    HeaderName::from_static("x-forwarded-proto"),
+    HeaderName::from_static("x-request-id"),
+];
+
+/// What a translated request keeps of the client's.
+const REQUEST_KEPT: [HeaderName; 2] = [header::ACCEPT_LANGUAGE, header::USER_AGENT];
+
+/// What a translated answer keeps of the upstream's.
+const ANSWER_KEPT: [HeaderName; 6] = [
+    header::CONTENT_LANGUAGE,
+    header::RETRY_AFTER,
+    HeaderName::from_static("ratelimit"),
+    HeaderName::from_static("x-ratelimit-limit"),
+    HeaderName::from_static("x-ratelimit-remaining"),
+    HeaderName::from_static("x-ratelimit-reset"),
+];
+
+/// The fields that a message's `Connection` lines name as belonging to its hop.
+struct Nominated<'a>(Vec<&'a str>);
+
+impl<'a> Nominated<'a> {
+    fn of(headers: &'a HeaderMap) -> Nominated<'a> {
+        let lines = headers.get_all(header::CONNECTION).iter().filter_map(|value| value.to_str().ok());
+        Nominated(
+            lines.flat_map(|line| line.split(',')).map(str::trim).filter(|name| !name.is_empty()).collect(),
+        )
+    }
+
+    fn has(&self, name: &HeaderName) -> bool {
+        self.0.iter().any(|nominated| nominated.eq_ignore_ascii_case(name.as_str()))
+    }
+}
+
+/// Header fields of a translated call: few of the client's, then our own. The credential is added later, by the layer
+/// that owns it, so that nothing a client sends can take its place.
+pub fn translated_request(
+    from: &HeaderMap,
+    version: Version,
+    trace: TraceParent,
+    pseudonym: &Pseudonym,
+) -> HeaderMap {
+    let mut to = HeaderMap::with_capacity(12);
+    let nominated = Nominated::of(from);
+    for name in &REQUEST_KEPT {
+        if let Some(value) = from.get(name)
+            && !nominated.has(name)
+        {
+            to.insert(name.clone(), value.clone());
+        }
+    }
+    to.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
+    to.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    add_trace(from, &mut to, trace);
+    add_via(from, &mut to, version, pseudonym);
+    to
+}
+
+/// Header fields of a request that is forwarded unchanged: all but those of the hop, those that could forge our own, and
+/// names with `_`, which some servers read as `-`.
+pub fn forwarded_request(
+    from: &HeaderMap,
+    version: Version,
+    trace: TraceParent,
+    pseudonym: &Pseudonym,
+) -> HeaderMap {
+    let mut to = HeaderMap::with_capacity(from.len() + 4);
+    let nominated = Nominated::of(from);
+    for (name, value) in from {
+        let is_trace = name == TRACEPARENT || name == TRACESTATE;
+        if is_end_to_end(name, &nominated)
+            && !OUR_OWN.contains(name)
+            && !name.as_str().contains('_')
+            && !is_trace
+        {
+            to.append(name.clone(), value.clone());
+        }
+    }
+    add_trace(from, &mut to, trace);
+    add_via(from, &mut to, version, pseudonym);
+    to
+}
+
+/// Header fields of a translated answer: few of the upstream's. Its caching rules are kept only where they restrict: what
+/// was cacheable by the other side's address and credential need not be by this one's.
+pub fn translated_answer(from: &HeaderMap) -> HeaderMap {
+    let mut to = HeaderMap::with_capacity(8);
+    let nominated = Nominated::of(from);
+    for name in &ANSWER_KEPT {
+        if nominated.has(name) {
+            continue;
+        }
+        for value in from.get_all(name) {
+            to.append(name.clone(), value.clone());
+        }
+    }
+    for value in from.get_all(header::CACHE_CONTROL) {
+        let lower = value.as_bytes().to_ascii_lowercase();
+        let names = |word: &[u8]| memchr::memmem::find(&lower, word).is_some();
+        if names(b"no-store") || names(b"no-cache") || names(b"private") {
+            to.append(header::CACHE_CONTROL, value.clone());
+        }
+    }
+    to
+}
+
+/// Header fields of an answer that is forwarded unchanged: all but those of the hop, in their order. Content-Length is
+/// written anew from the body.
+pub fn forwarded_answer(from: &HeaderMap) -> HeaderMap {
+    let mut to = HeaderMap::with_capacity(from.len() + 2);
+    let nominated = Nominated::of(from);
+    for (name, value) in from {
+        if is_end_to_end(name, &nominated) && name != header::CONTENT_LENGTH {
+            to.append(name.clone(), value.clone());
+        }
+    }
+    to
+}
+
+fn is_end_to_end(name: &HeaderName, nominated: &Nominated<'_>) -> bool {
+    !HOP_BY_HOP.contains(name) && !nominated.has(name)
+}
+
+fn add_trace(from: &HeaderMap, to: &mut HeaderMap, trace: TraceParent) {
+    let outgoing = trace.child(fastrand::u64(..)).to_string();
+    to.insert(
+        TRACEPARENT,
+        HeaderValue::try_from(outgoing).expect("hexadecimal digits and dashes are a header value"),
+    );
+    // Vendors' additions belong to the trace they came with, not to one that we began.
+    let is_theirs =
+        from.get(TRACEPARENT).and_then(|value| TraceParent::parse(value.to_str().ok()?)).is_some();
+    if is_theirs {
+        for value in from.get_all(TRACESTATE) {
+            to.append(TRACESTATE, value.clone());
+        }
+    }
+}
+
+fn add_via(from: &HeaderMap, to: &mut HeaderMap, version: Version, pseudonym: &Pseudonym) {
+    for value in from.get_all(header::VIA) {
+        to.append(header::VIA, value.clone());
+    }
+    to.append(header::VIA, pseudonym.via(version));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(fields: &[(&'static str, &'static str)]) -> HeaderMap {
+        fields
+            .iter()
+            .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)))
+            .fold(HeaderMap::new(), |mut map, (name, value)| {
+                map.append(name, value);
+                map
+            })
+    }
+
+    fn trace() -> TraceParent {
+        TraceParent::start(7, 7)
+    }
+
+    #[test]
+    fn fields_of_one_hop_never_cross() {
+        let from = map(&[
+            ("connection", "keep-alive, X-Secret"),
+            ("connection", "close"),
+            ("x-secret", "1"),
+            ("keep-alive", "timeout=5"),
+            ("proxy-connection", "keep-alive"),
+            ("proxy-authorization", "Basic x"),
+            ("te", "trailers"),
+            ("trailer", "x-sum"),
+            ("transfer-encoding", "chunked"),
+            ("upgrade", "websocket"),
+            ("x-stays", "a"),
+            ("x-stays", "b"),
+        ]);
+        for to in [
+            forwarded_request(&from, Version::HTTP_11, trace(), &Pseudonym::default()),
+            forwarded_answer(&from),
+        ] {
+            let kept: Vec<_> =
+                to.iter().filter(|(name, _)| *name != TRACEPARENT && *name != header::VIA).collect();
+            assert_eq!(kept.len(), 2, "{to:?}");
+            assert_eq!(to.get_all("x-stays").iter().collect::<Vec<_>>(), ["a", "b"]);
+        }
+    }
+
+    #[test]
+    fn cookies_keep_their_number_and_order_when_forwarded_and_never_cross_when_translated() {
+        let from = map(&[("set-cookie", "a=1"), ("set-cookie", "b=2"), ("set-cookie", "c=3")]);
+        let to = forwarded_answer(&from);
+        assert_eq!(to.get_all("set-cookie").iter().collect::<Vec<_>>(), ["a=1", "b=2", "c=3"]);
+        assert!(translated_answer(&from).is_empty());
+    }
+
+    #[test]
+    fn a_translated_call_carries_no_credential_or_condition_of_the_client() {
+        let from = map(&[
+            ("authorization", "Bearer old"),
+            ("x-authorization", "Bearer old"),
+            ("x_authorization", "Bearer old"),
+            ("cookie", "a=1"),
+            ("if-none-match", "\"x\""),
+            ("range", "bytes=0-1"),
+            ("x-forwarded-for", "1.2.3.4"),
+            ("accept-language", "es"),
+            ("accept-encoding", "gzip"),
+            ("content-length", "3"),
+        ]);
+        let to = translated_request(&from, Version::HTTP_2, trace(), &Pseudonym::default());
+        let mut names: Vec<_> = to.keys().map(HeaderName::as_str).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["accept", "accept-encoding", "accept-language", "traceparent", "via"]);
+        assert_eq!(to[header::VIA], "2.0 switchback");
+        assert_eq!(to[header::ACCEPT_ENCODING], "identity");
+    }
+
+    #[test]
+    fn what_described_the_old_body_does_not_describe_the_new_one() {
+        let from = map(&[
+            ("content-length", "3"),
+            ("content-encoding", "gzip"),
+            ("etag", "\"a\""),
+            ("last-modified", "x"),
+            ("digest", "x"),
+            ("content-digest", "x"),
+            ("content-md5", "x"),
+            ("accept-ranges", "bytes"),
+            ("content-range", "bytes 0-1/2"),
+            ("www-authenticate", "Bearer"),
+            ("cache-control", "public, max-age=60"),
+            ("retry-after", "7"),
+        ]);
+        let to = translated_answer(&from);
+        assert_eq!(to.keys().collect::<Vec<_>>(), [header::RETRY_AFTER]);
+        assert_eq!(
+            translated_answer(&map(&[("cache-control", "No-Store")]))[header::CACHE_CONTROL],
+            "No-Store"
+        );
+    }
+
+    #[test]
+    fn a_request_that_comes_back_is_known_by_via() {
+        let own = Pseudonym::default();
+        assert!(has_passed(&map(&[("via", "1.1 other, 1.1 Switchback (x)")]), &own));
+        assert!(has_passed(&map(&[("via", "1.1 other"), ("via", "2.0 switchback")]), &own));
+        assert!(!has_passed(&map(&[("via", "1.1 switchback.example, switchback")]), &own));
+        assert!(Pseudonym::new("a b").is_none() && Pseudonym::new("").is_none());
+    }
+
+    #[test]
+    fn via_grows_and_a_forged_trace_state_is_left_behind() {
+        let from = map(&[
+            ("via", "1.0 a"),
+            ("tracestate", "v=1"),
+            ("x-request-id", "forged"),
+            ("x-forwarded-for", "::1"),
+        ]);
+        let to = forwarded_request(&from, Version::HTTP_10, trace(), &Pseudonym::default());
+        assert_eq!(to.get_all(header::VIA).iter().collect::<Vec<_>>(), ["1.0 a", "1.0 switchback"]);
+        assert!(
+            !to.contains_key(TRACESTATE)
+                && !to.contains_key("x-request-id")
+                && !to.contains_key("x-forwarded-for")
+        );
+    }
+}

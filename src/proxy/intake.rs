@@ -1,0 +1,180 @@
+//! What any HTTP intermediary must settle about a request before it means anything (RFC 9110, 9112, 9113): one valid
+//! Host, unambiguous framing, sizes, expectations, loops. What hyper already refuses (bad framing, bad field syntax)
+//! never comes here.
+//!
+//! A request with both Content-Length and Transfer-Encoding is read by its Transfer-Encoding and its connection is closed
+//! after the answer, as RFC 9112, section 6.3, allows: hyper drops the length before anyone sees it. Nothing of either
+//! field is forwarded, so no one behind us can read the message differently.
+
+use super::after::After;
+use super::headers::{self, Pseudonym};
+use super::limits::Limits;
+use super::{Request, Response};
+use crate::body::Body;
+use crate::error::{GatewayError, Kind};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Version, header};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tower::{Layer, Service};
+
+#[derive(Clone)]
+pub struct IntakeLayer {
+    limits: Arc<Limits>,
+    pseudonym: Pseudonym,
+}
+
+impl IntakeLayer {
+    pub fn new(limits: Arc<Limits>, pseudonym: Pseudonym) -> IntakeLayer {
+        IntakeLayer { limits, pseudonym }
+    }
+}
+
+impl<S> Layer<S> for IntakeLayer {
+    type Service = Intake<S>;
+
+    fn layer(&self, inner: S) -> Intake<S> {
+        Intake { inner, limits: Arc::clone(&self.limits), pseudonym: self.pseudonym.clone() }
+    }
+}
+
+#[derive(Clone)]
+pub struct Intake<S> {
+    inner: S,
+    limits: Arc<Limits>,
+    pseudonym: Pseudonym,
+}
+
+impl<S> Service<Request> for Intake<S>
+where
+    S: Service<Request, Response = Response, Error = GatewayError>,
+{
+    type Response = Response;
+    type Error = GatewayError;
+    type Future = After<S::Future, (), Result<Response, GatewayError>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), GatewayError>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        if let Err(error) = check(&request, &self.limits, &self.pseudonym) {
+            return After::early(Err(error));
+        }
+        if is_for_us_alone(&request) {
+            return After::early(Ok(options_answer()));
+        }
+        let limits = &self.limits;
+        let request = request.map(|body| body.limited(limits.request_bytes_max).paced(limits.request_tempo));
+        After::wait(self.inner.call(request), (), |(), outcome| outcome)
+    }
+}
+
+fn check(request: &Request, limits: &Limits, pseudonym: &Pseudonym) -> Result<(), GatewayError> {
+    check_target(request, limits)?;
+    check_header_size(request.headers(), limits)?;
+    check_host(request)?;
+    check_framing(request.headers())?;
+    check_expectation(request.headers())?;
+    if headers::has_passed(request.headers(), pseudonym) {
+        return Err(GatewayError::new(Kind::LoopDetected, "our own name is in Via"));
+    }
+    if request.body().length().is_some_and(|length| length > limits.request_bytes_max) {
+        return Err(GatewayError::new(Kind::TooLarge, "the announced request body is over its limit"));
+    }
+    Ok(())
+}
+
+fn check_target(request: &Request, limits: &Limits) -> Result<(), GatewayError> {
+    let uri = request.uri();
+    let length = uri.path_and_query().map_or(0, |target| target.as_str().len());
+    if length > limits.target_bytes_max {
+        return Err(GatewayError::new(Kind::UriTooLong, "the request target is over its limit"));
+    }
+    if request.method() == Method::CONNECT || length == 0 {
+        return Err(GatewayError::new(Kind::BadPath, "the request target is not a path"));
+    }
+    Ok(())
+}
+
+fn check_header_size(headers: &HeaderMap, limits: &Limits) -> Result<(), GatewayError> {
+    let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+    if bytes > limits.header_bytes_max {
+        return Err(GatewayError::new(Kind::HeadersTooLarge, "the header fields are over their limit"));
+    }
+    Ok(())
+}
+
+/// One valid Host, except in HTTP/1.0; the authority of the target wins over it (RFC 9112, section 3.2; RFC 9113, section
+/// 8.3.1), and since nothing further in looks at either, winning means that only its form matters.
+fn check_host(request: &Request) -> Result<(), GatewayError> {
+    let bad = |detail: &str| Err(GatewayError::new(Kind::BadRequest, detail));
+    let mut hosts = request.headers().get_all(header::HOST).iter();
+    let host = hosts.next();
+    if hosts.next().is_some() {
+        return bad("more than one Host");
+    }
+    if let Some(host) = host
+        && !is_authority(host)
+    {
+        return bad("an invalid Host");
+    }
+    let authority = request.uri().authority();
+    if authority.is_some_and(|authority| authority.as_str().contains('@')) {
+        return bad("user information in the request target");
+    }
+    match request.version() {
+        Version::HTTP_11 if host.is_none() => bad("no Host"),
+        Version::HTTP_2 if host.is_none() && authority.is_none() => bad("neither :authority nor Host"),
+        _ => Ok(()),
+    }
+}
+
+/// `uri-host [":" port]`, not empty.
+fn is_authority(host: &HeaderValue) -> bool {
+    let Ok(text) = host.to_str() else { return false };
+    !text.contains('@') && text.parse::<http::uri::Authority>().is_ok()
+}
+
+/// Exactly one transfer coding, once (RFC 9112, section 6.1). hyper has seen to it that the last one is `chunked`.
+fn check_framing(headers: &HeaderMap) -> Result<(), GatewayError> {
+    let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
+    let (Some(coding), second) = (codings.next(), codings.next()) else { return Ok(()) };
+    if second.is_some() {
+        return Err(GatewayError::new(Kind::BadRequest, "Transfer-Encoding more than once"));
+    }
+    if coding.as_bytes().eq_ignore_ascii_case(b"chunked") {
+        return Ok(());
+    }
+    let list: Vec<&str> = coding.to_str().unwrap_or("").split(',').map(str::trim).collect();
+    let is_malformed = list.iter().any(|one| one.is_empty())
+        || list.iter().filter(|one| one.eq_ignore_ascii_case("chunked")).count() != 1;
+    let error = GatewayError::new(Kind::BadRequest, "a transfer coding besides chunked");
+    Err(if is_malformed { error } else { error.with_status(StatusCode::NOT_IMPLEMENTED) })
+}
+
+/// `100-continue` is met by reading the body, which happens only once the request has passed all checks; anything else
+/// cannot be met (RFC 9110, section 10.1.1).
+fn check_expectation(headers: &HeaderMap) -> Result<(), GatewayError> {
+    for value in headers.get_all(header::EXPECT) {
+        if !value.as_bytes().eq_ignore_ascii_case(b"100-continue") {
+            return Err(GatewayError::new(Kind::ExpectationFailed, "an expectation other than 100-continue"));
+        }
+    }
+    Ok(())
+}
+
+/// `OPTIONS *`, and OPTIONS that must not go further (RFC 9110, section 7.6.2).
+fn is_for_us_alone(request: &Request) -> bool {
+    let max_forwards = request.headers().get(header::MAX_FORWARDS);
+    request.method() == Method::OPTIONS
+        && (request.uri().path() == "*" || max_forwards.is_some_and(|left| left.as_bytes() == b"0"))
+}
+
+/// What this server can do as a whole.
+fn options_answer() -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    let allow = HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");
+    response.headers_mut().insert(header::ALLOW, allow);
+    response
+}

@@ -1,0 +1,219 @@
+//! How many requests are answered at once, over all clients and for each. Beyond the limit a request is refused at once:
+//! a queue would only make everyone late.
+
+use super::after::After;
+use super::{Request, Response};
+use crate::body::{End, Watch};
+use crate::error::{GatewayError, Kind};
+use crate::telemetry::metrics as names;
+use crate::token::Client;
+use arc_swap::ArcSwap;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tower::{Layer, Service};
+
+/// What a refused client is told to wait.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// A bounded count of what is in flight.
+#[derive(Clone, Debug)]
+pub struct Slots {
+    taken: Arc<AtomicUsize>,
+    max: usize,
+}
+
+impl Slots {
+    pub fn new(max: usize) -> Slots {
+        Slots { taken: Arc::default(), max }
+    }
+
+    /// Takes a slot, unless all are taken.
+    pub fn take(&self) -> Option<Slot> {
+        let slot = Slot { taken: Arc::clone(&self.taken) };
+        // Over the limit the slot is given back at once by its drop.
+        (self.taken.fetch_add(1, Relaxed) < self.max).then_some(slot)
+    }
+
+    /// How many are taken.
+    pub fn taken(&self) -> usize {
+        self.taken.load(Relaxed)
+    }
+}
+
+/// One taken slot, given back when dropped; as a watcher of a body it is given back when the body ends.
+#[derive(Debug)]
+pub struct Slot {
+    taken: Arc<AtomicUsize>,
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.taken.fetch_sub(1, Relaxed);
+    }
+}
+
+impl Watch for Slot {
+    fn bytes(&mut self, _count: usize) {}
+    fn end(&mut self, _end: End) {}
+}
+
+/// The error of a limit that is reached; `limit` is its name in the metrics.
+pub fn refused(limit: &'static str) -> GatewayError {
+    metrics::counter!(names::LIMITED, "limit" => limit).increment(1);
+    GatewayError::new(
+        Kind::Overloaded { retry_after: RETRY_AFTER },
+        format!("the limit `{limit}` is reached"),
+    )
+}
+
+#[derive(Clone)]
+pub struct LimitLayer {
+    slots: Slots,
+}
+
+impl LimitLayer {
+    pub fn new(in_flight_max: usize) -> LimitLayer {
+        LimitLayer { slots: Slots::new(in_flight_max) }
+    }
+}
+
+impl<S> Layer<S> for LimitLayer {
+    type Service = Limit<S>;
+
+    fn layer(&self, inner: S) -> Limit<S> {
+        Limit { inner, slots: self.slots.clone() }
+    }
+}
+
+#[derive(Clone)]
+pub struct Limit<S> {
+    inner: S,
+    slots: Slots,
+}
+
+impl<S> Service<Request> for Limit<S>
+where
+    S: Service<Request, Response = Response, Error = GatewayError>,
+{
+    type Response = Response;
+    type Error = GatewayError;
+    type Future = After<S::Future, Slot, Result<Response, GatewayError>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), GatewayError>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        match self.slots.take() {
+            None => After::early(Err(refused("in_flight"))),
+            Some(slot) => After::wait(self.inner.call(request), slot, hold),
+        }
+    }
+}
+
+/// Keeps a slot until the answer's body has ended.
+pub fn hold(slot: Slot, outcome: Result<Response, GatewayError>) -> Result<Response, GatewayError> {
+    outcome.map(|response| response.map(|body| body.watched(Box::new(slot))))
+}
+
+/// Gives each client its own bounded share of the requests in flight, so that one that floods does not starve the others.
+/// Sits behind `authenticate`.
+#[derive(Clone)]
+pub struct ShareLayer {
+    shares: Shares,
+}
+
+impl ShareLayer {
+    pub fn new(client_in_flight_max: usize) -> ShareLayer {
+        ShareLayer { shares: Shares { by_client: Arc::default(), max: client_in_flight_max } }
+    }
+}
+
+/// One [`Slots`] per client that has called since the start.
+#[derive(Clone)]
+struct Shares {
+    by_client: Arc<ArcSwap<HashMap<String, Slots>>>,
+    max: usize,
+}
+
+impl Shares {
+    fn take(&self, client: &str) -> Option<Slot> {
+        if let Some(slots) = self.by_client.load().get(client) {
+            return slots.take();
+        }
+        // Once per client: the table is copied with the newcomer in it. Of two that come at once the first one stays.
+        self.by_client.rcu(|table| {
+            let mut table = HashMap::clone(table);
+            table.entry(client.to_owned()).or_insert_with(|| Slots::new(self.max));
+            table
+        });
+        self.by_client.load().get(client)?.take()
+    }
+}
+
+impl<S> Layer<S> for ShareLayer {
+    type Service = Share<S>;
+
+    fn layer(&self, inner: S) -> Share<S> {
+        Share { inner, shares: self.shares.clone() }
+    }
+}
+
+#[derive(Clone)]
+pub struct Share<S> {
+    inner: S,
+    shares: Shares,
+}
+
+impl<S> Service<Request> for Share<S>
+where
+    S: Service<Request, Response = Response, Error = GatewayError>,
+{
+    type Response = Response;
+    type Error = GatewayError;
+    type Future = After<S::Future, Slot, Result<Response, GatewayError>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), GatewayError>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        let client = request.extensions().get::<Arc<Client>>();
+        let client = client.expect("`authenticate` sits outside and leaves the client");
+        match self.shares.take(&client.id) {
+            None => After::early(Err(refused("client_in_flight"))),
+            Some(slot) => After::wait(self.inner.call(request), slot, hold),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slot_is_free_again_when_its_holder_is_gone() {
+        let slots = Slots::new(2);
+        let (first, second) = (slots.take().unwrap(), slots.take().unwrap());
+        assert!(slots.take().is_none());
+        assert_eq!(slots.taken(), 2);
+        drop(first);
+        assert!(slots.take().is_some());
+        drop(second);
+        assert_eq!(slots.taken(), 0);
+    }
+
+    #[test]
+    fn clients_have_shares_of_their_own() {
+        let shares = ShareLayer::new(1).shares;
+        let first = shares.take("a").unwrap();
+        assert!(shares.take("a").is_none());
+        let other = shares.take("b").unwrap();
+        drop(first);
+        assert!(shares.take("a").is_some());
+        drop(other);
+    }
+}

@@ -1,0 +1,149 @@
+//! Counts and times requests by client, operation and outcome. Outside `rescue`, so that errors made by the gateway count
+//! as what the client saw. The handles of the recorder are kept per thread, so that cores share no lock on the way.
+
+use super::after::After;
+use super::context::Facts;
+use super::{Request, Response};
+use crate::body::{End, Watch};
+use crate::telemetry::metrics::{self as names, Outcome};
+use http::StatusCode;
+use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tower::{Layer, Service};
+
+#[derive(Clone, Copy, Default)]
+pub struct MetricsLayer;
+
+impl<S> Layer<S> for MetricsLayer {
+    type Service = Measured<S>;
+
+    fn layer(&self, inner: S) -> Measured<S> {
+        Measured { inner, in_flight: gauge!(names::REQUESTS_IN_FLIGHT) }
+    }
+}
+
+#[derive(Clone)]
+pub struct Measured<S> {
+    inner: S,
+    in_flight: Gauge,
+}
+
+type Answer = Result<Response, Infallible>;
+
+impl<S> Service<Request> for Measured<S>
+where
+    S: Service<Request, Response = Response, Error = Infallible>,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = After<S::Future, Sample, Answer>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        self.in_flight.increment(1.0);
+        let sample =
+            Sample { facts: Facts::of(&request), in_flight: self.in_flight.clone(), status: None, end: None };
+        After::wait(self.inner.call(request), sample, |mut sample, outcome| {
+            let Ok(response) = outcome;
+            sample.status = Some(response.status());
+            Ok(response.map(|body| body.watched(Box::new(sample))))
+        })
+    }
+}
+
+/// One request being measured; counted when it is dropped.
+pub struct Sample {
+    facts: Arc<Facts>,
+    in_flight: Gauge,
+    status: Option<StatusCode>,
+    end: Option<End>,
+}
+
+impl Sample {
+    fn outcome(&self) -> Outcome {
+        let Some(status) = self.status else { return Outcome::Cancelled };
+        match self.end {
+            Some(End::Complete) => {}
+            Some(End::Failed) => return Outcome::UpstreamError,
+            Some(End::Abandoned) | None => return Outcome::Cancelled,
+        }
+        if let Some(fault) = self.facts.fault() {
+            return fault.outcome;
+        }
+        match status.as_u16() {
+            _ if self.facts.is_refused() => Outcome::Refused,
+            100..=399 => Outcome::Ok,
+            400..=499 => Outcome::ClientError,
+            _ => Outcome::UpstreamError,
+        }
+    }
+}
+
+impl Watch for Sample {
+    fn bytes(&mut self, _count: usize) {}
+
+    fn end(&mut self, end: End) {
+        self.end = Some(end);
+    }
+}
+
+impl Drop for Sample {
+    fn drop(&mut self) {
+        self.in_flight.decrement(1.0);
+        let seconds = self.facts.arrived.elapsed().as_secs_f64();
+        let outcome = self.outcome();
+        with_meter(self.facts.client(), self.facts.operation(), |meter| {
+            meter.outcomes[outcome as usize].increment(1);
+            meter.duration.record(seconds);
+        });
+    }
+}
+
+/// All outcomes, each at its discriminant.
+const OUTCOMES: [Outcome; 6] = [
+    Outcome::Ok,
+    Outcome::ClientError,
+    Outcome::Refused,
+    Outcome::UpstreamError,
+    Outcome::GatewayError,
+    Outcome::Cancelled,
+];
+
+/// The recorder's handles for one client and operation.
+struct Meter {
+    outcomes: [Counter; OUTCOMES.len()],
+    duration: Histogram,
+}
+
+impl Meter {
+    fn new(client: &str, operation: &str) -> Meter {
+        let label = |text: &str| if text.is_empty() { names::NONE.to_owned() } else { text.to_owned() };
+        let (client, operation) = (label(client), label(operation));
+        let outcomes = OUTCOMES.map(|outcome| {
+            counter!(names::REQUESTS, "client" => client.clone(), "operation" => operation.clone(), "outcome" => outcome.as_str())
+        });
+        Meter { outcomes, duration: histogram!(names::REQUEST_DURATION, "operation" => operation) }
+    }
+}
+
+thread_local! {
+    /// By client, then operation: both sets are bounded by enrolment and contract.
+    static METERS: RefCell<HashMap<String, HashMap<String, Meter>>> = RefCell::new(HashMap::new());
+}
+
+fn with_meter(client: &str, operation: &str, record: impl FnOnce(&Meter)) {
+    METERS.with_borrow_mut(|meters| {
+        if let Some(meter) = meters.get(client).and_then(|operations| operations.get(operation)) {
+            return record(meter);
+        }
+        let operations = meters.entry(client.to_owned()).or_default();
+        record(operations.entry(operation.to_owned()).or_insert_with(|| Meter::new(client, operation)));
+    });
+}

@@ -1,0 +1,61 @@
+//! Who answers: the plans, or the service that the client believes it speaks to. A refused operation goes to that service
+//! while one is configured, since it alone can do it.
+
+use super::compose::{self, Composer};
+use super::context::Facts;
+use super::forward::forward;
+use super::program::Phase;
+use super::route::Matched;
+use super::upstream::Upstream;
+use super::{Request, Response};
+use crate::error::GatewayError;
+use crate::plan::RouteKind;
+use futures_util::future::BoxFuture;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tower::Service;
+
+/// The last of the layers that see a client's request. Its futures are boxed: here the stack of layers ends and the
+/// work, whose size depends on the route, begins.
+#[derive(Clone)]
+pub struct Phased {
+    composer: Arc<Composer>,
+}
+
+impl Phased {
+    pub fn new(composer: Composer) -> Phased {
+        Phased { composer: Arc::new(composer) }
+    }
+}
+
+impl Service<Request> for Phased {
+    type Response = Response;
+    type Error = GatewayError;
+    type Future = BoxFuture<'static, Result<Response, GatewayError>>;
+
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), GatewayError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, mut request: Request) -> Self::Future {
+        let matched = request.extensions_mut().remove::<Matched>();
+        let matched = matched.expect("`route` sits outside and leaves what it matched");
+        let facts = Facts::of(&request);
+        match forwarded_to(&facts, &matched) {
+            Some(upstream) => {
+                let (calls, pseudonym) = (self.composer.calls.clone(), self.composer.pseudonym.clone());
+                Box::pin(forward(calls, upstream, request, matched.below_front(&facts), pseudonym))
+            }
+            None => compose::answer(Arc::clone(&self.composer), request, matched),
+        }
+    }
+}
+
+/// The old service, when it answers this request.
+fn forwarded_to(facts: &Facts, matched: &Matched) -> Option<Arc<Upstream>> {
+    let own = matched.front.own.as_ref()?;
+    let route = facts.program.route(matched.front.serves, matched.route);
+    let is_refused = matches!(&route.kind, RouteKind::Refuse(refusal) if refusal.legacy_forward);
+    let is_legacy = matched.front.phase(matched.route) == Phase::Legacy;
+    (is_refused || is_legacy).then(|| Arc::clone(own))
+}

@@ -1,0 +1,127 @@
+//! What the data path runs at one moment: the compiled pack and the fronts it serves. A reload makes a new program and
+//! swaps it in whole; requests in flight finish on the one they began with.
+
+use super::context::Language;
+use super::error_form::ErrorForm;
+use super::upstream::Upstream;
+use crate::plan::{Credential, Pack, Route, RouteId, SideId};
+use crate::route::Router;
+use crate::translate::Settings;
+use arc_swap::ArcSwap;
+use http::{HeaderName, HeaderValue};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The program that new requests get.
+pub type Current = Arc<ArcSwap<Program>>;
+
+/// A pack and how it is served. Immutable.
+#[derive(Debug)]
+pub struct Program {
+    pack: Arc<Pack>,
+    /// Longest prefix first.
+    fronts: Vec<Arc<Front>>,
+    errors: ErrorForm,
+    language_tags: Vec<HeaderValue>,
+    settings: Arc<Settings>,
+    /// By side: what its answers depend on besides the address.
+    vary: [Option<HeaderValue>; 2],
+}
+
+/// A path prefix at which clients speak one side.
+#[derive(Debug)]
+pub struct Front {
+    /// Begins with `/`, does not end with one; empty for the root.
+    pub prefix: String,
+    pub serves: SideId,
+    /// Finds the routes of the served side.
+    pub router: Router,
+    /// The service of the other side, which translated calls go to.
+    pub backend: Arc<Upstream>,
+    /// The service of the served side itself, while it lives.
+    pub own: Option<Arc<Upstream>>,
+    /// Fields that every answer of this front carries: `Deprecation`, `Sunset`, `Link`.
+    pub announcements: Vec<(HeaderName, HeaderValue)>,
+    /// Routes that are not in the phase `Translated`.
+    pub phases: HashMap<RouteId, Phase>,
+}
+
+impl Front {
+    /// Who answers a route.
+    pub fn phase(&self, route: RouteId) -> Phase {
+        self.phases.get(&route).copied().unwrap_or_default()
+    }
+}
+
+/// Who answers an operation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Phase {
+    /// The served side's own service; the request is forwarded unchanged.
+    Legacy,
+    /// The plans.
+    #[default]
+    Translated,
+}
+
+impl Program {
+    /// `settings` are the operator's values for what the pack reads of the configuration.
+    pub fn new(pack: Arc<Pack>, settings: Arc<Settings>, mut fronts: Vec<Front>) -> Program {
+        fronts.sort_by_key(|front| std::cmp::Reverse(front.prefix.len()));
+        let errors = ErrorForm::of(&pack);
+        let language_tags = pack.languages.iter().filter_map(|tag| HeaderValue::from_str(tag).ok()).collect();
+        let vary = [0, 1].map(|side: usize| vary(&pack.sides[side].credential));
+        let fronts = fronts.into_iter().map(Arc::new).collect();
+        Program { errors, language_tags, settings, vary, fronts, pack }
+    }
+
+    pub fn pack(&self) -> &Arc<Pack> {
+        &self.pack
+    }
+
+    /// What the pack reads of the operator's configuration.
+    pub fn settings(&self) -> &Arc<Settings> {
+        &self.settings
+    }
+
+    /// The `Vary` of answers to a side's clients.
+    pub fn vary(&self, side: SideId) -> Option<&HeaderValue> {
+        self.vary[usize::from(side.0)].as_ref()
+    }
+
+    /// The pack's languages, the default first.
+    pub fn languages(&self) -> &[String] {
+        &self.pack.languages
+    }
+
+    pub fn language_tag(&self, language: Language) -> Option<&HeaderValue> {
+        self.language_tags.get(language.0)
+    }
+
+    /// A route of the direction that serves a side.
+    pub fn route(&self, serves: SideId, route: RouteId) -> &Route {
+        &self.pack.directions[usize::from(serves.0)].routes[usize::from(route.0)]
+    }
+
+    /// How a side carries its credential.
+    pub fn credential(&self, side: SideId) -> &Credential {
+        &self.pack.sides[usize::from(side.0)].credential
+    }
+
+    pub fn errors(&self) -> &ErrorForm {
+        &self.errors
+    }
+
+    /// The front that a path belongs to, and the rest of the path after its prefix, beginning with `/`.
+    pub fn front<'p>(&self, path: &'p str) -> Option<(&Arc<Front>, &'p str)> {
+        self.fronts.iter().find_map(|front| {
+            let rest = path.strip_prefix(&front.prefix)?;
+            rest.starts_with('/').then_some((front, rest))
+        })
+    }
+}
+
+/// Answers differ by language and by who asks; a cache that looked at the address alone would mix clients.
+fn vary(credential: &Credential) -> Option<HeaderValue> {
+    let names = std::iter::once("accept-language").chain(credential.read.iter().map(String::as_str));
+    HeaderValue::try_from(names.collect::<Vec<_>>().join(", ")).ok()
+}

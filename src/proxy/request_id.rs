@@ -1,0 +1,82 @@
+//! Names each request, takes part in its trace, notes which program serves it, and sets the clock for everything measured
+//! later. A client's own `x-request-id` is not believed: it could be forged to confuse the log.
+
+use super::after::After;
+use super::context::{Facts, RequestId};
+use super::program::Current;
+use super::{Request, Response, language};
+use crate::body::Body;
+use crate::telemetry::trace::{TRACEPARENT, TraceParent};
+use http::{HeaderValue, Method, StatusCode};
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tower::{Layer, Service};
+
+const REQUEST_ID: http::HeaderName = http::HeaderName::from_static("x-request-id");
+
+#[derive(Clone)]
+pub struct RequestIdLayer {
+    program: Current,
+}
+
+impl RequestIdLayer {
+    pub fn new(program: Current) -> RequestIdLayer {
+        RequestIdLayer { program }
+    }
+}
+
+impl<S> Layer<S> for RequestIdLayer {
+    type Service = Identified<S>;
+
+    fn layer(&self, inner: S) -> Identified<S> {
+        Identified { inner, program: self.program.clone() }
+    }
+}
+
+#[derive(Clone)]
+pub struct Identified<S> {
+    inner: S,
+    program: Current,
+}
+
+type Outcome = Result<Response, Infallible>;
+
+impl<S> Service<Request> for Identified<S>
+where
+    S: Service<Request, Response = Response, Error = Infallible>,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = After<S::Future, Arc<Facts>, Outcome>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        let (mut parts, body) = request.into_parts();
+        let trace = parts.headers.get(TRACEPARENT).and_then(|value| TraceParent::parse(value.to_str().ok()?));
+        let trace = trace.unwrap_or_else(|| TraceParent::start(fastrand::u128(..), fastrand::u64(..)));
+        let program = self.program.load_full();
+        let language = language::negotiate(&parts.headers, program.languages());
+        let facts = Arc::new(Facts::new(RequestId(fastrand::u64(..)), trace, &parts, program, language));
+        parts.extensions.insert(Arc::clone(&facts));
+        After::wait(self.inner.call(Request::from_parts(parts, body)), facts, finish)
+    }
+}
+
+fn finish(facts: Arc<Facts>, outcome: Outcome) -> Outcome {
+    let Ok(mut response) = outcome;
+    let id = HeaderValue::try_from(facts.id.to_string()).expect("hexadecimal digits are a header value");
+    response.headers_mut().insert(REQUEST_ID, id);
+    if is_bodiless(&facts.method, response.status()) && !response.body().is_empty() {
+        *response.body_mut() = Body::empty();
+    }
+    Ok(response)
+}
+
+/// Answers that have no body, whatever their header fields say (RFC 9112, section 6.3).
+fn is_bodiless(method: &Method, status: StatusCode) -> bool {
+    method == Method::HEAD || status == StatusCode::NO_CONTENT || status == StatusCode::NOT_MODIFIED
+}

@@ -1,0 +1,139 @@
+//! The only place where an error becomes an answer: in the pack's form and the client's language, with the calm text; the
+//! full text goes to the log. A panic further in ends that one request and nothing else.
+
+use super::after::After;
+use super::context::Facts;
+use super::{Request, Response};
+use crate::body::Body;
+use crate::error::{GatewayError, Kind, Side};
+use crate::telemetry::metrics::Outcome;
+use crate::telemetry::redact::Escaped;
+use futures_util::FutureExt as _;
+use futures_util::future::CatchUnwind;
+use http::{HeaderValue, Version, header};
+use std::any::Any;
+use std::convert::Infallible;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tower::{Layer, Service};
+
+#[derive(Clone, Copy, Default)]
+pub struct RescueLayer;
+
+impl<S> Layer<S> for RescueLayer {
+    type Service = Rescue<S>;
+
+    fn layer(&self, inner: S) -> Rescue<S> {
+        Rescue { inner }
+    }
+}
+
+#[derive(Clone)]
+pub struct Rescue<S> {
+    inner: S,
+}
+
+type Caught<F> = CatchUnwind<AssertUnwindSafe<F>>;
+type Rescued = Result<Response, Infallible>;
+
+impl<S> Service<Request> for Rescue<S>
+where
+    S: Service<Request, Response = Response, Error = GatewayError>,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = After<Caught<S::Future>, (Arc<Facts>, Version), Rescued>;
+
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        // The layers below refuse in `call` when they are full; none makes a caller wait.
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        let facts = Facts::of(&request);
+        let version = request.version();
+        match catch_unwind(AssertUnwindSafe(|| self.inner.call(request))) {
+            Ok(answering) => After::wait(
+                AssertUnwindSafe(answering).catch_unwind(),
+                (facts, version),
+                |(facts, version), caught| {
+                    Ok(match caught {
+                        Ok(Ok(response)) => response,
+                        Ok(Err(error)) => answer(&facts, version, &error),
+                        Err(panic) => answer(&facts, version, &panicked(&*panic)),
+                    })
+                },
+            ),
+            Err(panic) => After::early(Ok(answer(&facts, version, &panicked(&*panic)))),
+        }
+    }
+}
+
+fn panicked(panic: &(dyn Any + Send)) -> GatewayError {
+    let text =
+        panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    GatewayError::new(Kind::Internal, format!("panic: {}", text.unwrap_or("without a text")))
+}
+
+fn answer(facts: &Facts, version: Version, error: &GatewayError) -> Response {
+    log(facts, error);
+    facts.set_fault(error, outcome(error));
+    let form = facts.program.errors();
+    let status = error.status().unwrap_or_else(|| form.status(error.kind()));
+    let mut response = Response::new(Body::full(form.body(error, facts.language)));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    if let Some(own) = error.headers() {
+        headers.extend(own.clone());
+    }
+    headers.insert(header::CONTENT_TYPE, form.content_type().clone());
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if let Some(language) = facts.program.language_tag(facts.language) {
+        headers.insert(header::CONTENT_LANGUAGE, language.clone());
+    }
+    match error.kind() {
+        Kind::WrongMethod { allow } => {
+            if let Ok(allow) = HeaderValue::from_str(allow) {
+                headers.insert(header::ALLOW, allow);
+            }
+        }
+        Kind::UnknownToken => {
+            // Compulsory with 401 (RFC 9110, section 11.6.1).
+            let scheme = facts.front().map(|front| &facts.program.credential(front.serves).scheme);
+            if let Some(Ok(scheme)) = scheme.map(|scheme| HeaderValue::from_str(scheme)) {
+                headers.insert(header::WWW_AUTHENTICATE, scheme);
+            }
+        }
+        Kind::Overloaded { retry_after } => {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(retry_after.as_secs().max(1)));
+        }
+        _ => {}
+    }
+    if error.kind().closes_connection() && version < Version::HTTP_2 {
+        headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
+}
+
+fn outcome(error: &GatewayError) -> Outcome {
+    match (error.kind(), error.side()) {
+        (Kind::Refused, _) => Outcome::Refused,
+        (_, Side::Client) => Outcome::ClientError,
+        (_, Side::Gateway) => Outcome::GatewayError,
+        (_, Side::Upstream) => Outcome::UpstreamError,
+    }
+}
+
+fn log(facts: &Facts, error: &GatewayError) {
+    let (id, operation, client) = (facts.id, facts.operation(), facts.client());
+    let (kind, side, detail) = (error.kind().name(), error.side().name(), error.detail());
+    match error.side() {
+        Side::Client => {
+            tracing::debug!(request_id = %id, operation, client, kind, side, detail = %Escaped(&detail), "refused a request");
+        }
+        Side::Gateway | Side::Upstream => {
+            tracing::warn!(request_id = %id, operation, client, kind, side, detail = %Escaped(&detail), "a request failed");
+        }
+    }
+}

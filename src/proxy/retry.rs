@@ -1,0 +1,125 @@
+//! Sends a call once more when that is harmless and likely to help: the call may be repeated (inbound method, outbound
+//! method and plan agree), or nothing of it reached the upstream; the connection broke before an answer began, as a pooled
+//! connection does that the upstream closed a moment ago; and the budget of retries is not spent. Never twice.
+
+use super::Response;
+use super::call::Call;
+use crate::error::{GatewayError, Kind, Retry as Again};
+use crate::telemetry::metrics as names;
+use futures_util::future::BoxFuture;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+use std::task::{Context, Poll};
+use tower::{Layer, Service};
+
+/// How many retries there may be: a share of all calls, with a reserve for quiet times. It keeps a struggling upstream from
+/// getting twice the load.
+#[derive(Clone, Debug)]
+pub struct Budget {
+    /// In hundredths of a retry.
+    balance: Arc<AtomicI64>,
+    reserve: i64,
+    percent: i64,
+}
+
+impl Budget {
+    /// `percent` of calls, and `reserve` retries saved up at most.
+    pub fn new(percent: u8, reserve: u16) -> Budget {
+        let reserve = i64::from(reserve) * 100;
+        Budget { balance: Arc::new(AtomicI64::new(reserve)), reserve, percent: i64::from(percent) }
+    }
+
+    fn earn(&self) {
+        if self.balance.load(Relaxed) < self.reserve {
+            self.balance.fetch_add(self.percent, Relaxed);
+        }
+    }
+
+    fn spend(&self) -> bool {
+        self.balance.fetch_update(Relaxed, Relaxed, |balance| (balance >= 100).then(|| balance - 100)).is_ok()
+    }
+}
+
+impl Default for Budget {
+    fn default() -> Budget {
+        Budget::new(10, 50)
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct RetryLayer {
+    budget: Budget,
+}
+
+impl RetryLayer {
+    pub fn new(budget: Budget) -> RetryLayer {
+        RetryLayer { budget }
+    }
+}
+
+impl<S> Layer<S> for RetryLayer {
+    type Service = Retry<S>;
+
+    fn layer(&self, inner: S) -> Retry<S> {
+        Retry { inner, budget: self.budget.clone() }
+    }
+}
+
+#[derive(Clone)]
+pub struct Retry<S> {
+    inner: S,
+    budget: Budget,
+}
+
+impl<S> Service<Call> for Retry<S>
+where
+    S: Service<Call, Response = Response, Error = GatewayError> + Clone + Send + 'static,
+    S::Future: Send + 'static,
+{
+    type Response = Response;
+    type Error = GatewayError;
+    type Future = BoxFuture<'static, Result<Response, GatewayError>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), GatewayError>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, call: Call) -> Self::Future {
+        self.budget.earn();
+        let (mut inner, budget) = (self.inner.clone(), self.budget.clone());
+        let second = if call.is_repeatable { call.again() } else { None };
+        Box::pin(async move {
+            match (inner.call(call).await, second) {
+                (Err(error), Some(second)) if is_worth_it(&error) && budget.spend() => {
+                    let upstream = second.upstream.name().to_string();
+                    metrics::counter!(names::RETRIES, "upstream" => upstream, "why" => "broken").increment(1);
+                    tracing::debug!(%error, "a call is sent once more");
+                    inner.call(second).await
+                }
+                (outcome, _) => outcome,
+            }
+        })
+    }
+}
+
+/// A broken exchange is worth a second try; a refused connection or a slow answer would only be so again.
+fn is_worth_it(error: &GatewayError) -> bool {
+    *error.kind() == Kind::UpstreamBroken && error.retry() == Again::Never
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retries_are_a_share_of_calls_once_the_reserve_is_spent() {
+        let budget = Budget::new(10, 2);
+        assert!(budget.spend() && budget.spend() && !budget.spend());
+        for _ in 0..9 {
+            budget.earn();
+        }
+        assert!(!budget.spend());
+        budget.earn();
+        assert!(budget.spend() && !budget.spend());
+    }
+}

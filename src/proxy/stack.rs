@@ -1,0 +1,112 @@
+//! The whole data path, outermost layer first, with the reason for each place. Requests go down the list, answers come
+//! back up. Construct it here and nowhere else.
+
+use super::access_log::AccessLogLayer;
+use super::announce::AnnounceLayer;
+use super::authenticate::AuthenticateLayer;
+use super::call::Call;
+use super::compose::Composer;
+use super::headers::Pseudonym;
+use super::hold::Memory;
+use super::intake::IntakeLayer;
+use super::limit::{LimitLayer, ShareLayer};
+use super::limits::Limits;
+use super::metrics::MetricsLayer;
+use super::phase::Phased;
+use super::program::Current;
+use super::request_id::RequestIdLayer;
+use super::rescue::RescueLayer;
+use super::resume::Resume;
+use super::retry::{Budget, RetryLayer};
+use super::route::RouteLayer;
+use super::timeout::TimeoutLayer;
+use super::upstream::Send;
+use super::upstream_auth::UpstreamAuthLayer;
+use super::{Request, Response};
+use crate::clock::Clock;
+use crate::error::GatewayError;
+use crate::store::Store;
+use crate::token::Tokens;
+use std::convert::Infallible;
+use std::sync::Arc;
+use tokio_util::task::TaskTracker;
+use tower::util::BoxCloneSyncService;
+use tower::{Service, ServiceBuilder};
+
+/// What the stack is made of. All parts are shared; cloning is cheap.
+#[derive(Clone)]
+pub struct Parts {
+    /// What is served; swapped by a reload.
+    pub program: Current,
+    /// Clients and their grants.
+    pub tokens: Tokens,
+    pub limits: Arc<Limits>,
+    /// Our name in Via.
+    pub pseudonym: Pseudonym,
+    /// How many retries there may be.
+    pub retries: Budget,
+    /// Where half-done work is remembered.
+    pub store: Store,
+    pub clock: Clock,
+    /// Requests with effects that go on without their client: to be waited for before the program ends.
+    pub detached: TaskTracker,
+}
+
+/// Everything from a client's request to its answer. Connections work on clones of it, which share all limits.
+pub fn stack(
+    parts: Parts,
+) -> impl Service<Request, Response = Response, Error = Infallible, Future: std::marker::Send + 'static>
++ Clone
++ std::marker::Send
++ Sync
++ 'static {
+    let Parts { program, tokens, limits, pseudonym, retries, store, clock, detached } = parts;
+    let composer = Composer {
+        calls: calls(retries),
+        limits: Arc::clone(&limits),
+        pseudonym: pseudonym.clone(),
+        memory: Memory::new(limits.held_bytes_all_max),
+        resume: Resume::new(store),
+        clock,
+        detached,
+    };
+    ServiceBuilder::new()
+        // First, because everything below is logged and timed under the name and the clock given here.
+        .layer(RequestIdLayer::new(program))
+        // Outside of all that decides, so that no request goes unlogged and the log sees the status the client got.
+        .layer(AccessLogLayer)
+        // Beside the log, for the same reason.
+        .layer(MetricsLayer)
+        // Above rescue, so that errors carry the announcements of their front too.
+        .layer(AnnounceLayer)
+        // Below here layers fail with an error; above it there are only answers.
+        .layer(RescueLayer)
+        // Before anything costs: what no intermediary may accept is refused for free.
+        .layer(IntakeLayer::new(Arc::clone(&limits), pseudonym))
+        // Before work begins, so that a flood is turned away cheaply.
+        .layer(LimitLayer::new(limits.in_flight_max))
+        // Around all that can wait.
+        .layer(TimeoutLayer::new(limits.total_timeout))
+        // Before authentication, because how a token is carried depends on the front.
+        .layer(RouteLayer)
+        // Before anything is done on behalf of someone.
+        .layer(AuthenticateLayer::new(tokens))
+        // As soon as it is known whose share to count against.
+        .layer(ShareLayer::new(limits.client_in_flight_max))
+        // What is compared in a dual run is what the client would have seen: so the choice of who answers sits above
+        // translation.
+        .service(Phased::new(composer))
+}
+
+/// One call to an upstream, below translation. Boxed here: the layers above need not know what it is made of.
+pub type Calls = BoxCloneSyncService<Call, Response, GatewayError>;
+
+fn calls(retries: Budget) -> Calls {
+    let calls = ServiceBuilder::new()
+        // Below translation, so that a refused credential replays bytes instead of translating again.
+        .layer(UpstreamAuthLayer)
+        // Below the credential, so that what is repeated is exactly what was sent.
+        .layer(RetryLayer::new(retries))
+        .service(Send);
+    BoxCloneSyncService::new(calls)
+}

@@ -1,0 +1,84 @@
+//! The budget of a whole request, from its arrival to the head of its answer, whatever the hops below allow themselves.
+//! What follows the head is watched by the body's own limits.
+
+use super::{Request, Response};
+use crate::error::{GatewayError, Kind};
+use pin_project_lite::pin_project;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::time::Sleep;
+use tower::{Layer, Service};
+
+#[derive(Clone)]
+pub struct TimeoutLayer {
+    total: Duration,
+}
+
+impl TimeoutLayer {
+    pub fn new(total: Duration) -> TimeoutLayer {
+        TimeoutLayer { total }
+    }
+}
+
+impl<S> Layer<S> for TimeoutLayer {
+    type Service = Timeout<S>;
+
+    fn layer(&self, inner: S) -> Timeout<S> {
+        Timeout { inner, total: self.total }
+    }
+}
+
+#[derive(Clone)]
+pub struct Timeout<S> {
+    inner: S,
+    total: Duration,
+}
+
+impl<S> Service<Request> for Timeout<S>
+where
+    S: Service<Request, Response = Response, Error = GatewayError>,
+{
+    type Response = Response;
+    type Error = GatewayError;
+    type Future = InTime<S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), GatewayError>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        InTime { inner: self.inner.call(request), timer: None, total: self.total }
+    }
+}
+
+pin_project! {
+    /// An answer that comes in time or not at all.
+    pub struct InTime<F> {
+        #[pin]
+        inner: F,
+        // Made when the first wait begins: many answers never wait.
+        #[pin]
+        timer: Option<Sleep>,
+        total: Duration,
+    }
+}
+
+impl<F: Future<Output = Result<Response, GatewayError>>> Future for InTime<F> {
+    type Output = Result<Response, GatewayError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        if let Poll::Ready(outcome) = this.inner.poll(cx) {
+            return Poll::Ready(outcome);
+        }
+        if this.timer.is_none() {
+            this.timer.set(Some(tokio::time::sleep(*this.total)));
+        }
+        let timer = this.timer.as_pin_mut().expect("set just above");
+        timer.poll(cx).map(|()| {
+            Err(GatewayError::new(Kind::UpstreamTimeout, "the budget of the whole request is spent"))
+        })
+    }
+}
