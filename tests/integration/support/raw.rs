@@ -1,0 +1,320 @@
+//! Both ends of the wire, byte by byte: an upstream that answers from a script and remembers what it was sent, and a client
+//! that sends whatever it is told. Neither knows HTTP well enough to be polite.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+
+/// How long anything on loopback may take before a test has failed.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What the upstream does once it has read a request.
+#[derive(Clone, Debug)]
+pub enum Act {
+    /// These bytes; the connection stays open for more.
+    Reply(Vec<u8>),
+    /// These bytes, then an orderly close.
+    ReplyAndClose(Vec<u8>),
+    /// These bytes, then a reset.
+    ReplyAndReset(Vec<u8>),
+    /// Nothing, for as long as the other side waits.
+    Silence,
+    /// These bytes, again and again, until the other side has enough.
+    Flood { head: Vec<u8>, piece: Vec<u8> },
+}
+
+impl Act {
+    /// A complete answer with a JSON body.
+    pub fn json(status: u16, body: &str) -> Act {
+        Act::Reply(answer(status, "content-type: application/json\r\n", body))
+    }
+}
+
+/// An answer with a correct length.
+pub fn answer(status: u16, fields: &str, body: &str) -> Vec<u8> {
+    format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n{fields}\r\n{body}", body.len()).into_bytes()
+}
+
+/// One request as it stood on the wire.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// Request line and fields, with their line ends, without the empty line.
+    pub head: String,
+    pub body: Vec<u8>,
+    /// Counts connections from 0.
+    pub connection: usize,
+}
+
+impl Seen {
+    /// The request line.
+    pub fn line(&self) -> &str {
+        self.head.lines().next().unwrap_or("")
+    }
+
+    /// All values of a field.
+    pub fn values(&self, name: &str) -> Vec<&str> {
+        fields(&self.head, name)
+    }
+}
+
+/// A scripted upstream. The last act of the script is repeated.
+pub struct Upstream {
+    pub address: SocketAddr,
+    seen: Arc<Mutex<Vec<Seen>>>,
+    closed: Arc<Mutex<usize>>,
+    accepting: JoinHandle<()>,
+}
+
+impl Upstream {
+    pub async fn start(script: Vec<Act>) -> Upstream {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (seen, closed) = (Arc::<Mutex<Vec<Seen>>>::default(), Arc::<Mutex<usize>>::default());
+        let script = Arc::new(script);
+        let accepting = tokio::spawn({
+            let (seen, closed) = (seen.clone(), closed.clone());
+            async move {
+                for connection in 0.. {
+                    let (stream, _) = listener.accept().await.unwrap();
+                    let (seen, closed, script) = (seen.clone(), closed.clone(), script.clone());
+                    tokio::spawn(async move {
+                        serve(stream, connection, &script, &seen).await;
+                        *closed.lock().unwrap() += 1;
+                    });
+                }
+            }
+        });
+        Upstream { address, seen, closed, accepting }
+    }
+
+    /// Everything received so far.
+    pub fn seen(&self) -> Vec<Seen> {
+        self.seen.lock().unwrap().clone()
+    }
+
+    /// Waits until this many connections have ended.
+    pub async fn closed(&self, count: usize) {
+        until(|| *self.closed.lock().unwrap() >= count).await;
+    }
+
+    /// Waits until this many requests have come.
+    pub async fn received(&self, count: usize) {
+        until(|| self.seen.lock().unwrap().len() >= count).await;
+    }
+}
+
+impl Drop for Upstream {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+/// Polls a condition that other tasks will bring about.
+pub async fn until(mut condition: impl FnMut() -> bool) {
+    let wait = async {
+        while !condition() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, wait).await.expect("the condition never came about");
+}
+
+async fn serve(mut stream: TcpStream, connection: usize, script: &[Act], seen: &Mutex<Vec<Seen>>) {
+    while let Some((head, body)) = read_request(&mut stream).await {
+        let act = {
+            let mut seen = seen.lock().unwrap();
+            seen.push(Seen { head, body, connection });
+            script[(seen.len() - 1).min(script.len() - 1)].clone()
+        };
+        match act {
+            Act::Reply(bytes) => {
+                if stream.write_all(&bytes).await.is_err() {
+                    return;
+                }
+            }
+            Act::ReplyAndClose(bytes) => {
+                let _ = stream.write_all(&bytes).await;
+                let _ = stream.shutdown().await;
+                return;
+            }
+            Act::ReplyAndReset(bytes) => {
+                let _ = stream.write_all(&bytes).await;
+                let _ = stream.set_zero_linger();
+                return;
+            }
+            Act::Silence => {
+                let _ = stream.read(&mut [0; 64]).await;
+                return;
+            }
+            Act::Flood { head, piece } => {
+                let _ = stream.write_all(&head).await;
+                while stream.write_all(&piece).await.is_ok() {}
+                return;
+            }
+        }
+    }
+}
+
+/// One request, framed by Content-Length or by chunks.
+async fn read_request(stream: &mut TcpStream) -> Option<(String, Vec<u8>)> {
+    let mut bytes = Vec::new();
+    let end = loop {
+        if let Some(end) = find(&bytes, b"\r\n\r\n") {
+            break end;
+        }
+        read_more(stream, &mut bytes).await?;
+    };
+    let head = String::from_utf8_lossy(&bytes[..end + 2]).into_owned();
+    let mut body = bytes.split_off(end + 4);
+    if fields(&head, "transfer-encoding").iter().any(|value| value.contains("chunked")) {
+        while !body.ends_with(b"0\r\n\r\n") {
+            read_more(stream, &mut body).await?;
+        }
+    } else {
+        let length = fields(&head, "content-length").first().map_or(0, |value| value.parse().unwrap());
+        while body.len() < length {
+            read_more(stream, &mut body).await?;
+        }
+    }
+    Some((head, body))
+}
+
+async fn read_more(stream: &mut TcpStream, into: &mut Vec<u8>) -> Option<()> {
+    let mut piece = [0; 16 * 1024];
+    let count = stream.read(&mut piece).await.ok()?;
+    into.extend_from_slice(&piece[..count]);
+    (count > 0).then_some(())
+}
+
+fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
+    bytes.windows(what.len()).position(|window| window == what)
+}
+
+fn fields<'h>(head: &'h str, name: &str) -> Vec<&'h str> {
+    let lines = head.lines().skip(1).filter_map(|line| line.split_once(':'));
+    lines.filter(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim()).collect()
+}
+
+/// An answer as a client saw it.
+#[derive(Clone, Debug, Default)]
+pub struct Answer {
+    pub status: u16,
+    pub head: String,
+    pub body: Vec<u8>,
+    /// Whether the body reached the end that its framing promises.
+    pub is_complete: bool,
+}
+
+impl Answer {
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    pub fn values(&self, name: &str) -> Vec<&str> {
+        fields(&self.head, name)
+    }
+
+    pub fn value(&self, name: &str) -> &str {
+        self.values(name).first().copied().unwrap_or("")
+    }
+}
+
+/// A client on one connection.
+pub struct Client {
+    stream: TcpStream,
+    pending: Vec<u8>,
+}
+
+impl Client {
+    pub async fn connect(address: SocketAddr) -> Client {
+        Client { stream: TcpStream::connect(address).await.unwrap(), pending: Vec::new() }
+    }
+
+    /// Sends bytes as they are. That the other side has closed is for [`Client::answer`] to find out.
+    pub async fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        let _ = self.stream.write_all(bytes.as_ref()).await;
+    }
+
+    /// The next answer to a request other than HEAD; none when the connection ends before one begins.
+    pub async fn answer(&mut self) -> Option<Answer> {
+        tokio::time::timeout(PATIENCE, self.read_answer(false)).await.expect("no answer came")
+    }
+
+    /// The next answer to a HEAD request.
+    pub async fn answer_to_head(&mut self) -> Option<Answer> {
+        tokio::time::timeout(PATIENCE, self.read_answer(true)).await.expect("no answer came")
+    }
+
+    /// Whether the other side has closed, reading what is left.
+    pub async fn is_closed(&mut self) -> bool {
+        let reading = async { while read_more(&mut self.stream, &mut self.pending).await.is_some() {} };
+        tokio::time::timeout(PATIENCE, reading).await.is_ok() && self.pending.is_empty()
+    }
+
+    /// Leaves without a good-bye.
+    pub fn reset(self) {
+        let _ = self.stream.set_zero_linger();
+    }
+
+    async fn read_answer(&mut self, is_head: bool) -> Option<Answer> {
+        let end = loop {
+            if let Some(end) = find(&self.pending, b"\r\n\r\n") {
+                break end;
+            }
+            read_more(&mut self.stream, &mut self.pending).await?;
+        };
+        let head = String::from_utf8_lossy(&self.pending[..end + 2]).into_owned();
+        self.pending.drain(..end + 4);
+        let status: u16 = head.split_whitespace().nth(1).unwrap().parse().unwrap();
+        if status == 100 {
+            return Box::pin(self.read_answer(is_head)).await;
+        }
+        let mut answer = Answer { status, head, ..Answer::default() };
+        if is_head || status == 204 || status == 304 {
+            answer.is_complete = true;
+        } else if answer.value("transfer-encoding") == "chunked" {
+            answer.is_complete = self.read_chunks(&mut answer.body).await.is_some();
+        } else if let Ok(length) = answer.value("content-length").parse::<usize>() {
+            let mut is_open = true;
+            while self.pending.len() < length && is_open {
+                is_open = read_more(&mut self.stream, &mut self.pending).await.is_some();
+            }
+            answer.is_complete = self.pending.len() >= length;
+            answer.body = self.pending.drain(..length.min(self.pending.len())).collect();
+        } else {
+            while read_more(&mut self.stream, &mut self.pending).await.is_some() {}
+            answer.body = std::mem::take(&mut self.pending);
+        }
+        Some(answer)
+    }
+
+    async fn read_chunks(&mut self, body: &mut Vec<u8>) -> Option<()> {
+        loop {
+            let end = loop {
+                if let Some(end) = find(&self.pending, b"\r\n") {
+                    break end;
+                }
+                read_more(&mut self.stream, &mut self.pending).await?;
+            };
+            let size = usize::from_str_radix(std::str::from_utf8(&self.pending[..end]).ok()?, 16).ok()?;
+            while self.pending.len() < end + 2 + size + 2 {
+                read_more(&mut self.stream, &mut self.pending).await?;
+            }
+            body.extend_from_slice(&self.pending[end + 2..end + 2 + size]);
+            self.pending.drain(..end + 2 + size + 2);
+            if size == 0 {
+                return Some(());
+            }
+        }
+    }
+}
+
+/// Sends bytes on a connection of their own and reads one answer.
+pub async fn exchange(address: SocketAddr, bytes: impl AsRef<[u8]>) -> Option<Answer> {
+    let mut client = Client::connect(address).await;
+    client.send(bytes).await;
+    client.answer().await
+}
