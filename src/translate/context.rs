@@ -88,10 +88,10 @@ pub(super) fn same(a: &Value, b: &Value) -> bool {
     a == b || number(a).is_some_and(|a| Some(a) == number(b))
 }
 
-/// The number as a double, if it is one of those that survive the way: integers up to 2^53, fractions as near as written.
+/// The number as a double, if it is one of those that survive the way: integers below 2^53, fractions as near as written.
 fn exact(number: &Number) -> Option<f64> {
     const INTEGER_MAX: f64 = 9_007_199_254_740_992.0;
-    number.text().parse().ok().filter(|value: &f64| value.abs() <= INTEGER_MAX)
+    number.text().parse().ok().filter(|value: &f64| value.abs() < INTEGER_MAX)
 }
 
 /// A value as the evaluator wants to see it: strings decoded, arrays as vectors.

@@ -10,25 +10,34 @@
 mod condition;
 mod context;
 mod coverage;
+mod difference;
 mod document;
 mod error;
+pub mod example;
 mod failure;
 mod fault;
 pub mod head;
+mod language;
 mod overlay;
 mod pieces;
 mod request;
 mod run;
 mod settings;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
 mod text;
 mod value;
 
 pub use coverage::{Mark, Reach, ends};
+pub use difference::{Difference, Place};
 pub use document::{Env, document};
 pub use error::{Cause, TranslateError, kind_name};
 pub use failure::error_answer;
 pub use fault::{Fault, FaultKind, Sender};
 pub use head::PairHeads;
+pub use language::negotiate;
 pub use request::{Request, RequestHead};
 pub use run::{Answer, Call, Event, FailKind, Next, Refused, Reply, Run};
 pub use settings::{SettingError, Settings};

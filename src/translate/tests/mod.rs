@@ -1,0 +1,9 @@
+//! Situations of translation, through the public functions of the room.
+
+mod bodies;
+mod pack;
+mod routes;
+
+use super::testing::{captured, close, convert, key, origin, raw, shape};
+use super::*;
+use crate::json::{Limits, Value};
