@@ -1,1 +1,130 @@
-//! See the map in `src/README.md`.
+//! The admin port: health, metrics, the dashboard, the admin API, and the callback of the authorization server. It has an
+//! address, limits and a token of its own, and shares nothing with the data path but what it shows.
+//!
+//! What guards it, in this order (see [`guard`]): the `Host` header must be an address, `localhost` or a configured name,
+//! so that no web page reaches the port through a name of its own; all but health and callback ask for the token, where
+//! one is configured; changes are `POST` with the token as a bearer and JSON as the body, which a page of another origin
+//! can neither send nor make a browser send. There are no cookies and no sessions. Pages hold no script, and their policy
+//! forbids all of it; every text from outside is escaped.
+
+mod answer;
+mod api;
+mod callback;
+mod dashboard;
+mod guard;
+mod health;
+mod status;
+
+pub use status::{Board, PackStatus, ReloadOutcome, Status};
+
+use crate::body::Body;
+use crate::clock::Clock;
+use crate::secret::Secret;
+use crate::telemetry::metrics::Metrics;
+use crate::token::{Registry, Tokens};
+use answer::Answer;
+use futures_util::future::BoxFuture;
+use guard::{Guard, Need};
+use http::{Method, Request, Response, StatusCode};
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tokio::sync::Notify;
+
+/// What the admin port shows and manages.
+pub struct Parts {
+    pub metrics: Metrics,
+    pub registry: Registry,
+    pub tokens: Tokens,
+    /// Pack, configuration and last reload, as `app` posts them.
+    pub board: Board,
+    /// Told when an operator asks for a reload.
+    pub reload: Arc<Notify>,
+    pub clock: Clock,
+    /// What operators show; none on loopback only, and then nothing can be changed here.
+    pub token: Option<Secret<String>>,
+    /// Host names allowed beside addresses and `localhost`, in lower case.
+    pub hosts: Vec<String>,
+}
+
+/// The service behind the admin port. Clones share its parts.
+#[derive(Clone)]
+pub struct Admin {
+    parts: Arc<Parts>,
+    guard: Arc<Guard>,
+}
+
+impl Admin {
+    pub fn new(parts: Parts) -> Admin {
+        let guard = Guard::new(parts.token.clone(), parts.hosts.clone(), parts.clock.clone());
+        Admin { parts: Arc::new(parts), guard: Arc::new(guard) }
+    }
+
+    async fn answer(self, request: Request<Body>) -> Response<Body> {
+        let is_head = request.method() == Method::HEAD;
+        let answer = match self.guard.check(&request, need(request.uri().path(), request.method())) {
+            Ok(()) => route(&self.parts, request).await,
+            Err(refusal) => refusal,
+        };
+        answer.into_response(is_head)
+    }
+}
+
+/// What a request must show before it is looked at.
+fn need(path: &str, method: &Method) -> Need {
+    match path {
+        "/healthz/live" | "/healthz/ready" | "/oauth/callback" => Need::Nothing,
+        _ if *method == Method::POST => Need::ToChange,
+        _ => Need::ToRead,
+    }
+}
+
+/// All addresses of the port.
+async fn route(parts: &Arc<Parts>, request: Request<Body>) -> Answer {
+    let method = match request.method() {
+        &Method::HEAD => Method::GET,
+        method => method.clone(),
+    };
+    let path = request.uri().path().to_owned();
+    let segments: Vec<&str> = path.trim_start_matches('/').split('/').collect();
+    match (method.as_str(), segments.as_slice()) {
+        ("GET", ["healthz", "live"]) => health::live(),
+        ("GET", ["healthz", "ready"]) => health::ready(parts),
+        ("GET", ["metrics"]) => health::metrics(parts),
+        ("GET", ["oauth", "callback"]) => {
+            callback::callback(parts, request.uri().query().unwrap_or_default()).await
+        }
+        ("GET", [""]) => dashboard::page(parts).await,
+        ("GET", ["dashboard.css"]) => dashboard::style(),
+        ("GET", ["api", "config"]) => api::config(parts),
+        ("GET", ["api", "pack"]) => api::pack(parts),
+        ("GET", ["api", "operations"]) => api::operations(parts),
+        ("GET", ["api", "clients"]) => api::clients(parts).await,
+        ("POST", ["api", "clients"]) => api::add(parts, request).await,
+        ("POST", ["api", "clients", name, "rotate"]) => api::rotate(parts, name, request).await,
+        ("POST", ["api", "clients", name, "revoke"]) => api::revoke(parts, name).await,
+        ("POST", ["api", "clients", name, "connect"]) => api::connect(parts, name, request).await,
+        ("POST", ["api", "reload"]) => api::reload(parts),
+        (
+            _,
+            ["healthz", "live" | "ready"] | ["metrics"] | ["oauth", "callback"] | [""] | ["dashboard.css"],
+        ) => Answer::error(StatusCode::METHOD_NOT_ALLOWED, "this address is for reading")
+            .with_header("allow", "GET, HEAD"),
+        _ => Answer::error(StatusCode::NOT_FOUND, "there is nothing at this address"),
+    }
+}
+
+impl tower::Service<Request<Body>> for Admin {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let admin = self.clone();
+        Box::pin(async move { Ok(admin.answer(request).await) })
+    }
+}

@@ -81,7 +81,7 @@ pub struct Upstream {
 }
 
 /// The authorization server.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OAuth {
     pub authorize_url: WebUrl,
     pub token_url: WebUrl,

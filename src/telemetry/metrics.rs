@@ -20,7 +20,8 @@ pub const RETRIES: &str = "switchback_retries_total";
 pub const LIMITED: &str = "switchback_limited_total";
 pub const TOKEN_REFRESH: &str = "switchback_token_refresh_total";
 pub const TOKEN_EXPIRY: &str = "switchback_token_expiry_timestamp_seconds";
-pub const GRANTS: &str = "switchback_grants";
+pub const TOKEN_STATE: &str = "switchback_token_state";
+pub const TOKEN_UNPERSISTED: &str = "switchback_token_unpersisted";
 pub const CONFIG_RELOAD: &str = "switchback_config_reload_total";
 pub const CONFIG_LOADED_AT: &str = "switchback_config_loaded_timestamp_seconds";
 pub const BUILD_INFO: &str = "switchback_build_info";
@@ -185,7 +186,8 @@ fn describe() {
     describe_counter!(LIMITED, "Requests refused by a limit, by limit");
     describe_counter!(TOKEN_REFRESH, "Refreshes of grants, by result");
     describe_gauge!(TOKEN_EXPIRY, "When a client's access token ends, seconds since 1970");
-    describe_gauge!(GRANTS, "Grants by state");
+    describe_gauge!(TOKEN_STATE, "1 for the state that a client's grant is in, 0 for the others");
+    describe_gauge!(TOKEN_UNPERSISTED, "Grants whose newest tokens are in memory only");
     describe_counter!(CONFIG_RELOAD, "Reloads of pack and configuration, by result");
     describe_gauge!(
         CONFIG_LOADED_AT,

@@ -1,0 +1,184 @@
+//! The admin API: what the dashboard shows, as JSON, and the management of clients. Secrets go out in one case only: a token
+//! that was made here, in the answer to the request that made it.
+
+use super::Parts;
+use super::answer::Answer;
+use crate::body::Body;
+use crate::secret::Secret;
+use crate::store::StoreError;
+use crate::token::{Added, App, ConnectError, NewClient, RegistryError};
+use http::{Request, StatusCode};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// Most bytes of a request to the admin API.
+const BODY_BYTES_MAX: u64 = 64 << 10;
+
+pub(super) fn config(parts: &Parts) -> Answer {
+    Answer::json(StatusCode::OK, &parts.board.load().config)
+}
+
+pub(super) fn pack(parts: &Parts) -> Answer {
+    Answer::json(StatusCode::OK, &parts.board.load().pack)
+}
+
+/// Finished requests by operation and outcome, since the start.
+pub(super) fn operations(parts: &Parts) -> Answer {
+    Answer::json(StatusCode::OK, &parts.metrics.requests_by_operation())
+}
+
+pub(super) async fn clients(parts: &Parts) -> Answer {
+    match parts.registry.list().await {
+        Ok(clients) => Answer::json(StatusCode::OK, &clients),
+        Err(error) => refused(&error),
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Add {
+    name: String,
+    company: Option<String>,
+    token: Option<Secret<String>>,
+    client_id: Option<Secret<String>>,
+    client_secret: Option<Secret<String>>,
+    refresh_token: Option<Secret<String>>,
+}
+
+pub(super) async fn add(parts: &Parts, request: Request<Body>) -> Answer {
+    let asked: Add = match read(request).await {
+        Ok(asked) => asked,
+        Err(answer) => return answer,
+    };
+    let app = match app(asked.client_id, asked.client_secret) {
+        Ok(app) => app,
+        Err(answer) => return answer,
+    };
+    let new = NewClient {
+        name: asked.name,
+        company: asked.company,
+        token: asked.token,
+        app,
+        refresh_token: asked.refresh_token,
+    };
+    changed(parts, StatusCode::CREATED, parts.registry.add(new).await.map(shown)).await
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rotate {
+    token: Option<Secret<String>>,
+    /// For how long the tokens before it go on working.
+    grace_seconds: Option<u64>,
+}
+
+pub(super) async fn rotate(parts: &Parts, name: &str, request: Request<Body>) -> Answer {
+    let asked: Rotate = match read(request).await {
+        Ok(asked) => asked,
+        Err(answer) => return answer,
+    };
+    let grace = asked.grace_seconds.map(Duration::from_secs);
+    changed(parts, StatusCode::OK, parts.registry.rotate(name, asked.token, grace).await.map(shown)).await
+}
+
+pub(super) async fn revoke(parts: &Parts, name: &str) -> Answer {
+    changed(
+        parts,
+        StatusCode::OK,
+        parts.registry.revoke(name).await.map(|client| json!({ "client": client })),
+    )
+    .await
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Connect {
+    client_id: Option<Secret<String>>,
+    client_secret: Option<Secret<String>>,
+}
+
+pub(super) async fn connect(parts: &Parts, name: &str, request: Request<Body>) -> Answer {
+    let asked: Connect = match read(request).await {
+        Ok(asked) => asked,
+        Err(answer) => return answer,
+    };
+    let app = match app(asked.client_id, asked.client_secret) {
+        Ok(app) => app,
+        Err(answer) => return answer,
+    };
+    match parts.registry.connect(name, app).await {
+        Ok(link) => Answer::json(StatusCode::OK, &link),
+        Err(ConnectError::Registry(error)) => refused(&error),
+        Err(error) => Answer::error(StatusCode::CONFLICT, error.to_string()),
+    }
+}
+
+pub(super) fn reload(parts: &Parts) -> Answer {
+    parts.reload.notify_one();
+    Answer::json(StatusCode::ACCEPTED, &json!({ "reload": "asked for; /api/pack says how it went" }))
+}
+
+/// The answer to a change of clients, which the data path is to know at once.
+async fn changed(parts: &Parts, status: StatusCode, outcome: Result<Value, RegistryError>) -> Answer {
+    let value = match outcome {
+        Ok(value) => value,
+        Err(error) => return refused(&error),
+    };
+    if let Err(error) = parts.tokens.sync().await {
+        tracing::warn!(%error, "a change of clients is stored; it is taken up at the next look at the store");
+    }
+    tracing::info!(
+        client = value["client"]["name"].as_str().unwrap_or_default(),
+        "a client was changed by the admin API"
+    );
+    Answer::json(status, &value)
+}
+
+fn shown(added: Added) -> Value {
+    let mut value = json!({ "client": added.client });
+    if let Some(token) = added.token {
+        value["token"] = Value::String(token.expose().clone());
+    }
+    value
+}
+
+fn app(id: Option<Secret<String>>, secret: Option<Secret<String>>) -> Result<Option<App>, Answer> {
+    match (id, secret) {
+        (Some(id), Some(secret)) => Ok(Some(App { id, secret })),
+        (None, None) => Ok(None),
+        _ => Err(Answer::error(StatusCode::BAD_REQUEST, "client_id and client_secret are given together")),
+    }
+}
+
+/// Reads a JSON body. An empty one is an empty object, since all members may be left out for some calls.
+async fn read<T: DeserializeOwned>(request: Request<Body>) -> Result<T, Answer> {
+    let body = request.into_body().collect(BODY_BYTES_MAX).await;
+    let body = body
+        .map_err(|_| Answer::error(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large, or broke off"))?;
+    let body: &[u8] = if body.is_empty() { b"{}" } else { &body };
+    // The parser's message can repeat a wrong value, which may be a secret; the place is enough.
+    serde_json::from_slice(body).map_err(|error| {
+        let what = if error.is_data() { "is not what this call takes" } else { "is not JSON" };
+        let (line, column) = (error.line(), error.column());
+        Answer::error(StatusCode::BAD_REQUEST, format!("the body {what} (line {line}, column {column})"))
+    })
+}
+
+fn refused(error: &RegistryError) -> Answer {
+    let status = match error {
+        RegistryError::Name(_) | RegistryError::Token | RegistryError::NoApp => StatusCode::BAD_REQUEST,
+        RegistryError::Revoked(_) | RegistryError::Configured(_) => StatusCode::CONFLICT,
+        RegistryError::Store(StoreError::NoSuchClient(_)) => StatusCode::NOT_FOUND,
+        RegistryError::Store(StoreError::NameTaken(_) | StoreError::TokenTaken(_)) => StatusCode::CONFLICT,
+        RegistryError::Store(error) => {
+            tracing::error!(%error, "the store did not do what the admin API asked");
+            return Answer::error(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "the store did not do it; the log says why",
+            );
+        }
+    };
+    Answer::error(status, error.to_string())
+}

@@ -1,0 +1,290 @@
+//! Who may ask the admin port for what.
+
+use super::answer::Answer;
+use crate::body::Body;
+use crate::clock::Clock;
+use crate::secret::Secret;
+use crate::server::Peer;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN};
+use http::{HeaderMap, HeaderName, Request, StatusCode};
+use sha2::{Digest, Sha256};
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// What a request must show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Need {
+    /// Health, which probes ask for, and the callback, which `state` guards.
+    Nothing,
+    /// The token as a bearer, or as the password of a browser's dialogue.
+    ToRead,
+    /// The token as a bearer, and JSON.
+    ToChange,
+}
+
+/// Wrong tokens from one address before it has to wait.
+const FAILURES_MAX: u32 = 10;
+/// How long it waits, and how long failures are remembered.
+const FAILURES_WINDOW: Duration = Duration::from_secs(60);
+/// Addresses remembered; with more, the oldest are forgotten.
+const ADDRESSES_MAX: usize = 1024;
+
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+pub(super) struct Guard {
+    /// Hash of the token: comparing hashes tells nothing by its duration.
+    token: Option<[u8; 32]>,
+    hosts: Vec<String>,
+    clock: Clock,
+    failures: Mutex<HashMap<IpAddr, Failures>>,
+}
+
+struct Failures {
+    count: u32,
+    since: Duration,
+}
+
+impl Guard {
+    pub(super) fn new(token: Option<Secret<String>>, hosts: Vec<String>, clock: Clock) -> Guard {
+        let token = token.map(|token| digest(token.expose()));
+        Guard { token, hosts, clock, failures: Mutex::default() }
+    }
+
+    /// Lets the request through, or says why not.
+    pub(super) fn check(&self, request: &Request<Body>, need: Need) -> Result<(), Answer> {
+        if !self.is_our_name(request) {
+            return Err(Answer::error(
+                StatusCode::FORBIDDEN,
+                "this host name is not one of the admin port's; see admin.hosts",
+            ));
+        }
+        if need == Need::Nothing {
+            return Ok(());
+        }
+        let headers = request.headers();
+        if need == Need::ToChange && is_from_elsewhere(headers) {
+            return Err(Answer::error(StatusCode::FORBIDDEN, "changes are not taken from web pages"));
+        }
+        let Some(token) = &self.token else { return without_token(need) };
+        let peer = request.extensions().get::<Peer>().map(|peer| peer.address.ip());
+        if peer.is_some_and(|peer| self.must_wait(peer)) {
+            let answer = Answer::error(StatusCode::TOO_MANY_REQUESTS, "too many wrong tokens; wait a minute");
+            return Err(answer.with_header("retry-after", "60"));
+        }
+        let shown = shown_token(headers, need);
+        if shown.is_some_and(|shown| digest(&shown) == *token) {
+            return check_content(headers, need);
+        }
+        if let Some(peer) = peer.filter(|_| headers.contains_key(AUTHORIZATION)) {
+            self.count_failure(peer);
+        }
+        let answer =
+            Answer::error(StatusCode::UNAUTHORIZED, "show the admin token: `Authorization: Bearer …`");
+        let challenge = match need {
+            Need::ToChange => "Bearer realm=\"switchback admin\"",
+            _ => "Basic realm=\"switchback admin\", charset=\"UTF-8\"",
+        };
+        Err(answer.with_header("www-authenticate", challenge))
+    }
+
+    /// Whether the request came by an address, `localhost` or a configured name (against DNS rebinding).
+    fn is_our_name(&self, request: &Request<Body>) -> bool {
+        let from_header = request.headers().get(HOST).and_then(|host| host.to_str().ok());
+        let Some(authority) = request.uri().authority().map(|authority| authority.as_str()).or(from_header)
+        else {
+            return false;
+        };
+        let host = match authority.strip_prefix('[') {
+            Some(rest) => rest.split(']').next().unwrap_or_default(),
+            None => authority.split(':').next().unwrap_or_default(),
+        };
+        let host = host.trim_end_matches('.').to_ascii_lowercase();
+        host == "localhost" || host.parse::<IpAddr>().is_ok() || self.hosts.contains(&host)
+    }
+
+    fn must_wait(&self, peer: IpAddr) -> bool {
+        let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        failures.get(&peer).is_some_and(|seen| seen.count >= FAILURES_MAX && self.is_recent(seen))
+    }
+
+    fn count_failure(&self, peer: IpAddr) {
+        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        failures.retain(|_, seen| self.is_recent(seen));
+        if failures.len() >= ADDRESSES_MAX
+            && let Some(oldest) =
+                failures.iter().min_by_key(|(_, seen)| seen.since).map(|(address, _)| *address)
+        {
+            failures.remove(&oldest);
+        }
+        let seen = failures.entry(peer).or_insert(Failures { count: 0, since: self.clock.elapsed() });
+        seen.count += 1;
+    }
+
+    fn is_recent(&self, seen: &Failures) -> bool {
+        self.clock.elapsed().saturating_sub(seen.since) < FAILURES_WINDOW
+    }
+}
+
+/// Without a token, which only loopback allows, everything may be read and nothing changed: on loopback there are other
+/// users and web pages.
+fn without_token(need: Need) -> Result<(), Answer> {
+    match need {
+        Need::ToChange => {
+            Err(Answer::error(StatusCode::FORBIDDEN, "set `admin.token` to change things through this port"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_content(headers: &HeaderMap, need: Need) -> Result<(), Answer> {
+    let is_json = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).is_some_and(|kind| {
+        kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+    });
+    match need {
+        Need::ToChange if !is_json => {
+            Err(Answer::error(StatusCode::UNSUPPORTED_MEDIA_TYPE, "changes are sent as application/json"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Browsers say so when a page of another origin is behind a request.
+fn is_from_elsewhere(headers: &HeaderMap) -> bool {
+    let is_cross = headers.get(SEC_FETCH_SITE).is_some_and(|site| site != "same-origin" && site != "none");
+    is_cross || headers.contains_key(ORIGIN)
+}
+
+fn shown_token(headers: &HeaderMap, need: Need) -> Option<String> {
+    let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, credential) = value.split_once(' ')?;
+    if scheme.eq_ignore_ascii_case("bearer") {
+        return Some(credential.trim().to_owned());
+    }
+    // A browser repeats this by itself, also on behalf of other pages: enough to read, never to change.
+    if scheme.eq_ignore_ascii_case("basic") && need == Need::ToRead {
+        let decoded = String::from_utf8(STANDARD.decode(credential.trim()).ok()?).ok()?;
+        return decoded.split_once(':').map(|(_, password)| password.to_owned());
+    }
+    None
+}
+
+fn digest(text: &str) -> [u8; 32] {
+    Sha256::digest(text.as_bytes()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOKEN: &str = "a-long-admin-token";
+
+    fn guard(token: Option<&str>) -> Guard {
+        Guard::new(token.map(Secret::from), vec!["admin.example.com".to_owned()], Clock::paused_at(0))
+    }
+
+    fn request(headers: &[(&str, &str)]) -> Request<Body> {
+        let mut request = Request::new(Body::empty());
+        for (name, value) in headers {
+            request
+                .headers_mut()
+                .insert(HeaderName::from_bytes(name.as_bytes()).unwrap(), value.parse().unwrap());
+        }
+        request.extensions_mut().insert(Peer { address: "192.0.2.1:1000".parse().unwrap(), is_tls: false });
+        request
+    }
+
+    fn status(guard: &Guard, headers: &[(&str, &str)], need: Need) -> u16 {
+        let refusal = guard.check(&request(headers), need).err();
+        refusal.map_or(200, |answer| answer.into_response(false).status().as_u16())
+    }
+
+    #[test]
+    fn a_name_of_someone_else_reaches_nothing() {
+        let guard = guard(None);
+        for (host, expected) in [
+            ("127.0.0.1:9090", 200),
+            ("[::1]:9090", 200),
+            ("localhost", 200),
+            ("Admin.Example.com.:9090", 200),
+            ("evil.example", 403),
+            ("127.0.0.1.evil.example:9090", 403),
+            ("", 403),
+        ] {
+            assert_eq!(status(&guard, &[("host", host)], Need::Nothing), expected, "{host}");
+        }
+        assert_eq!(status(&guard, &[], Need::Nothing), 403);
+    }
+
+    #[test]
+    fn reading_takes_the_token_either_way_and_changing_only_as_a_bearer() {
+        let guard = guard(Some(TOKEN));
+        let (bearer, basic) =
+            (format!("Bearer {TOKEN}"), format!("Basic {}", STANDARD.encode(format!("me:{TOKEN}"))));
+        let (host, json) = (("host", "localhost"), ("content-type", "application/json; charset=utf-8"));
+        for (headers, need, expected) in [
+            (vec![host], Need::Nothing, 200),
+            (vec![host], Need::ToRead, 401),
+            (vec![host, ("authorization", bearer.as_str())], Need::ToRead, 200),
+            (vec![host, ("authorization", basic.as_str())], Need::ToRead, 200),
+            (vec![host, ("authorization", "Bearer wrong")], Need::ToRead, 401),
+            (vec![host, ("authorization", "Basic %%%")], Need::ToRead, 401),
+            (vec![host, json, ("authorization", bearer.as_str())], Need::ToChange, 200),
+            (vec![host, json, ("authorization", basic.as_str())], Need::ToChange, 401),
+            (
+                vec![host, ("content-type", "text/plain"), ("authorization", bearer.as_str())],
+                Need::ToChange,
+                415,
+            ),
+            (
+                vec![host, json, ("authorization", bearer.as_str()), ("origin", "http://localhost")],
+                Need::ToChange,
+                403,
+            ),
+            (
+                vec![host, json, ("authorization", bearer.as_str()), ("sec-fetch-site", "cross-site")],
+                Need::ToChange,
+                403,
+            ),
+        ] {
+            assert_eq!(status(&guard, &headers, need), expected, "{headers:?}");
+        }
+    }
+
+    #[test]
+    fn without_a_token_there_is_reading_only() {
+        let guard = guard(None);
+        let headers = [("host", "localhost"), ("content-type", "application/json")];
+        assert_eq!(status(&guard, &headers, Need::ToRead), 200);
+        assert_eq!(status(&guard, &headers, Need::ToChange), 403);
+    }
+
+    #[test]
+    fn guessing_is_slowed_down_for_the_one_who_guesses() {
+        let guard = guard(Some(TOKEN));
+        let wrong = [("host", "localhost"), ("authorization", "Bearer guess")];
+        for _ in 0..FAILURES_MAX {
+            assert_eq!(status(&guard, &wrong, Need::ToRead), 401);
+        }
+        let right = [("host", "localhost"), ("authorization", "Bearer a-long-admin-token")];
+        assert_eq!(status(&guard, &wrong, Need::ToRead), 429);
+        assert_eq!(status(&guard, &right, Need::ToRead), 429, "a right guess must not show while waiting");
+        let mut other = request(&right);
+        other.extensions_mut().insert(Peer { address: "192.0.2.2:1000".parse().unwrap(), is_tls: false });
+        assert!(guard.check(&other, Need::ToRead).is_ok());
+        guard.clock.advance(FAILURES_WINDOW);
+        assert_eq!(status(&guard, &right, Need::ToRead), 200);
+    }
+
+    #[test]
+    fn the_memory_of_failures_is_bounded() {
+        let guard = guard(Some(TOKEN));
+        for n in 0..2 * ADDRESSES_MAX {
+            guard.count_failure(IpAddr::from((n as u128 + 1).to_be_bytes()));
+        }
+        assert!(guard.failures.lock().unwrap().len() <= ADDRESSES_MAX);
+    }
+}

@@ -1,0 +1,46 @@
+//! What `app` posts for operators to see: the pack and configuration that serve, and how the last reload went. Posted
+//! whole, read without a lock.
+
+use arc_swap::ArcSwap;
+use serde::Serialize;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// Where the status is posted and read.
+pub type Board = Arc<ArcSwap<Status>>;
+
+/// What serves at this moment.
+#[derive(Clone, Debug)]
+pub struct Status {
+    /// The configuration with secrets as `***`.
+    pub config: Value,
+    pub pack: PackStatus,
+}
+
+/// The pack that serves, and the last try to replace it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PackStatus {
+    pub name: String,
+    /// Folder, or `built in`.
+    pub source: String,
+    /// SHA-256 of all its files, in hexadecimal.
+    pub hash: String,
+    /// RFC 3339, UTC.
+    pub loaded_at: String,
+    /// Counts what was loaded, from 1 at the start.
+    pub generation: u64,
+    /// None until something was reloaded.
+    pub last_reload: Option<ReloadOutcome>,
+}
+
+/// How a reload went.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ReloadOutcome {
+    pub succeeded: bool,
+    /// RFC 3339, UTC.
+    pub at: String,
+    /// What was wrong, as `switchback check` would show it; the old pack and configuration go on serving.
+    pub error: Option<String>,
+    /// Keys whose changes take a restart.
+    pub needs_restart: Vec<String>,
+}
