@@ -1,0 +1,459 @@
+//! The borders of `src/README.md`, kept by reading the sources: which room imports which, who may touch sockets, files,
+//! clocks and SQL, and that nothing outside the sandbox knows the service that the first pack is about.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use switchback::diagnostic::{Findings, Sources};
+use switchback::yaml::{self, Kind, Node};
+
+/// A source file taken apart: its code without comments and texts, and its texts.
+struct Source {
+    /// Path below `src`, with `/`.
+    path: String,
+    code: String,
+    texts: Vec<String>,
+}
+
+impl Source {
+    /// The first part of its module path.
+    fn room(&self) -> &str {
+        let first = self.path.split('/').next().unwrap_or_default();
+        first.strip_suffix(".rs").unwrap_or(first)
+    }
+
+    /// The rooms that it names, by `crate::…` or by climbing up with `super::`.
+    fn rooms_used(&self) -> BTreeSet<String> {
+        let code: String = self.code.split_whitespace().collect::<Vec<_>>().join(" ").replace(":: ", "::");
+        let is_module_root = self.path.ends_with("/mod.rs");
+        let depth = self.path.split('/').count() - usize::from(is_module_root);
+        let mut used = BTreeSet::new();
+        for root in ["crate::".to_owned(), "super::".repeat(depth)] {
+            for (at, _) in code.match_indices(&root) {
+                let follows_path =
+                    code[..at].ends_with("::") || code[..at].ends_with(|c: char| c.is_alphanumeric());
+                if !follows_path {
+                    used.extend(heads(&code[at + root.len()..]));
+                }
+            }
+        }
+        used.remove(self.room());
+        used
+    }
+
+    fn uses(&self, path: &str) -> bool {
+        self.code.match_indices(path).any(|(at, _)| {
+            let before = self.code[..at].chars().next_back();
+            let after = self.code[at + path.len()..].chars().next();
+            let is_word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+            !is_word(before) && !is_word(after) && !self.code[..at].ends_with("crate::")
+        })
+    }
+}
+
+/// The first identifiers of a use tree: `a::b` → a; `{a, b::{c, d}}` → a, b.
+fn heads(tree: &str) -> Vec<String> {
+    let Some(group) = tree.strip_prefix('{') else {
+        return vec![tree.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()];
+    };
+    let (mut depth, mut heads, mut is_at_head) = (0, vec![String::new()], true);
+    for c in group.chars() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth == 0 => break,
+            '}' => depth -= 1,
+            ',' if depth == 0 => {
+                heads.push(String::new());
+                is_at_head = true;
+            }
+            c if depth == 0 && is_at_head && (c.is_alphanumeric() || c == '_') => {
+                heads.last_mut().expect("there is always one").push(c);
+            }
+            ' ' => {}
+            _ => is_at_head = false,
+        }
+    }
+    heads
+}
+
+/// Takes Rust text apart. Tests inside a file come last and are left out: they may import what they like.
+fn take_apart(path: String, text: &str) -> Source {
+    let text = text.split("\n#[cfg(test)]\nmod ").next().unwrap_or_default();
+    let chars: Vec<char> = text.chars().collect();
+    let (mut code, mut texts, mut at) = (String::new(), Vec::new(), 0);
+    while at < chars.len() {
+        let rest = &chars[at..];
+        match rest {
+            ['/', '/', ..] => at += rest.iter().position(|c| *c == '\n').unwrap_or(rest.len()),
+            ['/', '*', ..] => {
+                let end = rest.windows(2).skip(2).position(|pair| pair == ['*', '/']);
+                at += end.map_or(rest.len(), |end| end + 4);
+            }
+            ['r', '#' | '"', ..] if is_raw_text(rest) && !ends_in_word(&code) => {
+                let (text, length) = raw_text(&rest[1..]);
+                texts.push(text);
+                at += 1 + length;
+            }
+            ['"', ..] => {
+                let (text, length) = plain_text(rest);
+                texts.push(text);
+                code.push_str(" \"\" ");
+                at += length;
+            }
+            ['\'', '\\', ..] => at += 3 + rest[3..].iter().position(|c| *c == '\'').map_or(0, |end| end + 1),
+            ['\'', _, '\'', ..] => at += 3,
+            [c, ..] => {
+                code.push(*c);
+                at += 1;
+            }
+            [] => break,
+        }
+    }
+    Source { path, code, texts }
+}
+
+fn ends_in_word(code: &str) -> bool {
+    code.ends_with(|c: char| c.is_alphanumeric() && c != 'b')
+}
+
+fn is_raw_text(rest: &[char]) -> bool {
+    rest[1..].iter().find(|c| **c != '#') == Some(&'"')
+}
+
+fn raw_text(rest: &[char]) -> (String, usize) {
+    let hashes = rest.iter().take_while(|c| **c == '#').count();
+    let closing: Vec<char> = std::iter::once('"').chain(std::iter::repeat_n('#', hashes)).collect();
+    let body = &rest[hashes + 1..];
+    let end = body.windows(closing.len()).position(|window| window == closing).unwrap_or(body.len());
+    (body[..end].iter().collect(), hashes + 1 + end + closing.len())
+}
+
+fn plain_text(rest: &[char]) -> (String, usize) {
+    let mut text = String::new();
+    let mut at = 1;
+    while at < rest.len() && rest[at] != '"' {
+        if rest[at] == '\\' {
+            at += 1;
+        }
+        text.extend(rest.get(at));
+        at += 1;
+    }
+    (text, at + 1)
+}
+
+fn sources() -> Vec<Source> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    collect(&root, &mut files);
+    files.sort();
+    let below = |file: &PathBuf| {
+        file.strip_prefix(&root).expect("found below it").to_string_lossy().replace('\\', "/")
+    };
+    let is_test = |path: &str| path.ends_with("/tests.rs") || path.contains("/tests/");
+    files
+        .iter()
+        .map(|file| (below(file), file))
+        .filter(|(path, _)| !is_test(path))
+        .map(|(path, file)| take_apart(path, &fs::read_to_string(file).expect("a source file is text")))
+        .collect()
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("the sources are here when tests run") {
+        let path = entry.expect("a folder can be listed").path();
+        if path.is_dir() {
+            collect(&path, files);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+}
+
+/// Rooms that take values and return values.
+const PURE: [&str; 9] =
+    ["contract", "json", "plan", "mapping", "translate", "route", "diff", "diagnostic", "yaml"];
+
+fn assert_none(broken: Vec<String>) {
+    assert!(broken.is_empty(), "borders of src/README.md that are crossed:\n{}", broken.join("\n"));
+}
+
+#[test]
+fn pure_rooms_know_no_sockets_files_clocks_or_tasks() {
+    const IMPURE: [&str; 12] = [
+        "tokio",
+        "hyper",
+        "reqwest",
+        "sqlx",
+        "notify",
+        "std::net",
+        "std::fs",
+        "std::env",
+        "std::process",
+        "std::thread",
+        "Instant",
+        "SystemTime",
+    ];
+    let mut broken = Vec::new();
+    for source in sources().iter().filter(|source| PURE.contains(&source.room())) {
+        let may_read_files = source.path == "mapping/load.rs";
+        for impure in IMPURE.iter().filter(|impure| !(may_read_files && **impure == "std::fs")) {
+            if source.uses(impure) {
+                broken.push(format!("{} uses {impure}", source.path));
+            }
+        }
+        for room in source.rooms_used().iter().filter(|room| !PURE.contains(&room.as_str())) {
+            broken.push(format!("{} uses the room {room}", source.path));
+        }
+    }
+    assert_none(broken);
+}
+
+#[test]
+fn rooms_do_not_see_what_they_must_not_see() {
+    const FORBIDDEN: [(&str, &[&str]); 10] = [
+        ("mapping", &["translate", "route"]),
+        ("translate", &["mapping", "contract", "yaml", "diagnostic"]),
+        ("route", &["mapping", "contract", "yaml", "translate"]),
+        ("plan", &["mapping", "translate", "yaml", "contract", "diagnostic"]),
+        ("json", &["mapping", "translate", "plan", "contract", "yaml", "diagnostic", "route"]),
+        (
+            "sandbox",
+            &["plan", "mapping", "translate", "proxy", "contract", "json", "route", "store", "token"],
+        ),
+        ("proxy", &["mapping", "sandbox", "contract", "yaml", "config", "admin"]),
+        ("shadow", &["token", "store"]),
+        ("token", &["body", "translate", "plan", "json", "proxy", "mapping"]),
+        ("store", &["token", "proxy", "plan", "config"]),
+    ];
+    let mut broken = Vec::new();
+    for source in sources() {
+        let used = source.rooms_used();
+        for (_, forbidden) in FORBIDDEN.iter().filter(|(room, _)| *room == source.room()) {
+            let crossed = forbidden.iter().filter(|room| used.contains(**room));
+            broken.extend(crossed.map(|room| format!("{} uses the room {room}", source.path)));
+        }
+        for room in ["app", "cli"] {
+            if used.contains(room) && !["app", "cli", "main", "lib"].contains(&source.room()) {
+                broken.push(format!("{} uses the room {room}", source.path));
+            }
+        }
+    }
+    assert_none(broken);
+}
+
+#[test]
+fn each_outside_thing_has_one_place() {
+    const OWNERS: [(&str, &[&str]); 6] = [
+        ("sqlx", &["store"]),
+        ("saphyr_parser", &["yaml"]),
+        ("notify", &["app"]),
+        ("reqwest", &["token"]),
+        ("annotate_snippets", &["diagnostic"]),
+        ("metrics_exporter_prometheus", &["telemetry"]),
+    ];
+    let mut broken = Vec::new();
+    for source in sources() {
+        for (library, owners) in OWNERS {
+            if !owners.contains(&source.room()) && source.uses(&format!("{library}::")) {
+                broken.push(format!("{} uses {library}", source.path));
+            }
+        }
+        let reads_configuration =
+            source.code.contains("config::load") || source.code.contains("config::parse");
+        if reads_configuration && !["config", "app", "cli"].contains(&source.room()) {
+            broken.push(format!("{} reads configuration files", source.path));
+        }
+    }
+    assert_none(broken);
+}
+
+/// Names of the pack's contracts that are words of every trade: HTTP, JSON, OAuth, people and texts. Each of them may stand
+/// in the engine for something of its own.
+const ORDINARY: &[&str] = &[
+    "active",
+    "address",
+    "agents",
+    "agent",
+    "audio",
+    "blocked",
+    "body",
+    "buttons",
+    "canary",
+    "channel",
+    "channels",
+    "city",
+    "client",
+    "code",
+    "comment",
+    "company",
+    "count",
+    "createdAt",
+    "customer",
+    "date",
+    "department",
+    "description",
+    "document",
+    "domains",
+    "duration",
+    "email",
+    "en",
+    "es",
+    "fields",
+    "file",
+    "filename",
+    "flow",
+    "gender",
+    "groups",
+    "header",
+    "icon",
+    "id",
+    "image",
+    "key",
+    "kind",
+    "label",
+    "language",
+    "link",
+    "links",
+    "login",
+    "message",
+    "messages",
+    "name",
+    "number",
+    "office",
+    "options",
+    "organization",
+    "page",
+    "parameters",
+    "params",
+    "parent",
+    "path",
+    "payload",
+    "phone",
+    "photo",
+    "queue",
+    "read",
+    "reason",
+    "receiver",
+    "score",
+    "sender",
+    "situation",
+    "state",
+    "status",
+    "tags",
+    "text",
+    "time",
+    "title",
+    "token",
+    "tokens",
+    "type",
+    "unread",
+    "updatedAt",
+    "url",
+    "uuid",
+    "validation",
+    "value",
+    "variables",
+    "video",
+    "workflow",
+];
+
+/// Names that are both words of the service and, in the engine, nothing: kept out of [`ORDINARY`] on purpose, so that the
+/// test does not lose its teeth when that list grows.
+const TELLING: &[&str] = &[
+    "isInternal",
+    "is_internal",
+    "send_at",
+    "contactId",
+    "channelsSituation",
+    "flowId",
+    "/chats",
+    "/contacts",
+];
+
+#[test]
+fn nothing_outside_the_sandbox_knows_the_first_packs_service() {
+    let words = specific_words();
+    for telling in TELLING {
+        assert!(words.contains(*telling), "`{telling}` should be among the words looked for");
+        assert!(!ORDINARY.contains(telling));
+    }
+    let mut broken = Vec::new();
+    // The verb that starts the sandbox greets in its name.
+    let is_sandbox = |source: &Source| source.room() == "sandbox" || source.path == "cli/sandbox.rs";
+    for source in sources().iter().filter(|source| !is_sandbox(source)) {
+        for text in &source.texts {
+            let found = words.iter().find(|word| match word.starts_with('/') {
+                true => has_segment(text, word),
+                false => text == *word,
+            });
+            broken.extend(
+                found.map(|word| format!("{} has {text:?}, and `{word}` is the service's", source.path)),
+            );
+        }
+    }
+    assert_none(broken);
+}
+
+/// Whether a path segment stands in a text as such.
+fn has_segment(text: &str, segment: &str) -> bool {
+    text.match_indices(segment).any(|(at, _)| {
+        let after = text[at + segment.len()..].chars().next();
+        !after.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == '-')
+    })
+}
+
+/// Property names, parameter names and path segments of both contracts, without the ordinary ones.
+fn specific_words() -> BTreeSet<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("mappings/messaging/contracts");
+    let mut words = BTreeSet::new();
+    for name in ["v2.openapi.yaml", "v3.openapi.yaml"] {
+        let bytes = fs::read(folder.join(name)).expect("the contract is part of the sources");
+        let (mut sources, mut findings) = (Sources::new(), Findings::new());
+        let tree = yaml::read(&mut sources, name, &bytes, &mut findings).expect("the contract is YAML");
+        collect_words(&tree, &mut words);
+    }
+    words.retain(|word| !ORDINARY.contains(&word.trim_start_matches('/')));
+    words
+}
+
+fn collect_words(node: &Node, words: &mut BTreeSet<String>) {
+    match &node.kind {
+        Kind::Seq(items) => items.iter().for_each(|item| collect_words(item, words)),
+        Kind::Map(entries) => {
+            for (key, value) in entries {
+                match (key.name.as_str(), value.as_map()) {
+                    ("properties", Some(properties)) => {
+                        words.extend(properties.iter().map(|(key, _)| key.name.clone()))
+                    }
+                    ("paths", Some(paths)) => {
+                        words.extend(paths.iter().flat_map(|(path, _)| segments(&path.name)))
+                    }
+                    ("name", None) => words.extend(value.as_str().map(str::to_owned)),
+                    _ => {}
+                }
+                collect_words(value, words);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn segments(path: &str) -> Vec<String> {
+    let is_fixed = |segment: &&str| !segment.is_empty() && !segment.starts_with('{');
+    path.split('/').filter(is_fixed).map(|segment| format!("/{segment}")).collect()
+}
+
+#[test]
+fn sources_are_taken_apart_as_the_other_tests_assume() {
+    let text = r##"
+        use crate::{alpha::{a, b}, beta}; // use crate::comment;
+        /* crate::block */ fn f<'a>(x: &'a str) -> char { crate::gamma::g("crate::text \" /chats", r#"raw "x""#); '"' }
+        use super::super::delta;
+    "##;
+    let source = take_apart("room/inner.rs".to_owned(), text);
+    assert_eq!(source.rooms_used().into_iter().collect::<Vec<_>>(), ["alpha", "beta", "delta", "gamma"]);
+    assert_eq!(source.texts, ["crate::text \" /chats", "raw \"x\""]);
+    assert!(has_segment("GET /v2/chats/{id}", "/chats") && !has_segment("/chatsome", "/chats"));
+    assert!(take_apart("a.rs".to_owned(), "use tokio::sync;").uses("tokio"));
+    assert!(!take_apart("a.rs".to_owned(), "let mytokio = 1;").uses("tokio"));
+}
