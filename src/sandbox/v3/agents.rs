@@ -1,6 +1,6 @@
 //! The operations on agents.
 
-use crate::sandbox::call::Call;
+use crate::sandbox::call::{Call, PAGE};
 use crate::sandbox::reasons::{Expect, Reason, Thing};
 use crate::sandbox::reply::{Failure, Outcome, Reply};
 use crate::sandbox::state::{Agent, Presence, Role, State};
@@ -15,7 +15,9 @@ pub fn list(state: &State, call: &Call<'_>) -> Outcome {
         Some("true") => true,
         Some(_) => return Err(Failure::mistyped("allPages", Expect::Boolean)),
     };
-    let agents: Vec<_> = if all { agents.collect() } else { call.page(agents)?.collect() };
+    // The page is read even where it is not used: a wrong one is a wrong call.
+    let skip = call.skip()?;
+    let agents: Vec<_> = if all { agents.collect() } else { agents.skip(skip).take(PAGE).collect() };
     Ok(Reply::ok("agent", &agents))
 }
 
