@@ -93,6 +93,30 @@ codes! {
     NoContract "M015" "no-contract": "The contracts that a pack names are among its files.";
     ConfigPath "M013" "config-path": "A setting is written `$.config.<name>`.";
 
+    // Names and shapes.
+    DeclaredTwice "M020" "declared-twice": "A name is declared once.";
+    Unused "M021" "unused": "What is declared is used.";
+    UnknownSetting "M022" "unknown-setting": "A setting is declared in `pack.yaml`.";
+    UnknownReason "M023" "unknown-reason": "A reason is declared under `reasons`.";
+    SettingType "M024" "setting-type": "A setting is a boolean, an integer or a string, and fits where it is used.";
+    UnknownShape "M025" "unknown-shape": "A shape is declared under `shapes`.";
+    UnknownType "M026" "unknown-type": "`of` names schemas of the contracts.";
+    ShapeType "M027" "shape-type": "A shape relates two objects, and is used on values of its types.";
+    LeadsToItself "M028" "leads-to-itself": "A shape does not contain itself and is not like itself.";
+    UnknownField "M029" "unknown-field": "A line names fields of the contract.";
+    ClaimedTwice "M030" "claimed-twice": "A field has one line.";
+    Unaccounted "M031" "unaccounted": "Every field of both types has a line.";
+    EmptyRest "M032" "empty-rest": "`rest` stands for at least one field.";
+    Types "M033" "types": "What is copied fits the type of its target, null included.";
+    MayBeAbsent "M034" "may-be-absent": "A required field has a source that is always there, or a default.";
+    LiteralType "M035" "literal-type": "A literal fits the type of its field.";
+    NoSource "M036" "no-source": "A required field of what is built has a source.";
+    RefuseWithin "M037" "refuse-within": "Only members of the body itself refuse a call.";
+    UnknownConversion "M038" "unknown-conversion": "A conversion is one of the closed list.";
+    ConversionArguments "M039" "conversion-arguments": "A conversion has the arguments that it takes.";
+    ConversionTypes "M040" "conversion-types": "A conversion takes what its source may be and gives what its target takes.";
+    ByKindGap "M041" "by-kind-gap": "`by_kind` has a place for every kind of its field.";
+
     // Configuration.
     Reference "G001" "reference": "`${NAME}` and `file:PATH` lead to a value.";
     ValueForm "G002" "value-form": "A value is written as its key needs it: an address, a size, a duration, a URL, a date.";

@@ -2,6 +2,8 @@
 
 pub mod ast;
 pub mod examples;
+pub mod lens;
 mod literal;
 pub mod load;
+pub mod names;
 pub mod syntax;

@@ -1,0 +1,124 @@
+//! Whether the lines of a shape account for every field of both its types, each once.
+
+use super::line::{At, Lines};
+use super::{World, faults, object};
+use crate::contract::{Field, Object, TypeIn, TypeKind};
+use crate::diagnostic::{Findings, Span};
+use crate::mapping::ast::Place;
+
+/// Reports places that are not in their type, places that two lines claim, and fields that no line names. `shape` is where
+/// the shape is declared.
+pub(super) fn check(
+    world: &World<'_>,
+    lines: &Lines<'_>,
+    types: [TypeIn<'_>; 2],
+    shape: Span,
+    findings: &mut Findings,
+) {
+    for side in [0, 1] {
+        let places: Vec<&At> = lines.lines.iter().flat_map(|line| line.places(side)).collect();
+        let mut known = Vec::new();
+        for at in places {
+            if field_at(types[side], &at.value).is_err_and(|at_name| {
+                findings.push(faults::unknown_field(at, at_name, types[side], world, side));
+                true
+            }) {
+                continue;
+            }
+            match known.iter().find(|other: &&&At| overlap(&other.value, &at.value)) {
+                Some(other) => findings.push(faults::claimed_twice(at, other.span, world, side)),
+                None => known.push(at),
+            }
+        }
+        // The place that a copy shows is not claimed, but it must be there.
+        for (at, from_side) in lines.lines.iter().filter_map(super::account::shown) {
+            if from_side == side
+                && let Err(name) = field_at(types[side], &at.value)
+            {
+                findings.push(faults::unknown_field(at, name, types[side], world, side));
+            }
+        }
+        let claimed: Vec<&Place> = known.iter().map(|at| &at.value).collect();
+        let missing = unaccounted(types[side], &claimed);
+        match lines.rest[side] {
+            Some(rest) if missing.is_empty() => findings.push(faults::empty_rest(rest, world, side)),
+            Some(_) => {}
+            None => {
+                for place in missing {
+                    findings.push(faults::unaccounted(&place, types, shape, world, side));
+                }
+            }
+        }
+    }
+}
+
+/// The place that a copy shows, and its side.
+fn shown<'l>(line: &'l super::line::Line<'_>) -> Option<(&'l At, usize)> {
+    match &line.what {
+        super::line::What::Copy { to, from, .. } => Some((from, 1 - to)),
+        _ => None,
+    }
+}
+
+/// Whether one of two places is, or is within, the other.
+fn overlap(a: &Place, b: &Place) -> bool {
+    a.0.iter().zip(&b.0).all(|(a, b)| a == b)
+}
+
+/// A field and whether it can be missing.
+#[derive(Clone, Copy)]
+pub(super) struct Found<'t> {
+    pub(super) ty: TypeIn<'t>,
+    /// Always there: it and all objects around it are required, and those are not nullable.
+    pub(super) required: bool,
+}
+
+/// The field at a place; the error is the index of the name that its type does not have.
+pub(super) fn field_at<'t>(ty: TypeIn<'t>, place: &Place) -> Result<Found<'t>, usize> {
+    let mut found = Found { ty, required: true };
+    for (index, name) in place.0.iter().enumerate() {
+        if matches!(ty.types.resolve(found.ty.ty).kind, TypeKind::Any) {
+            // Nothing is known below a value whose shape is not shown.
+            return Ok(Found { ty: found.ty, required: false });
+        }
+        let inside: Option<&Field> = object(found.ty).and_then(|object| object.field(name));
+        let field = inside.ok_or(index)?;
+        let around_is_null = index > 0 && ty.types.resolve(found.ty.ty).nullable;
+        found = Found {
+            ty: ty.types.at(&field.ty),
+            required: found.required && field.required && !around_is_null,
+        };
+    }
+    Ok(found)
+}
+
+/// The fields that no place names, as places, in the order of the type.
+pub(super) fn unaccounted(ty: TypeIn<'_>, claimed: &[&Place]) -> Vec<Place> {
+    let mut missing = Vec::new();
+    if let Some(object) = object(ty) {
+        walk(ty, object, &mut Vec::new(), claimed, &mut missing);
+    }
+    missing
+}
+
+fn walk(
+    ty: TypeIn<'_>,
+    object_: &Object,
+    at: &mut Vec<String>,
+    claimed: &[&Place],
+    missing: &mut Vec<Place>,
+) {
+    for field in &object_.fields {
+        at.push(field.name.clone());
+        let whole = claimed.iter().any(|place| place.0 == *at);
+        let within = claimed.iter().any(|place| place.0.len() > at.len() && place.0.starts_with(at));
+        match object(ty.types.at(&field.ty)) {
+            _ if whole => {}
+            Some(inner) if within => walk(ty, inner, at, claimed, missing),
+            // Below a value whose shape is not shown nothing can be missing.
+            None if within => {}
+            _ => missing.push(Place(at.clone())),
+        }
+        at.pop();
+    }
+}

@@ -1,0 +1,137 @@
+//! The lines of a shape in one form, those of the shape it is like included.
+
+use super::{World, faults};
+use crate::diagnostic::{Findings, Span};
+use crate::mapping::ast::{ConversionUse, Fill, Place, Shape, ShapeUse, Spanned};
+use crate::yaml::Node;
+
+/// All lines of a shape.
+#[derive(Debug, Default)]
+pub(super) struct Lines<'p> {
+    pub(super) lines: Vec<Line<'p>>,
+    /// `rest: {side: lost}`, by side.
+    pub(super) rest: [Option<Span>; 2],
+}
+
+/// One line.
+#[derive(Clone, Debug)]
+pub(super) struct Line<'p> {
+    pub(super) span: Span,
+    pub(super) what: What<'p>,
+}
+
+/// A place and where it was written.
+pub(super) type At = Spanned<Place>;
+
+/// What a line says.
+#[derive(Clone, Debug)]
+pub(super) enum What<'p> {
+    /// A place on each side.
+    Both {
+        places: [At; 2],
+        shape: Option<&'p ShapeUse>,
+        conversion: Option<&'p ConversionUse>,
+        defaults: [Option<&'p Node>; 2],
+    },
+    /// An extra view on side `to` of a place of the other side.
+    Copy { to: usize, name: At, from: At },
+    /// Fixed on both sides.
+    Constant { name: At, values: &'p [Node; 2] },
+    /// One place of the old side, several of the new one.
+    ByKind { old: At, new: Vec<(&'p Spanned<String>, At)> },
+    /// On one side only.
+    Only { side: usize, place: At, fill: &'p Fill },
+}
+
+impl Line<'_> {
+    /// The places that the line accounts for on a side. A copy accounts for its name only: what it shows has its own line.
+    pub(super) fn places(&self, side: usize) -> Vec<&At> {
+        match &self.what {
+            What::Both { places, .. } => vec![&places[side]],
+            What::Copy { to, name, .. } if *to == side => vec![name],
+            What::Constant { name, .. } => vec![name],
+            What::ByKind { old, .. } if side == 0 => vec![old],
+            What::ByKind { new, .. } if side == 1 => new.iter().map(|(_, place)| place).collect(),
+            What::Only { side: own, place, .. } if *own == side => vec![place],
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// The lines of a shape, and of the shape it is like as far as its own lines say nothing else about the same places.
+pub(super) fn lines<'p>(world: &World<'p>, shape: &'p Shape, findings: &mut Findings) -> Lines<'p> {
+    let mut lines = own(shape);
+    let (mut like, mut seen) =
+        (shape.like.as_ref(), vec![shape.name.as_ref().map(|name| name.value.as_str())]);
+    while let Some(name) = like {
+        let other =
+            world.program.shapes.iter().find(|s| s.name.as_ref().is_some_and(|n| n.value == name.value));
+        let Some(other) = other else {
+            let names = world.program.shapes.iter().filter_map(|s| s.name.as_ref()).map(|n| n.value.as_str());
+            findings.push(faults::unknown_shape(name, names.collect()));
+            break;
+        };
+        if seen.contains(&Some(name.value.as_str())) {
+            findings.push(faults::like_itself(name));
+            break;
+        }
+        seen.push(Some(&name.value));
+        inherit(&mut lines, own(other));
+        like = other.like.as_ref();
+    }
+    lines
+}
+
+fn inherit<'p>(lines: &mut Lines<'p>, other: Lines<'p>) {
+    let own = lines.lines.clone();
+    let taken = |line: &Line<'p>| {
+        [0, 1].iter().any(|side| {
+            let said = own.iter().flat_map(|own| own.places(*side)).map(|at| &at.value).collect::<Vec<_>>();
+            line.places(*side).iter().any(|at| said.contains(&&at.value))
+        })
+    };
+    lines.lines.extend(other.lines.into_iter().filter(|line| !taken(line)));
+    for side in [0, 1] {
+        lines.rest[side] = lines.rest[side].or(other.rest[side]);
+    }
+}
+
+fn own(shape: &Shape) -> Lines<'_> {
+    let mut lines = Vec::new();
+    let mut add = |span, what| lines.push(Line { span, what });
+    for name in &shape.same {
+        let places = [named(name), named(name)];
+        add(name.span, What::Both { places, shape: None, conversion: None, defaults: [None, None] });
+    }
+    for rename in &shape.rename {
+        let mut defaults = [None, None];
+        for (side, value) in &rename.defaults {
+            defaults[side.side] = Some(value);
+        }
+        let places = [rename.old.clone(), rename.new.clone()];
+        let (shape, conversion) = (rename.shape.as_ref(), rename.conversion.as_ref());
+        add(rename.span, What::Both { places, shape, conversion, defaults });
+    }
+    for copy in &shape.copy {
+        add(copy.span, What::Copy { to: copy.to.side, name: named(&copy.name), from: copy.from.clone() });
+    }
+    for constant in &shape.constant {
+        add(constant.span, What::Constant { name: named(&constant.name), values: &constant.values });
+    }
+    for line in &shape.by_kind {
+        let new = line.new.iter().map(|(kind, place)| (kind, place.clone())).collect();
+        add(line.span, What::ByKind { old: line.old.clone(), new });
+    }
+    for only in &shape.only {
+        add(only.span, What::Only { side: only.side.side, place: only.place.clone(), fill: &only.fill });
+    }
+    let mut rest = [None, None];
+    for line in &shape.rest {
+        rest[line.side.side] = Some(line.span);
+    }
+    Lines { lines, rest }
+}
+
+fn named(name: &Spanned<String>) -> At {
+    Spanned { value: Place(vec![name.value.clone()]), span: name.span }
+}
