@@ -60,6 +60,8 @@ pub enum Limit {
     ScalarBytes,
     Nodes,
     TotalBytes,
+    /// Of a value that a plan must keep for a while.
+    HeldBytes,
 }
 
 impl Error {
@@ -124,6 +126,7 @@ impl fmt::Display for Limit {
             Limit::ScalarBytes => "string or number too long",
             Limit::Nodes => "too many values",
             Limit::TotalBytes => "text too long",
+            Limit::HeldBytes => "value too long to be kept",
         })
     }
 }

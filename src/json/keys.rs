@@ -38,6 +38,11 @@ impl KeyLedger {
         }
     }
 
+    /// Bytes of all names held.
+    pub fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// Notes a name of the innermost object, given as it stands between its quotes, checked.
     /// Returns false when the object has had it.
     pub fn insert(&mut self, raw: &str) -> bool {

@@ -26,7 +26,7 @@ pub mod text;
 mod utf8;
 mod value;
 
-pub use error::{Error, ErrorKind, Limit};
+pub use error::{Error, ErrorKind, Expected, Limit};
 pub use keys::KeyLedger;
 pub use limits::Limits;
 pub use object::Object;

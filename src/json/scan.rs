@@ -167,7 +167,7 @@ fn find(bytes: &[u8], mut at: usize, marks: impl Fn(u64) -> u64, is: impl Fn(u8)
 #[inline(always)]
 fn bare_ends(word: u64) -> u64 {
     let blank = !((word & !HIGH).wrapping_add(LOW * (0x7f - 0x20)) | word) & HIGH;
-    blank | equal(word, b',') | equal(word | LOW * 0x20, b'}')
+    blank | equal(word, b',') | equal(word | (LOW * 0x20), b'}')
 }
 
 #[inline(always)]
@@ -195,8 +195,8 @@ impl Scan for Portable {
             let shift = at * 8;
             block.quote |= gather(equal(word, b'"')) << shift;
             block.backslash |= gather(equal(word, b'\\')) << shift;
-            block.open |= gather(equal(word | LOW * 0x20, b'{')) << shift;
-            block.close |= gather(equal(word | LOW * 0x20, b'}')) << shift;
+            block.open |= gather(equal(word | (LOW * 0x20), b'{')) << shift;
+            block.close |= gather(equal(word | (LOW * 0x20), b'}')) << shift;
             block.curly |= gather((word << 2) & HIGH) << shift;
         }
         block

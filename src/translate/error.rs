@@ -59,6 +59,13 @@ impl TranslateError {
         self.place.replace_range(..1, &format!("$[{at}]"));
         self
     }
+
+    /// The same error seen from the array that holds the place in an element that was not counted.
+    #[must_use]
+    pub fn inside_any_element(mut self) -> TranslateError {
+        self.place.replace_range(..1, "$[*]");
+        self
+    }
 }
 
 impl From<json::Error> for TranslateError {

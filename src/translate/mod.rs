@@ -27,6 +27,7 @@ mod settings;
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+pub mod stream;
 mod text;
 mod value;
 

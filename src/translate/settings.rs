@@ -62,6 +62,12 @@ impl Settings {
         if errors.is_empty() { Ok(Settings { values }) } else { Err(errors) }
     }
 
+    /// Settings with these values, for tests of what reads them.
+    #[cfg(test)]
+    pub(crate) fn of_values(values: Vec<Option<Raw>>) -> Settings {
+        Settings { values }
+    }
+
     /// The JSON text of a setting, by its index in [`Pack::settings`].
     pub fn get(&self, at: u16) -> Option<&Raw> {
         self.values.get(usize::from(at))?.as_ref()

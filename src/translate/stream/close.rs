@@ -1,0 +1,243 @@
+//! What is written when an object closes: constants, defaults, and values that were captured on the
+//! way. Also the conversions of values that had to be whole.
+
+use super::fault::{self, Fault};
+use super::machine::{Frame, Run};
+use super::program::{Alternative, Close, From, Held, Object};
+use super::{Bounds, Values, translate_whole};
+use crate::json::ErrorKind;
+use crate::json::raw::{self, Kind};
+use crate::json::scan::Scan;
+use crate::plan::convert::Yield;
+use crate::translate::Cause;
+use std::sync::Arc;
+
+/// The text of a value that is kept until its object closes: a part of the chunk, or a copy once the
+/// chunk has gone.
+#[derive(Debug, Default)]
+pub(super) struct Slot {
+    state: SlotState,
+    held: Vec<u8>,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum SlotState {
+    #[default]
+    Empty,
+    /// Goes on; the chunk has it from this place on, earlier parts are held.
+    Open(usize),
+    /// This part of the chunk.
+    InChunk(usize, usize),
+    /// Held whole.
+    Held,
+}
+
+impl Slot {
+    pub fn open(&mut self, at: usize) {
+        self.state = SlotState::Open(at);
+    }
+
+    pub fn end(&mut self, at: usize, chunk: &[u8]) {
+        if let SlotState::Open(start) = self.state {
+            self.state = if self.held.is_empty() {
+                SlotState::InChunk(start, at)
+            } else {
+                self.held.extend_from_slice(&chunk[start..at]);
+                SlotState::Held
+            };
+        }
+    }
+
+    /// The chunk goes; an error when more than `bound` bytes would be held.
+    pub fn suspend(&mut self, chunk: &[u8], bound: usize) -> Result<(), ()> {
+        match self.state {
+            SlotState::Open(start) => {
+                self.held.extend_from_slice(&chunk[start..]);
+                self.state = SlotState::Open(0);
+            }
+            SlotState::InChunk(start, end) => {
+                self.held.extend_from_slice(&chunk[start..end]);
+                self.state = SlotState::Held;
+            }
+            SlotState::Empty | SlotState::Held => {}
+        }
+        if self.held.len() <= bound { Ok(()) } else { Err(()) }
+    }
+
+    pub fn len(&self) -> usize {
+        match self.state {
+            SlotState::InChunk(start, end) => end - start,
+            _ => self.held.len(),
+        }
+    }
+
+    pub fn held_bytes(&self) -> usize {
+        size_of::<Slot>() + self.held.capacity()
+    }
+
+    pub fn clear(&mut self) {
+        self.state = SlotState::Empty;
+        self.held.clear();
+    }
+
+    fn text<'t>(&'t self, chunk: &'t [u8]) -> Option<&'t [u8]> {
+        match self.state {
+            SlotState::InChunk(start, end) => Some(&chunk[start..end]),
+            SlotState::Held => Some(&self.held),
+            SlotState::Empty | SlotState::Open(_) => None,
+        }
+    }
+}
+
+impl<S: Scan> Run<'_, S> {
+    /// Writes what the object has to say at its end, at `at`.
+    pub fn close(&mut self, top: &Frame, object: &Object, at: usize) -> Result<(), Fault> {
+        self.flush();
+        let machine = &*self.machine;
+        let bound = machine.bounds.capture_bytes;
+        if machine.slots[top.slots..machine.slots_used].iter().any(|slot| slot.len() > bound) {
+            return Err(fault::too_long(self.place(at)));
+        }
+        let closing = Closing {
+            slots: &machine.slots[top.slots..],
+            written: &machine.bits[top.bits + object.words.seen..],
+            chunk: self.chunk,
+            values: &machine.values,
+            bounds: machine.bounds,
+            offset: machine.before + at as u64,
+        };
+        closing.items(&object.close, top.wrote, self.out).map(drop)
+    }
+}
+
+/// An object that closes.
+struct Closing<'a> {
+    slots: &'a [Slot],
+    written: &'a [u64],
+    chunk: &'a [u8],
+    values: &'a Arc<Values>,
+    bounds: Bounds,
+    /// Of the closing bracket.
+    offset: u64,
+}
+
+impl Closing<'_> {
+    /// Appends `items`; `wrote` and the result tell whether anything stands in their object.
+    fn items(&self, items: &[Close], wrote: bool, out: &mut Vec<u8>) -> Result<bool, Fault> {
+        let mut wrote = wrote;
+        for item in items {
+            let before = out.len();
+            item.prefix.write(!wrote, out);
+            if self.item(&item.from, out)? {
+                wrote = true;
+            } else {
+                out.truncate(before);
+            }
+        }
+        Ok(wrote)
+    }
+
+    /// Appends a value; whether there is one. Otherwise what was appended does not count.
+    fn item(&self, from: &From, out: &mut Vec<u8>) -> Result<bool, Fault> {
+        let value = match from {
+            From::Constant(value) => Some(value),
+            From::Default { unless_written, value } => (!self.is_written(*unless_written)).then_some(value),
+            From::Captured { alternatives, absent } => {
+                let start = out.len();
+                for alternative in alternatives {
+                    if self.alternative(alternative, out)? {
+                        return Ok(true);
+                    }
+                    out.truncate(start);
+                }
+                absent.as_ref()
+            }
+            From::Object(items) => {
+                out.push(b'{');
+                let wrote = self.items(items, false, out)?;
+                out.push(b'}');
+                return Ok(wrote);
+            }
+            From::Supplied(at) => {
+                let supplied = self.values.supplied.get(usize::from(*at)).and_then(Option::as_ref);
+                out.extend_from_slice(supplied.map_or(&[], |text| text));
+                return Ok(supplied.is_some());
+            }
+            From::Setting(at) => Some(self.values.settings.get(*at).ok_or(Cause::Setting(*at))?),
+        };
+        out.extend_from_slice(value.map_or(&[], |text| text));
+        Ok(value.is_some())
+    }
+
+    fn is_written(&self, member: u16) -> bool {
+        self.written[usize::from(member) / 64] >> (member % 64) & 1 == 1
+    }
+
+    fn alternative(&self, alternative: &Alternative, out: &mut Vec<u8>) -> Result<bool, Fault> {
+        let Some(captured) = self.slots[usize::from(alternative.slot)].text(self.chunk) else {
+            return Ok(false);
+        };
+        let path = alternative.path.iter().map(|key| &*key.text);
+        let Some(place) = raw::lookup(captured, path).map_err(|error| self.moved(error))? else {
+            return Ok(false);
+        };
+        let text = &captured[place];
+        let wanted =
+            alternative.only.is_none_or(|only| raw::kind(text).is_some_and(|kind| only.contains(kind)));
+        match &alternative.op {
+            _ if !wanted => Ok(false),
+            None => {
+                out.extend_from_slice(text);
+                Ok(true)
+            }
+            Some(program) => translate_whole(program, self.values, self.bounds, text, out),
+        }
+    }
+
+    /// Faults within captured text are reported at the object's end.
+    fn moved(&self, error: crate::json::Error) -> Fault {
+        fault::json(self.offset, error.kind)
+    }
+}
+
+impl Held {
+    /// Appends the conversion of `text`, which begins at `offset` of the body; whether there is one.
+    /// Otherwise what was appended does not count.
+    pub fn run(&self, text: &[u8], offset: u64, out: &mut Vec<u8>) -> Result<bool, Fault> {
+        match self {
+            Held::Convert(conversion) => match conversion.apply(text, out) {
+                Ok(done) => Ok(done == Yield::Written),
+                Err(error) => Err(Cause::Convert(error).into()),
+            },
+            Held::Wrap(inner) => {
+                out.push(b'[');
+                let wrote = inner.run(text, offset, out)?;
+                out.push(b']');
+                Ok(wrote)
+            }
+            Held::Unwrap(inner) => match raw::kind(text) {
+                Some(Kind::Null) => {
+                    out.extend_from_slice(text);
+                    Ok(true)
+                }
+                Some(Kind::Array) => inner.run(only_element(text, offset)?, offset, out),
+                Some(found) => Err(Cause::Kind { expected: Kind::Array, found }.into()),
+                None => Err(fault::json(offset, ErrorKind::UnexpectedEnd)),
+            },
+        }
+    }
+}
+
+/// The element of an array of one; `text` begins with its bracket.
+fn only_element(text: &[u8], offset: u64) -> Result<&[u8], Fault> {
+    let moved = |error: crate::json::Error| fault::json(offset + error.offset, error.kind);
+    let start = raw::skip_blank(text, 1);
+    if text.get(start) == Some(&b']') {
+        return Err(Cause::NotOne.into());
+    }
+    let end = raw::skip_value(text, start).map_err(moved)?;
+    match text.get(raw::skip_blank(text, end)) {
+        Some(b']') => Ok(&text[start..end]),
+        _ => Err(Cause::NotOne.into()),
+    }
+}

@@ -1,0 +1,608 @@
+//! The machine that runs a program over chunks: a stack of open objects and arrays, and what may come
+//! next. It can stop after any byte.
+
+use super::close::Slot;
+use super::fault::{self, Fault};
+use super::names::{NONE, NameId, Names};
+use super::program::{Action, Op, OpId, Program};
+use super::skip::{Skip, Skipped};
+use super::{Bounds, Values};
+use crate::json::raw::Kind;
+use crate::json::reader::is_blank;
+use crate::json::scan::Scan;
+use crate::json::text;
+use crate::json::{ErrorKind, Expected, KeyLedger, Limit};
+use crate::translate::{Cause, TranslateError};
+use std::sync::Arc;
+
+/// What a body in transit holds between chunks.
+#[derive(Debug)]
+pub(super) struct Machine {
+    pub values: Arc<Values>,
+    pub bounds: Bounds,
+    pub state: State,
+    pub frames: Vec<Frame>,
+    /// For each open object: a bit for each name that was seen, then one for each member written.
+    pub bits: Vec<u64>,
+    /// Captured values of the open objects; those from `slots_used` on are spare.
+    pub slots: Vec<Slot>,
+    pub slots_used: usize,
+    pub names: Arc<Vec<Names>>,
+    /// Whether this body has changed `names`.
+    taught: bool,
+    /// Names of open objects that are not in `names`.
+    strangers: KeyLedger,
+    /// Open arrays and objects.
+    pub depth: usize,
+    /// The part of a name that earlier chunks held.
+    key: Vec<u8>,
+    /// The part of a value to be converted that earlier chunks held.
+    pub held: Vec<u8>,
+    /// Bytes of all chunks before this one.
+    pub before: u64,
+    /// Whether anything was written for the value at the top.
+    pub wrote: bool,
+}
+
+/// What may come next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    /// A value for this op.
+    Value(OpId),
+    /// The value of the member that the innermost object names.
+    MemberValue,
+    /// More of a value that is passed over.
+    Passing(Skip, Sink),
+    FirstKey,
+    NextKey,
+    /// More of a name; whether its next byte is escaped.
+    InKey(bool),
+    Colon,
+    AfterMember,
+    FirstElement,
+    AfterElement,
+    UnwrapFirst,
+    UnwrapEnd,
+    End,
+}
+
+/// Where the text of a value that is passed over goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sink {
+    Copy,
+    Drop,
+    /// Kept whole for this op.
+    Hold(OpId),
+}
+
+/// An op that is under way around the place that has been reached.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Frame {
+    pub kind: FrameKind,
+    /// Of an object: its index in the program. Else: the op of each element.
+    pub id: u32,
+    /// Whether a member or element was written.
+    pub wrote: bool,
+    /// Of an object: whether it has names in the ledger.
+    strangers: bool,
+    /// Of an object: the name that came last.
+    pub last: NameId,
+    /// Of an object: the member whose value is being read, or [`NONE`] for one that the plan does not
+    /// name.
+    pub member: NameId,
+    /// Of an object: where its bits and slots begin.
+    pub bits: usize,
+    pub slots: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FrameKind {
+    Object,
+    Array,
+    Wrap,
+    Unwrap,
+}
+
+impl Machine {
+    pub fn new(program: &Program, values: Arc<Values>, bounds: Bounds) -> Machine {
+        Machine {
+            values,
+            bounds,
+            state: State::Value(program.root),
+            frames: Vec::new(),
+            bits: Vec::new(),
+            slots: Vec::new(),
+            slots_used: 0,
+            names: program.names(),
+            taught: false,
+            strangers: KeyLedger::default(),
+            depth: 0,
+            key: Vec::new(),
+            held: Vec::new(),
+            before: 0,
+            wrote: false,
+        }
+    }
+
+    /// The cause with the place that has been reached, and the mapping line at work there.
+    pub fn locate(&self, program: &Program, cause: Cause) -> TranslateError {
+        let error = TranslateError::new(cause);
+        if matches!(error.cause, Cause::Json(_)) {
+            return error;
+        }
+        self.frames.iter().rev().fold(error, |error, frame| match frame.kind {
+            FrameKind::Wrap => error,
+            FrameKind::Array | FrameKind::Unwrap => error.inside_any_element(),
+            FrameKind::Object => {
+                let plan = &program.objects[frame.id as usize].plan;
+                match plan.members.get(usize::from(frame.member)) {
+                    Some(member) => error.inside_member(&member.name.text, Some(&member.origin)),
+                    None => error,
+                }
+            }
+        })
+    }
+
+    /// Bytes of all buffers.
+    pub fn held_bytes(&self) -> usize {
+        let words = self.bits.capacity() + self.frames.capacity() * size_of::<Frame>() / 8;
+        let slots: usize = self.slots.iter().map(Slot::held_bytes).sum();
+        words * 8 + slots + self.key.capacity() + self.held.capacity() + self.strangers.bytes()
+    }
+
+    /// The text has ended; appends what was waiting for its end. Whether anything was written in all.
+    pub fn finish(mut self, program: &Program, out: &mut Vec<u8>) -> Result<bool, Fault> {
+        // Only a number or word can be ended by the end of the text, with wraps around it at most.
+        if let State::Passing(Skip::Bare(bare), sink) = self.state
+            && self.depth == 0
+            && bare.end(0, 0) == Skipped::To(0)
+        {
+            Run::new(&mut self, program, crate::json::scan::Portable, &[], out).value_ends(sink, 0, 0)?;
+        }
+        if self.state != State::End {
+            return Err(fault::json(self.before, ErrorKind::UnexpectedEnd));
+        }
+        if self.taught {
+            program.learn(self.names);
+        }
+        Ok(self.wrote)
+    }
+}
+
+/// A machine at work on one chunk.
+pub(super) struct Run<'a, S> {
+    pub machine: &'a mut Machine,
+    pub program: &'a Program,
+    pub scan: S,
+    pub chunk: &'a [u8],
+    pub out: &'a mut Vec<u8>,
+    /// The part of the chunk that is to be written next; not yet in `out`.
+    pub span: std::ops::Range<usize>,
+}
+
+impl<'a, S: Scan> Run<'a, S> {
+    #[inline(always)]
+    pub fn new(
+        machine: &'a mut Machine,
+        program: &'a Program,
+        scan: S,
+        chunk: &'a [u8],
+        out: &'a mut Vec<u8>,
+    ) -> Self {
+        Run { machine, program, scan, chunk, out, span: 0..0 }
+    }
+
+    /// Runs over the chunk.
+    #[inline(always)]
+    pub fn chunk(&mut self) -> Result<(), Fault> {
+        let room = self.machine.bounds.json.total_bytes - self.machine.before;
+        let over = self.chunk.len() as u64 > room;
+        if over {
+            // The limit is below the length of a slice here.
+            self.chunk = &self.chunk[..room as usize];
+        }
+        let mut at = 0;
+        while at < self.chunk.len() {
+            at = match self.machine.state {
+                State::Passing(skip, sink) => self.pass_on(skip, sink, at)?,
+                State::InKey(escaped) => self.key(at, escaped)?,
+                _ => self.structure(at)?,
+            };
+        }
+        self.suspend()?;
+        if over {
+            return Err(fault::json(self.machine.before, ErrorKind::Limit(Limit::TotalBytes)));
+        }
+        Ok(())
+    }
+
+    /// Moves what refers to the chunk out of it.
+    fn suspend(&mut self) -> Result<(), Fault> {
+        self.flush();
+        let bound = self.machine.bounds.capture_bytes;
+        let offset = self.place(self.chunk.len());
+        for slot in &mut self.machine.slots[..self.machine.slots_used] {
+            slot.suspend(self.chunk, bound).map_err(|()| fault::too_long(offset))?;
+        }
+        self.machine.before += self.chunk.len() as u64;
+        Ok(())
+    }
+
+    /// Reads white space and one byte of structure, or begins a value or a name.
+    #[inline(always)]
+    fn structure(&mut self, at: usize) -> Result<usize, Fault> {
+        let mut at = at;
+        while is_blank(self.chunk[at]) {
+            at += 1;
+            if at == self.chunk.len() {
+                return Ok(at);
+            }
+        }
+        let byte = self.chunk[at];
+        match (self.machine.state, byte) {
+            (State::FirstKey | State::NextKey, b'"') => return self.members(at),
+            (State::FirstKey | State::AfterMember, b'}') => return self.end_object(at),
+            (State::AfterMember, b',') => self.machine.state = State::NextKey,
+            (State::Colon, b':') => self.machine.state = State::MemberValue,
+            (State::MemberValue, _) => return self.member_value(at),
+            (State::Value(op), _) => return self.value(op, at),
+            (State::FirstElement | State::AfterElement, b']') => return self.end_array(at),
+            (State::FirstElement, _) => return self.element(at),
+            (State::AfterElement, b',') => self.machine.state = State::Value(self.top().id),
+            (State::UnwrapFirst, b']') => return Err(Cause::NotOne.into()),
+            (State::UnwrapFirst, _) => return self.value(self.top().id, at),
+            (State::UnwrapEnd, b']') => {
+                self.pop();
+                self.value_done(at + 1);
+            }
+            (State::UnwrapEnd, b',') => return Err(Cause::NotOne.into()),
+            (state, _) => return Err(self.unexpected(at, state)),
+        }
+        Ok(at + 1)
+    }
+
+    #[cold]
+    pub fn unexpected(&self, at: usize, state: State) -> Fault {
+        let expected = match state {
+            State::FirstKey => Expected::KeyOrObjectEnd,
+            State::NextKey => Expected::Key,
+            State::Colon => Expected::Colon,
+            State::AfterMember => Expected::CommaOrObjectEnd,
+            State::AfterElement | State::UnwrapEnd => Expected::CommaOrArrayEnd,
+            State::End => return fault::json(self.place(at), ErrorKind::TrailingBytes),
+            _ => Expected::Value,
+        };
+        fault::json(self.place(at), ErrorKind::Unexpected { expected })
+    }
+
+    /// Reads on in a name until its closing quote or the end of the chunk.
+    fn key(&mut self, from: usize, escaped: bool) -> Result<usize, Fault> {
+        let machine = &mut *self.machine;
+        let skipped = Skip::String { escaped }.over(self.scan, self.chunk, from, 0);
+        let (end, piece) = match skipped {
+            Skipped::To(end) => (end, &self.chunk[from..end - 1]),
+            _ => (self.chunk.len(), &self.chunk[from..]),
+        };
+        if machine.key.len() + piece.len() > machine.bounds.json.key_bytes {
+            return Err(fault::json(machine.before + end as u64, ErrorKind::Limit(Limit::KeyBytes)));
+        }
+        if let Skipped::Cut(Skip::String { escaped }) = skipped {
+            machine.key.extend_from_slice(piece);
+            machine.state = State::InKey(escaped);
+        } else if machine.key.is_empty() {
+            self.name(piece, end)?;
+        } else {
+            machine.key.extend_from_slice(piece);
+            let key = std::mem::take(&mut machine.key);
+            self.name(&key, end)?;
+            self.machine.key = key;
+            self.machine.key.clear();
+        }
+        Ok(end)
+    }
+
+    /// A name has been read: finds its member and checks that the object has not had it.
+    fn name(&mut self, raw: &[u8], end: usize) -> Result<(), Fault> {
+        let start = self.place(end).saturating_sub(raw.len() as u64 + 1);
+        let raw = text::check_string(raw).map_err(|(at, kind)| fault::json(start + at as u64, kind))?;
+        let decoded = text::decode(raw);
+        let top = *self.top();
+        let object = &self.program.objects[top.id as usize];
+        let known = object.plan.member(&decoded).map(|(at, _)| at as NameId);
+        let plain = text::string_break(decoded.as_bytes()) == decoded.len();
+        let id = known.or_else(|| if plain { self.stranger(decoded.as_bytes()) } else { None });
+        let fresh = match id {
+            Some(id) => self.see(&top, id),
+            None => self.ledger(raw, start)?,
+        };
+        if !fresh {
+            return Err(fault::json(start, ErrorKind::DuplicateMember));
+        }
+        if let Some(id) = id.filter(|_| plain) {
+            self.teach(&top, id);
+        }
+        let top = self.top_mut();
+        top.member = known.unwrap_or(NONE);
+        if let Some(id) = id {
+            top.last = id;
+        }
+        if known.is_none() && object.keep_others {
+            let first = !std::mem::replace(&mut top.wrote, true);
+            self.write(if first { b"\"" } else { b",\"" });
+            self.write(raw.as_bytes());
+            self.write(b"\":");
+        }
+        self.machine.state = State::Colon;
+        Ok(())
+    }
+
+    /// The id of a name that the plan does not know, if there is room for it.
+    fn stranger(&mut self, name: &[u8]) -> Option<NameId> {
+        let object = self.top().id as usize;
+        let found = self.machine.names[object].stranger(name);
+        if found.is_some() {
+            return found;
+        }
+        let id = Arc::make_mut(&mut self.machine.names)[object].add(name);
+        self.machine.taught |= id.is_some();
+        id
+    }
+
+    /// Notes that `id` comes after the last name, unless that is what is expected.
+    fn teach(&mut self, top: &Frame, id: NameId) {
+        let object = top.id as usize;
+        if self.machine.names[object].after(top.last) != id {
+            Arc::make_mut(&mut self.machine.names)[object].note(top.last, id);
+            self.machine.taught = true;
+        }
+    }
+
+    /// Marks the name as seen; false when it was.
+    #[inline(always)]
+    pub fn see(&mut self, top: &Frame, id: NameId) -> bool {
+        let word = &mut self.machine.bits[top.bits + usize::from(id) / 64];
+        let bit = 1 << (id % 64);
+        let fresh = *word & bit == 0;
+        *word |= bit;
+        fresh
+    }
+
+    fn ledger(&mut self, raw: &str, offset: u64) -> Result<bool, Fault> {
+        if !std::mem::replace(&mut self.top_mut().strangers, true) {
+            self.machine.strangers.open();
+        }
+        let fresh = self.machine.strangers.insert(raw);
+        if self.machine.strangers.bytes() > self.machine.bounds.names_bytes {
+            return Err(fault::json(offset, ErrorKind::Limit(Limit::Nodes)));
+        }
+        Ok(fresh)
+    }
+
+    /// A member's value begins.
+    #[inline(always)]
+    pub fn member_value(&mut self, at: usize) -> Result<usize, Fault> {
+        let top = *self.top();
+        let object = &self.program.objects[top.id as usize];
+        let Some(member) = object.members.get(usize::from(top.member)) else {
+            return self.pass(if object.keep_others { Sink::Copy } else { Sink::Drop }, at);
+        };
+        for capture in &member.captures {
+            self.slot(capture).open(at);
+        }
+        match &member.action {
+            Action::Drop => self.pass(Sink::Drop, at),
+            Action::Copy(prefix) | Action::Rename(prefix) => {
+                self.begin_member(prefix);
+                self.pass(Sink::Copy, at)
+            }
+            Action::Run(prefix, op) => {
+                if !matches!(self.program.ops[*op as usize], Op::Held(_)) {
+                    self.begin_member(prefix);
+                }
+                self.value(*op, at)
+            }
+            Action::Refuse(_) if self.chunk[at] == b'n' => self.pass(Sink::Drop, at),
+            Action::Refuse(reason) => Err(Cause::Refused(*reason).into()),
+        }
+    }
+
+    /// The first element of an array begins.
+    fn element(&mut self, at: usize) -> Result<usize, Fault> {
+        let op = self.top().id;
+        self.machine.state = State::Value(op);
+        self.value(op, at)
+    }
+
+    /// A value begins for `op`, which writes it.
+    #[inline(always)]
+    fn value(&mut self, op: OpId, at: usize) -> Result<usize, Fault> {
+        let first = self.chunk[at];
+        let program = self.program;
+        let mut op = op;
+        loop {
+            if self.machine.frames.last().is_some_and(|top| top.kind == FrameKind::Array)
+                && self.machine.state == State::Value(op)
+                && !matches!(program.ops[op as usize], Op::Held(_))
+            {
+                self.begin_element(at);
+            }
+            self.machine.wrote = true;
+            match &program.ops[op as usize] {
+                Op::Keep => return self.pass(Sink::Copy, at),
+                Op::Held(_) => return self.pass(Sink::Hold(op), at),
+                Op::Constant(text) => {
+                    self.write(text);
+                    return self.pass(Sink::Drop, at);
+                }
+                Op::Wrap(inner) => {
+                    self.write(b"[");
+                    self.push(FrameKind::Wrap, *inner);
+                    self.machine.state = State::Value(*inner);
+                    op = *inner;
+                }
+                Op::Object(_) | Op::Array(_) | Op::Unwrap(_) if first == b'n' => {
+                    return self.pass(Sink::Copy, at);
+                }
+                Op::Object(object) => {
+                    self.expect(first, b'{', Kind::Object, at)?;
+                    self.enter(at)?;
+                    self.keep(at, at + 1);
+                    self.push_object(*object);
+                    self.machine.state = State::FirstKey;
+                    return Ok(at + 1);
+                }
+                Op::Array(inner) => {
+                    self.expect(first, b'[', Kind::Array, at)?;
+                    self.enter(at)?;
+                    self.keep(at, at + 1);
+                    self.push(FrameKind::Array, *inner);
+                    self.machine.state = State::FirstElement;
+                    return Ok(at + 1);
+                }
+                Op::Unwrap(inner) => {
+                    self.expect(first, b'[', Kind::Array, at)?;
+                    self.enter(at)?;
+                    self.push(FrameKind::Unwrap, *inner);
+                    self.machine.state = State::UnwrapFirst;
+                    return Ok(at + 1);
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn expect(&self, first: u8, wanted: u8, expected: Kind, at: usize) -> Result<(), Fault> {
+        if first == wanted {
+            return Ok(());
+        }
+        Err(match Kind::of_first_byte(first) {
+            Some(found) => Cause::Kind { expected, found }.into(),
+            None => self.unexpected(at, self.machine.state),
+        })
+    }
+
+    fn enter(&mut self, at: usize) -> Result<(), Fault> {
+        if self.machine.depth >= self.machine.bounds.json.depth {
+            return Err(fault::json(self.place(at), ErrorKind::Limit(Limit::Depth)));
+        }
+        self.machine.depth += 1;
+        Ok(())
+    }
+
+    fn push(&mut self, kind: FrameKind, id: u32) {
+        let (bits, slots) = (self.machine.bits.len(), self.machine.slots_used);
+        let frame = Frame { kind, id, wrote: false, strangers: false, last: NONE, member: NONE, bits, slots };
+        self.machine.frames.push(frame);
+    }
+
+    #[inline(always)]
+    fn push_object(&mut self, object: u32) {
+        self.push(FrameKind::Object, object);
+        let object = &self.program.objects[object as usize];
+        let machine = &mut *self.machine;
+        machine.bits.resize(machine.bits.len() + object.words.all(), 0);
+        machine.slots_used += object.slots;
+        if machine.slots.len() < machine.slots_used {
+            machine.slots.resize_with(machine.slots_used, Slot::default);
+        }
+    }
+
+    fn pop(&mut self) {
+        if let Some(frame) = self.machine.frames.pop() {
+            if frame.strangers {
+                self.machine.strangers.close();
+            }
+            self.machine.depth -= usize::from(frame.kind != FrameKind::Wrap);
+        }
+    }
+
+    #[inline(always)]
+    pub fn end_object(&mut self, at: usize) -> Result<usize, Fault> {
+        let top = *self.top();
+        let object = &self.program.objects[top.id as usize];
+        if object.close.is_empty() {
+            self.keep(at, at + 1);
+        } else {
+            // Faults from here on are those of the object, not of its last member.
+            self.top_mut().member = NONE;
+            self.close(&top, object, at)?;
+            self.write(b"}");
+        }
+        for slot in &mut self.machine.slots[top.slots..self.machine.slots_used] {
+            slot.clear();
+        }
+        self.machine.slots_used = top.slots;
+        self.machine.bits.truncate(top.bits);
+        self.pop();
+        self.value_done(at + 1);
+        Ok(at + 1)
+    }
+
+    fn end_array(&mut self, at: usize) -> Result<usize, Fault> {
+        self.keep(at, at + 1);
+        self.pop();
+        self.value_done(at + 1);
+        Ok(at + 1)
+    }
+
+    /// The value at the innermost place has ended before `at`.
+    #[inline(always)]
+    pub fn value_done(&mut self, at: usize) {
+        loop {
+            let Some(top) = self.machine.frames.last().copied() else {
+                self.machine.state = State::End;
+                return;
+            };
+            match top.kind {
+                FrameKind::Object => {
+                    let object = &self.program.objects[top.id as usize];
+                    if let Some(member) = object.members.get(usize::from(top.member)) {
+                        for capture in &member.captures {
+                            let chunk = self.chunk;
+                            self.slot(capture).end(at, chunk);
+                        }
+                    }
+                    self.machine.state = State::AfterMember;
+                    return;
+                }
+                FrameKind::Array => {
+                    self.machine.state = State::AfterElement;
+                    return;
+                }
+                FrameKind::Unwrap => {
+                    self.machine.state = State::UnwrapEnd;
+                    return;
+                }
+                FrameKind::Wrap => {
+                    self.write(b"]");
+                    self.pop();
+                }
+            }
+        }
+    }
+
+    /// The slot of a member of the innermost object.
+    pub fn slot(&mut self, capture: &super::program::Capture) -> &mut Slot {
+        let objects = self.machine.frames.iter().rev().filter(|frame| frame.kind == FrameKind::Object);
+        let slots = objects.skip(usize::from(capture.up)).map(|frame| frame.slots).next();
+        // A capture looks no higher than the object that it was compiled within.
+        &mut self.machine.slots[slots.expect("the object that captures is open") + usize::from(capture.slot)]
+    }
+
+    /// The innermost frame; asked for only where the state says that there is one.
+    #[inline(always)]
+    pub fn top(&self) -> &Frame {
+        self.machine.frames.last().expect("this state lies within a frame")
+    }
+
+    #[inline(always)]
+    pub fn top_mut(&mut self) -> &mut Frame {
+        self.machine.frames.last_mut().expect("this state lies within a frame")
+    }
+
+    /// The offset of a place of the chunk in the whole text.
+    #[inline(always)]
+    pub fn place(&self, at: usize) -> u64 {
+        self.machine.before + at as u64
+    }
+}

@@ -1,0 +1,63 @@
+//! What is written: text of the plan, and parts of the chunk, joined as long as they follow one another.
+
+use super::machine::{Frame, FrameKind, Run};
+use super::program::Prefix;
+use crate::json::scan::Scan;
+
+impl<S: Scan> Run<'_, S> {
+    /// Writes the name of the member whose value is written next.
+    #[inline(always)]
+    pub fn begin_member(&mut self, prefix: &Prefix) {
+        self.flush();
+        let top = self.top_mut();
+        let first = !std::mem::replace(&mut top.wrote, true);
+        let top = *top;
+        prefix.write(first, self.out);
+        let words = self.program.objects[top.id as usize].words;
+        self.machine.bits[top.bits + words.seen + usize::from(top.member) / 64] |= 1 << (top.member % 64);
+    }
+
+    pub fn unwrite_member(&mut self, top: &Frame) {
+        if top.kind == FrameKind::Object {
+            let words = self.program.objects[top.id as usize].words;
+            let word = top.bits + words.seen + usize::from(top.member) / 64;
+            self.machine.bits[word] &= !(1 << (top.member % 64));
+        }
+    }
+
+    /// Writes the comma before an element whose text begins at `at`, if one is due.
+    #[inline(always)]
+    pub fn begin_element(&mut self, at: usize) {
+        if std::mem::replace(&mut self.top_mut().wrote, true) {
+            if at > 0 && self.chunk.get(at - 1) == Some(&b',') {
+                self.keep(at - 1, at);
+            } else {
+                self.write(b",");
+            }
+        }
+    }
+
+    /// Writes a part of the chunk, together with what stands before it where that is written as well.
+    #[inline(always)]
+    pub fn keep(&mut self, start: usize, end: usize) {
+        if self.span.end != start {
+            self.flush();
+            self.span.start = start;
+        }
+        self.span.end = end;
+    }
+
+    #[inline(always)]
+    pub fn flush(&mut self) {
+        if !self.span.is_empty() {
+            self.out.extend_from_slice(&self.chunk[self.span.clone()]);
+        }
+        self.span = usize::MAX..usize::MAX;
+    }
+
+    #[inline(always)]
+    pub fn write(&mut self, text: &[u8]) {
+        self.flush();
+        self.out.extend_from_slice(text);
+    }
+}
