@@ -23,11 +23,11 @@ mod pieces;
 mod request;
 mod run;
 mod settings;
+pub mod stream;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
-pub mod stream;
 mod text;
 mod value;
 

@@ -1,0 +1,240 @@
+//! How fast bodies are translated in process, by class of plan and size of body, beside copying the
+//! same bytes and beside parsing, rebuilding and writing `serde_json::Value`.
+//!
+//! `cargo bench --bench transcoder` measures; `cargo test --bench transcoder` runs every case once at a
+//! tiny size and checks that all ways give the same JSON.
+
+use bytes::Bytes;
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use serde_json::{Map, Value};
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::Duration;
+use switchback::json::Limits;
+use switchback::json::scan::Level;
+use switchback::plan::convert::{Conversion, ConversionKind, Otherwise};
+use switchback::plan::{
+    Absent, Captured, Close, CloseFrom, Emit, Key, Member, MemberAction, ObjectOp, Origin, Others, Raw,
+    ValueOp,
+};
+use switchback::translate::stream::{Bounds, Check, Program, Transcoder, Values};
+use switchback::translate::{Env, Settings, document};
+
+const CHUNK_BYTES: usize = 64 * 1024;
+
+/// Members of a parcel's note that change their name.
+const RENAMED: [(&str, &str); 5] = [
+    ("text", "body"),
+    ("isUrgent", "is_urgent"),
+    ("isPrinted", "is_printed"),
+    ("sentAt", "sent_at"),
+    ("readAt", "read_at"),
+];
+const KEPT: [&str; 8] = ["id", "sender", "senderKind", "receiver", "receiverKind", "file", "kind", "parcel"];
+const KEPT_OF_PARCEL: [&str; 5] = ["id", "road", "situation", "depot", "customer"];
+
+fn key(name: &str) -> Key {
+    Key { text: name.into(), json: Raw::from(format!("\"{name}\"").as_bytes()) }
+}
+
+fn emit(from: &str, to: &str, op: ValueOp) -> Member {
+    let action = MemberAction::Emit(Emit { name: key(to), op });
+    Member { name: key(from), action, capture: None, origin: origin() }
+}
+
+fn origin() -> Origin {
+    Origin { file: "bench".into(), line: 1 }
+}
+
+fn object(members: Vec<Member>, close: Vec<Close>) -> ValueOp {
+    let mut members = members;
+    members.sort_by(|a, b| a.name.text.cmp(&b.name.text));
+    let captures = members.iter().filter(|member| member.capture.is_some()).count() as u16;
+    let name = "Note".into();
+    ValueOp::Object(Arc::new(ObjectOp { name, members, others: Others::Drop, close, captures, supplied: 0 }))
+}
+
+fn keep(name: &&str) -> Member {
+    emit(name, name, ValueOp::Keep)
+}
+
+fn note(captures: bool) -> ValueOp {
+    let mut members: Vec<_> = KEPT.iter().filter(|name| **name != "parcel").map(keep).collect();
+    members.extend(RENAMED.iter().map(|(from, to)| emit(from, to, ValueOp::Keep)));
+    let parcel = object(KEPT_OF_PARCEL.iter().map(keep).collect(), vec![]);
+    members.push(Member { capture: captures.then_some(0), ..emit("parcel", "parcel", parcel) });
+    let place = |name: &str| CloseFrom::Captured {
+        alternatives: vec![Captured { slot: 0, path: vec![key(name)], only: None, op: ValueOp::Keep }],
+        absent: Absent::Omit,
+    };
+    let close = |name: &str, from| Close { name: key(name), from, origin: origin() };
+    let mut closes = vec![close("eventKind", CloseFrom::Constant(Raw::from(&b"null"[..])))];
+    if captures {
+        closes.push(close("road", place("road")));
+        closes.push(close("customer", place("customer")));
+    }
+    object(members, closes)
+}
+
+/// The plans by class, cheapest first, each with what it does to an element, as `serde_json` sees it.
+fn plans() -> Vec<(&'static str, ValueOp, Option<fn(&mut Map<String, Value>) -> Value>)> {
+    let array = |op| ValueOp::Array(Box::new(op));
+    let whole =
+        Conversion { kind: ConversionKind::AbsentToNull, forward: false, otherwise: Otherwise::Error };
+    vec![
+        ("pass", ValueOp::Keep, None),
+        ("tokens", array(note(false)), Some(|element| rebuild(element, false))),
+        ("captures", array(note(true)), Some(|element| rebuild(element, true))),
+        ("element", array(ValueOp::Convert(whole)), None),
+    ]
+}
+
+/// The same translation as the plans', over a parsed element.
+fn rebuild(element: &mut Map<String, Value>, captures: bool) -> Value {
+    let mut out = Map::new();
+    let mut take = |from: &str, to: &str| {
+        if let Some(value) = element.remove(from) {
+            out.insert(to.to_owned(), value);
+        }
+    };
+    KEPT.iter().for_each(|name| take(name, name));
+    RENAMED.iter().for_each(|(from, to)| take(from, to));
+    if let Some(Value::Object(parcel)) = out.get_mut("parcel") {
+        parcel.retain(|name, _| KEPT_OF_PARCEL.contains(&name.as_str()));
+    }
+    out.insert("eventKind".to_owned(), Value::Null);
+    if captures {
+        for name in ["road", "customer"] {
+            if let Some(value) = out.get("parcel").and_then(|parcel| parcel.get(name)).cloned() {
+                out.insert(name.to_owned(), value);
+            }
+        }
+    }
+    Value::Object(out)
+}
+
+/// A list of at least `bytes` bytes, 800 bytes an element, as a service would send it.
+fn list(bytes: usize) -> Bytes {
+    const TEXTS: [&str; 5] = [
+        "The parcel is at the depot in Lisbon and goes out with the morning round; someone has to be there to sign for it, otherwise it waits for you until Friday.",
+        "Olá! A encomenda já está no depósito e sai amanhã às 9h. Alguém precisa de assinar; senão fica à sua espera até sexta-feira, obrigado 🙂",
+        "Please ring twice.\\nThe bell on the left does not work, the one on the right does, and the dog is \\\"friendly\\\" most of the time.",
+        "¿Pueden dejarlo en la tienda de al lado? Está abierta hasta las ocho y media, pregunten por Inés o por su hermano.",
+        "ok",
+    ];
+    let mut out = String::from("[");
+    let mut at = 0usize;
+    while out.len() < bytes {
+        let comma = if at == 0 { "" } else { "," };
+        let id = 9_007_199_254_740_993 + at;
+        let text = TEXTS[at % TEXTS.len()];
+        out.push_str(&format!(
+            "{comma}{{\"id\":{id},\"text\":\"{text}\",\"isUrgent\":{},\"isPrinted\":false,\"sender\":{{\"id\":{at},\"name\":\"Ana Sofia Rodrigues\",\"email\":\"ana.rodrigues@example.org\",\"picture\":null}},\"senderKind\":\"clerk\",\"receiver\":{{\"id\":{},\"name\":\"Mesa 4\",\"email\":null}},\"receiverKind\":\"desk\",\"file\":null,\"parcel\":{{\"id\":{},\"road\":\"express\",\"situation\":\"on_the_way\",\"depot\":{{\"id\":7,\"name\":\"North\"}},\"customer\":{{\"id\":\"4711\",\"name\":\"João Müller\"}},\"flowId\":3,\"flowStepId\":null}},\"sentAt\":\"2024-05-{:02} 10:21:{:02}\",\"readAt\":null,\"kind\":\"text\",\"canReopen\":true}}",
+            at % 3 == 0,
+            at + 1,
+            at / 20,
+            at % 28 + 1,
+            at % 60,
+        ));
+        at += 1;
+    }
+    out.push(']');
+    Bytes::from(out)
+}
+
+fn chunks(body: &Bytes) -> Vec<Bytes> {
+    (0..body.len()).step_by(CHUNK_BYTES).map(|at| body.slice(at..body.len().min(at + CHUNK_BYTES))).collect()
+}
+
+/// Streams a body as the gateway does; returns the bytes sent, and what was sent when `keep`.
+fn stream(
+    program: &Arc<Program>,
+    values: &Arc<Values>,
+    check: Check,
+    level: Level,
+    chunks: &[Bytes],
+    keep: bool,
+) -> (usize, Vec<u8>) {
+    let mut transcoder =
+        Transcoder::new(program.clone(), values.clone(), check, Bounds::default()).at_level(level);
+    let (mut sent, mut kept) = (0, Vec::new());
+    for chunk in chunks {
+        let out = transcoder.push(chunk.clone()).expect("the body can be translated");
+        sent += out.len();
+        if keep {
+            kept.extend_from_slice(&out);
+        }
+        black_box(out);
+    }
+    let mut last = Vec::new();
+    transcoder.finish(&mut last).expect("the body is whole");
+    kept.extend_from_slice(&last);
+    (sent + last.len(), kept)
+}
+
+fn by_value(body: &[u8], rebuild: fn(&mut Map<String, Value>) -> Value) -> Vec<u8> {
+    let Value::Array(elements) = serde_json::from_slice(body).expect("the body is JSON") else {
+        return Vec::new();
+    };
+    let rebuilt = elements.into_iter().map(|element| match element {
+        Value::Object(mut members) => rebuild(&mut members),
+        other => other,
+    });
+    serde_json::to_vec(&rebuilt.collect::<Vec<_>>()).expect("values can be written")
+}
+
+fn transcoder(criterion: &mut Criterion) {
+    let tiny = std::env::args().any(|argument| argument == "--test");
+    let sizes =
+        if tiny { [("16KB", 2_000), ("10MB", 70_000)] } else { [("16KB", 16_000), ("10MB", 10_000_000)] };
+    let values = Arc::new(Values::default());
+    for (size, bytes) in sizes {
+        let body = list(bytes);
+        let chunks = chunks(&body);
+        let mut group = criterion.benchmark_group(size);
+        group.throughput(Throughput::Bytes(body.len() as u64));
+        group.bench_function("memcpy", |bencher| {
+            bencher.iter(|| chunks.iter().map(|chunk| black_box(chunk.to_vec()).len()).sum::<usize>());
+        });
+        for (class, op, rebuild) in plans() {
+            let program = Arc::new(Program::compile(&op));
+            let (_, streamed) = stream(&program, &values, Check::Strict, Level::best(), &chunks, true);
+            assert_eq!(streamed, by_document(&op, &body), "{class}");
+            for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
+                assert_eq!(stream(&program, &values, Check::Lenient, level, &chunks, true).1, streamed);
+                group.bench_function(BenchmarkId::new(class, format!("{level:?}")), |bencher| {
+                    bencher.iter(|| stream(&program, &values, Check::Lenient, level, &chunks, false).0);
+                });
+            }
+            group.bench_function(BenchmarkId::new(class, "strict"), |bencher| {
+                bencher.iter(|| stream(&program, &values, Check::Strict, Level::best(), &chunks, false).0);
+            });
+            group.bench_function(BenchmarkId::new(class, "document"), |bencher| {
+                bencher.iter(|| by_document(&op, &body).len());
+            });
+            if let Some(rebuild) = rebuild {
+                let json = |text: &[u8]| serde_json::from_slice::<Value>(text).expect("both are JSON");
+                assert_eq!(json(&by_value(&body, rebuild)), json(&streamed), "{class}");
+                group.bench_function(BenchmarkId::new(class, "serde_json Value"), |bencher| {
+                    bencher.iter(|| by_value(&body, rebuild).len());
+                });
+            }
+        }
+        group.finish();
+    }
+}
+
+fn by_document(op: &ValueOp, body: &[u8]) -> Vec<u8> {
+    let settings = Settings::default();
+    let env = Env { settings: &settings, supplied: &[] };
+    let mut out = Vec::with_capacity(body.len());
+    document(op, body, &env, &Limits::STREAM, &mut out).expect("the body can be translated");
+    out
+}
+
+criterion_group! {
+    name = benches;
+    config = Criterion::default().sample_size(20).warm_up_time(Duration::from_millis(500)).measurement_time(Duration::from_secs(2));
+    targets = transcoder
+}
+criterion_main!(benches);
