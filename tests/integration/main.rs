@@ -2,4 +2,8 @@
 
 mod borders;
 mod contract_walk;
+mod gateway_upstream;
+mod http_fields;
+mod http_framing;
 mod sandbox;
+mod support;

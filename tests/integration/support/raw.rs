@@ -248,6 +248,20 @@ impl Client {
         tokio::time::timeout(PATIENCE, self.read_answer(true)).await.expect("no answer came")
     }
 
+    /// The first line of what comes next, interim answers included; it is consumed with its fields.
+    pub async fn first_line(&mut self) -> String {
+        let reading = async {
+            while find(&self.pending, b"\r\n\r\n").is_none() {
+                read_more(&mut self.stream, &mut self.pending).await?;
+            }
+            Some(())
+        };
+        tokio::time::timeout(PATIENCE, reading).await.expect("no answer came").expect("the connection ended");
+        let end = find(&self.pending, b"\r\n\r\n").expect("read up to it");
+        let head: Vec<u8> = self.pending.drain(..end + 4).collect();
+        String::from_utf8_lossy(&head).lines().next().unwrap_or("").to_owned()
+    }
+
     /// Whether the other side has closed, reading what is left.
     pub async fn is_closed(&mut self) -> bool {
         let reading = async { while read_more(&mut self.stream, &mut self.pending).await.is_some() {} };

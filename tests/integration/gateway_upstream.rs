@@ -1,0 +1,438 @@
+//! Upstreams that fail in every way they can: what the client hears, how often the upstream was asked, and that no answer is
+//! ever cut short without notice or given to the wrong request.
+
+use crate::support::gateway::{Gateway, Setup, request};
+use crate::support::raw::{Act, Client, Upstream, answer, exchange, until};
+use std::net::SocketAddr;
+use std::time::Duration;
+use switchback::proxy::limits::Limits;
+use switchback::server;
+use tokio::net::TcpListener;
+
+const ITEM: &str = r#"{"title":"a"}"#;
+const THING: &str = r#"{"name":"a"}"#;
+
+fn get() -> Vec<u8> {
+    request("GET /old/things/a", "", "")
+}
+
+fn post() -> Vec<u8> {
+    request("POST /old/things", "", "{}")
+}
+
+fn put() -> Vec<u8> {
+    request("PUT /old/things/a", "", "{}")
+}
+
+fn limited(change: impl FnOnce(&mut Limits)) -> Setup {
+    let mut setup = Setup::default();
+    change(&mut setup.limits);
+    setup
+}
+
+/// An address at which nobody listens.
+async fn nobody() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap()
+}
+
+#[tokio::test]
+async fn an_upstream_that_is_not_there_is_a_502() {
+    let gateway = Gateway::start(nobody().await, Setup::default()).await;
+    let got = exchange(gateway.address, get()).await.unwrap();
+    assert_eq!((got.status, got.text().as_str()), (502, r#"{"why":"The service cannot be reached."}"#));
+}
+
+#[tokio::test]
+async fn an_upstream_that_never_answers_is_a_504_and_is_not_asked_again() {
+    let new = Upstream::start(vec![Act::Silence]).await;
+    let setup = limited(|limits| limits.upstream_timeout = Duration::from_millis(50));
+    let gateway = Gateway::start(new.address, setup).await;
+    for bytes in [get(), post()] {
+        assert_eq!(exchange(gateway.address, bytes).await.unwrap().status, 504);
+    }
+    assert_eq!(new.seen().len(), 2);
+}
+
+#[tokio::test]
+async fn the_budget_of_the_whole_request_ends_it_whatever_the_hops_allow() {
+    let new = Upstream::start(vec![Act::Silence]).await;
+    let setup = limited(|limits| limits.total_timeout = Duration::from_millis(50));
+    let gateway = Gateway::start(new.address, setup).await;
+    assert_eq!(exchange(gateway.address, get()).await.unwrap().status, 504);
+}
+
+#[tokio::test]
+async fn a_body_that_stops_coming_is_a_504_before_the_first_byte() {
+    let stuck = b"HTTP/1.1 200 OK\r\ncontent-length: 20\r\n\r\n{\"title\"".to_vec();
+    let new = Upstream::start(vec![Act::Reply(stuck)]).await;
+    let setup = limited(|limits| limits.upstream_timeout = Duration::from_millis(50));
+    let gateway = Gateway::start(new.address, setup).await;
+    assert_eq!(exchange(gateway.address, get()).await.unwrap().status, 504);
+}
+
+#[tokio::test]
+async fn a_read_on_a_connection_that_died_is_made_once_more() {
+    for died in [Act::ReplyAndReset(Vec::new()), Act::ReplyAndClose(Vec::new())] {
+        let new = Upstream::start(vec![died, Act::json(200, ITEM)]).await;
+        let gateway = Gateway::before(&new).await;
+        let got = exchange(gateway.address, get()).await.unwrap();
+        assert_eq!((got.status, got.text().as_str()), (200, THING));
+        assert_eq!(new.seen().len(), 2);
+    }
+    let new = Upstream::start(vec![Act::ReplyAndReset(Vec::new())]).await;
+    let gateway = Gateway::before(&new).await;
+    assert_eq!(exchange(gateway.address, get()).await.unwrap().status, 502);
+    assert_eq!(new.seen().len(), 2, "once more, not again and again");
+}
+
+#[tokio::test]
+async fn a_call_with_an_effect_is_sent_once_however_it_ends() {
+    for died in [
+        Act::ReplyAndReset(Vec::new()),
+        Act::ReplyAndClose(Vec::new()),
+        Act::ReplyAndClose(b"HTTP/1.1 200".to_vec()),
+        Act::ReplyAndReset(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{".to_vec()),
+    ] {
+        for bytes in [post(), put()] {
+            let new = Upstream::start(vec![died.clone()]).await;
+            let gateway = Gateway::before(&new).await;
+            assert_eq!(exchange(gateway.address, bytes).await.unwrap().status, 502, "{died:?}");
+            assert_eq!(new.seen().len(), 1, "{died:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_pooled_connection_that_was_closed_meanwhile_costs_no_write_and_no_client() {
+    let new = Upstream::start(vec![Act::ReplyAndClose(answer(200, "", ITEM)), Act::json(200, ITEM)]).await;
+    let gateway = Gateway::before(&new).await;
+    let mut client = Client::connect(gateway.address).await;
+    client.send(get()).await;
+    assert_eq!(client.answer().await.unwrap().status, 200);
+    new.closed(1).await;
+    client.send(get()).await;
+    assert_eq!(client.answer().await.unwrap().text(), THING);
+}
+
+#[tokio::test]
+async fn a_truncated_answer_is_never_an_answer() {
+    for cut in [
+        "content-length: 30\r\n\r\n{\"title\":\"a\"",
+        "content-length: 30\r\n\r\n{\"title\":\"a\"}",
+        "transfer-encoding: chunked\r\n\r\n5\r\n{\"tit\r\n",
+        "transfer-encoding: chunked\r\n\r\nd\r\n{\"title\":\"a\"}\r\n",
+        "connection: close\r\n\r\n{\"title\":\"a\"",
+        "connection: close\r\n\r\n",
+    ] {
+        let bytes = format!("HTTP/1.1 200 OK\r\n{cut}").into_bytes();
+        let new = Upstream::start(vec![Act::ReplyAndClose(bytes)]).await;
+        let gateway = Gateway::before(&new).await;
+        let got = exchange(gateway.address, get()).await.unwrap();
+        assert_eq!(got.status, 502, "{cut}");
+        assert!(!got.text().contains("title"), "{cut}");
+    }
+}
+
+#[tokio::test]
+async fn answers_that_are_out_of_step_are_502_and_their_connection_is_not_used_again() {
+    for (what, head) in [
+        ("two different lengths", "HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 3"),
+        ("length and chunks", "HTTP/1.1 200 OK\r\ncontent-length: 2\r\ntransfer-encoding: chunked"),
+        ("chunked twice", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ntransfer-encoding: chunked"),
+        ("an unknown coding", "HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked"),
+        ("a NUL", "HTTP/1.1 200 OK\r\nx: a\0b\r\ncontent-length: 2"),
+        ("101 unasked", "HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade"),
+        ("status 000", "HTTP/1.1 000 X\r\ncontent-length: 2"),
+        ("garbage", "what?"),
+    ] {
+        let new = Upstream::start(vec![Act::Reply(format!("{head}\r\n\r\n{{}}").into_bytes())]).await;
+        let gateway = Gateway::before(&new).await;
+        let mut client = Client::connect(gateway.address).await;
+        for _ in 0..2 {
+            client.send(post()).await;
+            let got = client.answer().await.unwrap();
+            assert_eq!(got.status, 502, "{what}");
+        }
+        let connections: Vec<_> = new.seen().iter().map(|seen| seen.connection).collect();
+        assert_eq!(connections, [0, 1], "{what}");
+    }
+}
+
+#[tokio::test]
+async fn a_status_that_http_does_not_have_is_a_502() {
+    for status in [199, 600, 999] {
+        let new = Upstream::start(vec![Act::Reply(answer(status, "", ITEM))]).await;
+        let gateway = Gateway::before(&new).await;
+        assert_eq!(exchange(gateway.address, post()).await.unwrap().status, 502, "{status}");
+    }
+}
+
+#[tokio::test]
+async fn bytes_behind_an_answer_are_never_the_next_answer() {
+    let extra = [answer(200, "", ITEM), answer(200, "", r#"{"title":"poison"}"#)].concat();
+    let new = Upstream::start(vec![Act::Reply(extra), Act::json(200, ITEM)]).await;
+    let gateway = Gateway::before(&new).await;
+    let mut client = Client::connect(gateway.address).await;
+    for _ in 0..2 {
+        client.send(get()).await;
+        assert_eq!(client.answer().await.unwrap().text(), THING);
+    }
+}
+
+#[tokio::test]
+async fn interim_answers_do_not_count_as_the_answer() {
+    let mut bytes = b"HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n".repeat(20);
+    bytes.extend(answer(200, "", ITEM));
+    let new = Upstream::start(vec![Act::Reply(bytes)]).await;
+    let gateway = Gateway::before(&new).await;
+    assert_eq!(exchange(gateway.address, get()).await.unwrap().text(), THING);
+}
+
+#[tokio::test]
+async fn a_success_that_is_no_json_is_a_502() {
+    for (what, fields, body) in [
+        ("an error page", "content-type: text/html\r\n", "<html>it works</html>"),
+        ("nothing", "", ""),
+        ("two documents", "content-type: application/json\r\n", "{} {}"),
+        ("a member twice", "content-type: application/json\r\n", r#"{"title":1,"title":2}"#),
+        ("a lone surrogate half", "content-type: application/json\r\n", "{\"title\":\"\u{0}\"}"),
+    ] {
+        let new = Upstream::start(vec![Act::Reply(answer(200, fields, body))]).await;
+        let gateway = Gateway::before(&new).await;
+        assert_eq!(exchange(gateway.address, get()).await.unwrap().status, 502, "{what}");
+    }
+}
+
+#[tokio::test]
+async fn errors_of_the_upstream_keep_their_status_and_their_words() {
+    for status in [400, 403, 404, 409, 423, 429, 500, 501, 503] {
+        let body = r#"{"why":"because"}"#;
+        let new = Upstream::start(vec![Act::Reply(answer(
+            status,
+            "retry-after: 9\r\ncontent-type: application/json\r\n",
+            body,
+        ))])
+        .await;
+        let gateway = Gateway::before(&new).await;
+        let got = exchange(gateway.address, get()).await.unwrap();
+        assert_eq!((got.status, got.text().as_str(), got.value("retry-after")), (status, body, "9"));
+        assert_eq!(new.seen().len(), 1);
+    }
+    let new =
+        Upstream::start(vec![Act::Reply(answer(500, "content-type: text/html\r\n", "<b>stack trace</b>"))])
+            .await;
+    let gateway = Gateway::before(&new).await;
+    let got = exchange(gateway.address, get()).await.unwrap();
+    assert_eq!(got.status, 500);
+    assert!(got.text().starts_with(r#"{"why":"#) && !got.text().contains("stack trace"), "{}", got.text());
+}
+
+#[tokio::test]
+async fn a_refused_credential_is_renewed_once_and_the_same_bytes_go_out_again() {
+    let refusal = || Act::json(401, r#"{"why":"expired"}"#);
+    let new = Upstream::start(vec![refusal(), Act::json(200, "{}"), refusal()]).await;
+    let gateway = Gateway::before(&new).await;
+    let sent = request("POST /old/things", "", r#"{"n":1.10}"#);
+    assert_eq!(exchange(gateway.address, &sent).await.unwrap().status, 201);
+    let seen = new.seen();
+    assert_eq!(seen[0].values("authorization"), ["Bearer new-token-1"]);
+    assert_eq!(seen[1].values("authorization"), ["Bearer new-token-2"]);
+    assert_eq!((&seen[0].body, &seen[1].body), (&br#"{"n":1.10}"#.to_vec(), &br#"{"n":1.10}"#.to_vec()));
+    assert_eq!(gateway.authorization.seen().len(), 2);
+
+    // A 401 that stays is the answer: it also means "not permitted", and must not loop.
+    let got = exchange(gateway.address, &sent).await.unwrap();
+    assert_eq!((got.status, got.text().as_str()), (401, r#"{"why":"expired"}"#));
+    assert_eq!(gateway.authorization.seen().len(), 2);
+}
+
+#[tokio::test]
+async fn coded_bodies_are_decoded_both_ways_and_bombs_stop_early() {
+    use async_compression::tokio::write::GzipEncoder;
+    use tokio::io::AsyncWriteExt as _;
+    async fn gzip(text: &[u8]) -> Vec<u8> {
+        let mut encoder = GzipEncoder::new(Vec::new());
+        encoder.write_all(text).await.unwrap();
+        encoder.shutdown().await.unwrap();
+        encoder.into_inner()
+    }
+    fn coded(body: &[u8]) -> Vec<u8> {
+        let head =
+            format!("HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: {}\r\n\r\n", body.len());
+        [head.as_bytes(), body].concat()
+    }
+    let bomb = gzip(&vec![b' '; 50_000_000]).await;
+    let unknown = b"HTTP/1.1 200 OK\r\ncontent-encoding: rot13\r\ncontent-length: 2\r\n\r\n{}".to_vec();
+    let script = [coded(&gzip(ITEM.as_bytes()).await), coded(&bomb), unknown, answer(200, "", "{}")];
+    let new = Upstream::start(script.map(Act::Reply).to_vec()).await;
+    let gateway = Gateway::before(&new).await;
+    let got = exchange(gateway.address, get()).await.unwrap();
+    assert_eq!((got.text().as_str(), got.values("content-encoding").len()), (THING, 0));
+    assert_eq!(exchange(gateway.address, get()).await.unwrap().status, 502, "a bomb");
+    assert_eq!(exchange(gateway.address, get()).await.unwrap().status, 502, "an unknown coding");
+
+    let sent = |body: &[u8], coding: &str| {
+        let fields = format!("content-encoding: {coding}\r\ncontent-length: {}\r\n", body.len());
+        [request("POST /old/things", &fields, ""), body.to_vec()].concat()
+    };
+    let small = gzip(br#"{"n":1.10}"#).await;
+    assert_eq!(exchange(gateway.address, sent(&small, "gzip")).await.unwrap().status, 201);
+    let seen = new.seen().pop().unwrap();
+    assert_eq!((seen.body.as_slice(), seen.values("content-encoding").len()), (&br#"{"n":1.10}"#[..], 0));
+    let before = new.seen().len();
+    assert_eq!(exchange(gateway.address, sent(&bomb, "gzip")).await.unwrap().status, 400);
+    assert_eq!(exchange(gateway.address, sent(&small, "br")).await.unwrap().status, 400);
+    assert_eq!(exchange(gateway.address, sent(&small, "rot13")).await.unwrap().status, 415);
+    assert_eq!(new.seen().len(), before);
+}
+
+#[tokio::test]
+async fn a_body_that_is_no_json_reaches_nobody() {
+    let new = Upstream::start(vec![Act::json(200, "{}")]).await;
+    let gateway = Gateway::before(&new).await;
+    for body in ["{", "{}{}", "", "nul", "[1,]", "{\"a\":1,\"a\":2}", "{\"a\":\"\\ud800\"}", "\u{feff}{}"] {
+        let got = exchange(gateway.address, request("POST /old/things", "", body)).await.unwrap();
+        assert_eq!(got.status, 400, "{body:?}");
+    }
+    let deep = "[".repeat(100_000);
+    let got = exchange(gateway.address, request("POST /old/things", "", &deep)).await.unwrap();
+    assert!([400, 413].contains(&got.status), "{}", got.status);
+    assert_eq!(new.seen().len(), 0);
+}
+
+#[tokio::test]
+async fn numbers_order_and_unknown_members_pass_unchanged() {
+    let body = r#"{"title":100000000000000000000,"z":1.10,"a":-0,"e":1e400,"k":{"$serde_json::private::Number":"1"},"u":"\u00e9"}"#;
+    let new = Upstream::start(vec![Act::json(200, body)]).await;
+    let gateway = Gateway::before(&new).await;
+    let got = exchange(gateway.address, get()).await.unwrap();
+    assert_eq!(got.text(), body.replacen("title", "name", 1));
+}
+
+#[tokio::test]
+async fn an_upstream_that_never_stops_talking_is_stopped_at_the_limit() {
+    let head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n[0".to_vec();
+    let new = Upstream::start(vec![Act::Flood { head, piece: b",0".repeat(8192) }]).await;
+    let setup = limited(|limits| limits.held_bytes_max = 1_000_000);
+    let gateway = Gateway::start(new.address, setup).await;
+    assert_eq!(exchange(gateway.address, get()).await.unwrap().status, 502);
+    new.closed(1).await;
+}
+
+#[tokio::test]
+async fn a_read_ends_with_its_client_and_a_write_does_not() {
+    let new = Upstream::start(vec![Act::Silence]).await;
+    let gateway = Gateway::before(&new).await;
+    let mut client = Client::connect(gateway.address).await;
+    client.send(get()).await;
+    new.received(1).await;
+    client.reset();
+    // The upstream's connection ends although it never answered.
+    new.closed(1).await;
+
+    let slow = Upstream::start(vec![Act::Silence]).await;
+    let setup = limited(|limits| limits.upstream_timeout = Duration::from_millis(300));
+    let gateway = Gateway::start(slow.address, setup).await;
+    let mut client = Client::connect(gateway.address).await;
+    client.send(post()).await;
+    slow.received(1).await;
+    client.reset();
+    assert_eq!(gateway.detached.len(), 1, "the write goes on");
+    until(|| gateway.detached.is_empty()).await;
+    assert_eq!(slow.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn a_client_that_floods_is_refused_and_may_come_back() {
+    let new = Upstream::start(vec![Act::Silence, Act::json(200, ITEM)]).await;
+    let setup = limited(|limits| {
+        limits.client_in_flight_max = 1;
+        limits.upstream_timeout = Duration::from_millis(300);
+    });
+    let gateway = Gateway::start(new.address, setup).await;
+    let mut first = Client::connect(gateway.address).await;
+    first.send(get()).await;
+    new.received(1).await;
+    let got = exchange(gateway.address, get()).await.unwrap();
+    assert_eq!((got.status, got.value("retry-after")), (503, "1"));
+    assert_eq!(first.answer().await.unwrap().status, 504);
+    assert_eq!(exchange(gateway.address, get()).await.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn a_hanging_upstream_does_not_pile_up_requests() {
+    let new = Upstream::start(vec![Act::Silence]).await;
+    let setup = limited(|limits| limits.upstream_in_flight_max = 1);
+    let gateway = Gateway::start(new.address, setup).await;
+    let mut first = Client::connect(gateway.address).await;
+    first.send(get()).await;
+    new.received(1).await;
+    assert_eq!(exchange(gateway.address, get()).await.unwrap().status, 503);
+    assert_eq!(new.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn half_a_head_is_given_up_and_so_is_a_body_that_drips() {
+    let new = Upstream::start(vec![Act::json(200, "{}")]).await;
+    let mut setup = limited(|limits| limits.request_tempo.idle = Duration::from_millis(50));
+    setup.options =
+        server::Options { header_timeout: Duration::from_millis(100), ..server::Options::default() };
+    let gateway = Gateway::start(new.address, setup).await;
+    for start in ["", "GET /old/things/a HTTP/1.1\r\nhost: a\r\n"] {
+        let mut client = Client::connect(gateway.address).await;
+        client.send(start).await;
+        assert!(client.is_closed().await, "{start:?}");
+    }
+    let mut client = Client::connect(gateway.address).await;
+    client.send(request("POST /old/things", "content-length: 20\r\n", "")).await;
+    let got = client.answer().await.unwrap();
+    assert_eq!(got.status, 408);
+    assert!(client.is_closed().await);
+    assert_eq!(new.seen().len(), 0);
+}
+
+#[tokio::test]
+async fn connections_beyond_the_limit_are_told_so_and_idle_ones_make_room() {
+    let new = Upstream::start(vec![Act::json(200, ITEM)]).await;
+    let options = server::Options {
+        connections_max: 1,
+        idle_timeout: Duration::from_millis(200),
+        ..server::Options::default()
+    };
+    let gateway = Gateway::start(new.address, Setup { options, ..Setup::default() }).await;
+    let mut first = Client::connect(gateway.address).await;
+    first.send(get()).await;
+    assert_eq!(first.answer().await.unwrap().status, 200);
+    let mut second = Client::connect(gateway.address).await;
+    assert_eq!(second.answer().await.unwrap().status, 503);
+    assert!(first.is_closed().await, "an idle connection is closed");
+    assert_eq!(exchange(gateway.address, get()).await.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn draining_lets_requests_in_flight_end_and_takes_no_new_ones() {
+    let new = Upstream::start(vec![Act::Silence]).await;
+    let setup = limited(|limits| limits.upstream_timeout = Duration::from_millis(300));
+    let gateway = Gateway::start(new.address, setup).await;
+    let mut client = Client::connect(gateway.address).await;
+    client.send(get()).await;
+    new.received(1).await;
+    let address = gateway.address;
+    let stopping = tokio::spawn(gateway.stop());
+    assert_eq!(client.answer().await.unwrap().status, 504, "the request in flight has its answer");
+    assert!(client.is_closed().await);
+    assert_eq!(stopping.await.unwrap().cut, 0);
+    assert!(tokio::net::TcpStream::connect(address).await.is_err());
+}
+
+#[tokio::test]
+async fn draining_cuts_what_does_not_end_within_the_grace() {
+    let new = Upstream::start(vec![Act::Silence]).await;
+    let options = server::Options { grace: Duration::from_millis(50), ..server::Options::default() };
+    let gateway = Gateway::start(new.address, Setup { options, ..Setup::default() }).await;
+    let mut client = Client::connect(gateway.address).await;
+    client.send(get()).await;
+    new.received(1).await;
+    assert_eq!(gateway.stop().await.cut, 1);
+    assert!(client.answer().await.is_none());
+}

@@ -1,0 +1,139 @@
+//! A gateway that serves the pack of things on a port of its own, with one client, `acme`, whose token is [`TOKEN`].
+
+use super::pack;
+use super::raw::{Act, Upstream};
+use arc_swap::ArcSwap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use switchback::clock::Clock;
+use switchback::plan::SideId;
+use switchback::proxy::headers::Pseudonym;
+use switchback::proxy::limits::Limits;
+use switchback::proxy::program::{Front, Program};
+use switchback::proxy::retry::Budget;
+use switchback::proxy::stack::{self, Parts};
+use switchback::proxy::upstream;
+use switchback::route::Router;
+use switchback::secret::Secret;
+use switchback::server::{self, Drain, Drained, Listener};
+use switchback::store::seal::{KeyRing, SealingKey};
+use switchback::store::{Missing, Store};
+use switchback::token::{App, Endpoint, NewClient, OAuth, Registry, Tokens};
+use tempfile::TempDir;
+use tokio::task::JoinHandle;
+use tokio_util::task::TaskTracker;
+
+/// What `acme` shows at the gateway.
+pub const TOKEN: &str = "old-token-of-acme";
+
+/// How a gateway of a test differs from the default.
+#[derive(Default)]
+pub struct Setup {
+    pub limits: Limits,
+    pub options: server::Options,
+    /// Where the old service lives, if it does.
+    pub old: Option<SocketAddr>,
+    /// The secondary account of `acme`.
+    pub account: Option<String>,
+}
+
+/// A running gateway.
+pub struct Gateway {
+    pub address: SocketAddr,
+    pub drain: Drain,
+    pub detached: TaskTracker,
+    /// The authorization server, which gives `new-token-1`, then `new-token-2`.
+    pub authorization: Upstream,
+    serving: JoinHandle<Drained>,
+    _folder: TempDir,
+}
+
+impl Gateway {
+    /// A gateway with default limits in front of `new`.
+    pub async fn before(new: &Upstream) -> Gateway {
+        Gateway::start(new.address, Setup::default()).await
+    }
+
+    pub async fn start(new: SocketAddr, setup: Setup) -> Gateway {
+        let folder = tempfile::tempdir().unwrap();
+        let authorization = Upstream::start(vec![granted(1), granted(2)]).await;
+        let (store, tokens) = enrolled(&folder, &authorization, setup.account).await;
+        let pack = Arc::new(pack::things());
+        let limits = Arc::new(setup.limits);
+        let upstream = |name: &str, address: SocketAddr, path: &str| {
+            let url = format!("http://{address}{path}").parse().unwrap();
+            Arc::new(upstream::Upstream::new(name, &url, Arc::clone(&limits)).unwrap())
+        };
+        let front = Front {
+            prefix: "/old".into(),
+            serves: SideId::OLD,
+            router: Router::new(&pack.directions[0]),
+            backend: upstream("new", new, "/new"),
+            own: setup.old.map(|address| upstream("old", address, "/base")),
+            announcements: Vec::new(),
+            phases: Default::default(),
+        };
+        let detached = TaskTracker::new();
+        let stack = stack::stack(Parts {
+            program: Arc::new(ArcSwap::from_pointee(Program::new(pack, Arc::default(), vec![front]))),
+            tokens,
+            limits,
+            pseudonym: Pseudonym::default(),
+            retries: Budget::default(),
+            store,
+            clock: Clock::machine(),
+            detached: detached.clone(),
+        });
+        let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), false, None).unwrap();
+        let address = listener.address().unwrap();
+        let drain = Drain::new();
+        let serving = tokio::spawn(server::serve(listener, stack, Arc::new(setup.options), drain.clone()));
+        Gateway { address, drain, detached, authorization, serving, _folder: folder }
+    }
+
+    /// Drains and says how it went.
+    pub async fn stop(self) -> Drained {
+        self.drain.begin();
+        self.serving.await.unwrap()
+    }
+}
+
+fn granted(number: u32) -> Act {
+    let body = format!(
+        r#"{{"token_type":"Bearer","expires_in":2592000,"access_token":"new-token-{number}","refresh_token":"refresh-{number}"}}"#
+    );
+    Act::json(200, &body)
+}
+
+async fn enrolled(folder: &TempDir, authorization: &Upstream, account: Option<String>) -> (Store, Tokens) {
+    let keys = KeyRing::parse(&[SealingKey::generate()]).unwrap();
+    let url = format!("sqlite:{}", folder.path().join("store.db").display());
+    let store = Store::open(&url, keys, Clock::machine(), Missing::Create).await.unwrap();
+    let at = |path: &str| format!("http://{}{path}", authorization.address).parse().unwrap();
+    let endpoint = Endpoint::new(OAuth {
+        authorize_url: at("/authorize"),
+        token_url: at("/token"),
+        redirect_url: at("/callback"),
+        scopes: Vec::new(),
+        timeout: std::time::Duration::from_secs(5),
+    });
+    let endpoint = endpoint.unwrap();
+    let client = NewClient {
+        name: "acme".into(),
+        company: account,
+        token: Some(Secret::new(TOKEN.into())),
+        app: Some(App { id: Secret::new("app".into()), secret: Secret::new("app-secret".into()) }),
+        refresh_token: Some(Secret::new("refresh-0".into())),
+    };
+    Registry::new(store.clone(), Some(endpoint.clone())).ensure(vec![client]).await.unwrap();
+    let tokens =
+        Tokens::open(store.clone(), Some(endpoint), switchback::token::Settings::default()).await.unwrap();
+    (store, tokens)
+}
+
+/// A request of `acme`, with a correct length where there is a body. `fields` end in `\r\n` each.
+pub fn request(line: &str, fields: &str, body: &str) -> Vec<u8> {
+    let length = if body.is_empty() { String::new() } else { format!("content-length: {}\r\n", body.len()) };
+    format!("{line} HTTP/1.1\r\nhost: gateway.test\r\nx-own: Bearer {TOKEN}\r\n{length}{fields}\r\n{body}")
+        .into_bytes()
+}

@@ -1,0 +1,189 @@
+//! A pack of a service that does not exist, built as plans: the data path is tested apart from the mapping language and
+//! from any real pack.
+//!
+//! The old side speaks of things, the new one of items:
+//!
+//! | old | new |
+//! |---|---|
+//! | `GET /things/{name}` | `GET /items/{name}`, `title` becomes `name` |
+//! | `POST /things` | `POST /items`, answered 201 without a body |
+//! | `PUT /things/{name}` | `PUT /items/{name}`, not repeatable |
+//! | `GET /relics/{name}` | refused, or forwarded to the old service |
+
+use http::Method;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use switchback::plan::{
+    BodyExpected, BodyPlan, CallHead, Class, Credential, Direction, Effect, Emit, ErrorStyle, Key, Member,
+    MemberAction, ObjectOp, Operation, Origin, Others, Pack, Pair, ParameterKind, PathPart, QueryFrom,
+    QueryRule, Raw, Reason, ReasonId, Refusal, RefusePolicy, Response, ResponseBody, Route, RouteId,
+    RouteKind, Side, SideId, StatusFrom, StatusTo, ValueOp, Variable, Verdict,
+};
+
+/// The pack.
+pub fn things() -> Pack {
+    let side = |name: &str, send: &str, scope: Option<&str>| Side {
+        name: name.into(),
+        credential: Credential {
+            read: vec!["x-own".into(), "authorization".into()],
+            send: send.into(),
+            scheme: "Bearer".into(),
+        },
+        scope: scope.map(str::to_owned),
+    };
+    Pack {
+        name: "things".into(),
+        sides: [side("old", "x-own", None), side("new", "authorization", Some("/accounts/{account}"))],
+        directions: [
+            Direction { serves: SideId::OLD, routes: routes(), error: keep() },
+            Direction { serves: SideId::NEW, routes: Vec::new(), error: keep() },
+        ],
+        languages: vec!["en".into(), "pt-br".into(), "es".into()],
+        reasons: vec![
+            reason("relics", "Relics are gone.", "Las reliquias ya no existen."),
+            reason("not_found", "No such thing.", "No existe."),
+        ],
+        errors: ErrorStyle {
+            before: raw(r#"{"why":"#),
+            after: raw("}"),
+            content_type: "application/json".into(),
+            statuses: BTreeMap::from([("wrong_method".into(), 501)]),
+            texts: BTreeMap::from([("not_found".into(), ReasonId(1))]),
+        },
+        refuse: RefusePolicy { legacy_forward: true, status: 501, after_date: None, after_status: 410 },
+        settings: Vec::new(),
+        shapes: Vec::new(),
+        examples: Vec::new(),
+    }
+}
+
+fn routes() -> Vec<Route> {
+    let name = || Variable { name: "name".into(), kind: ParameterKind::String, required: true };
+    let item = || vec![PathPart::Literal("/items/".into()), PathPart::Variable(0)];
+    let page = QueryRule { name: "page".into(), from: QueryFrom::Client("page".into()) };
+    let get = pair(
+        call("GET /items/{name}", Method::GET, item(), vec![page], Effect::None),
+        None,
+        ResponseBody::Plan(rename()),
+    );
+    let items = vec![PathPart::Literal("/items".into())];
+    let post = pair(
+        call("POST /items", Method::POST, items, vec![], Effect::Write),
+        Some(keep()),
+        ResponseBody::Empty,
+    );
+    let put = pair(
+        call("PUT /items/{name}", Method::PUT, item(), vec![], Effect::Write),
+        Some(keep()),
+        ResponseBody::Empty,
+    );
+    let refusal = Refusal {
+        reason: ReasonId(0),
+        legacy_forward: true,
+        status: 501,
+        after_date: None,
+        after_status: 410,
+    };
+    let written = |mut kind: RouteKind| {
+        if let RouteKind::Pair(pair) = &mut kind {
+            pair.responses[0].to = StatusTo::Exact(201);
+        }
+        kind
+    };
+    vec![
+        route(0, Method::GET, "/things/{name}", vec![name()], BodyExpected::No, get),
+        route(1, Method::POST, "/things", vec![], BodyExpected::Required, written(post)),
+        route(2, Method::PUT, "/things/{name}", vec![name()], BodyExpected::Required, written(put)),
+        route(3, Method::GET, "/relics/{name}", vec![name()], BodyExpected::No, RouteKind::Refuse(refusal)),
+    ]
+}
+
+fn route(
+    id: u16,
+    method: Method,
+    template: &str,
+    variables: Vec<Variable>,
+    body: BodyExpected,
+    kind: RouteKind,
+) -> Route {
+    let query = vec![Variable { name: "page".into(), kind: ParameterKind::Integer, required: false }];
+    let effect = if method == Method::GET { Effect::None } else { Effect::Write };
+    let key = format!("{method} {template}").into();
+    Route {
+        id: RouteId(id),
+        operation: Operation { key, method, template: template.into(), variables, query, body, effect },
+        kind,
+        verdict: Verdict::Exact,
+        notes: Vec::new(),
+        losses: Vec::new(),
+        calls_min: 1,
+        calls_max: 1,
+        business_errors: Vec::new(),
+        origin: origin(),
+    }
+}
+
+fn call(
+    operation: &str,
+    method: Method,
+    path: Vec<PathPart>,
+    query: Vec<QueryRule>,
+    effect: Effect,
+) -> CallHead {
+    CallHead {
+        operation: operation.into(),
+        repeatable: method == Method::GET,
+        method,
+        path,
+        query,
+        headers: Vec::new(),
+        effect,
+        origin: origin(),
+    }
+}
+
+fn pair(call: CallHead, request: Option<BodyPlan>, answer: ResponseBody) -> RouteKind {
+    let response = |from, body| Response { from, to: StatusTo::Same, headers: Vec::new(), body };
+    let mut responses = vec![response(StatusFrom::Class(2), answer)];
+    responses.extend([3, 4, 5].map(|class| response(StatusFrom::Class(class), ResponseBody::Error(keep()))));
+    RouteKind::Pair(Box::new(Pair { call, request, responses }))
+}
+
+fn keep() -> BodyPlan {
+    BodyPlan { op: ValueOp::Keep, class: Class::Pass, because: String::new() }
+}
+
+fn rename() -> BodyPlan {
+    let member = Member {
+        name: key("title"),
+        action: MemberAction::Emit(Emit { name: key("name"), op: ValueOp::Keep }),
+        capture: None,
+        origin: origin(),
+    };
+    let object = ObjectOp {
+        name: "Thing".into(),
+        members: vec![member],
+        others: Others::Keep,
+        close: vec![],
+        captures: 0,
+        supplied: 0,
+    };
+    BodyPlan { op: ValueOp::Object(Arc::new(object)), class: Class::Tokens, because: String::new() }
+}
+
+fn key(text: &str) -> Key {
+    Key { text: text.into(), json: raw(&format!("\"{text}\"")) }
+}
+
+fn raw(text: &str) -> Raw {
+    text.as_bytes().into()
+}
+
+fn reason(name: &str, en: &str, es: &str) -> Reason {
+    let texts = BTreeMap::from([("en".to_owned(), en.to_owned()), ("es".to_owned(), es.to_owned())]);
+    Reason { name: name.into(), texts, origin: origin() }
+}
+
+fn origin() -> Origin {
+    Origin { file: "things.map.yaml".into(), line: 1 }
+}
