@@ -295,3 +295,6 @@ fn goes_but_for_null(from: TypeIn<'_>, to: TypeIn<'_>) -> Result<(), Why> {
     let widened = Type { nullable: true, ..to.ty.clone() };
     assignable(from, to.types.at(&widened))
 }
+
+#[cfg(test)]
+mod tests;
