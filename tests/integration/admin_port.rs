@@ -1,0 +1,245 @@
+//! The admin port over real sockets, with the sandbox as authorization server.
+
+use reqwest::{Client, Method, Response, StatusCode};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+use switchback::admin::{Admin, Board, PackStatus, Parts, Status};
+use switchback::clock::Clock;
+use switchback::sandbox::{Options, Sandbox};
+use switchback::secret::Secret;
+use switchback::server::{self, Drain, Listener};
+use switchback::store::seal::{KeyRing, SealingKey};
+use switchback::store::{Missing, Store};
+use switchback::telemetry::metrics;
+use switchback::token::{Endpoint, OAuth, Registry, Settings, Tokens};
+use tokio::sync::Notify;
+
+const TOKEN: &str = "admin-token-of-the-test";
+
+/// An admin port with a sandbox behind it.
+struct Port {
+    base: String,
+    http: Client,
+    sandbox: Sandbox,
+    reload: Arc<Notify>,
+    drain: Drain,
+    _folder: tempfile::TempDir,
+}
+
+impl Drop for Port {
+    fn drop(&mut self) {
+        self.drain.begin();
+    }
+}
+
+impl Port {
+    async fn open(token: Option<&str>) -> Port {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), false, None).expect("a free port");
+        let base = format!("http://{}", listener.address().unwrap());
+        let callback = format!("{base}/oauth/callback");
+        let options = Options { redirect_uris: vec![callback.clone()], ..Options::default() };
+        let sandbox = Sandbox::start(options).await.expect("a sandbox starts");
+        let service = format!("http://{}", sandbox.address());
+        let endpoint = Endpoint::new(OAuth {
+            authorize_url: format!("{service}/oauth/authorize").parse().unwrap(),
+            token_url: format!("{service}/oauth/access_token").parse().unwrap(),
+            redirect_url: callback.parse().unwrap(),
+            scopes: vec!["install_app".to_owned()],
+            timeout: Duration::from_secs(10),
+        });
+        let endpoint = endpoint.expect("loopback needs no TLS");
+        let keys = KeyRing::parse(&[SealingKey::generate()]).expect("a generated key parses");
+        let url = format!("sqlite:{}", folder.path().join("store.db").display());
+        let clock = Clock::machine();
+        let store = Store::open(&url, keys, clock.clone(), Missing::Create).await.expect("a store opens");
+        let tokens = Tokens::open(store.clone(), Some(endpoint.clone()), Settings::default())
+            .await
+            .expect("tokens open");
+        let reload = Arc::new(Notify::new());
+        let admin = Admin::new(Parts {
+            metrics: metrics::install(),
+            registry: Registry::new(store, Some(endpoint)),
+            tokens,
+            board: board(),
+            reload: Arc::clone(&reload),
+            clock,
+            token: token.map(Secret::from),
+            hosts: vec!["admin.example.com".to_owned()],
+        });
+        let drain = Drain::new();
+        tokio::spawn(server::serve(listener, admin, Arc::new(server::Options::default()), drain.clone()));
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let http = Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .no_proxy()
+            .build()
+            .expect("a client");
+        Port { base, http, sandbox, reload, drain, _folder: folder }
+    }
+
+    async fn get(&self, path: &str) -> Response {
+        let request = self.http.get(format!("{}{path}", self.base)).bearer_auth(TOKEN);
+        request.send().await.expect("the port answers")
+    }
+
+    async fn post(&self, path: &str, body: &Value) -> (StatusCode, Value) {
+        let request = self.http.post(format!("{}{path}", self.base)).bearer_auth(TOKEN).json(body);
+        let response = request.send().await.expect("the port answers");
+        (response.status(), response.json().await.expect("its answers are JSON"))
+    }
+
+    async fn add_acme(&self) -> Value {
+        let credentials = self.sandbox.credentials();
+        let (id, secret) = (&credentials.client_id, &credentials.client_secret);
+        let (status, added) = self
+            .post("/api/clients", &json!({"name": "acme", "client_id": id, "client_secret": secret}))
+            .await;
+        assert_eq!(status, StatusCode::CREATED, "{added}");
+        added
+    }
+}
+
+fn board() -> Board {
+    Arc::new(arc_swap::ArcSwap::from_pointee(Status {
+        config: json!({"key": ["***"]}),
+        pack: PackStatus {
+            name: "things <b>".to_owned(),
+            source: "built in".to_owned(),
+            hash: "0123456789abcdef0123456789abcdef".to_owned(),
+            loaded_at: "2026-01-01T00:00:00Z".to_owned(),
+            generation: 1,
+            last_reload: None,
+        },
+    }))
+}
+
+#[tokio::test]
+async fn a_client_is_added_connected_by_a_person_rotated_and_revoked() {
+    let port = Port::open(Some(TOKEN)).await;
+    assert_eq!(
+        port.get("/healthz/ready").await.status(),
+        StatusCode::OK,
+        "without clients there is nothing to wait for"
+    );
+    let added = port.add_acme().await;
+    assert!(added["token"].as_str().is_some_and(|token| token.len() > 20), "a token is made and shown once");
+    assert_eq!(added["client"]["grant"]["state"], "unconnected");
+    assert_eq!(
+        port.get("/healthz/ready").await.status(),
+        StatusCode::SERVICE_UNAVAILABLE,
+        "its only client cannot be served"
+    );
+
+    let (status, link) = port.post("/api/clients/acme/connect", &json!({})).await;
+    assert_eq!(status, StatusCode::OK, "{link}");
+    let authorize = format!("{}&auto_approve=1", link["url"].as_str().unwrap());
+    let sent_back = port.http.get(authorize).send().await.expect("the sandbox answers");
+    let callback = sent_back.headers()["location"].to_str().unwrap().to_owned();
+    assert!(callback.starts_with(&format!("{}/oauth/callback?", port.base)), "{callback}");
+    let page = port.http.get(&callback).send().await.unwrap();
+    assert_eq!(page.status(), StatusCode::OK);
+    let page = page.text().await.unwrap();
+    assert!(page.contains("<strong>acme</strong> is connected"), "{page}");
+    assert_eq!(
+        port.http.get(&callback).send().await.unwrap().status(),
+        StatusCode::BAD_REQUEST,
+        "a link works once"
+    );
+    assert_eq!(port.get("/healthz/ready").await.status(), StatusCode::OK);
+
+    let (status, rotated) = port.post("/api/clients/acme/rotate", &json!({"grace_seconds": 60})).await;
+    assert_eq!((status, &rotated["client"]["tokens"]), (StatusCode::OK, &json!(2)));
+    assert_ne!(rotated["token"], added["token"]);
+    let (status, revoked) = port.post("/api/clients/acme/revoke", &json!({})).await;
+    assert_eq!(status, StatusCode::OK);
+    assert!(revoked["client"]["revoked_at"].is_string(), "{revoked}");
+    let listed: Value = port.get("/api/clients").await.json().await.unwrap();
+    assert_eq!(listed[0]["name"], "acme");
+    assert!(!listed.to_string().contains(added["token"].as_str().unwrap()), "no token is listed");
+}
+
+#[tokio::test]
+async fn what_is_asked_wrongly_is_answered_with_why() {
+    let port = Port::open(Some(TOKEN)).await;
+    for (path, body, status) in [
+        ("/api/clients", json!({"name": "two words"}), StatusCode::BAD_REQUEST),
+        ("/api/clients", json!({"name": "a", "client_id": "x"}), StatusCode::BAD_REQUEST),
+        ("/api/clients", json!({"nmae": "a"}), StatusCode::BAD_REQUEST),
+        ("/api/clients", json!({"name": "a".repeat(70_000)}), StatusCode::PAYLOAD_TOO_LARGE),
+        ("/api/clients/nobody/revoke", json!({}), StatusCode::NOT_FOUND),
+        ("/api/clients/nobody/connect", json!({}), StatusCode::NOT_FOUND),
+        ("/api/nothing", json!({}), StatusCode::NOT_FOUND),
+    ] {
+        let (found, answer) = port.post(path, &body).await;
+        assert_eq!(found, status, "{path}: {answer}");
+        assert!(answer["error"].is_string(), "{answer}");
+    }
+    let (status, answer) =
+        port.post("/api/clients", &json!({"name": "a", "token": 5, "client_id": "hunter2"})).await;
+    assert_eq!(status, StatusCode::BAD_REQUEST);
+    assert!(!answer.to_string().contains("hunter2"));
+}
+
+#[tokio::test]
+async fn nobody_reads_or_changes_without_the_token() {
+    let port = Port::open(Some(TOKEN)).await;
+    for path in
+        ["/", "/metrics", "/api/config", "/api/clients", "/api/pack", "/api/operations", "/dashboard.css"]
+    {
+        let response = port.http.get(format!("{}{path}", port.base)).send().await.unwrap();
+        assert_eq!(response.status(), StatusCode::UNAUTHORIZED, "{path}");
+        assert_eq!(port.get(path).await.status(), StatusCode::OK, "{path}");
+    }
+    let live = port.http.get(format!("{}/healthz/live", port.base)).send().await.unwrap();
+    assert_eq!(live.status(), StatusCode::OK);
+    let stolen =
+        port.http.post(format!("{}/api/reload", port.base)).basic_auth("me", Some(TOKEN)).json(&json!({}));
+    assert_eq!(
+        stolen.send().await.unwrap().status(),
+        StatusCode::UNAUTHORIZED,
+        "a browser repeats Basic for any page"
+    );
+    let rebound =
+        port.http.get(format!("{}/api/clients", port.base)).header("host", "evil.example").bearer_auth(TOKEN);
+    assert_eq!(rebound.send().await.unwrap().status(), StatusCode::FORBIDDEN);
+    let (status, _) = port.post("/api/reload", &json!({})).await;
+    assert_eq!(status, StatusCode::ACCEPTED);
+    port.reload.notified().await;
+}
+
+#[tokio::test]
+async fn without_a_token_loopback_may_read_and_change_nothing() {
+    let port = Port::open(None).await;
+    assert_eq!(port.get("/api/clients").await.status(), StatusCode::OK);
+    let (status, answer) = port.post("/api/clients", &json!({"name": "acme"})).await;
+    assert_eq!(status, StatusCode::FORBIDDEN, "{answer}");
+}
+
+#[tokio::test]
+async fn pages_hold_no_script_and_say_what_serves() {
+    let port = Port::open(Some(TOKEN)).await;
+    port.add_acme().await;
+    let response = port.get("/").await;
+    let policy = response.headers()["content-security-policy"].to_str().unwrap().to_owned();
+    assert!(policy.contains("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
+    let page = response.text().await.unwrap();
+    for part in ["acme", "unconnected", "things &lt;b&gt;", "/dashboard.css"] {
+        assert!(page.contains(part), "{part} in {page}");
+    }
+    assert!(!page.contains("<script") && !page.contains("style="), "{page}");
+    let head = port.http.request(Method::HEAD, &port.base).bearer_auth(TOKEN).send().await.unwrap();
+    assert_eq!(head.status(), StatusCode::OK);
+    assert_eq!(head.bytes().await.unwrap().len(), 0);
+}
+
+#[tokio::test]
+async fn metrics_are_the_text_format() {
+    let port = Port::open(Some(TOKEN)).await;
+    let response = port.get("/metrics").await;
+    assert_eq!(response.headers()["content-type"], "text/plain; version=0.0.4; charset=utf-8");
+    let text = response.text().await.unwrap();
+    assert!(text.contains("switchback_build_info{version="), "{text}");
+    assert!(!text.contains(TOKEN));
+}
