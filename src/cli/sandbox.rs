@@ -1,7 +1,7 @@
 //! `switchback sandbox`: the service alone.
 
 use crate::sandbox::{Credentials, Options, Sandbox, Size};
-use std::io;
+use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -76,7 +76,8 @@ async fn serve(args: Args) -> io::Result<()> {
         _ = interrupt.recv() => return Ok(()),
         _ = terminate.recv() => return Ok(()),
     };
-    println!("{}", welcome(sandbox.address(), sandbox.credentials()));
+    // Whether anybody reads it makes no difference to serving.
+    writeln!(io::stdout(), "{}", welcome(sandbox.address(), sandbox.credentials())).ok();
     tokio::select! {
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}

@@ -221,8 +221,9 @@ fn operate(
         Act::Write(act) => {
             let mut state = shared.write();
             let company = company(&state, caller, address.company.as_deref())?;
+            let before = state.now;
             state.tick();
-            act(&mut state, &call(company))?
+            act(&mut state, &call(company)).inspect_err(|_| state.now = before)?
         }
     };
     if reply.body.is_empty() {

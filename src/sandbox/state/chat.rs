@@ -24,11 +24,21 @@ impl Situation {
         }
     }
 
-    /// The situations that a caller may ask for.
+    /// The situation with that name.
+    pub fn named(name: &str) -> Option<Situation> {
+        let all = [
+            Situation::Auto,
+            Situation::WaitForChat,
+            Situation::InChat,
+            Situation::Blocked,
+            Situation::Finishing,
+        ];
+        all.into_iter().find(|situation| situation.name() == name)
+    }
+
+    /// One of the situations that a caller may ask for.
     pub fn requested(name: &str) -> Option<Situation> {
-        [Situation::Auto, Situation::WaitForChat, Situation::InChat, Situation::Blocked]
-            .into_iter()
-            .find(|situation| situation.name() == name)
+        Situation::named(name).filter(|situation| *situation != Situation::Finishing)
     }
 }
 
@@ -75,9 +85,9 @@ impl Chat {
     }
 }
 
-/// The filters of a list of chats; an empty one lets everything through.
+/// The filters of a list of chats, as they come from a query. What is not given lets everything through.
 #[derive(Default)]
-pub struct ChatFilter {
+pub struct ChatQuery {
     pub agent: Option<i64>,
     pub department: Option<i64>,
     pub situation: Option<String>,
@@ -85,19 +95,61 @@ pub struct ChatFilter {
     pub channel: Option<String>,
 }
 
-impl ChatFilter {
-    pub fn admits(&self, company: &Company, chat: &Chat) -> bool {
-        let is = |wanted: Option<i64>, found: Option<Id>| {
-            wanted.is_none_or(|wanted| found.is_some_and(|found| i64::try_from(found) == Ok(wanted)))
-        };
-        is(self.agent, chat.agent)
-            && is(self.department, chat.department)
-            && self.situation.as_ref().is_none_or(|wanted| wanted == chat.situation.name())
-            && self.status.as_ref().is_none_or(|wanted| wanted == status(chat))
-            && self.channel.as_ref().is_none_or(|wanted| company.channel_of(chat).kind.is_called(wanted))
+/// The same, looked up once, so that trying a chat compares numbers only.
+#[derive(Default)]
+pub struct ChatFilter {
+    agent: Option<Id>,
+    department: Option<Id>,
+    situation: Option<Situation>,
+    open: Option<bool>,
+    /// A bit for each wanted place of the company's channels.
+    channels: Option<u32>,
+}
+
+impl ChatQuery {
+    /// The filter; nothing where a value is wanted that no chat can have.
+    pub fn filter(&self, company: &Company) -> Option<ChatFilter> {
+        Some(ChatFilter {
+            agent: id(self.agent)?,
+            department: id(self.department)?,
+            situation: self
+                .situation
+                .as_deref()
+                .map(|name| Situation::named(name).ok_or(()))
+                .transpose()
+                .ok()?,
+            open: match self.status.as_deref() {
+                None => None,
+                Some("open") => Some(true),
+                Some("closed") => Some(false),
+                Some(_) => return None,
+            },
+            channels: self.channel.as_deref().map(|name| channels(company, name)),
+        })
     }
 }
 
-fn status(chat: &Chat) -> &'static str {
-    if chat.is_open() { "open" } else { "closed" }
+fn id(wanted: Option<i64>) -> Option<Option<Id>> {
+    wanted.map(Id::try_from).transpose().ok()
+}
+
+fn channels(company: &Company, name: &str) -> u32 {
+    let called = company.channels.iter().enumerate().filter(|(_, channel)| channel.kind.is_called(name));
+    called.fold(0, |bits, (place, _)| bits | 1 << place)
+}
+
+impl ChatFilter {
+    /// Whether it lets everything through.
+    pub fn admits_all(&self) -> bool {
+        let ids = self.agent.is_none() && self.department.is_none();
+        ids && self.situation.is_none() && self.open.is_none() && self.channels.is_none()
+    }
+
+    pub fn admits(&self, chat: &Chat) -> bool {
+        (self.agent.is_none() || self.agent == chat.agent)
+            && (self.department.is_none() || self.department == chat.department)
+            && self.situation.is_none_or(|wanted| wanted == chat.situation)
+            && self.open.is_none_or(|wanted| wanted == chat.is_open())
+            && self.channels.is_none_or(|wanted| wanted >> chat.channel & 1 == 1)
+    }
 }

@@ -160,8 +160,9 @@ impl Messages {
         self.len().checked_sub(1).and_then(|at| self.get(at))
     }
 
-    pub fn newest_first(&self) -> impl Iterator<Item = Message> + '_ {
-        (0..self.len()).rev().filter_map(|at| self.get(at))
+    /// The messages, newest first. What is skipped costs nothing.
+    pub fn newest_first(&self, skip: usize) -> impl Iterator<Item = Message> + '_ {
+        (0..self.len()).rev().skip(skip).filter_map(|at| self.get(at))
     }
 
     pub fn push(&mut self, message: Message) {

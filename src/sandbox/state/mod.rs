@@ -15,7 +15,7 @@ pub use agent::{Agent, Presence, Role};
 pub use catalog::{
     ChannelAccount, ChannelKind, CustomField, Flow, Group, Named, Organization, Step, Template, TemplateUse,
 };
-pub use chat::{Chat, ChatFilter, Situation, Survey};
+pub use chat::{Chat, ChatQuery, Situation, Survey};
 pub use contact::{Comment, Contact, Happening, Mark};
 pub use flow::{FlowFlags, Verdict, verdict};
 pub use message::{Draft, Kind, Message, Messages, Party, Seeded, Text};
@@ -151,14 +151,14 @@ impl Company {
         self.chats.get_mut(at as usize).filter(|chat| !chat.deleted)
     }
 
-    /// Listed contacts, oldest first.
+    /// Listed contacts, oldest first. What is skipped costs nothing.
     pub fn contacts_from(&self, skip: usize) -> impl Iterator<Item = &Contact> {
         self.listed_contacts.iter().skip(skip).map(|at| &self.contacts[*at as usize])
     }
 
-    /// Listed chats, newest first.
-    pub fn chats_newest_first(&self) -> impl Iterator<Item = &Chat> {
-        self.listed_chats.iter().rev().map(|at| &self.chats[*at as usize])
+    /// Listed chats, newest first. What is skipped costs nothing.
+    pub fn chats_newest_first(&self, skip: usize) -> impl Iterator<Item = &Chat> {
+        self.listed_chats.iter().rev().skip(skip).map(|at| &self.chats[*at as usize])
     }
 
     pub fn channel_of(&self, chat: &Chat) -> &ChannelAccount {

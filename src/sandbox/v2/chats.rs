@@ -1,6 +1,6 @@
 //! Chats and their messages.
 
-use crate::sandbox::call::{Call, Fields};
+use crate::sandbox::call::{Call, Fields, PAGE};
 use crate::sandbox::reasons::{Reason, Thing};
 use crate::sandbox::reply::{Failure, Outcome, Reply};
 use crate::sandbox::state::moves::{Beginning, ContactEdit};
@@ -17,8 +17,8 @@ fn created() -> Outcome {
 
 pub fn list(state: &State, call: &Call<'_>) -> Outcome {
     let company = call.company(state);
-    let chats: Vec<_> =
-        call.page(company.chats_newest_first())?.map(|chat| v2::Chat::of(company, chat)).collect();
+    let chats = company.chats_newest_first(call.skip()?).take(PAGE);
+    let chats: Vec<_> = chats.map(|chat| v2::Chat::of(company, chat)).collect();
     Ok(Reply::ok("chat", &chats))
 }
 
@@ -28,10 +28,8 @@ pub fn show(state: &State, call: &Call<'_>) -> Outcome {
 
 pub fn messages(state: &State, call: &Call<'_>) -> Outcome {
     let (company, chat) = (call.company(state), call.chat(state)?);
-    let messages: Vec<_> = call
-        .page(chat.messages.newest_first())?
-        .map(|message| v2::message(state, company, chat, message))
-        .collect();
+    let newest = chat.messages.newest_first(call.skip()?).take(PAGE);
+    let messages: Vec<_> = newest.map(|message| v2::message(state, company, chat, message)).collect();
     Ok(Reply::ok("message", &messages))
 }
 

@@ -1,35 +1,37 @@
 //! The operations on chats, sending apart.
 
-use crate::sandbox::call::Call;
+use crate::sandbox::call::{Call, PAGE};
 use crate::sandbox::reasons::{Reason, Thing};
 use crate::sandbox::reply::{Failure, Outcome, Reply};
-use crate::sandbox::state::{ChannelKind, Chat, ChatFilter, Id, Role, State};
+use crate::sandbox::state::{ChannelKind, Chat, ChatQuery, Id, Role, State};
 use crate::sandbox::views;
 use http::StatusCode;
 use serde_json::Map;
 
 pub fn list(state: &State, call: &Call<'_>) -> Outcome {
     let company = call.company(state);
-    let filter = ChatFilter {
+    let query = ChatQuery {
         agent: call.integer_parameter("agent")?,
         department: call.integer_parameter("department")?,
         situation: call.parameter("situation"),
         status: call.parameter("status"),
         channel: call.parameter("channel"),
     };
-    let show = |chat| views::chat(state, company, chat);
-    let chats: Vec<_> = match call.integer_parameter("customer")? {
-        None => call
-            .page(company.chats_newest_first().filter(|chat| filter.admits(company, chat)))?
-            .map(show)
-            .collect(),
-        Some(customer) => {
+    let (customer, skip) = (call.integer_parameter("customer")?, call.skip()?);
+    let chats: Vec<_> = match (query.filter(company), customer) {
+        (None, _) => Vec::new(),
+        (Some(filter), None) if filter.admits_all() => company.chats_newest_first(skip).take(PAGE).collect(),
+        (Some(filter), None) => {
+            company.chats_newest_first(0).filter(|chat| filter.admits(chat)).skip(skip).take(PAGE).collect()
+        }
+        (Some(filter), Some(customer)) => {
             let contact = u64::try_from(customer).ok().and_then(|id| company.any_contact(id));
             let ids = contact.map_or(&[][..], |contact| &contact.chats);
             let chats = ids.iter().rev().filter_map(|id| company.chat(*id));
-            call.page(chats.filter(|chat| filter.admits(company, chat)))?.map(show).collect()
+            chats.filter(|chat| filter.admits(chat)).skip(skip).take(PAGE).collect()
         }
     };
+    let chats: Vec<_> = chats.into_iter().map(|chat| views::chat(state, company, chat)).collect();
     Ok(Reply::ok("chat", &chats))
 }
 
@@ -40,10 +42,8 @@ pub fn show(state: &State, call: &Call<'_>) -> Outcome {
 
 pub fn messages(state: &State, call: &Call<'_>) -> Outcome {
     let (company, chat) = (call.company(state), call.chat(state)?);
-    let messages: Vec<_> = call
-        .page(chat.messages.newest_first())?
-        .map(|message| views::message(state, company, chat, message))
-        .collect();
+    let newest = chat.messages.newest_first(call.skip()?).take(PAGE);
+    let messages: Vec<_> = newest.map(|message| views::message(state, company, chat, message)).collect();
     Ok(Reply::ok("message", &messages))
 }
 

@@ -292,7 +292,7 @@ pub struct Assignment<'a> {
 
 /// Shows a chat that was just taken, with the first page of its messages.
 pub fn assignment<'a>(state: &'a State, company: &'a Company, chat: &'a state::Chat) -> Assignment<'a> {
-    let newest = chat.messages.newest_first().take(crate::sandbox::call::PAGE);
+    let newest = chat.messages.newest_first(0).take(crate::sandbox::call::PAGE);
     Assignment {
         messages: newest.map(|message| super::message(state, company, chat, message)).collect(),
         chatID: chat.id,

@@ -61,8 +61,18 @@ impl Service {
         headers: &[(&str, &str)],
         body: impl Into<Bytes>,
     ) -> Result<Answer, String> {
-        let mut request =
-            Request::builder().method(method).uri(format!("http://{}{path}", self.sandbox.address()));
+        self.send_to(&format!("http://{}{path}", self.sandbox.address()), method, headers, body).await
+    }
+
+    /// The same to any address.
+    pub async fn send_to(
+        &self,
+        address: &str,
+        method: Method,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> Result<Answer, String> {
+        let mut request = Request::builder().method(method).uri(address);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }

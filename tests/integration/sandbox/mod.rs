@@ -8,5 +8,6 @@ mod messages;
 mod oauth;
 mod rules;
 mod scale;
+mod verb;
 
 pub use client::Service;
