@@ -240,10 +240,6 @@ impl Grant {
             && !self.unpersisted.load(Ordering::Relaxed)
     }
 
-    pub(super) fn view(&self) -> Arc<View> {
-        self.view.load_full()
-    }
-
     /// Takes over what the store holds, unless what we have is newer.
     pub(super) fn adopt(&self, row: &GrantRow) {
         let before = self.view.load();

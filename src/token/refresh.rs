@@ -16,7 +16,7 @@ use crate::clock::Clock;
 use crate::secret::Secret;
 use crate::store::{Begin, Finish, GrantRow, NewTokens, Opened, Store, StoreError};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio_util::task::TaskTracker;
 
@@ -41,6 +41,8 @@ pub(super) struct Shared {
     pub tasks: TaskTracker,
     /// Grants whose newest tokens are in memory only.
     pub unpersisted: AtomicUsize,
+    /// Whether the store took what was last written for a refresh.
+    pub store_writes: AtomicBool,
 }
 
 impl Shared {
@@ -82,10 +84,12 @@ pub(super) async fn run(grant: Arc<Grant>, generation: i64) -> Result<(), TokenE
         Err(error) => {
             count(&grant, "store");
             tracing::warn!(target: "switchback::token", client = %grant.client, %error, "no refresh: its result could not be stored");
-            back_off(&grant, None);
+            shared.store_writes.store(false, Ordering::Relaxed);
+            wait_for_store(&grant);
             return Err(TokenError::Store(error.to_string()));
         }
     };
+    shared.store_writes.store(true, Ordering::Relaxed);
     step(&grant, "intent");
     let Ok(secrets) = &row.secrets else { return give_up(&grant, &row, "damaged").await };
     let (Some(id), Some(secret)) = (&secrets.app_id, &secrets.app_secret) else {
@@ -142,8 +146,9 @@ async fn settle(
             let previous = row.secrets.as_ref().ok().and_then(|secrets| secrets.previous_refresh.as_ref());
             match previous {
                 // The server does not know the token it gave us last, and the access token that came with it has never
-                // worked: it may have lost its last write. The token before that is worth one try.
-                Some(previous) if code == "invalid_grant" => {
+                // worked: it may have lost its last write. The token before that is worth one try; not so after an
+                // interrupted refresh, where we know better why the server does not take the token.
+                Some(previous) if code == "invalid_grant" && !row.outcome_unknown => {
                     let mut last = row.clone();
                     if let Ok(secrets) = &mut last.secrets {
                         secrets.previous_refresh = None;
@@ -294,6 +299,11 @@ fn back_off(grant: &Grant, asked: Option<Duration>) -> Duration {
     backoff.failures = backoff.failures.saturating_add(1);
     backoff.until = grant.shared.clock.elapsed().saturating_add(wait);
     wait
+}
+
+/// The store failed, not the server: try again soon, however often it has been tried.
+fn wait_for_store(grant: &Grant) {
+    lock(&grant.backoff).until = grant.shared.clock.elapsed().saturating_add(grant.shared.settings.retry_min);
 }
 
 /// The grant cannot be refreshed any more. Its access token serves until it ends; then requests are told to reconnect.

@@ -1,10 +1,10 @@
 //! The grants of a running gateway: loaded from the store, kept in step with it, refreshed ahead of their end.
 
+use super::Settings;
 use super::client::Clients;
 use super::grant::Grant;
 use super::refresh::Shared;
 use super::wire::Endpoint;
-use super::{Settings, TokenError};
 use crate::store::{GatewayRole, GrantState, Store, StoreError, seal};
 use serde::Serialize;
 use std::collections::HashMap;
@@ -40,7 +40,7 @@ struct Read {
 /// Whether tokens are in order, for readiness and for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Health {
-    /// Whether the store answered last time.
+    /// Whether the store answered last time, and took the last refresh that was begun.
     pub store: bool,
     /// Grants whose newest tokens are in memory only; they would be lost with the process.
     pub unpersisted: usize,
@@ -77,6 +77,7 @@ impl Tokens {
             owner,
             tasks: TaskTracker::new(),
             unpersisted: Default::default(),
+            store_writes: AtomicBool::new(true),
         });
         let inner = Inner {
             clients,
@@ -106,7 +107,8 @@ impl Tokens {
             .collect();
         needs_reconnect.sort();
         Health {
-            store: self.0.store_answers.load(Ordering::Relaxed),
+            store: self.0.store_answers.load(Ordering::Relaxed)
+                && self.0.shared.store_writes.load(Ordering::Relaxed),
             unpersisted: self.0.shared.unpersisted.load(Ordering::Relaxed),
             needs_reconnect,
         }
@@ -146,6 +148,9 @@ impl Tokens {
     }
 
     fn refresh_due(&self, slots: &Arc<Semaphore>) {
+        if self.0.shared.endpoint.is_none() {
+            return;
+        }
         for client in self.clients().all() {
             let grant = client.grant.clone();
             if !grant.is_due() {
@@ -153,10 +158,8 @@ impl Tokens {
             }
             let Ok(slot) = slots.clone().try_acquire_owned() else { return };
             self.0.shared.tasks.spawn(async move {
-                let outcome = grant.refresh(grant.generation()).await;
-                if let Err(error @ (TokenError::NoServer | TokenError::Interrupted)) = outcome {
-                    tracing::warn!(target: "switchback::token", client = %grant.client, %error, "not refreshed");
-                }
+                // What went wrong has been logged and counted where it happened.
+                let _ = grant.refresh(grant.generation()).await;
                 drop(slot);
             });
         }

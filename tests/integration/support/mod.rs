@@ -1,5 +1,9 @@
-//! What tests of the gateway share: both ends of the wire, a small pack, and a gateway that serves it.
+//! What tests of the gateway share: both ends of the wire, a small pack, a gateway that serves it, an authorization server that
+//! can be told to misbehave, a PostgreSQL of our own, and a gateway's tokens.
 
+pub mod authority;
 pub mod gateway;
 pub mod pack;
+pub mod postgres;
 pub mod raw;
+pub mod tokens;

@@ -1,0 +1,192 @@
+//! `switchback client`: enrolled clients and their grants.
+
+use super::stored::{Failure, Format, OAuthArgs, SecretRef, StoreArgs, print_json};
+use crate::token::{Added, App, ClientInfo, ConnectLink, NewClient, Registry};
+use clap::Subcommand;
+use serde_json::json;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Arguments of `switchback client`.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    store: StoreArgs,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Add a client; without --token one is made and printed, this once
+    #[command(after_help = "Examples:\n  \
+        switchback client add acme --token env:ACME_OLD_TOKEN \\\n      \
+        --app-id env:ACME_ID --app-secret env:ACME_SECRET --refresh-token env:ACME_REFRESH\n  \
+        switchback client add acme --company 42        # makes a token; connect it afterwards")]
+    Add(AddArgs),
+    /// List clients and where their grants stand
+    List,
+    /// Print a link that a person opens to authorize the client's calls; it is good once, for ten minutes
+    Connect(ConnectArgs),
+    /// Bind a new old-version token to a client; its other tokens end
+    Rotate(RotateArgs),
+    /// End a client: its tokens select nothing any more, and its grant is erased
+    Revoke(Named),
+}
+
+#[derive(clap::Args)]
+struct Named {
+    /// Name of the client
+    name: String,
+}
+
+#[derive(clap::Args)]
+struct AddArgs {
+    /// Name: 1 to 64 characters of a-z A-Z 0-9 . _ -; it shows in logs and metrics
+    name: String,
+    /// Secondary company that its calls go out for
+    #[arg(long)]
+    company: Option<String>,
+    /// The token it already has: env:NAME, file:PATH or -
+    #[arg(long, value_name = "REF")]
+    token: Option<SecretRef>,
+    #[command(flatten)]
+    app: AppArgs,
+    /// A refresh token to begin with, instead of connecting: env:NAME, file:PATH or -
+    #[arg(long, value_name = "REF", requires = "app_id")]
+    refresh_token: Option<SecretRef>,
+}
+
+#[derive(clap::Args)]
+struct AppArgs {
+    /// Id of the application at the authorization server: env:NAME, file:PATH or -
+    #[arg(long, value_name = "REF", requires = "app_secret")]
+    app_id: Option<SecretRef>,
+    /// Secret of the application: env:NAME, file:PATH or -
+    #[arg(long, value_name = "REF", requires = "app_id")]
+    app_secret: Option<SecretRef>,
+}
+
+impl AppArgs {
+    fn read(&self) -> Result<Option<App>, Failure> {
+        match (&self.app_id, &self.app_secret) {
+            (Some(id), Some(secret)) => Ok(Some(App { id: id.read()?, secret: secret.read()? })),
+            _ => Ok(None),
+        }
+    }
+}
+
+#[derive(clap::Args)]
+struct ConnectArgs {
+    /// Name of the client
+    name: String,
+    #[command(flatten)]
+    app: AppArgs,
+    #[command(flatten)]
+    oauth: OAuthArgs,
+}
+
+#[derive(clap::Args)]
+struct RotateArgs {
+    /// Name of the client
+    name: String,
+    /// The new token: env:NAME, file:PATH or -; without it one is made and printed, this once
+    #[arg(long, value_name = "REF")]
+    token: Option<SecretRef>,
+    /// For how many seconds the old tokens go on selecting the client
+    #[arg(long, value_name = "SECONDS")]
+    grace: Option<u32>,
+}
+
+/// Runs the verb.
+pub fn run(args: Args) -> ExitCode {
+    super::stored::block_on(manage(args))
+}
+
+async fn manage(args: Args) -> Result<(), Failure> {
+    let format = args.store.format;
+    let opened = match &args.verb {
+        Verb::Add(_) => args.store.open().await?,
+        _ => args.store.open_existing().await?,
+    };
+    let endpoint = match &args.verb {
+        Verb::Connect(args) => Some(opened.endpoint(&args.oauth)?),
+        _ => None,
+    };
+    let registry = Registry::new(opened.store.clone(), endpoint);
+    match args.verb {
+        Verb::Add(args) => show_added(format, "Added", &registry.add(new_client(args)?).await?),
+        Verb::List => show_list(format, &registry.list().await?),
+        Verb::Connect(args) => show_link(format, &registry.connect(&args.name, args.app.read()?).await?),
+        Verb::Rotate(args) => {
+            let token = args.token.as_ref().map(SecretRef::read).transpose()?;
+            let grace = args.grace.map(|seconds| Duration::from_secs(seconds.into()));
+            show_added(format, "Rotated", &registry.rotate(&args.name, token, grace).await?);
+        }
+        Verb::Revoke(args) => {
+            let client = registry.revoke(&args.name).await?;
+            match format {
+                Format::Json => print_json(&client),
+                Format::Text => println!("Revoked {}.", client.name),
+            }
+        }
+    }
+    opened.store.close().await;
+    Ok(())
+}
+
+fn new_client(args: AddArgs) -> Result<NewClient, Failure> {
+    Ok(NewClient {
+        name: args.name,
+        company: args.company,
+        token: args.token.as_ref().map(SecretRef::read).transpose()?,
+        app: args.app.read()?,
+        refresh_token: args.refresh_token.as_ref().map(SecretRef::read).transpose()?,
+    })
+}
+
+/// The one place where a token made here leaves: it cannot be shown again.
+fn show_added(format: Format, done: &str, added: &Added) {
+    let token = added.token.as_ref().map(|token| token.expose().as_str());
+    match format {
+        Format::Json => print_json(&json!({ "client": added.client, "token": token })),
+        Format::Text => {
+            println!("{done} {}. Its grant is {}.", added.client.name, added.client.grant.state.name());
+            if let Some(token) = token {
+                println!("Token (shown this once): {token}");
+            }
+        }
+    }
+}
+
+fn show_list(format: Format, clients: &[ClientInfo]) {
+    if format == Format::Json {
+        return print_json(&clients);
+    }
+    if clients.is_empty() {
+        println!("No clients.");
+    }
+    for client in clients {
+        let grant = &client.grant;
+        let state = match &client.revoked_at {
+            Some(at) => format!("revoked {at}"),
+            None => grant.state.name().to_owned(),
+        };
+        let company = client.company.as_deref().map(|id| format!("  company {id}")).unwrap_or_default();
+        let until = grant.expires_at.as_deref().map(|at| format!("  token until {at}")).unwrap_or_default();
+        let reason = grant.reason.as_deref().map(|why| format!("  ({why})")).unwrap_or_default();
+        println!("{:<24} {state}{reason}{company}{until}", client.name);
+    }
+}
+
+fn show_link(format: Format, link: &ConnectLink) {
+    match format {
+        Format::Json => print_json(link),
+        Format::Text => {
+            println!(
+                "Open this link to connect {}, once, before {}:\n{}",
+                link.client, link.expires_at, link.url
+            );
+        }
+    }
+}

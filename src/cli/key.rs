@@ -1,0 +1,67 @@
+//! `switchback key`: the key that seals grants at rest.
+
+use super::stored::{Failure, Format, StoreArgs, print_json};
+use crate::store::seal::SealingKey;
+use clap::Subcommand;
+use std::process::ExitCode;
+
+/// Arguments of `switchback key`.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Print a new random key, once: keep it in a secret store or a file of its own
+    #[command(
+        after_help = "Example:\n  switchback key generate > switchback.key && chmod 600 switchback.key\n  \
+                            export SWITCHBACK_KEY=\"$(cat switchback.key)\""
+    )]
+    Generate,
+    /// Seal everything in the store anew with the first of the given keys
+    #[command(after_help = "To rotate without a gap:\n  \
+        1. switchback key generate, and put the new key first: key: [NEW, OLD] (or SWITCHBACK_KEY=NEW,OLD)\n  \
+        2. restart the gateway: it seals with NEW and still reads OLD\n  \
+        3. switchback key rotate with the same two keys\n  \
+        4. remove OLD; nothing needs it any more\n\n\
+        All is re-sealed in one transaction. A gateway that still seals with OLD alone stops refreshing, and says so.")]
+    Rotate(RotateArgs),
+}
+
+#[derive(clap::Args)]
+struct RotateArgs {
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+/// Runs the verb.
+pub fn run(args: Args) -> ExitCode {
+    match args.verb {
+        Verb::Generate => {
+            println!("{}", SealingKey::generate().expose());
+            ExitCode::SUCCESS
+        }
+        Verb::Rotate(args) => super::stored::block_on(rotate(args)),
+    }
+}
+
+async fn rotate(args: RotateArgs) -> Result<(), Failure> {
+    let opened = args.store.open().await?;
+    let done = opened.store.reseal().await?;
+    match args.store.format {
+        Format::Json => print_json(&done),
+        Format::Text => {
+            println!("Sealed {} values with key {}.", done.values, done.key);
+            for retired in &done.retired {
+                println!("Key {retired} is no longer needed; remove it from the configuration.");
+            }
+            if done.retired.is_empty() {
+                println!("It was the only key already.");
+            }
+        }
+    }
+    opened.store.close().await;
+    Ok(())
+}

@@ -1,0 +1,257 @@
+//! What the verbs that work on the store share: which store and key, how secrets are given, and how a failure is told.
+
+use crate::clock::Clock;
+use crate::config::{self, Config, Surroundings};
+use crate::diagnostic::{self, Colour};
+use crate::secret::Secret;
+use crate::store::seal::{KeyRing, SealError};
+use crate::store::{Missing, Store, StoreError};
+use crate::token::{ConnectError, Endpoint, OAuth, OAuthConfigError, RegistryError};
+use clap::ValueEnum;
+use reqwest::Url;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// How results are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people
+    Text,
+    /// For programs: one JSON document on standard output
+    Json,
+}
+
+/// Which store to work on. A running gateway may stay running: it sees changes within a second.
+#[derive(clap::Args, Clone)]
+pub struct StoreArgs {
+    /// Configuration file of the gateway: gives store, key and authorization server
+    #[arg(long, value_name = "FILE", env = "SWITCHBACK_CONFIG", global = true)]
+    config: Option<PathBuf>,
+    /// Store, instead of the configured one: sqlite:FILE or postgres://USER:PASSWORD@HOST/DATABASE
+    #[arg(long, value_name = "URL", env = "SWITCHBACK_STORE", hide_env_values = true, global = true)]
+    store: Option<String>,
+    /// Sealing key, instead of the configured one: env:NAME, file:PATH or - for standard input; to rotate, several keys with
+    /// commas between, newest first [default: env:SWITCHBACK_KEY]
+    #[arg(long, value_name = "REF", global = true)]
+    key: Option<SecretRef>,
+    /// How to print the result
+    #[arg(long, value_enum, default_value = "text", global = true)]
+    pub format: Format,
+}
+
+/// Where the authorization server is, where the configuration does not say so.
+#[derive(clap::Args, Clone)]
+pub struct OAuthArgs {
+    /// Where a person authorizes
+    #[arg(long, value_name = "URL")]
+    authorize_url: Option<Url>,
+    /// Where codes become tokens
+    #[arg(long, value_name = "URL")]
+    token_url: Option<Url>,
+    /// Callback on the gateway's admin port, exactly as registered with the application
+    #[arg(long, value_name = "URL")]
+    redirect_url: Option<Url>,
+    /// Scope to ask for; repeat for several
+    #[arg(long = "scope", value_name = "SCOPE")]
+    scopes: Vec<String>,
+}
+
+/// An open store, and what the configuration says besides.
+pub struct Opened {
+    /// The store.
+    pub store: Store,
+    oauth: Option<config::OAuth>,
+}
+
+const STORE_DEFAULT: &str = "sqlite:switchback.db";
+const KEY_DEFAULT: &str = "SWITCHBACK_KEY";
+const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(10);
+
+impl StoreArgs {
+    /// Opens the store, making a SQLite file that is not there.
+    pub async fn open(&self) -> Result<Opened, Failure> {
+        self.open_as(Missing::Create).await
+    }
+
+    /// Opens the store if it is there.
+    pub async fn open_existing(&self) -> Result<Opened, Failure> {
+        self.open_as(Missing::Refuse).await
+    }
+
+    async fn open_as(&self, missing: Missing) -> Result<Opened, Failure> {
+        let config = self.config.as_deref().map(configured).transpose()?;
+        let url = match (&self.store, &config) {
+            (Some(url), _) => url.as_str(),
+            (None, Some(config)) => config.store.as_str(),
+            (None, None) => STORE_DEFAULT,
+        };
+        let keys = match (&self.key, &config) {
+            (Some(key), _) => several(&key.read()?),
+            (None, Some(config)) => config.keys.clone(),
+            (None, None) => several(&SecretRef::Env(KEY_DEFAULT.to_owned()).read()?),
+        };
+        let keys = KeyRing::parse(&keys).map_err(Failure::Key)?;
+        let store = Store::open(url, keys, Clock::machine(), missing).await?;
+        Ok(Opened { store, oauth: config.and_then(|config| config.oauth) })
+    }
+}
+
+/// The configuration, or all that is wrong with it.
+fn configured(path: &Path) -> Result<Config, Failure> {
+    let outcome = config::load(path, &Surroundings::process())
+        .map_err(|error| Failure::Usage(format!("cannot read {}: {error}", path.display())))?;
+    match outcome.config {
+        Some(config) => Ok(config),
+        None => Err(Failure::Usage(format!(
+            "{} is not usable:\n{}",
+            path.display(),
+            diagnostic::to_text(&outcome.sources, &outcome.findings, Colour::Never)
+        ))),
+    }
+}
+
+fn several(text: &Secret<String>) -> Vec<Secret<String>> {
+    text.expose().split(',').map(Secret::from).collect()
+}
+
+impl Opened {
+    /// The authorization server: as the arguments say, else as configured.
+    pub fn endpoint(&self, args: &OAuthArgs) -> Result<Endpoint, Failure> {
+        let configured = self.oauth.as_ref();
+        let url = |given: &Option<Url>, name: &str, of: fn(&config::OAuth) -> &config::WebUrl| match given {
+            Some(url) => Ok(url.clone()),
+            None => configured
+                .and_then(|oauth| of(oauth).uri().to_string().parse().ok())
+                .ok_or_else(|| Failure::Usage(format!("connecting needs --config with oauth, or --{name}"))),
+        };
+        let scopes = match configured {
+            Some(oauth) if args.scopes.is_empty() => oauth.scopes.clone(),
+            _ => args.scopes.clone(),
+        };
+        Ok(Endpoint::new(OAuth {
+            authorize_url: url(&args.authorize_url, "authorize-url", |oauth| &oauth.authorize_url)?,
+            token_url: url(&args.token_url, "token-url", |oauth| &oauth.token_url)?,
+            redirect_url: url(&args.redirect_url, "redirect-url", |oauth| &oauth.redirect_url)?,
+            scopes,
+            timeout: configured.map_or(EXCHANGE_TIMEOUT, |oauth| oauth.timeout),
+        })?)
+    }
+}
+
+/// A secret given by reference, so that it shows neither in the shell's history nor in the list of processes.
+#[derive(Clone, Debug)]
+pub enum SecretRef {
+    Env(String),
+    File(String),
+    Stdin,
+}
+
+impl std::str::FromStr for SecretRef {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "-" {
+            Ok(SecretRef::Stdin)
+        } else if let Some(name) = text.strip_prefix("env:") {
+            Ok(SecretRef::Env(name.to_owned()))
+        } else if let Some(path) = text.strip_prefix("file:") {
+            Ok(SecretRef::File(path.to_owned()))
+        } else {
+            Err("expected env:NAME, file:PATH or - (standard input); the secret itself does not belong on a command line"
+                .to_owned())
+        }
+    }
+}
+
+impl SecretRef {
+    /// The secret, without the line break that files and pipes tend to end in.
+    pub fn read(&self) -> Result<Secret<String>, Failure> {
+        let text = match self {
+            SecretRef::Env(name) => std::env::var(name)
+                .map_err(|_| Failure::Usage(format!("{name} is not set in the environment")))?,
+            SecretRef::File(path) => std::fs::read_to_string(path)
+                .map_err(|error| Failure::Usage(format!("cannot read the secret in {path}: {error}")))?,
+            SecretRef::Stdin => {
+                let mut line = String::new();
+                std::io::stdin()
+                    .read_line(&mut line)
+                    .map_err(|error| Failure::Usage(format!("cannot read standard input: {error}")))?;
+                line
+            }
+        };
+        let text = Secret::new(text);
+        let trimmed = text.expose().trim();
+        if trimmed.is_empty() {
+            Err(Failure::Usage("the secret is empty".to_owned()))
+        } else {
+            Ok(trimmed.into())
+        }
+    }
+}
+
+/// Why a verb did not do its work.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    #[error("{0}")]
+    Usage(String),
+    #[error("sealing key: {0}")]
+    Key(SealError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    #[error(transparent)]
+    OAuth(#[from] OAuthConfigError),
+}
+
+impl Failure {
+    /// 2 for what the caller can mend on the command line, 3 for what could not be run.
+    fn exit_code(&self) -> u8 {
+        match self {
+            Failure::Usage(_) | Failure::Key(_) | Failure::OAuth(_) => 2,
+            Failure::Connect(ConnectError::NoApp(_)) => 2,
+            Failure::Registry(RegistryError::Store(error))
+            | Failure::Connect(ConnectError::Registry(RegistryError::Store(error)))
+            | Failure::Store(error) => match error {
+                StoreError::Url
+                | StoreError::NoSuchFile(_)
+                | StoreError::WrongKey(_)
+                | StoreError::NameTaken(_)
+                | StoreError::TokenTaken(_)
+                | StoreError::NoSuchClient(_) => 2,
+                _ => 3,
+            },
+            Failure::Registry(_) | Failure::Connect(ConnectError::Registry(_)) => 2,
+            Failure::Connect(_) => 3,
+        }
+    }
+}
+
+/// Runs a verb to its end and turns what came of it into an exit code.
+pub fn block_on(verb: impl Future<Output = Result<(), Failure>>) -> ExitCode {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("error: cannot start: {error}");
+            return ExitCode::from(3);
+        }
+    };
+    match runtime.block_on(verb) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("error: {failure}");
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
+/// Prints one JSON document.
+pub fn print_json(value: &impl Serialize) {
+    let text = serde_json::to_string_pretty(value)
+        .expect("plain data without maps of other than text keys serialises");
+    println!("{text}");
+}

@@ -1,0 +1,114 @@
+//! The OAuth side held against an authorization server that nobody here wrote. Needs node; `tests/oauth-peers/run` starts the
+//! server and then this.
+
+use crate::support::authority::secret;
+use crate::support::tokens::{acme, eventually, key, ring, sqlite_in};
+use serde_json::{Value, json};
+use std::process::Command;
+use std::time::Duration;
+use switchback::clock::Clock;
+use switchback::store::{GrantState, Missing, Store};
+use switchback::token::{App, Endpoint, NewClient, OAuth, Registry, Settings, Tokens};
+
+const CALLBACK: &str = "http://127.0.0.1:9090/oauth/callback";
+
+struct Peer {
+    base: String,
+    person: String,
+}
+
+impl Peer {
+    /// A person opens the link; gives the query that comes back.
+    fn authorize(&self, link: &str) -> String {
+        let person = Command::new("node").args([&self.person, link, CALLBACK]).output().expect("node runs");
+        assert!(person.status.success(), "{}", String::from_utf8_lossy(&person.stderr));
+        let back = String::from_utf8(person.stdout).expect("text");
+        back.trim().split_once('?').expect("a query").1.to_owned()
+    }
+
+    /// What the server itself says of an access token (RFC 7662).
+    async fn accepts(&self, token: &str) -> bool {
+        let form = format!("client_id=APP-peer&client_secret=peer-secret&token={token}");
+        let answer: Value = http()
+            .post(format!("{}/token/introspection", self.base))
+            .header("content-type", "application/x-www-form-urlencoded")
+            .body(form)
+            .send()
+            .await
+            .expect("answers")
+            .json()
+            .await
+            .expect("JSON");
+        answer["active"] == json!(true)
+    }
+}
+
+fn http() -> reqwest::Client {
+    reqwest::Client::builder().no_proxy().build().expect("a client")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs node and a server of another make: tests/oauth-peers/run"]
+async fn connect_refresh_rotation_and_reuse_against_a_foreign_server() {
+    let peer = Peer {
+        base: std::env::var("SWITCHBACK_PEER").expect("set by tests/oauth-peers/run"),
+        person: std::env::var("SWITCHBACK_PEER_PERSON").expect("set by tests/oauth-peers/run"),
+    };
+    let endpoint = Endpoint::new(OAuth {
+        authorize_url: format!("{}/oauth/authorize", peer.base).parse().expect("a URL"),
+        token_url: format!("{}/oauth/access_token", peer.base).parse().expect("a URL"),
+        redirect_url: CALLBACK.parse().expect("a URL"),
+        scopes: ["openid", "install_app", "read_agent_profile"].map(str::to_owned).to_vec(),
+        timeout: Duration::from_secs(10),
+    })
+    .expect("loopback needs no TLS");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let url = sqlite_in(folder.path());
+    let store = Store::open(&url, ring(&[&key()]), Clock::machine(), Missing::Create).await.expect("opens");
+    let registry = Registry::new(store.clone(), Some(endpoint.clone()));
+    let app = App { id: secret("APP-peer"), secret: secret("peer-secret") };
+    registry.add(NewClient { app: Some(app), refresh_token: None, ..acme("") }).await.expect("added");
+
+    let query = peer.authorize(&registry.connect("acme", None).await.expect("a link").url);
+    let connected = registry.callback(&query).await.expect("the code is taken");
+    assert_eq!(connected.grant.state, GrantState::Active);
+    assert!(registry.callback(&query).await.is_err(), "a callback counts once");
+    let tokens = Tokens::open(store.clone(), Some(endpoint), Settings::default()).await.expect("opens");
+    let client = tokens.clients().by_name("acme").expect("there");
+    let first = client.grant.access_token().await.expect("a token");
+    assert!(peer.accepts(first.secret().expose()).await, "the server knows the token");
+    let refresh_token = || async {
+        let row = store.grant_of(&client.id).await.expect("there");
+        row.secrets.expect("opens").refresh.expect("there")
+    };
+    let before = refresh_token().await;
+    eprintln!("connected: the server accepts the access token");
+
+    let running = tokio::spawn(tokens.clone().run());
+    eventually("three refreshes ahead of the end", || client.grant.generation() >= first.generation() + 3)
+        .await;
+    let later = client.grant.access_token().await.expect("a token");
+    assert!(peer.accepts(later.secret().expose()).await, "the server knows the newest token");
+    assert_ne!(refresh_token().await.expose(), before.expose(), "the refresh token was rotated");
+    eprintln!("refreshed by itself: generation {} to {}", first.generation(), later.generation());
+
+    // Somebody replays a spent refresh token: the server revokes the family, ours included.
+    let replay = json!({
+        "grant_type": "refresh_token", "client_id": "APP-peer", "client_secret": "peer-secret",
+        "refresh_token": before.expose(),
+    });
+    let answer =
+        http().post(format!("{}/oauth/access_token", peer.base)).json(&replay).send().await.expect("answers");
+    assert_eq!(answer.status(), 400);
+    eventually("noticed", || client.grant.state() == GrantState::NeedsReconnect).await;
+    eprintln!("family revoked: {:?}", registry.get("acme").await.expect("listed").grant);
+
+    let query = peer.authorize(&registry.connect("acme", None).await.expect("a link").url);
+    registry.callback(&query).await.expect("connected again");
+    eventually("followed", || client.grant.state() == GrantState::Active).await;
+    let again = client.grant.access_token().await.expect("a token");
+    assert!(peer.accepts(again.secret().expose()).await, "the server knows the new token");
+    eprintln!("connected again: generation {}", again.generation());
+    running.abort();
+    tokens.drain().await;
+}

@@ -1,0 +1,272 @@
+//! The store as an operator finds it: keys, damage, versions, and what can be read off the disk.
+
+use crate::support::authority::{Authority, secret};
+use crate::support::postgres;
+use crate::support::tokens::{Gateway, NEW_YEAR, OLD_TOKEN, acme, key, ring, sqlite_in};
+use std::path::Path;
+use std::time::Duration;
+use switchback::clock::Clock;
+use switchback::store::seal::SealError;
+use switchback::store::{Begin, Finish, GrantRow, GrantState, Missing, NewTokens, Store, StoreError};
+use switchback::token::{Registry, Settings, Tokens};
+
+/// Addresses of an empty store in each database there is.
+fn stores(folder: &Path) -> Vec<String> {
+    [Some(sqlite_in(folder)), postgres::database()].into_iter().flatten().collect()
+}
+
+fn tokens_numbered(number: u32) -> NewTokens {
+    NewTokens {
+        access: format!("access-{number}").as_str().into(),
+        refresh: Some(format!("refresh-{number}").as_str().into()),
+        previous_refresh: None,
+        issued_ms: NEW_YEAR,
+        lifetime_ms: Some(3_600_000),
+    }
+}
+
+async fn enrolled(url: &str, key: &switchback::secret::Secret<String>) -> (Store, GrantRow) {
+    let store =
+        Store::open(url, ring(&[key]), Clock::paused_at(NEW_YEAR), Missing::Create).await.expect("opens");
+    let registry = Registry::new(store.clone(), None);
+    registry.add(acme("refresh-0")).await.expect("added");
+    let client = store.client("acme").await.expect("there");
+    let row = store.grant_of(&client.id).await.expect("there");
+    (store, row)
+}
+
+#[tokio::test]
+async fn a_wrong_key_is_refused_and_nothing_is_written() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for url in stores(folder.path()) {
+        let (right, wrong) = (key(), key());
+        let (store, before) = enrolled(&url, &right).await;
+        let change = store.change().await.expect("answers");
+        store.close().await;
+        let file = folder.path().join("store.db");
+        let bytes = std::fs::read(&file).ok();
+        let refused =
+            Store::open(&url, ring(&[&wrong]), Clock::machine(), Missing::Create).await.expect_err("refused");
+        assert!(matches!(refused, StoreError::WrongKey(_)), "{refused}");
+        assert!(refused.to_string().contains("nothing was changed"), "{refused}");
+        assert_eq!(std::fs::read(&file).ok(), bytes, "not a byte");
+        // The right one behind a wrong one is a rotation, not a mistake; the store learns of the new key.
+        let store =
+            Store::open(&url, ring(&[&right]), Clock::machine(), Missing::Refuse).await.expect("opens");
+        assert_eq!(store.change().await.expect("answers"), change);
+        assert_eq!(store.grant_of(&before.key.client).await.expect("there").generation, before.generation);
+        store.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_key_is_rotated_while_everything_stays_readable() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for url in stores(folder.path()) {
+        let (old, new) = (key(), key());
+        let (store, row) = enrolled(&url, &old).await;
+        store
+            .resume_put(&row.key.client, b"work", "first", b"bytes", Duration::from_secs(60))
+            .await
+            .expect("stored");
+        let both = Store::open(&url, ring(&[&new, &old]), Clock::paused_at(NEW_YEAR), Missing::Refuse)
+            .await
+            .expect("opens");
+        // In between, both keys are in use: the new one seals, both read.
+        both.connect_grant(&row.key, &tokens_numbered(1)).await.expect("stored");
+        assert!(both.grant_of(&row.key.client).await.expect("there").secrets.is_ok());
+        let done = both.reseal().await.expect("sealed anew");
+        assert!(done.values >= 5 && done.retired.len() == 1, "{done:?}");
+        // A process that still seals with the retired key is kept from writing what nobody could open.
+        let refused = store.connect_grant(&row.key, &tokens_numbered(2)).await.expect_err("refused");
+        assert!(matches!(refused, StoreError::KeyRetired(_)), "{refused}");
+        store.close().await;
+        both.close().await;
+        let refused =
+            Store::open(&url, ring(&[&old]), Clock::machine(), Missing::Refuse).await.expect_err("retired");
+        assert!(matches!(refused, StoreError::WrongKey(_)), "{refused}");
+        let after = Store::open(&url, ring(&[&new]), Clock::paused_at(NEW_YEAR), Missing::Refuse)
+            .await
+            .expect("opens");
+        let secrets = after.grant_of(&row.key.client).await.expect("there").secrets.expect("opens");
+        assert_eq!(secrets.access.expect("kept").expose(), "access-1");
+        let steps = after.resume_get(&row.key.client, b"work").await.expect("opens");
+        assert_eq!(steps[0].1.expose(), b"bytes");
+        // Old tokens are found by the same keyed hash as before.
+        let tokens = Tokens::open(after.clone(), None, Settings::default()).await.expect("opens");
+        assert!(tokens.clients().authenticate(OLD_TOKEN.as_bytes()).is_some());
+        after.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_row_copied_to_another_client_or_changed_by_a_bit_does_not_open() {
+    let authority = Authority::start().await;
+    let gateway = Gateway::new(&authority).await;
+    let client = gateway.client();
+    client.grant.access_token().await.expect("connected");
+    let mut other = acme("refresh-of-other");
+    (other.name, other.token) = ("other".to_owned(), Some(secret("token-of-other")));
+    Registry::new(gateway.store.clone(), None).add(other).await.expect("added");
+    let thief = sqlx::SqlitePool::connect(&gateway.url).await.expect("the file opens");
+    let copy = "UPDATE grants SET change = change + 1000, access = (SELECT access FROM grants WHERE access IS NOT NULL), \
+                state = 'active' WHERE access IS NULL";
+    assert_eq!(sqlx::query(copy).execute(&thief).await.expect("written").rows_affected(), 1);
+    let stolen = gateway.store.client("other").await.expect("there");
+    let row = gateway.store.grant_of(&stolen.id).await.expect("there");
+    assert_eq!(row.secrets.expect_err("shut"), SealError::Broken);
+    // The gateway says so, and goes on for the others.
+    let change = "UPDATE change_counter SET value = value + 2000";
+    sqlx::query(change).execute(&thief).await.expect("written");
+    gateway.tokens.sync().await.expect("the store answers");
+    let stolen = gateway.tokens.clients().by_name("other").expect("there");
+    assert_eq!(stolen.grant.state(), GrantState::NeedsReconnect);
+    assert!(stolen.grant.access_token().await.is_err());
+    assert!(client.grant.access_token().await.is_ok());
+    let flip = "UPDATE grants SET refresh = CAST(x'00' || substr(refresh, 2) AS BLOB)";
+    sqlx::query(flip).execute(&thief).await.expect("written");
+    let row = gateway.store.grant_of(&client.id).await.expect("there");
+    assert_eq!(row.secrets.expect_err("shut"), SealError::Broken);
+    thief.close().await;
+}
+
+#[tokio::test]
+async fn no_secret_can_be_read_off_the_disk() {
+    let authority = Authority::start().await;
+    let gateway = Gateway::new(&authority).await;
+    let client = gateway.client();
+    client.grant.access_token().await.expect("connected");
+    let steps = b"step-canary";
+    gateway
+        .store
+        .resume_put(&client.id, b"key-canary", "s", steps, Duration::from_secs(60))
+        .await
+        .expect("stored");
+    let mut seen = 0;
+    for entry in std::fs::read_dir(gateway.folder.path()).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let bytes = std::fs::read(&path).expect("a file");
+        seen += bytes.len();
+        assert!(!bytes.windows(6).any(|window| window == b"canary"), "in {}", path.display());
+        #[cfg(unix)]
+        if !path.to_string_lossy().ends_with("gateway-lock") {
+            use std::os::unix::fs::PermissionsExt as _;
+            let mode = std::fs::metadata(&path).expect("a file").permissions().mode();
+            assert_eq!(mode & 0o077, 0, "{} is for its owner only", path.display());
+        }
+    }
+    assert!(seen > 4096, "there was something to look at");
+}
+
+#[tokio::test]
+async fn a_store_of_a_newer_program_is_refused_and_left_alone() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (url, key) = (sqlite_in(folder.path()), key());
+    let (store, _) = enrolled(&url, &key).await;
+    store.close().await;
+    let newer = sqlx::SqlitePool::connect(&url).await.expect("the file opens");
+    let sql = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) \
+               VALUES (9999, 'from the future', TRUE, x'00', 1)";
+    sqlx::query(sql).execute(&newer).await.expect("written");
+    newer.close().await;
+    let before = std::fs::read(folder.path().join("store.db")).expect("there");
+    let refused =
+        Store::open(&url, ring(&[&key]), Clock::machine(), Missing::Refuse).await.expect_err("refused");
+    assert!(matches!(refused, StoreError::NewerSchema(9999)), "{refused}");
+    assert_eq!(std::fs::read(folder.path().join("store.db")).expect("there"), before);
+}
+
+#[tokio::test]
+async fn a_damaged_file_is_refused_and_left_alone() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (url, key) = (sqlite_in(folder.path()), key());
+    let (store, _) = enrolled(&url, &key).await;
+    store.close().await;
+    let file = folder.path().join("store.db");
+    let mut bytes = std::fs::read(&file).expect("there");
+    let length = bytes.len();
+    bytes[4096..length].fill(0x5a);
+    std::fs::write(&file, &bytes).expect("written");
+    let opened = Store::open(&url, ring(&[&key]), Clock::machine(), Missing::Refuse).await;
+    let refused = match opened {
+        Err(refused) => refused,
+        Ok(store) => store.take_gateway_role().await.expect_err("refused"),
+    };
+    assert!(matches!(refused, StoreError::Corrupt(_)), "{refused}");
+    assert_eq!(std::fs::read(&file).expect("there"), bytes, "not a byte was written");
+    std::fs::write(&file, b"this is no database, it is a letter to a friend, and long enough to look at")
+        .expect("written");
+    let refused =
+        Store::open(&url, ring(&[&key]), Clock::machine(), Missing::Refuse).await.expect_err("refused");
+    assert!(matches!(refused, StoreError::Corrupt(_)), "{refused}");
+}
+
+#[tokio::test]
+async fn half_done_work_is_remembered_per_client_and_for_a_while() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for url in stores(folder.path()) {
+        let clock = Clock::paused_at(NEW_YEAR);
+        let store = Store::open(&url, ring(&[&key()]), clock.clone(), Missing::Create).await.expect("opens");
+        let minute = Duration::from_secs(60);
+        store.resume_put("a", b"work", "first", b"1", minute).await.expect("stored");
+        store.resume_put("a", b"work", "second", b"2", minute).await.expect("stored");
+        store.resume_put("a", b"work", "second", b"two", minute).await.expect("replaced");
+        store.resume_put("b", b"work", "first", b"other client", minute).await.expect("stored");
+        let steps = store.resume_get("a", b"work").await.expect("opens");
+        let steps: Vec<_> =
+            steps.iter().map(|(step, bytes)| (step.as_str(), bytes.expose().as_slice())).collect();
+        assert_eq!(steps, [("first", &b"1"[..]), ("second", &b"two"[..])]);
+        assert!(store.resume_get("a", b"other work").await.expect("opens").is_empty());
+        store.resume_clear("a", b"work").await.expect("cleared");
+        assert!(store.resume_get("a", b"work").await.expect("opens").is_empty());
+        clock.advance(minute);
+        assert!(store.resume_get("b", b"work").await.expect("opens").is_empty(), "expired");
+        assert_eq!(store.sweep().await.expect("swept"), 1);
+        store.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_write_for_a_generation_that_has_passed_changes_nothing() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for url in stores(folder.path()) {
+        let (store, row) = enrolled(&url, &key()).await;
+        let lease = Duration::from_secs(60);
+        let begun = store.begin_refresh(&row.key, row.generation, "one", lease).await.expect("answers");
+        assert!(matches!(begun, Begin::Started(_)));
+        let seen = store.grant_of(&row.key.client).await.expect("there");
+        assert!(seen.outcome_unknown, "the intent is there for all to see");
+        let finished =
+            store.finish_refresh(&row.key, row.generation, &tokens_numbered(1)).await.expect("answers");
+        assert!(
+            matches!(finished, Finish::Stored(now) if now.generation == row.generation + 1 && !now.outcome_unknown)
+        );
+        // Whoever comes late, with whatever, finds the grant moved on.
+        let late =
+            store.finish_refresh(&row.key, row.generation, &tokens_numbered(2)).await.expect("answers");
+        let Finish::Moved(now) = late else { panic!("stored over a newer generation") };
+        assert_eq!(now.secrets.expect("opens").access.expect("stored").expose(), "access-1");
+        let failed = store.fail_grant(&row.key, row.generation, "invalid_grant").await.expect("answers");
+        assert_eq!((failed.state, failed.generation), (GrantState::Active, row.generation + 1));
+        let begun = store.begin_refresh(&row.key, row.generation, "two", lease).await.expect("answers");
+        assert!(matches!(begun, Begin::Moved(_)));
+        store.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_missing_file_is_named_and_not_made_by_those_who_only_look() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let url = sqlite_in(folder.path());
+    let refused =
+        Store::open(&url, ring(&[&key()]), Clock::machine(), Missing::Refuse).await.expect_err("refused");
+    assert!(refused.to_string().contains("store.db"), "{refused}");
+    assert!(!folder.path().join("store.db").exists());
+    for address in ["mysql://x", "switchback.db", "postgres://user:hunter2@[bad"] {
+        let refused = Store::open(address, ring(&[&key()]), Clock::machine(), Missing::Create)
+            .await
+            .expect_err("refused");
+        assert!(matches!(refused, StoreError::Url), "{refused}");
+        assert!(!format!("{refused} {refused:?}").contains("hunter2"));
+    }
+}

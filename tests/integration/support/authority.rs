@@ -1,0 +1,277 @@
+//! An authorization server for tests: rotates refresh tokens, detects reuse and revokes the family, and can be told to
+//! misbehave call by call. Speaks as little HTTP as one POST per connection needs.
+
+use serde_json::{Value, json};
+use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+use switchback::secret::Secret;
+use switchback::token::{App, Endpoint, OAuth};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+
+pub const APP_ID: &str = "APP-11111111-2222-3333-4444-555555555555";
+pub const APP_SECRET: &str = "app-secret-canary";
+pub const CALLBACK: &str = "http://127.0.0.1:9090/oauth/callback";
+
+/// What to do with a call.
+#[derive(Clone)]
+pub enum Act {
+    /// Answer as an authorization server does.
+    Normally,
+    /// Answer with this status, these header lines and this body, and change nothing.
+    Say(u16, &'static str, &'static str),
+    /// Change nothing and never answer.
+    Hang,
+    /// Close the connection unread.
+    Slam,
+    /// Act, then lose the answer.
+    ActAndSlam,
+    /// Say that the call has arrived, wait to be let go, then act and answer.
+    HoldBefore(Arc<Gate>),
+    /// Act, say so, wait to be let go, then answer.
+    HoldAfter(Arc<Gate>),
+    /// Act, but leave these out of the answer or put others in.
+    Instead(Vec<(&'static str, Option<Value>)>),
+}
+
+/// Where a call is held.
+#[derive(Default)]
+pub struct Gate {
+    pub arrived: Notify,
+    pub go: Notify,
+}
+
+pub struct State {
+    pub rotates: bool,
+    pub detects_reuse: bool,
+    /// Accepts the token before the current one, as servers with a grace period do.
+    pub grace: bool,
+    pub expires_in: Value,
+    pub active: String,
+    pub spent: Vec<String>,
+    pub living: Vec<String>,
+    pub codes: HashMap<String, String>,
+    pub script: VecDeque<Act>,
+    /// Bodies of the calls that arrived.
+    pub calls: Vec<Value>,
+    issued: u64,
+}
+
+pub struct Authority {
+    pub address: SocketAddr,
+    state: Arc<Mutex<State>>,
+    serving: JoinHandle<()>,
+}
+
+impl Drop for Authority {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+impl Authority {
+    pub async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("bound");
+        let state = Arc::new(Mutex::new(State {
+            rotates: true,
+            detects_reuse: true,
+            grace: false,
+            expires_in: json!(3600),
+            active: "refresh-canary-0".to_owned(),
+            spent: Vec::new(),
+            living: Vec::new(),
+            codes: HashMap::new(),
+            script: VecDeque::new(),
+            calls: Vec::new(),
+            issued: 0,
+        }));
+        let serving = tokio::spawn({
+            let state = state.clone();
+            async move {
+                while let Ok((stream, _)) = listener.accept().await {
+                    tokio::spawn(serve(stream, state.clone()));
+                }
+            }
+        });
+        Authority { address, state, serving }
+    }
+
+    pub fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no test panics while holding it")
+    }
+
+    /// Appends to what happens to the next calls.
+    pub fn script(&self, act: Act) {
+        self.state().script.push_back(act);
+    }
+
+    pub fn calls(&self) -> usize {
+        self.state().calls.len()
+    }
+
+    pub fn accepts(&self, access: &str) -> bool {
+        self.state().living.iter().any(|living| living == access)
+    }
+
+    pub fn oauth(&self, timeout: Duration) -> OAuth {
+        let at = |path: &str| format!("http://{}{path}", self.address).parse().expect("a URL");
+        OAuth {
+            authorize_url: at("/oauth/authorize"),
+            token_url: at("/oauth/access_token"),
+            redirect_url: CALLBACK.parse().expect("a URL"),
+            scopes: vec!["install_app".to_owned(), "read_agent_profile".to_owned()],
+            timeout,
+        }
+    }
+
+    pub fn endpoint(&self) -> Endpoint {
+        self.endpoint_with(Duration::from_secs(10))
+    }
+
+    pub fn endpoint_with(&self, timeout: Duration) -> Endpoint {
+        Endpoint::new(self.oauth(timeout)).expect("loopback needs no TLS")
+    }
+}
+
+pub fn app() -> App {
+    App { id: APP_ID.into(), secret: APP_SECRET.into() }
+}
+
+pub fn secret(text: &str) -> Secret<String> {
+    text.into()
+}
+
+async fn serve(mut stream: TcpStream, state: Arc<Mutex<State>>) {
+    let Some(body) = read_body(&mut stream).await else { return };
+    let act = {
+        let mut state = state.lock().expect("no test panics while holding it");
+        state.calls.push(body.clone());
+        state.script.pop_front().unwrap_or(Act::Normally)
+    };
+    let answer =
+        |state: &Arc<Mutex<State>>| state.lock().expect("no test panics while holding it").answer(&body);
+    let (status, head, text) = match act {
+        Act::Normally => plain(answer(&state)),
+        Act::Say(status, head, text) => (status, head.to_owned(), text.to_owned()),
+        Act::Hang => {
+            let _ = stream.read(&mut [0; 1]).await;
+            return;
+        }
+        Act::Slam => return,
+        Act::ActAndSlam => {
+            answer(&state);
+            return;
+        }
+        Act::HoldBefore(gate) => {
+            gate.arrived.notify_one();
+            gate.go.notified().await;
+            plain(answer(&state))
+        }
+        Act::HoldAfter(gate) => {
+            let answered = answer(&state);
+            gate.arrived.notify_one();
+            gate.go.notified().await;
+            plain(answered)
+        }
+        Act::Instead(changes) => {
+            let (status, mut value) = answer(&state);
+            for (name, change) in changes {
+                let members = value.as_object_mut().expect("answers are objects");
+                match change {
+                    None => drop(members.remove(name)),
+                    Some(other) => drop(members.insert(name.to_owned(), other)),
+                }
+            }
+            plain((status, value))
+        }
+    };
+    let answer = format!(
+        "HTTP/1.1 {status} X\r\ncontent-length: {}\r\n{head}connection: close\r\n\r\n{text}",
+        text.len()
+    );
+    let _ = stream.write_all(answer.as_bytes()).await;
+    let _ = stream.shutdown().await;
+}
+
+fn plain((status, value): (u16, Value)) -> (u16, String, String) {
+    (status, "content-type: application/json\r\n".to_owned(), value.to_string())
+}
+
+impl State {
+    /// RFC 6749 §4.1.3 and §6, with rotation and reuse detection as RFC 9700 §4.14 has them.
+    fn answer(&mut self, body: &Value) -> (u16, Value) {
+        let text = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
+        if text("client_id") != APP_ID || text("client_secret") != APP_SECRET {
+            return (401, json!({ "error": "invalid_client" }));
+        }
+        match text("grant_type").as_str() {
+            "authorization_code" => match self.codes.remove(&text("code")) {
+                Some(redirect) if redirect == text("redirect_uri") => (200, self.issue()),
+                _ => (400, json!({ "error": "invalid_grant" })),
+            },
+            "refresh_token" => self.refresh(&text("refresh_token")),
+            _ => (400, json!({ "error": "unsupported_grant_type" })),
+        }
+    }
+
+    fn refresh(&mut self, token: &str) -> (u16, Value) {
+        let in_grace = self.grace && self.spent.last().is_some_and(|last| last == token);
+        if token == self.active || in_grace {
+            if !self.rotates {
+                let mut answer = self.issue_access();
+                answer["refresh_token"] = self.active.as_str().into();
+                return (200, answer);
+            }
+            if token == self.active {
+                self.spent.push(std::mem::take(&mut self.active));
+            }
+            return (200, self.issue());
+        }
+        if self.detects_reuse && self.spent.iter().any(|spent| spent == token) {
+            self.active.clear();
+            self.living.clear();
+        }
+        (400, json!({ "error": "invalid_grant", "error_description": "refresh-canary is not valid" }))
+    }
+
+    fn issue(&mut self) -> Value {
+        let mut answer = self.issue_access();
+        self.active = format!("refresh-canary-{}", self.issued);
+        answer["refresh_token"] = self.active.as_str().into();
+        answer
+    }
+
+    fn issue_access(&mut self) -> Value {
+        self.issued += 1;
+        let access = format!("access-canary-{}", self.issued);
+        self.living.push(access.clone());
+        json!({ "token_type": "Bearer", "expires_in": self.expires_in, "access_token": access })
+    }
+}
+
+async fn read_body(stream: &mut TcpStream) -> Option<Value> {
+    let mut bytes = Vec::new();
+    let mut piece = [0; 4096];
+    loop {
+        let head_end = bytes.windows(4).position(|window| window == b"\r\n\r\n");
+        if let Some(head_end) = head_end {
+            let head = String::from_utf8_lossy(&bytes[..head_end]).to_ascii_lowercase();
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length:"))?;
+            let length: usize = length.trim().parse().ok()?;
+            if bytes.len() >= head_end + 4 + length {
+                assert!(head.starts_with("post /oauth/access_token "), "{head}");
+                assert!(head.contains("content-type: application/json"), "{head}");
+                return serde_json::from_slice(&bytes[head_end + 4..]).ok();
+            }
+        }
+        match stream.read(&mut piece).await {
+            Ok(0) | Err(_) => return None,
+            Ok(count) => bytes.extend_from_slice(&piece[..count]),
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! A PostgreSQL cluster of the tests' own: made in a temporary folder, on a free port of loopback, as an unprivileged user, and
+//! gone with the test process. One cluster serves all tests of the process; each test takes a database of its own.
+
+use std::net::TcpListener;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{ChildStdin, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+struct Cluster {
+    port: u16,
+    bin: PathBuf,
+    user: Option<(u32, u32)>,
+    /// Closed by the end of this process, however it ends; the watcher then stops the server and removes its folder.
+    _alive: ChildStdin,
+}
+
+/// Runs the server and ends it, at once, when standard input ends.
+const WATCHER: &str =
+    r#"folder=$1; shift; "$@" & server=$!; read -r _; kill -QUIT $server; wait $server; rm -rf "$folder""#;
+
+static CLUSTER: OnceLock<Option<Cluster>> = OnceLock::new();
+static DATABASES: AtomicU32 = AtomicU32::new(0);
+
+/// The address of an empty database, or `None`, loudly, where PostgreSQL is not installed.
+pub fn database() -> Option<String> {
+    let cluster = CLUSTER.get_or_init(start).as_ref();
+    let Some(cluster) = cluster else {
+        eprintln!("SKIPPED: PostgreSQL is not installed (no /usr/lib/postgresql/*/bin/initdb)");
+        return None;
+    };
+    let name = format!("switchback_{}", DATABASES.fetch_add(1, Ordering::Relaxed));
+    let done = cluster.run(&[
+        "createdb",
+        "-h",
+        "127.0.0.1",
+        "-p",
+        &cluster.port.to_string(),
+        "-U",
+        "switchback",
+        &name,
+    ]);
+    assert!(done.status.success(), "createdb: {}", String::from_utf8_lossy(&done.stderr));
+    Some(format!("postgres://switchback@127.0.0.1:{}/{name}", cluster.port))
+}
+
+fn start() -> Option<Cluster> {
+    let bin = newest_bin()?;
+    let folder = tempfile::tempdir().expect("a temporary folder").keep();
+    let user = unprivileged();
+    if let Some((uid, gid)) = user {
+        std::os::unix::fs::chown(&folder, Some(uid), Some(gid)).expect("root may chown");
+    }
+    let data = folder.join("data");
+    let port =
+        TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a free port").port();
+    let made = command(&bin, "initdb", user)
+        .args(["-A", "trust", "-U", "switchback", "--no-sync", "-E", "UTF8", "--locale=C", "-D"])
+        .arg(&data)
+        .output()
+        .expect("initdb runs");
+    assert!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
+    let mut watcher = command(Path::new("/bin"), "sh", user)
+        .args(["-c", WATCHER, "sh"])
+        .arg(&folder)
+        .arg(bin.join("postgres"))
+        .arg("-D")
+        .arg(&data)
+        .args(["-h", "127.0.0.1", "-p", &port.to_string(), "-k"])
+        .arg(&folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("sh runs");
+    let alive = watcher.stdin.take().expect("piped");
+    let cluster = Cluster { port, bin, user, _alive: alive };
+    for _ in 0..200 {
+        let port = cluster.port.to_string();
+        if cluster.run(&["pg_isready", "-q", "-h", "127.0.0.1", "-p", &port]).status.success() {
+            return Some(cluster);
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    panic!("PostgreSQL did not come up in 10 seconds");
+}
+
+impl Cluster {
+    fn run(&self, words: &[&str]) -> std::process::Output {
+        command(&self.bin, words[0], self.user).args(&words[1..]).output().expect("PostgreSQL's tools run")
+    }
+}
+
+fn newest_bin() -> Option<PathBuf> {
+    let mut found: Vec<PathBuf> = std::fs::read_dir("/usr/lib/postgresql")
+        .ok()?
+        .filter_map(|entry| Some(entry.ok()?.path().join("bin")))
+        .filter(|bin| bin.join("initdb").exists())
+        .collect();
+    found.sort();
+    found.pop()
+}
+
+/// PostgreSQL refuses to run as root: then it runs as `postgres`, or as `nobody`.
+fn unprivileged() -> Option<(u32, u32)> {
+    let ours = std::fs::metadata("/proc/self").ok()?;
+    if std::os::unix::fs::MetadataExt::uid(&ours) != 0 {
+        return None;
+    }
+    let passwd = std::fs::read_to_string("/etc/passwd").ok()?;
+    let of = |name: &str| {
+        let line = passwd.lines().find(|line| line.split(':').next() == Some(name))?;
+        let mut fields = line.split(':').skip(2);
+        Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
+    };
+    of("postgres").or_else(|| of("nobody"))
+}
+
+fn command(bin: &Path, tool: &str, user: Option<(u32, u32)>) -> Command {
+    let mut command = Command::new(bin.join(tool));
+    if let Some((uid, gid)) = user {
+        command.uid(uid).gid(gid);
+    }
+    command.current_dir("/");
+    command
+}

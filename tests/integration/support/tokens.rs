@@ -1,0 +1,101 @@
+//! A gateway's tokens as tests want them: one client called `acme`, enrolled with the refresh token that the authority knows.
+
+use super::authority::{Authority, app, secret};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use switchback::clock::Clock;
+use switchback::secret::Secret;
+use switchback::store::seal::{KeyRing, SealingKey};
+use switchback::store::{Missing, Store};
+use switchback::token::{Client, Endpoint, NewClient, Registry, Settings, Tokens};
+
+pub const OLD_TOKEN: &str = "old-token-canary";
+/// 2026-01-01, in milliseconds.
+pub const NEW_YEAR: i64 = 1_767_225_600_000;
+/// How long anything on loopback may take before a test has failed.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+pub fn key() -> Secret<String> {
+    SealingKey::generate()
+}
+
+pub fn ring(keys: &[&Secret<String>]) -> KeyRing {
+    let keys: Vec<Secret<String>> = keys.iter().map(|key| (*key).clone()).collect();
+    KeyRing::parse(&keys).expect("generated keys parse")
+}
+
+pub fn sqlite_in(folder: &Path) -> String {
+    format!("sqlite:{}", folder.join("store.db").display())
+}
+
+pub fn acme(refresh_token: &str) -> NewClient {
+    NewClient {
+        name: "acme".to_owned(),
+        company: None,
+        token: Some(secret(OLD_TOKEN)),
+        app: Some(app()),
+        refresh_token: Some(secret(refresh_token)),
+    }
+}
+
+/// A store with one client, and the gateway on it.
+pub struct Gateway {
+    pub store: Store,
+    pub tokens: Tokens,
+    pub clock: Clock,
+    pub key: Secret<String>,
+    pub url: String,
+    pub folder: Arc<tempfile::TempDir>,
+}
+
+impl Gateway {
+    /// On a new SQLite file, at a paused clock.
+    pub async fn new(authority: &Authority) -> Self {
+        Self::with(authority, authority.endpoint(), Settings::default(), Clock::paused_at(NEW_YEAR)).await
+    }
+
+    pub async fn with(authority: &Authority, endpoint: Endpoint, settings: Settings, clock: Clock) -> Self {
+        let folder = Arc::new(tempfile::tempdir().expect("a temporary folder"));
+        let url = sqlite_in(folder.path());
+        let key = key();
+        let store = Store::open(&url, ring(&[&key]), clock.clone(), Missing::Create)
+            .await
+            .expect("a new store opens");
+        let seed = authority.state().active.clone();
+        Registry::new(store.clone(), None).add(acme(&seed)).await.expect("a new client is added");
+        let tokens =
+            Tokens::open(store.clone(), Some(endpoint), settings).await.expect("the gateway role is free");
+        Gateway { store, tokens, clock, key, url, folder }
+    }
+
+    pub fn client(&self) -> Arc<Client> {
+        self.tokens.clients().authenticate(OLD_TOKEN.as_bytes()).expect("the client is enrolled")
+    }
+
+    /// What a new process finds: everything in memory is gone.
+    pub async fn restart(self, endpoint: Endpoint, settings: Settings) -> Self {
+        let Gateway { store, tokens, clock, key, url, folder } = self;
+        tokens.drain().await;
+        drop(tokens);
+        store.close().await;
+        drop(store);
+        let clock = Clock::paused_at(clock.unix_ms());
+        let store = Store::open(&url, ring(&[&key]), clock.clone(), Missing::Refuse)
+            .await
+            .expect("the store reopens");
+        let tokens =
+            Tokens::open(store.clone(), Some(endpoint), settings).await.expect("the gateway role is free");
+        Gateway { store, tokens, clock, key, url, folder }
+    }
+}
+
+/// Lets other tasks run until `condition` holds.
+pub async fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    let waiting = async {
+        while !condition() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("never happened: {what}"));
+}

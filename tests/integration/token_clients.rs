@@ -1,0 +1,198 @@
+//! Clients and their old tokens: who is let in, and for how long.
+
+use crate::support::authority::{Authority, app, secret};
+use crate::support::tokens::{Gateway, OLD_TOKEN, acme};
+use std::time::Duration;
+use switchback::store::{GrantState, StoreError};
+use switchback::token::{NewClient, Registry, RegistryError, Settings, Tokens};
+
+fn named(name: &str, token: Option<&str>) -> NewClient {
+    NewClient {
+        name: name.to_owned(),
+        company: None,
+        token: token.map(secret),
+        app: None,
+        refresh_token: None,
+    }
+}
+
+#[tokio::test]
+async fn a_token_selects_its_client_and_no_other_token_does() {
+    let authority = Authority::start().await;
+    let gateway = Gateway::new(&authority).await;
+    let registry = Registry::new(gateway.store.clone(), None);
+    let other = registry
+        .add(NewClient { company: Some("42".to_owned()), ..named("other", None) })
+        .await
+        .expect("added");
+    let made = other.token.expect("one was made");
+    gateway.tokens.sync().await.expect("the store answers");
+    let clients = gateway.tokens.clients();
+    assert_eq!(&*clients.authenticate(OLD_TOKEN.as_bytes()).expect("selects").name, "acme");
+    let other = clients.authenticate(made.expose().as_bytes()).expect("selects");
+    assert_eq!((&*other.name, other.company.as_deref()), ("other", Some("42")));
+    for stranger in ["", "old-token-canar", "old-token-canary ", "OLD-TOKEN-CANARY"] {
+        assert!(clients.authenticate(stranger.as_bytes()).is_none(), "{stranger:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_rotated_token_lives_through_its_grace_and_no_longer() {
+    let authority = Authority::start().await;
+    let gateway = Gateway::new(&authority).await;
+    let registry = Registry::new(gateway.store.clone(), None);
+    let new = registry.rotate("acme", None, Some(Duration::from_secs(60))).await.expect("rotated");
+    let new = new.token.expect("one was made");
+    gateway.tokens.sync().await.expect("the store answers");
+    let lets_in = |token: &str| gateway.tokens.clients().authenticate(token.as_bytes()).is_some();
+    assert!(lets_in(OLD_TOKEN) && lets_in(new.expose()));
+    assert_eq!(registry.get("acme").await.expect("listed").tokens, 2);
+    gateway.clock.advance(Duration::from_secs(60));
+    assert!(!lets_in(OLD_TOKEN) && lets_in(new.expose()));
+    assert_eq!(gateway.store.sweep().await.expect("swept"), 1);
+    registry.rotate("acme", Some(secret("another-token")), None).await.expect("rotated");
+    gateway.tokens.sync().await.expect("the store answers");
+    assert!(!lets_in(new.expose()) && lets_in("another-token"), "without grace at once");
+}
+
+#[tokio::test]
+async fn a_revoked_client_is_locked_out_and_its_grant_erased() {
+    let authority = Authority::start().await;
+    let gateway = Gateway::new(&authority).await;
+    let client = gateway.client();
+    client.grant.access_token().await.expect("connected");
+    let registry = Registry::new(gateway.store.clone(), None);
+    let revoked = registry.revoke("acme").await.expect("revoked");
+    assert!(revoked.revoked_at.is_some() && revoked.tokens == 0);
+    gateway.tokens.sync().await.expect("the store answers");
+    assert!(gateway.tokens.clients().authenticate(OLD_TOKEN.as_bytes()).is_none());
+    assert!(client.grant.access_token().await.is_err(), "a request under way gets no further token");
+    let secrets = gateway.store.grant_of(&client.id).await.expect("stored").secrets.expect("opens");
+    assert!(secrets.access.is_none() && secrets.refresh.is_none() && secrets.app_secret.is_none());
+    let again = registry.rotate("acme", None, None).await.expect_err("not brought back");
+    assert!(matches!(again, RegistryError::Revoked(_)));
+}
+
+#[tokio::test]
+async fn names_and_tokens_belong_to_one_client() {
+    let authority = Authority::start().await;
+    let gateway = Gateway::new(&authority).await;
+    let registry = Registry::new(gateway.store.clone(), None);
+    let taken = registry.add(named("acme", None)).await.expect_err("the name is taken");
+    assert!(matches!(taken, RegistryError::Store(StoreError::NameTaken(_))), "{taken}");
+    let taken = registry.add(named("other", Some(OLD_TOKEN))).await.expect_err("the token is taken");
+    assert!(
+        matches!(&taken, RegistryError::Store(StoreError::TokenTaken(owner)) if owner == "acme"),
+        "{taken}"
+    );
+    assert!(!taken.to_string().contains("canary"));
+    for name in ["", "two words", "name\n", "ümlaut", &"x".repeat(65)] {
+        assert!(matches!(registry.add(named(name, None)).await, Err(RegistryError::Name(_))), "{name:?}");
+    }
+    for token in ["short", "with space in it", "line\nbreak-in-it"] {
+        assert!(
+            matches!(registry.add(named("x", Some(token))).await, Err(RegistryError::Token)),
+            "{token:?}"
+        );
+    }
+    assert_eq!(registry.list().await.expect("listed").len(), 1, "nothing of it was kept");
+}
+
+#[tokio::test]
+async fn a_restart_with_the_same_configuration_does_not_undo_rotations() {
+    let authority = Authority::start().await;
+    let gateway = Gateway::new(&authority).await;
+    let registry = Registry::new(gateway.store.clone(), None);
+    registry.revoke("acme").await.expect("revoked");
+    let configured = || {
+        vec![NewClient {
+            name: "beta".to_owned(),
+            token: Some(secret("beta-token-1")),
+            ..acme("refresh-canary-0")
+        }]
+    };
+    registry.ensure(configured()).await.expect("added");
+    gateway.tokens.sync().await.expect("the store answers");
+    let client = gateway.tokens.clients().by_name("beta").expect("there");
+    client.grant.access_token().await.expect("connected");
+    let change = gateway.store.change().await.expect("the store answers");
+    assert!(registry.ensure(configured()).await.expect("agrees").is_empty());
+    assert_eq!(gateway.store.change().await.expect("the store answers"), change, "nothing to write");
+    let row = gateway.store.grant_of(&client.id).await.expect("stored");
+    let refresh = row.secrets.expect("opens").refresh.expect("stored");
+    assert_eq!(refresh.expose(), "refresh-canary-1", "the rotated one stays");
+    // Another token and another refresh token in the file are taken over.
+    let mut changed = configured();
+    changed[0].token = Some(secret("beta-token-2"));
+    changed[0].refresh_token = Some(secret("refresh-by-hand"));
+    registry.ensure(changed).await.expect("taken over");
+    gateway.tokens.sync().await.expect("the store answers");
+    let clients = gateway.tokens.clients();
+    assert!(
+        clients.authenticate(b"beta-token-1").is_none() && clients.authenticate(b"beta-token-2").is_some()
+    );
+    let row = gateway.store.grant_of(&client.id).await.expect("stored");
+    assert_eq!(row.secrets.expect("opens").refresh.expect("stored").expose(), "refresh-by-hand");
+    let refused = registry.rotate("beta", None, None).await.expect_err("the file decides");
+    assert!(matches!(refused, RegistryError::Configured(_)));
+    // What was revoked stays so.
+    assert_eq!(registry.ensure(vec![acme("refresh-canary-0")]).await.expect("kept"), ["acme"]);
+}
+
+#[tokio::test]
+async fn another_application_revives_a_grant_that_was_refused_for_its_application() {
+    let authority = Authority::start().await;
+    let gateway = Gateway::new(&authority).await;
+    let registry = Registry::new(gateway.store.clone(), None);
+    let wrong = switchback::token::App { id: app().id, secret: secret("mistyped") };
+    let beta = |app| {
+        vec![NewClient {
+            name: "beta".to_owned(),
+            token: Some(secret("beta-token-1")),
+            app: Some(app),
+            ..acme("refresh-canary-0")
+        }]
+    };
+    registry.ensure(beta(wrong)).await.expect("added");
+    gateway.tokens.sync().await.expect("the store answers");
+    let client = gateway.tokens.clients().by_name("beta").expect("there");
+    assert!(client.grant.access_token().await.is_err());
+    assert_eq!(client.grant.state(), GrantState::NeedsReconnect);
+    registry.ensure(beta(app())).await.expect("mended");
+    gateway.tokens.sync().await.expect("the store answers");
+    assert!(client.grant.access_token().await.is_ok());
+}
+
+#[tokio::test]
+async fn a_running_gateway_sees_what_another_process_changes() {
+    let authority = Authority::start().await;
+    let gateway = Gateway::new(&authority).await;
+    let running = tokio::spawn(gateway.tokens.clone().run());
+    let beside = switchback::store::Store::open(
+        &gateway.url,
+        crate::support::tokens::ring(&[&gateway.key]),
+        gateway.clock.clone(),
+        switchback::store::Missing::Refuse,
+    )
+    .await
+    .expect("opens beside the gateway");
+    Registry::new(beside, None).add(named("late", Some("late-token"))).await.expect("added");
+    let clock = gateway.clock.clone();
+    crate::support::tokens::eventually("seen", || {
+        clock.advance(Duration::from_secs(1));
+        gateway.tokens.clients().authenticate(b"late-token").is_some()
+    })
+    .await;
+    running.abort();
+}
+
+#[tokio::test]
+async fn a_second_gateway_on_the_same_file_is_refused_until_the_first_is_gone() {
+    let authority = Authority::start().await;
+    let gateway = Gateway::new(&authority).await;
+    let second = Tokens::open(gateway.store.clone(), None, Settings::default()).await.expect_err("refused");
+    assert!(matches!(second, StoreError::AlreadyServed(_)), "{second}");
+    let Gateway { store, tokens, .. } = gateway;
+    drop(tokens);
+    Tokens::open(store, None, Settings::default()).await.expect("free again");
+}

@@ -1,0 +1,152 @@
+//! Several gateways on one PostgreSQL store, and a store that comes and goes.
+
+use crate::support::authority::{Act, Authority, Gate, app, secret};
+use crate::support::postgres;
+use crate::support::tokens::{OLD_TOKEN, PATIENCE, acme, eventually, key, ring};
+use std::sync::Arc;
+use std::time::Duration;
+use switchback::clock::Clock;
+use switchback::store::{Begin, Finish, Missing, NewTokens, Store};
+use switchback::token::{Client, NewClient, Registry, Settings, Tokens};
+
+struct Replica {
+    store: Store,
+    tokens: Tokens,
+}
+
+impl Replica {
+    fn client(&self) -> Arc<Client> {
+        self.tokens.clients().authenticate(OLD_TOKEN.as_bytes()).expect("enrolled")
+    }
+}
+
+async fn replicas(authority: &Authority, count: usize, timeout: Duration) -> Option<Vec<Replica>> {
+    let url = postgres::database()?;
+    let key = key();
+    let mut all = Vec::new();
+    for number in 0..count {
+        let store = Store::open(&url, ring(&[&key]), Clock::machine(), Missing::Create).await.expect("opens");
+        if number == 0 {
+            let seed = authority.state().active.clone();
+            Registry::new(store.clone(), None).add(acme(&seed)).await.expect("added");
+        }
+        let endpoint = authority.endpoint_with(timeout);
+        let settings = Settings { rejection_quiet: Duration::ZERO, ..Settings::default() };
+        let tokens = Tokens::open(store.clone(), Some(endpoint), settings).await.expect("all may serve");
+        all.push(Replica { store, tokens });
+    }
+    Some(all)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn three_gateways_with_two_hundred_callers_each_refresh_once() {
+    let authority = Authority::start().await;
+    let Some(replicas) = replicas(&authority, 3, Duration::from_secs(10)).await else { return };
+    let mut waiting = Vec::new();
+    for replica in &replicas {
+        for _ in 0..200 {
+            let grant = replica.client().grant.clone();
+            waiting.push(tokio::spawn(async move { grant.access_token().await }));
+        }
+    }
+    for waiter in waiting {
+        let token = waiter.await.expect("no panic").expect("a token");
+        assert_eq!(token.secret().expose(), "access-canary-1");
+    }
+    assert_eq!(authority.calls(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_the_server_hangs_on_one_gateway_no_other_spends_the_same_token() {
+    let authority = Authority::start().await;
+    let Some(replicas) = replicas(&authority, 2, Duration::from_secs(10)).await else { return };
+    let gate = Arc::new(Gate::default());
+    authority.script(Act::HoldAfter(gate.clone()));
+    let [first, second] = [replicas[0].client(), replicas[1].client()];
+    let holding = tokio::spawn(async move { first.grant.access_token().await });
+    gate.arrived.notified().await;
+    let waiting = tokio::spawn(async move { second.grant.access_token().await });
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    assert_eq!(authority.calls(), 1, "the second waits for the lease");
+    gate.go.notify_one();
+    for one in [holding, waiting] {
+        assert_eq!(one.await.expect("no panic").expect("a token").secret().expose(), "access-canary-1");
+    }
+    assert_eq!(authority.calls(), 1);
+}
+
+#[tokio::test]
+async fn a_holder_that_was_away_too_long_is_fenced_off_by_the_generation() {
+    let authority = Authority::start().await;
+    let Some(replicas) = replicas(&authority, 1, Duration::from_secs(10)).await else { return };
+    let store = &replicas[0].store;
+    let row = store.grant_of(&replicas[0].client().id).await.expect("there");
+    let tokens = |name: &str| NewTokens {
+        access: name.into(),
+        refresh: Some(format!("refresh of {name}").as_str().into()),
+        previous_refresh: None,
+        issued_ms: 0,
+        lifetime_ms: None,
+    };
+    let short = Duration::from_millis(1);
+    assert!(matches!(
+        store.begin_refresh(&row.key, row.generation, "away", short).await,
+        Ok(Begin::Started(_))
+    ));
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    let long = Duration::from_secs(60);
+    let taken = store.begin_refresh(&row.key, row.generation, "next", long).await.expect("answers");
+    assert!(
+        matches!(taken, Begin::Started(row) if row.outcome_unknown),
+        "the lease had ended, the intent shows"
+    );
+    assert!(matches!(
+        store.begin_refresh(&row.key, row.generation, "third", long).await,
+        Ok(Begin::Leased(_))
+    ));
+    assert!(matches!(
+        store.finish_refresh(&row.key, row.generation, &tokens("next")).await,
+        Ok(Finish::Stored(_))
+    ));
+    let late = store.finish_refresh(&row.key, row.generation, &tokens("away")).await.expect("answers");
+    let Finish::Moved(now) = late else { panic!("the late one was stored") };
+    assert_eq!(now.secrets.expect("opens").access.expect("there").expose(), "next");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tokens_are_served_while_the_database_is_down_and_followed_when_it_is_back() {
+    let Some(url) = postgres::database() else { return };
+    let authority = Authority::start().await;
+    let key = key();
+    let store = Store::open(&url, ring(&[&key]), Clock::machine(), Missing::Create).await.expect("opens");
+    Registry::new(store.clone(), None).add(acme("refresh-canary-0")).await.expect("added");
+    let tokens =
+        Tokens::open(store.clone(), Some(authority.endpoint()), Settings::default()).await.expect("opens");
+    let client = tokens.clients().authenticate(OLD_TOKEN.as_bytes()).expect("enrolled");
+    let token = client.grant.access_token().await.expect("connected");
+    let running = tokio::spawn(tokens.clone().run());
+    let name = url.rsplit('/').next().expect("a name").to_owned();
+    let other = postgres::database().expect("it was there a moment ago");
+    let operator = sqlx::PgPool::connect(&other).await.expect("connects");
+    let closing = format!("ALTER DATABASE {name} ALLOW_CONNECTIONS false");
+    sqlx::query(sqlx::AssertSqlSafe(closing)).execute(&operator).await.expect("closed");
+    let ending = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1";
+    sqlx::query(ending).bind(&name).execute(&operator).await.expect("ended");
+    eventually("noticed", || !tokens.health().store).await;
+    assert_eq!(client.grant.access_token().await.expect("serves").generation(), token.generation());
+    assert!(tokens.clients().authenticate(OLD_TOKEN.as_bytes()).is_some());
+    let opening = format!("ALTER DATABASE {name} ALLOW_CONNECTIONS true");
+    sqlx::query(sqlx::AssertSqlSafe(opening)).execute(&operator).await.expect("opened");
+    eventually("back", || tokens.health().is_ready()).await;
+    let late = NewClient {
+        name: "late".to_owned(),
+        company: None,
+        token: Some(secret("late-token")),
+        app: Some(app()),
+        refresh_token: None,
+    };
+    Registry::new(store, None).add(late).await.expect("added");
+    eventually("followed again", || tokens.clients().authenticate(b"late-token").is_some()).await;
+    running.abort();
+    tokio::time::timeout(PATIENCE, tokens.drain()).await.expect("nothing hangs");
+}
