@@ -1,6 +1,7 @@
 //! Situations of translation, through the public functions of the room.
 
 mod bodies;
+mod examples;
 mod pack;
 mod routes;
 
