@@ -1,9 +1,10 @@
-//! Examples as written → examples as they run. Only their form is judged here; whether they hold is `translate::example`'s
-//! business.
+//! Examples as written → examples as they run, and the filling in of what they leave open. Only their form is judged here;
+//! whether they hold is `translate::example`'s business.
 
 use super::ast::{self, ExampleAnswer, Program, Spanned};
 use super::literal::json;
-use crate::diagnostic::{Code, Finding, Findings, Sources, Span, did_you_mean};
+use crate::diagnostic::{Code, FileId, Finding, Findings, Sources, Span, did_you_mean};
+use crate::json::{Str, Value};
 use crate::plan::{
     Example, ExampleCall, ExampleEnd, ExampleKind, Exchange, Origin, RouteExample, ShapeExample, SideId,
     Wanted,
@@ -178,4 +179,177 @@ fn wanted(node: Option<&Node>) -> Wanted {
 /// Whether a value asks to be filled in.
 pub fn is_open(node: &Node) -> bool {
     node.as_str() == Some(OPEN)
+}
+
+/// The texts of the files in which open places are filled in. `found`: for each example of the program the values for its
+/// open places, in the order they are written; an example without values is left as it is.
+pub fn blessed(program: &Program, sources: &Sources, found: &[Vec<Value>]) -> Vec<(FileId, String)> {
+    let mut edits: Vec<(Span, String)> = Vec::new();
+    for (example, values) in program.examples.iter().zip(found) {
+        let spans = open_places(example);
+        edits.extend(spans.into_iter().zip(values).map(|(span, value)| (span, flow(value))));
+    }
+    // From the end of a file to its start, so that no edit moves another.
+    edits.sort_by_key(|(span, _)| (span.file, std::cmp::Reverse(span.start)));
+    let mut texts: Vec<(FileId, String)> = Vec::new();
+    for (span, text) in edits {
+        if texts.last().is_none_or(|(file, _)| *file != span.file) {
+            texts.push((span.file, sources.text(span.file).to_owned()));
+        }
+        if let Some((_, whole)) = texts.last_mut() {
+            whole.replace_range(span.start as usize..span.end as usize, &text);
+        }
+    }
+    texts
+}
+
+/// Where an example asks for values to be filled in.
+fn open_places(example: &ast::Example) -> Vec<Span> {
+    let nodes: Vec<&Node> = match example {
+        ast::Example::Route(route) => std::iter::once(&route.exchange)
+            .chain(&route.again)
+            .filter_map(|exchange| match &exchange.answer {
+                ExampleAnswer::Answer { body, .. } => body.as_ref(),
+                ExampleAnswer::Refused(_) => None,
+            })
+            .collect(),
+        ast::Example::Shape(shape) => shape.values.iter().flatten().collect(),
+    };
+    nodes.into_iter().filter(|node| is_open(node)).map(|node| node.span).collect()
+}
+
+/// A value as YAML in one line, with as few quotes as it can be read back with.
+fn flow(value: &Value) -> String {
+    match value {
+        Value::Array(values) => format!("[{}]", values.iter().map(flow).collect::<Vec<_>>().join(", ")),
+        Value::Object(members) => {
+            let entry = |(key, value): (&Str, &Value)| format!("{}: {}", word(&key.decode()), flow(value));
+            format!("{{{}}}", members.iter().map(entry).collect::<Vec<_>>().join(", "))
+        }
+        Value::String(text) => word(&text.decode()),
+        scalar => scalar.to_string(),
+    }
+}
+
+fn word(text: &str) -> String {
+    const AMBIGUOUS: [&str; 10] = ["yes", "no", "on", "off", "y", "n", "true", "false", "null", "empty"];
+    let plain = text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text.ends_with(|c: char| c.is_alphanumeric())
+        && text.chars().all(|c| c.is_alphanumeric() || "_-./@ ".contains(c));
+    if plain && !AMBIGUOUS.contains(&text.to_lowercase().as_str()) {
+        text.to_owned()
+    } else if text.chars().any(char::is_control) {
+        Value::string(text).to_string()
+    } else {
+        format!("'{}'", text.replace('\'', "''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mapping::load::{self, PackSource};
+    use crate::mapping::syntax;
+    use crate::yaml;
+    use std::path::Path;
+
+    const MANIFEST: &str = "\
+pack: notes
+sides: {old: v1, new: v2}
+contracts: {v1: v1.yaml, v2: v2.yaml}
+credentials: {v1: {read: [x], send: x, scheme: Bearer}, v2: {read: [x], send: x, scheme: Bearer}}
+languages: [en]
+errors: {body: {error: $text}, types: {v1: Error, v2: Error}}
+refuse: {legacy: never, status: 501}
+";
+
+    /// The program of one mapping file, its examples, and what was found.
+    fn read(text: &str) -> (Program, Sources, Vec<Example>, Vec<String>) {
+        let (mut sources, mut findings) = (Sources::new(), Findings::default());
+        let manifest = yaml::read(&mut sources, "pack.yaml", MANIFEST.as_bytes(), &mut findings).unwrap();
+        let mut program = Program::new(syntax::manifest(&manifest, &mut findings).unwrap());
+        let root = yaml::read(&mut sources, "x.map.yaml", text.as_bytes(), &mut findings).unwrap();
+        syntax::file(&root, &mut program, &mut findings);
+        let examples = lower(&program, &sources, &mut findings);
+        let found = findings.sorted().into_iter().map(|finding| {
+            let help = finding.help.as_ref().map_or_else(String::new, |help| format!("; {help}"));
+            format!("{}: {}{help}", sources.start(finding.span).line, finding.message)
+        });
+        let found = found.collect::<Vec<_>>();
+        (program, sources, examples, found)
+    }
+
+    #[test]
+    fn the_examples_of_the_first_pack_have_the_form_of_examples() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("mappings/messaging");
+        let (mut sources, mut findings) = (Sources::new(), Findings::default());
+        let source = PackSource::from_dir(&folder).unwrap();
+        let (program, _) = load::read(&source, &mut sources, &mut findings).unwrap();
+        let before = findings.len();
+        let examples = lower(&program, &sources, &mut findings);
+        assert_eq!((examples.len(), findings.len()), (program.examples.len(), before));
+        assert!(!examples.is_empty());
+    }
+
+    #[test]
+    fn an_example_without_meaning_is_reported_at_its_line() {
+        let (_, _, examples, found) = read(
+            "\
+mapping: 1
+reasons: {gone: {en: Gone.}}
+examples:
+  - {at: v3 GET /a, answer: {status: 200}}
+  - {at: v1 get /a, answer: {status: 200}}
+  - {at: v1 GET a, answer: {status: 200}}
+  - {at: v1 GET /a, refused: gome}
+  - {at: v1 GET /a, calls: [{expect: /b, reply: {200: empty}}], answer: {status: 200}}
+  - {shape: Note, v1: {}, v2: {}}
+  - {at: v1 GET /a, refused: gone}
+",
+        );
+        assert_eq!(
+            found,
+            [
+                "4: `v3` is not a side of this pack; did you mean `v1`?",
+                "5: `get /a` is not a method and an address; write it like `GET /things/7?page=1`",
+                "6: `GET a` is not a method and an address; write it like `GET /things/7?page=1`",
+                "7: there is no reason `gome`; did you mean `gone`?",
+                "8: `/b` is not a method and an address; write it like `GET /things/7?page=1`",
+                "9: there is no shape `Note`",
+            ]
+        );
+        assert_eq!(examples.len(), 1);
+    }
+
+    #[test]
+    fn open_places_are_filled_in_and_read_back_as_what_was_found() {
+        let text = "\
+mapping: 1
+examples:
+  - at: v1 GET /a
+    answer: {status: 200, body: '?'}   # kept
+  - {at: v1 GET /b, answer: {status: 200}, again: {answer: {status: 201, body: '?'}}}
+  - {at: v1 GET /c, answer: {status: 200, body: '?'}}
+";
+        let value = r#"{"a b":[1.50,null,"no","it's","x: y","é\n","7","","plain text"],"more":{"true":{}}}"#;
+        let value = Value::parse(value.as_bytes(), &crate::json::Limits::DOCUMENT).unwrap();
+        let (program, sources, ..) = read(text);
+        let found = [vec![value.clone()], vec![Value::string("done")], Vec::new()];
+        let texts = blessed(&program, &sources, &found);
+        let [(_, text)] = &texts[..] else { panic!("one file is changed") };
+        assert!(text.contains("body: {a b: [1.50, null, 'no', 'it''s', 'x: y', \"é\\n\", '7', '', plain text], more: {'true': {}}}}   # kept"), "{text}");
+        let (_, _, examples, found) = read(text);
+        assert_eq!(found, Vec::<String>::new());
+        let body = |at: usize| match &examples[at].kind {
+            ExampleKind::Route(route) => match &route.again.as_ref().unwrap_or(&route.exchange).end {
+                ExampleEnd::Answer { body, .. } => body.clone(),
+                ExampleEnd::Refused(_) => Wanted::None,
+            },
+            ExampleKind::Shape(_) => Wanted::None,
+        };
+        let Wanted::Json(read_back) = body(0) else { panic!("filled in") };
+        assert_eq!(Value::parse(&read_back, &crate::json::Limits::DOCUMENT).unwrap(), value);
+        assert_eq!(body(1), Wanted::Json((&b"\"done\""[..]).into()));
+        assert_eq!(body(2), Wanted::Open);
+    }
 }

@@ -122,10 +122,10 @@ impl<'s> Search<'s, '_> {
         let Some(segment) = self.segments.get(at) else {
             return self.here(node);
         };
-        if let Some(literal) = node.literals.get(segment.as_ref()) {
-            if let Some(route) = self.descend(literal, at + 1) {
-                return Some(route);
-            }
+        if let Some(literal) = node.literals.get(segment.as_ref())
+            && let Some(route) = self.descend(literal, at + 1)
+        {
+            return Some(route);
         }
         let variable = node.variable.as_deref()?;
         self.variables.push(at);

@@ -54,15 +54,11 @@ pub fn ends(route: &Route) -> Vec<Reach> {
 
 fn block_ends(block: &Block, way: &mut Vec<u16>, name: &str, origin: &Origin, reaches: &mut Vec<Reach>) {
     for (at, step) in block.steps.iter().enumerate() {
-        if let StepAction::Call { head, on_fail, .. } = &step.action {
-            if !matches!(on_fail, OnFail::Pass) {
-                let what = format!("{} failing", head.operation);
-                reaches.push(Reach {
-                    mark: Mark::OnFail(way.clone(), at),
-                    what,
-                    origin: step.origin.clone(),
-                });
-            }
+        if let StepAction::Call { head, on_fail, .. } = &step.action
+            && !matches!(on_fail, OnFail::Pass)
+        {
+            let what = format!("{} failing", head.operation);
+            reaches.push(Reach { mark: Mark::OnFail(way.clone(), at), what, origin: step.origin.clone() });
         }
     }
     match &block.end {

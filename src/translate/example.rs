@@ -310,7 +310,10 @@ impl Trial<'_> {
             }
         }
         let differences = match body {
-            Wanted::Open => return self.outcome.found.extend(found),
+            Wanted::Open => match found {
+                Some(found) => return self.outcome.found.push(found),
+                None => return self.problem("there is no body to fill in", Vec::new()),
+            },
             Wanted::None => compare(None, found.as_ref()),
             Wanted::Json(raw) => compare(Some(&own(raw)), found.as_ref()),
         };
@@ -342,10 +345,8 @@ impl Trial<'_> {
             let side = &self.pack.sides[to].name;
             return self.problem(format!("the shape `{}` cannot build {side}", shape.name), Vec::new());
         };
-        let settings = match Settings::new(self.pack, &Value::Object(Object::new())) {
-            Ok(settings) => settings,
-            Err(_) => Settings::default(),
-        };
+        // Nothing is given, so nothing can be wrong with it.
+        let settings = Settings::new(self.pack, &Value::Object(Object::new())).unwrap_or_default();
         let env = Env::of(&settings);
         let mut target = Vec::new();
         if let Err(error) = document(&there.op, source, &env, &Limits::DOCUMENT, &mut target) {

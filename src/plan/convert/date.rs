@@ -53,12 +53,11 @@ pub fn check_patterns(old: &str, new: &str) -> Result<(), String> {
     let parts_of = |pattern: &str| {
         let mut seen = [false; 6];
         for piece in pieces(pattern) {
-            if let Piece::Part(part) =
-                piece.map_err(|unknown| format!("`%{unknown}` is not a part of a date"))?
+            let piece = piece.map_err(|unknown| format!("`%{unknown}` is not a part of a date"))?;
+            if let Piece::Part(part) = piece
+                && std::mem::replace(&mut seen[part], true)
             {
-                if std::mem::replace(&mut seen[part], true) {
-                    return Err(format!("`%{}` occurs twice in `{pattern}`", PARTS[part].0));
-                }
+                return Err(format!("`%{}` occurs twice in `{pattern}`", PARTS[part].0));
             }
         }
         Ok(seen)

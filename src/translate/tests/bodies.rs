@@ -127,8 +127,8 @@ fn what_has_no_place_in_the_stream_is_written_at_the_close_in_order() {
 fn a_place_moves_up_from_where_it_was_captured() {
     let op = shape()
         .member(
-            "chat",
-            MemberAction::Emit(crate::plan::Emit { name: key("chat"), op: shape().same("id").op() }),
+            "box",
+            MemberAction::Emit(crate::plan::Emit { name: key("box"), op: shape().same("id").op() }),
             Some(0),
         )
         .close(
@@ -139,11 +139,11 @@ fn a_place_moves_up_from_where_it_was_captured() {
             },
         )
         .op();
-    check(&op, r#"{"chat":{"id":1,"by":{ "n\u0061me" : "A"}}}"#, r#"{"chat":{"id":1},"who":"A"}"#);
-    for body in [r#"{"chat":{"id":1}}"#, r#"{"chat":{"id":1,"by":null}}"#, r#"{"chat":{"id":1,"by":3}}"#] {
-        check(&op, body, r#"{"chat":{"id":1},"who":null}"#);
+    check(&op, r#"{"box":{"id":1,"by":{ "n\u0061me" : "A"}}}"#, r#"{"box":{"id":1},"who":"A"}"#);
+    for body in [r#"{"box":{"id":1}}"#, r#"{"box":{"id":1,"by":null}}"#, r#"{"box":{"id":1,"by":3}}"#] {
+        check(&op, body, r#"{"box":{"id":1},"who":null}"#);
     }
-    check(&op, r#"{"chat":null}"#, r#"{"chat":null,"who":null}"#);
+    check(&op, r#"{"box":null}"#, r#"{"box":null,"who":null}"#);
     check(&op, "{}", r#"{"who":null}"#);
 }
 
