@@ -152,7 +152,7 @@ impl Document {
             return spare.then(|| "a body where the contract has none".to_owned()).into_iter().collect();
         };
         let kind = answer.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-        if !kind.is_some_and(|kind| kind.split(';').next() == Some("application/json")) {
+        if kind.is_none_or(|kind| kind.split(';').next() != Some("application/json")) {
             return vec![format!("content type {kind:?}")];
         }
         match serde_json::from_slice(&answer.body) {
