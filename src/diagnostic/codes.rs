@@ -117,6 +117,56 @@ codes! {
     ConversionTypes "M040" "conversion-types": "A conversion takes what its source may be and gives what its target takes.";
     ByKindGap "M041" "by-kind-gap": "`by_kind` has a place for every kind of its field.";
 
+    // Routes.
+    OperationForm "M100" "operation-form": "An operation is written as its method and its path.";
+    UnknownOperation "M101" "unknown-operation": "An operation is one of the contract's.";
+    Unanswered "M102" "unanswered": "Every operation of both contracts is answered by a route.";
+    AnsweredTwice "M103" "answered-twice": "An operation is answered by one route.";
+    PathVariables "M104" "path-variables": "Every variable of a called path is filled from one of the served path, or from a place.";
+    QueryParameter "M105" "query-parameter": "Every query parameter is passed to one that the called operation has, or dropped.";
+    HeaderName "M106" "header-name": "Header fields that are mapped are the service's, not the connection's or the gateway's.";
+    UnknownStatus "M107" "unknown-status": "A status that is answered or expected is in the contract.";
+    StatusUncovered "M108" "status-uncovered": "Every success of the called operation is mapped, once.";
+    BusinessError "M109" "business-error": "A 5xx that only some operations list is declared as an answer.";
+    BodyMissing "M110" "body-missing": "A body that the contract wants is made.";
+    BodyUnexpected "M111" "body-unexpected": "A body is made only where the contract has one.";
+    VerdictSaid "M112" "verdict": "The verdict that a route declares is the one that follows from it.";
+    RefusalPolicy "M113" "refusal-policy": "A refusal is answered with the status of an error, and ends on a day that there is.";
+
+    // Paths and values.
+    PathSyntax "M120" "path-syntax": "A path is JSONPath as RFC 9535 has it, without `..`.";
+    PathUnknown "M121" "path-unknown": "A path leads to a place that the contracts know.";
+    PathSingular "M122" "path-singular": "Where one value is needed, a path leads to one place.";
+    UsedBefore "M123" "used-before": "A result is read after the step that makes it.";
+    NeverEqual "M124" "never-equal": "What is compared can be equal.";
+    ScalarNeeded "M125" "scalar-needed": "Parts of addresses, query parameters and header fields are scalars.";
+    ValueType "M126" "value-type": "A value is of the type of its place.";
+    MissingField "M127" "missing-field": "Required fields of what is made are there.";
+    ShapePlace "M128" "shape-place": "A shape makes a value of one side out of a value of the other.";
+
+    // Steps, conditions and tables.
+    StepName "M140" "step-name": "A result has a name of its own.";
+    Unread "M141" "unread": "What is read, filled or passed in has somebody who uses it.";
+    OnFail "M142" "on-fail": "A call after a write says what follows when it fails.";
+    Resume "M143" "resume": "Only replies of writes are remembered.";
+    Paging "M144" "paging": "Only lists that the contract pages are read page by page.";
+    CallBound "M145" "call-bound": "The number of calls per request is bounded.";
+    ConditionForm "M146" "condition-form": "A condition looks at a place that can decide it.";
+    CellValue "M147" "cell-value": "A cell asks for a value that its column can have.";
+    TableGap "M148" "table-gap": "Every combination of a table's columns has a row.";
+    RowUnreachable "M149" "row-unreachable": "Every row of a table decides something.";
+    TableSize "M150" "table-size": "A table can be read by people and looked through.";
+    Outcome "M151" "outcome": "Rows lead to outcomes, and every outcome has a row.";
+
+    // The pack as a whole.
+    PackForm "M160" "pack-form": "Sides, credentials and scopes of a pack can work.";
+    SettingForm "M161" "setting-form": "Settings have dotted names, and defaults of their type.";
+    ErrorForm "M162" "error-form": "Errors of the gateway are of each side's error type and of known kinds.";
+    ErrorType "M163" "error-type": "Errors that an operation lists are of its side's error type.";
+    Language "M164" "language": "Texts are in the languages of the pack.";
+    MissingText "M165" "missing-text": "A reason has a text in every language, and must have one in the default language.";
+    Placeholder "M166" "placeholder": "Placeholders of a reason are the same in all languages, and are given where it is used.";
+
     // Configuration.
     Reference "G001" "reference": "`${NAME}` and `file:PATH` lead to a value.";
     ValueForm "G002" "value-form": "A value is written as its key needs it: an address, a size, a duration, a URL, a date.";

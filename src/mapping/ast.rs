@@ -293,6 +293,8 @@ pub struct Serve {
     pub at: Spanned<String>,
     pub check: Vec<Check>,
     pub fill: Vec<(Spanned<String>, Node)>,
+    /// `query: {name: drop}`: parameters that no step reads.
+    pub dropped: Vec<Spanned<String>>,
     pub block: Block,
     pub business_errors: Vec<Spanned<i64>>,
     pub notes: Notes,

@@ -11,6 +11,8 @@ mod faults;
 mod line;
 mod loss;
 
+pub(super) use convert::{Read as ReadConversion, read as read_conversion};
+
 use super::ast::{Program, ShapeUse, Spanned};
 use super::names::Names;
 use crate::contract::{Array, Contract, Object, Type, TypeIn, TypeKind, Why, assignable};

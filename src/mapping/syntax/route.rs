@@ -203,6 +203,7 @@ impl Reader<'_> {
             &[
                 "check",
                 "fill",
+                "query",
                 "steps",
                 "answer",
                 "refuse",
@@ -223,8 +224,13 @@ impl Reader<'_> {
             .map_of(fields.get("fill"))
             .iter()
             .map(|(key, value): &(Key, Node)| (Self::key(key), value.clone()));
+        let mut dropped = Vec::new();
+        for (key, value) in self.map_of(fields.get("query")) {
+            dropped.extend(value.word(&["drop"], self.findings).map(|_| Self::key(key)));
+        }
         Some(Serve {
             fill: fill.collect(),
+            dropped,
             check,
             block: self.block(&fields, "this route"),
             business_errors: self.statuses(fields.get("business_errors")),

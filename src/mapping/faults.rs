@@ -1,0 +1,131 @@
+//! The findings about a pack as a whole: manifest, languages, reasons.
+
+use super::ast::Spanned;
+use crate::diagnostic::{Code, Finding, Span, did_you_mean};
+use std::collections::BTreeSet;
+
+fn list<S: AsRef<str>>(words: impl IntoIterator<Item = S>) -> String {
+    words.into_iter().map(|word| format!("`{}`", word.as_ref())).collect::<Vec<_>>().join(", ")
+}
+
+pub(super) fn same_sides(name: &Spanned<String>) -> Finding {
+    Finding::error(Code::PackForm, name.span, format!("both sides are called `{}`", name.value))
+        .help("give them different names")
+}
+
+pub(super) fn no_credential(span: Span) -> Finding {
+    Finding::error(Code::PackForm, span, "there is no header to read a token from").help("add one to `read`")
+}
+
+pub(super) fn scheme(scheme: &Spanned<String>) -> Finding {
+    Finding::error(Code::PackForm, scheme.span, format!("`{}` is not an authentication scheme", scheme.value))
+        .help("such as `Bearer`")
+}
+
+pub(super) fn header_name(name: &Spanned<String>) -> Finding {
+    Finding::error(Code::HeaderName, name.span, format!("`{}` is not the name of a header field", name.value))
+}
+
+pub(super) fn scope(scope: &Spanned<String>) -> Finding {
+    Finding::error(Code::PackForm, scope.span, format!("`{}` is not a path with one variable", scope.value))
+        .help("such as `/accounts/{account}`")
+}
+
+pub(super) fn setting_inside(name: &Spanned<String>, other: Span) -> Finding {
+    Finding::error(Code::SettingForm, name.span, format!("`{}` lies inside another setting", name.value))
+        .help("a setting is a boolean, an integer or a text, and holds no others")
+        .related(other, "which is this one")
+}
+
+pub(super) fn setting_name(name: &Spanned<String>) -> Finding {
+    Finding::error(Code::SettingForm, name.span, format!("`{}` is not a name for a setting", name.value))
+        .help("letters, digits and `_`, with dots between the parts, such as `things.max`")
+}
+
+pub(super) fn setting_default(span: Span, kind: &str) -> Finding {
+    Finding::error(Code::SettingForm, span, format!("the default is not of the type `{kind}`"))
+}
+
+pub(super) fn error_type(name: &Spanned<String>, side: &str, known: &[&str]) -> Finding {
+    Finding::error(
+        Code::ErrorForm,
+        name.span,
+        format!("the contract of `{side}` has no type `{}`", name.value),
+    )
+    .maybe_help(did_you_mean(&name.value, known.to_vec()))
+}
+
+pub(super) fn errors_differ(span: Span, why: &str) -> Finding {
+    Finding::error(Code::ErrorForm, span, format!("the other side's errors are not of this type: {why}"))
+        .help("name a shape that turns one into the other: `errors: {shape: …}`")
+}
+
+pub(super) fn error_body(span: Span, side: &str, why: &str) -> Finding {
+    Finding::error(Code::ErrorForm, span, format!("this is not an error of `{side}`: the value {why}"))
+}
+
+pub(super) fn error_text(span: Span, found: usize) -> Finding {
+    Finding::error(Code::ErrorForm, span, format!("`$text` stands {found} times in the body of errors"))
+        .help("it stands for the message, once: `body: {message: $text}`")
+}
+
+pub(super) fn error_kind(kind: &Spanned<String>, known: &[&str]) -> Finding {
+    Finding::error(Code::ErrorForm, kind.span, format!("the gateway makes no error `{}`", kind.value)).help(
+        did_you_mean(&kind.value, known.to_vec()).unwrap_or_else(|| format!("there are {}", list(known))),
+    )
+}
+
+pub(super) fn error_status(status: &Spanned<i64>) -> Finding {
+    Finding::error(Code::ErrorForm, status.span, format!("{} is not the status of an error", status.value))
+        .help("a number from 400 to 599")
+}
+
+pub(super) fn no_language(span: Span) -> Finding {
+    Finding::error(Code::Language, span, "the pack has no language").help("add `languages: [en]`")
+}
+
+pub(super) fn language_tag(language: &Spanned<String>) -> Finding {
+    Finding::error(Code::Language, language.span, format!("`{}` is not a language tag", language.value))
+        .help("tags are written in lower case, such as `en` or `pt-br`")
+}
+
+pub(super) fn language_twice(language: &Spanned<String>) -> Finding {
+    Finding::error(Code::Language, language.span, format!("`{}` is listed twice", language.value))
+}
+
+pub(super) fn unknown_language(language: &Spanned<String>, known: &[String]) -> Finding {
+    let message = format!("`{}` is not a language of this pack", language.value);
+    Finding::error(Code::Language, language.span, message).help(
+        did_you_mean(&language.value, known).unwrap_or_else(|| format!("its languages are {}", list(known))),
+    )
+}
+
+pub(super) fn missing_language(reason: &Spanned<String>, language: &str, default: bool) -> Finding {
+    let message = format!("`{}` has no text in `{language}`", reason.value);
+    match default {
+        true => Finding::error(Code::MissingText, reason.span, message)
+            .help("this is the default language: every reason needs it"),
+        false => Finding::warning(Code::MissingText, reason.span, message)
+            .help("clients that ask for it get the default language"),
+    }
+}
+
+pub(super) fn placeholder_form(span: Span) -> Finding {
+    Finding::error(Code::Placeholder, span, "the braces in this text hold no name")
+        .help("a placeholder is written `{name}`")
+}
+
+pub(super) fn other_placeholders(span: Span, first: Span, wanted: &BTreeSet<String>) -> Finding {
+    let help = match wanted.is_empty() {
+        true => "the first text has none".to_owned(),
+        false => format!("the first text has {}", list(wanted)),
+    };
+    Finding::error(Code::Placeholder, span, "the texts of a reason must have the same placeholders")
+        .help(help)
+        .related(first, "the first text")
+}
+
+pub(super) fn nothing_given(reason: &Spanned<String>) -> Finding {
+    let message = format!("`{}` has placeholders, and nothing is given for them here", reason.value);
+    Finding::error(Code::Placeholder, reason.span, message).help("use another reason, without placeholders")
+}

@@ -1,0 +1,23 @@
+//! The findings about routes, each worded once: what was expected, and what to do.
+
+mod paths;
+mod routes;
+mod steps;
+mod tables;
+mod values;
+
+pub(super) use paths::*;
+pub(super) use routes::*;
+pub(super) use steps::*;
+pub(super) use tables::*;
+pub(super) use values::*;
+
+/// Words in backticks, with commas; at most this many, then an ellipsis.
+const LISTED_MAX: usize = 24;
+
+pub(super) fn list<S: AsRef<str>>(words: &[S]) -> String {
+    let shown: Vec<String> =
+        words.iter().take(LISTED_MAX).map(|word| format!("`{}`", word.as_ref())).collect();
+    let more = if words.len() > LISTED_MAX { ", …" } else { "" };
+    shown.join(", ") + more
+}

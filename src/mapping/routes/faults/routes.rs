@@ -1,0 +1,211 @@
+//! Pairs, routes as a whole, and which operations they answer.
+
+use super::list;
+use crate::contract::{Contract, OpKey, OpKeyFault, Operation, Type};
+use crate::diagnostic::{Code, Finding, Span, did_you_mean};
+use crate::mapping::ast::Spanned;
+
+pub(in super::super) fn operation_form(text: &str, span: Span, fault: &OpKeyFault) -> Finding {
+    Finding::error(Code::OperationForm, span, format!("`{text}` is not an operation: {fault}"))
+}
+
+pub(in super::super) fn unknown_operation(key: &OpKey, span: Span, contract: &Contract) -> Finding {
+    let written = key.to_string();
+    let known: Vec<String> = contract.operations.iter().map(|operation| operation.key.to_string()).collect();
+    let near = did_you_mean(&written, &known);
+    let same = || {
+        let methods: Vec<&str> = contract
+            .operations
+            .iter()
+            .filter(|operation| operation.key.path.shape() == key.path.shape())
+            .map(|operation| operation.key.method.as_str())
+            .collect();
+        (!methods.is_empty()).then(|| format!("this path has {}", list(&methods)))
+    };
+    Finding::error(
+        Code::UnknownOperation,
+        span,
+        format!("`{written}` is not an operation of `{}`", contract.name),
+    )
+    .maybe_help(near.or_else(same))
+}
+
+pub(in super::super) fn unanswered(operation: &Operation, side: &str) -> Finding {
+    let message = format!("no route answers `{}` of `{side}`", operation.key);
+    Finding::error(Code::Unanswered, operation.span, message).help(format!(
+        "add a pair or a `serve` route, or `{{serve: {side}, at: {}, refuse: <reason>}}`",
+        operation.key
+    ))
+}
+
+pub(in super::super) fn answered_twice(key: &OpKey, span: Span, first: Span) -> Finding {
+    Finding::error(Code::AnsweredTwice, span, format!("`{key}` is answered twice"))
+        .help("keep one route; a pair serves both sides unless it says `front:`")
+        .related(first, "answered here first")
+}
+
+pub(in super::super) fn unbound_variable(name: &str, span: Span, served: &OpKey) -> Finding {
+    let known: Vec<&str> = served.path.variables().collect();
+    let all = match known.is_empty() {
+        true => "a pair cannot make it up; write a `serve` route".to_owned(),
+        false => format!(
+            "name the variable of `{served}` it is filled from: `path: {{old: new}}`; there are {}",
+            list(&known)
+        ),
+    };
+    Finding::error(Code::PathVariables, span, format!("nothing fills the path variable `{name}`")).help(all)
+}
+
+pub(in super::super) fn unknown_pair_variable(name: &Spanned<String>, key: &OpKey) -> Finding {
+    let known: Vec<&str> = key.path.variables().collect();
+    Finding::error(
+        Code::PathVariables,
+        name.span,
+        format!("`{}` is not a path variable of `{key}`", name.value),
+    )
+    .maybe_help(did_you_mean(&name.value, known))
+}
+
+pub(in super::super) fn parameter_goes_nowhere(name: &str, span: Span, side: &str) -> Finding {
+    Finding::error(
+        Code::QueryParameter,
+        span,
+        format!("the query parameter `{name}` of `{side}` goes nowhere"),
+    )
+    .help(format!("pass it: `query: [{name}]`, or say that it is dropped: `query: {{{name}: drop}}`"))
+}
+
+pub(in super::super) fn parameter_missing(name: &str, span: Span, key: &OpKey) -> Finding {
+    Finding::error(Code::QueryParameter, span, format!("`{key}` requires the query parameter `{name}`"))
+        .help(format!("add it under `query:`: `{name}: …`"))
+}
+
+pub(in super::super) fn unknown_parameter(name: &Spanned<String>, key: &OpKey, known: &[&str]) -> Finding {
+    let near = did_you_mean(&name.value, known.to_vec());
+    let all = if known.is_empty() { "it has none".to_owned() } else { format!("there are {}", list(known)) };
+    Finding::error(
+        Code::QueryParameter,
+        name.span,
+        format!("`{key}` has no query parameter `{}`", name.value),
+    )
+    .help(near.unwrap_or(all))
+}
+
+pub(in super::super) fn header_form(name: &Spanned<String>) -> Finding {
+    Finding::error(Code::HeaderName, name.span, format!("`{}` is not the name of a header field", name.value))
+}
+
+pub(in super::super) fn own_header(name: &Spanned<String>, credential: bool) -> Finding {
+    let why = match credential {
+        true => "carries credentials",
+        false => "belongs to the connection or is made by the gateway",
+    };
+    Finding::error(Code::HeaderName, name.span, format!("`{}` {why} and cannot be mapped", name.value))
+        .help("leave it out")
+}
+
+pub(in super::super) fn body_line_missing(
+    span: Span,
+    what: &str,
+    from: Option<&Type>,
+    to: Option<&Type>,
+) -> Finding {
+    let message = match (from, to) {
+        (_, Some(to)) => format!("the {what} needs a body, {to}, and the pair has no `{what}:`"),
+        (Some(from), None) => format!("the {what} has a body, {from}, and the pair has no `{what}:`"),
+        (None, None) => format!("the pair has no `{what}:`"),
+    };
+    Finding::error(Code::BodyMissing, span, message)
+        .help(format!("add `{what}: <Shape>`, or `{what}: empty` where the other side has none"))
+}
+
+pub(in super::super) fn empty_body(span: Span, what: &str, to: Option<&Type>) -> Finding {
+    let wanted = to.map(ToString::to_string).unwrap_or_default();
+    Finding::error(Code::BodyMissing, span, format!("the {what} needs a body: {wanted}"))
+        .help("name the shape that makes it")
+}
+
+pub(in super::super) fn keep_without_body(span: Span, what: &str) -> Finding {
+    Finding::error(Code::BodyUnexpected, span, format!("the {what} has no body on one of the sides"))
+        .help("write `empty`")
+}
+
+pub(in super::super) fn shape_without_body(span: Span, what: &str, source: bool) -> Finding {
+    let which = if source { "comes without a body" } else { "goes out without a body" };
+    Finding::error(Code::BodyUnexpected, span, format!("the {what} {which}, so there is nothing to shape"))
+        .help("write `empty`, or serve only the side that has one: `front:`")
+}
+
+pub(in super::super) fn status_uncovered(status: u16, span: Span, called: &str, served: &str) -> Finding {
+    let message = format!("`{called}` may answer {status}, and nothing says what that is in `{served}`");
+    Finding::error(Code::StatusUncovered, span, message)
+        .help("add it to `status:`, as `{<old status>: [<new statuses>]}`")
+}
+
+pub(in super::super) fn status_twice(span: Span, first: Span) -> Finding {
+    Finding::error(Code::StatusUncovered, span, "this status is mapped already")
+        .help("statuses are tried in the order they are written: the more exact one first")
+        .related(first, "mapped here")
+}
+
+pub(in super::super) fn class_cannot_be_sent(span: Span) -> Finding {
+    Finding::error(
+        Code::StatusUncovered,
+        span,
+        "the first status is sent in the other direction, so it must be exact",
+    )
+    .help("write one before it, such as `[200, 2xx]`")
+}
+
+pub(in super::super) fn business_error(status: u16, span: Span, side: &str, key: &OpKey) -> Finding {
+    let message =
+        format!("`{key}` of `{side}` lists {status} for itself, so it is an answer and not a failure");
+    Finding::error(Code::BusinessError, span, message).help(format!(
+        "add `business_errors: [{status}]`: then it is never retried, and no breaker counts it"
+    ))
+}
+
+pub(in super::super) fn no_business_error(status: &Spanned<i64>) -> Finding {
+    let message = format!("no operation that is called here lists {}", status.value);
+    Finding::error(Code::BusinessError, status.span, message).help("take it out of `business_errors`")
+}
+
+pub(in super::super) fn verdict(
+    span: Span,
+    said: &str,
+    found: &str,
+    why: &str,
+    side: &str,
+    written: bool,
+) -> Finding {
+    let said = if written { said.to_owned() } else { format!("{said}, because it says no other") };
+    let message = format!("the route says that `{side}` is served {said}, and it is {found}: {why}");
+    let help = match found {
+        "exact" => "leave `verdict` out, or say what differs: `differs: …`".to_owned(),
+        _ => format!("write `verdict: {found}`, or `verdict: {{{side}: {found}}}` for one direction"),
+    };
+    Finding::error(Code::VerdictSaid, span, message).help(help)
+}
+
+pub(in super::super) fn verdict_of_refused(span: Span) -> Finding {
+    Finding::error(Code::VerdictSaid, span, "a refused operation has no verdict").help("leave it out")
+}
+
+pub(in super::super) fn verdict_side(span: Span) -> Finding {
+    Finding::error(Code::VerdictSaid, span, "this route does not serve this side").help("leave the line out")
+}
+
+pub(in super::super) fn refusal_status(status: &Spanned<i64>) -> Finding {
+    let message = format!("a refusal is an error, and {} is not the status of one", status.value);
+    Finding::error(Code::RefusalPolicy, status.span, message).help("such as 501, or 410 after the end")
+}
+
+pub(in super::super) fn refusal_date(text: &str, span: Span) -> Finding {
+    Finding::error(Code::RefusalPolicy, span, format!("`{text}` is not a date")).help("such as 2027-01-31")
+}
+
+pub(in super::super) fn error_type(span: Span, key: &OpKey, status: &str, why: &str) -> Finding {
+    let message = format!("the error {status} of `{key}` is not the error type of its side: {why}");
+    Finding::error(Code::ErrorType, span, message)
+        .help("errors pass in one form: `errors: {types: …}` in `pack.yaml`")
+}

@@ -1,0 +1,149 @@
+//! Steps of `serve` routes.
+
+use super::list;
+use crate::contract::{Contract, OpKey, Operation, Type};
+use crate::diagnostic::{Code, Finding, Span, did_you_mean, suggest};
+use crate::mapping::ast::Spanned;
+
+pub(in super::super) fn name_taken(name: &Spanned<String>) -> Finding {
+    Finding::error(Code::StepName, name.span, format!("there is a `{}` in the context already", name.value))
+        .help("give the step another name")
+}
+
+pub(in super::super) fn unread_result(name: &Spanned<String>) -> Finding {
+    Finding::error(Code::Unread, name.span, format!("nothing reads `{}`", name.value))
+        .help("read it, take the step out, or leave its name out if it is made for its failure")
+}
+
+pub(in super::super) fn unread_variable(name: &str, span: Span) -> Finding {
+    Finding::error(Code::Unread, span, format!("the path variable `{name}` goes nowhere"))
+        .help(format!("pass it: `{{{name}}}` in the address of a call, or `path:` in a pair"))
+}
+
+/// Such as `PUT /things/{$.made.body.id}`, which is compared by its form.
+pub(in super::super) fn unknown_call(written: &str, key: &OpKey, span: Span, contract: &Contract) -> Finding {
+    let form = |key: &OpKey| format!("{} {}", key.method, key.path.shape());
+    let known: Vec<(String, String)> =
+        contract.operations.iter().map(|op| (form(&op.key), op.key.to_string())).collect();
+    let shown = form(key);
+    let near = suggest(&shown, known.iter().map(|(form, _)| form));
+    let near = near.and_then(|near| known.iter().find(|(form, _)| form == near)).map(|(_, name)| name);
+    Finding::error(
+        Code::UnknownOperation,
+        span,
+        format!("`{written}` is not an operation of `{}`", contract.name),
+    )
+    .maybe_help(near.map(|name| format!("did you mean `{name}`?")).or_else(|| same_path(key, contract)))
+}
+
+/// The methods there are for a path that exists.
+fn same_path(key: &OpKey, contract: &Contract) -> Option<String> {
+    let same = contract.operations.iter().filter(|op| op.key.path.shape() == key.path.shape());
+    let methods: Vec<&str> = same.map(|op| op.key.method.as_str()).collect();
+    (!methods.is_empty()).then(|| format!("this path has {}", list(&methods)))
+}
+
+pub(in super::super) fn unknown_variable(text: &str, span: Span, key: &OpKey, known: &[&str]) -> Finding {
+    let near = did_you_mean(text, known.to_vec());
+    let all = match known.is_empty() {
+        true => "it has none; another place is written `{$.step.body.field}`".to_owned(),
+        false => format!("there are {}; another place is written `{{$.step.body.field}}`", list(known)),
+    };
+    Finding::error(Code::PathVariables, span, format!("`{text}` is not a path variable of `{key}`"))
+        .help(near.unwrap_or(all))
+}
+
+pub(in super::super) fn body_not_taken(span: Span, key: &OpKey) -> Finding {
+    Finding::error(Code::BodyUnexpected, span, format!("`{key}` takes no body")).help("leave `body` out")
+}
+
+pub(in super::super) fn body_needed(span: Span, key: &OpKey, ty: &Type) -> Finding {
+    Finding::error(Code::BodyMissing, span, format!("`{key}` needs a body: {ty}")).help("add `body: …`")
+}
+
+pub(in super::super) fn resume_of_reading(span: Span) -> Finding {
+    Finding::error(Code::Resume, span, "the reply of a call that only reads need not be remembered")
+        .help("`resume` belongs to a write that must not happen twice")
+}
+
+pub(in super::super) fn no_paging(span: Span) -> Finding {
+    Finding::error(Code::Paging, span, "the pack does not say how lists are paged")
+        .help("add `paging: {query: page, first: 0, size: 20}` to `pack.yaml`")
+}
+
+pub(in super::super) fn not_paged(span: Span, key: &OpKey, parameter: &str) -> Finding {
+    Finding::error(Code::Paging, span, format!("`{key}` is not a list read page by page"))
+        .help(format!("it would need the query parameter `{parameter}`, and answer with a list"))
+}
+
+pub(in super::super) fn page_set_twice(name: &Spanned<String>) -> Finding {
+    Finding::error(Code::Paging, name.span, format!("`pages` gives `{}` already", name.value))
+        .help("leave it out here")
+}
+
+pub(in super::super) fn on_fail_needed(span: Span) -> Finding {
+    Finding::error(
+        Code::OnFail,
+        span,
+        "this call comes after a write and does not say what happens when it fails",
+    )
+    .help("add `on_fail: pass`, `{pass: {headers: …}}`, `{answer: …}`, `{use: value}` or `{refuse: reason}`")
+}
+
+pub(in super::super) fn nothing_to_use(span: Span, key: &OpKey) -> Finding {
+    Finding::error(
+        Code::OnFail,
+        span,
+        format!("`{key}` answers without a body, so nothing can be used for it"),
+    )
+    .help("write `on_fail: pass` or `{answer: …}`")
+}
+
+pub(in super::super) fn no_choice(span: Span) -> Finding {
+    Finding::error(Code::ConditionForm, span, "`first` needs at least one choice")
+}
+
+pub(in super::super) fn newest_by(span: Span, ty: &Type) -> Finding {
+    Finding::error(Code::ValueType, span, format!("the newest is found by a text, and this is {ty}"))
+}
+
+pub(in super::super) fn fill_needless(name: &Spanned<String>) -> Finding {
+    Finding::error(Code::Unread, name.span, format!("`{}` is always there", name.value))
+        .help("leave it out of `fill`")
+}
+
+pub(in super::super) fn too_many_calls(span: Span, found: u32, max: u32) -> Finding {
+    Finding::error(
+        Code::CallBound,
+        span,
+        format!("one request may make {found} calls, and {max} are allowed"),
+    )
+    .help("read fewer pages")
+}
+
+pub(in super::super) fn answer_without_body(span: Span, key: &OpKey, status: &Spanned<i64>) -> Finding {
+    let message = format!("`{key}` answers {} without a body", status.value);
+    Finding::error(Code::BodyUnexpected, span, message).help("leave `body` out")
+}
+
+pub(in super::super) fn answer_needs_body(status: &Spanned<i64>, key: &OpKey, ty: &Type) -> Finding {
+    let message = format!("`{key}` answers {} with a body: {ty}", status.value);
+    Finding::error(Code::BodyMissing, status.span, message).help("add `body: …`")
+}
+
+pub(in super::super) fn unknown_status(
+    status: u16,
+    span: Span,
+    side: &str,
+    operation: &Operation,
+) -> Finding {
+    let known: Vec<String> = operation.responses.iter().map(|response| response.status.to_string()).collect();
+    let message = format!("`{}` of `{side}` does not answer {status}", operation.key);
+    Finding::error(Code::UnknownStatus, span, message)
+        .help(format!("its contract lists {}", known.join(", ")))
+}
+
+pub(in super::super) fn unknown_class(span: Span, side: &str, operation: &Operation) -> Finding {
+    let message = format!("`{}` of `{side}` has no status of this class", operation.key);
+    Finding::error(Code::UnknownStatus, span, message)
+}

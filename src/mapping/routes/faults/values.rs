@@ -1,0 +1,129 @@
+//! Values that routes make.
+
+use super::list;
+use crate::contract::Type;
+use crate::diagnostic::{Code, Finding, Span, did_you_mean};
+use crate::mapping::ast::Spanned;
+use crate::mapping::literal::Misfit;
+use std::collections::BTreeSet;
+
+pub(in super::super) fn literal(misfit: &Misfit<'_>) -> Finding {
+    Finding::error(Code::LiteralType, misfit.node.span, format!("this value {}", misfit.why)).help(
+        "write a value of that type, or `{$value: x, despite: type}` where the contract is broken on purpose",
+    )
+}
+
+pub(in super::super) fn despite_needless(span: Span) -> Finding {
+    Finding::error(Code::LiteralType, span, "the value is of the contract's type").help("leave `despite` out")
+}
+
+pub(in super::super) fn not_scalar(what: &str, span: Span, ty: &Type) -> Finding {
+    Finding::error(
+        Code::ScalarNeeded,
+        span,
+        format!("{what} is a text, a number or a boolean, and this is {ty}"),
+    )
+    .help("lead the path to one of its fields")
+}
+
+pub(in super::super) fn empty_part(text: &str, span: Span) -> Finding {
+    Finding::error(
+        Code::MayBeAbsent,
+        span,
+        format!("`{text}` may be absent or null, and an address needs it"),
+    )
+    .help("decide about its absence first, with an `absent` row, or take a place that is always there")
+}
+
+pub(in super::super) fn may_be_absent(span: Span) -> Finding {
+    Finding::error(Code::MayBeAbsent, span, "this may be absent, and it is required here").help(
+        "make sure of it with `check: all_present`, `fill`, an `absent` row, or `{$first: [path, literal]}`",
+    )
+}
+
+pub(in super::super) fn does_not_fit(span: Span, from: &Type, to: &Type, why: &str, null: bool) -> Finding {
+    let help = match null {
+        true => {
+            "make sure of it with `check: all_present` or `not_null`, or give `{$first: [path, literal]}`"
+        }
+        false => {
+            "take another place, or convert: `{$from: path, as: conversion}`, `{$shape: Name, from: path}`"
+        }
+    };
+    Finding::error(Code::ValueType, span, format!("{from} does not go into {to}: {why}")).help(help)
+}
+
+pub(in super::super) fn wrong_form(span: Span, found: &str, wanted: &Type) -> Finding {
+    Finding::error(Code::ValueType, span, format!("this is {found}, and the contract has {wanted} here"))
+}
+
+pub(in super::super) fn unknown_field(name: &str, span: Span, known: &[&str]) -> Finding {
+    let near = did_you_mean(name, known.to_vec());
+    Finding::error(Code::UnknownField, span, format!("the contract has no field `{name}` here"))
+        .help(near.unwrap_or_else(|| format!("there are {}", list(known))))
+}
+
+pub(in super::super) fn missing_field(name: &str, span: Span) -> Finding {
+    Finding::error(Code::MissingField, span, format!("`{name}` is required here and has no value"))
+        .help(format!("add `{name}: …`"))
+}
+
+pub(in super::super) fn conversion_source(name: &Spanned<String>, ty: &Type) -> Finding {
+    Finding::error(Code::ValueType, name.span, format!("`{}` does not take {ty}", name.value))
+        .help("a conversion is read from the side that the value comes from to the side it goes to")
+}
+
+pub(in super::super) fn conversion_target(name: &Spanned<String>, ty: &Type) -> Finding {
+    Finding::error(Code::ValueType, name.span, format!("what `{}` gives is not {ty}", name.value))
+        .help("a conversion is read from the side that the value comes from to the side it goes to")
+}
+
+pub(in super::super) fn first_of_nothing(span: Span) -> Finding {
+    Finding::error(Code::ValueType, span, "`$first` needs at least one value")
+}
+
+pub(in super::super) fn shape_of_nothing(span: Span) -> Finding {
+    Finding::error(Code::ShapePlace, span, "a shape makes bodies and fields whose type the contract knows")
+}
+
+pub(in super::super) fn shape_from_same_side(span: Span, side: &str) -> Finding {
+    Finding::error(Code::ShapePlace, span, format!("this value is one of `{side}` already"))
+        .help("a shape makes a value of one side out of a value of the other; give the place itself")
+}
+
+pub(in super::super) fn base_of_other_side(span: Span) -> Finding {
+    Finding::error(Code::ShapePlace, span, "a shape is laid over an old value of the side that it makes")
+        .help("take it from a call before: `over: $.<step>.body`")
+}
+
+pub(in super::super) fn base_field(span: Span, field: &str, why: &str, null: bool) -> Finding {
+    let help =
+        null.then(|| format!("say what null becomes: `null_as: {{{field}: …}}` or `null_else: absent`"));
+    Finding::error(Code::ValueType, span, format!("`{field}` of the old value cannot be kept: {why}"))
+        .maybe_help(help)
+}
+
+pub(in super::super) fn placeholder_not_given(reason: &Spanned<String>, name: &str) -> Finding {
+    let message = format!("`{}` has the placeholder `{{{name}}}`, and nothing is given for it", reason.value);
+    Finding::error(Code::Placeholder, reason.span, message)
+        .help(format!("give it where a text is made: `{{$text: {}, with: {{{name}: …}}}}`", reason.value))
+}
+
+pub(in super::super) fn unknown_placeholder(
+    name: &Spanned<String>,
+    reason: &Spanned<String>,
+    known: &BTreeSet<String>,
+) -> Finding {
+    let near = did_you_mean(&name.value, known);
+    Finding::error(
+        Code::Placeholder,
+        name.span,
+        format!("`{}` has no placeholder `{}`", reason.value, name.value),
+    )
+    .maybe_help(near)
+}
+
+pub(in super::super) fn single_backwards(span: Span) -> Finding {
+    Finding::error(Code::ValueType, span, "a list of one is taken apart by a path")
+        .help("end the path with `[0]`")
+}

@@ -1,0 +1,151 @@
+//! Filters inside paths (`[?…]`): every place they look at exists, and every comparison can come out both ways.
+
+use super::context::Held;
+use super::faults;
+use super::paths::{Reading, Words};
+use crate::contract::{JsonKind, TypeKind};
+use crate::mapping::syntax::unquoted;
+use jsonpath_rust::parser::model::{
+    Comparable, Filter, FilterAtom, FnArg, Literal, Segment, Selector, SingularQuery, SingularQuerySegment,
+    Test, TestFunction,
+};
+
+impl Reading<'_, '_> {
+    /// Checks a filter on elements like `element`. `None` after a finding.
+    pub(super) fn filter(&mut self, filter: &Filter, element: &Held, words: &mut Words<'_>) -> Option<()> {
+        match filter {
+            Filter::Or(parts) | Filter::And(parts) => {
+                parts.iter().try_for_each(|part| self.filter(part, element, words).ok_or(())).ok()
+            }
+            Filter::Atom(FilterAtom::Filter { expr, .. }) => self.filter(expr, element, words),
+            Filter::Atom(FilterAtom::Test { expr, .. }) => self.test(expr, element, words),
+            Filter::Atom(FilterAtom::Comparison(comparison)) => {
+                let (left, right) = comparison.vals();
+                let left = self.comparable(left, element, words)?;
+                let right = self.comparable(right, element, words)?;
+                self.comparison(&left, &right, words)
+            }
+        }
+    }
+
+    fn test(&mut self, test: &Test, element: &Held, words: &mut Words<'_>) -> Option<()> {
+        match test {
+            Test::RelQuery(segments) => self.walk(element.clone(), segments, words).map(|_| ()),
+            Test::AbsQuery(query) => self.from_root(&query.segments, words).map(|_| ()),
+            Test::Function(function) => self.function(function, element, words),
+        }
+    }
+
+    fn function(&mut self, function: &TestFunction, element: &Held, words: &mut Words<'_>) -> Option<()> {
+        let arguments: Vec<&FnArg> = match function {
+            TestFunction::Length(argument) => vec![argument.as_ref()],
+            TestFunction::Value(argument) | TestFunction::Count(argument) => vec![argument],
+            TestFunction::Search(first, second) | TestFunction::Match(first, second) => vec![first, second],
+            TestFunction::Custom(name, _) => {
+                let span = words.next(name);
+                self.findings.push(faults::path_function(name, span));
+                return None;
+            }
+        };
+        for argument in arguments {
+            match argument {
+                FnArg::Literal(_) => {}
+                FnArg::Test(test) => self.test(test, element, words)?,
+                FnArg::Filter(filter) => self.filter(filter, element, words)?,
+            }
+        }
+        Some(())
+    }
+
+    fn comparable(
+        &mut self,
+        comparable: &Comparable,
+        element: &Held,
+        words: &mut Words<'_>,
+    ) -> Option<Compared> {
+        match comparable {
+            Comparable::Literal(literal) => {
+                let text = match literal {
+                    Literal::String(text) => unquoted(text),
+                    other => other.to_string(),
+                };
+                let span = words.next(&text);
+                Some(Compared::Literal(literal.clone(), span))
+            }
+            Comparable::Function(function) => {
+                self.function(function, element, words).map(|()| Compared::Unknown)
+            }
+            Comparable::SingularQuery(SingularQuery::Current(segments)) => {
+                self.walk(element.clone(), &plain(segments), words).map(|(held, _)| Compared::Place(held))
+            }
+            Comparable::SingularQuery(SingularQuery::Root(segments)) => {
+                self.from_root(&plain(segments), words).map(|(held, _)| Compared::Place(held))
+            }
+        }
+    }
+
+    /// A literal must be able to be at the place it is compared with, and two places to be equal.
+    fn comparison(&mut self, left: &Compared, right: &Compared, words: &Words<'_>) -> Option<()> {
+        match (left, right) {
+            (Compared::Place(place), Compared::Literal(literal, span))
+            | (Compared::Literal(literal, span), Compared::Place(place)) => {
+                let types = &self.ground.contracts[usize::from(place.side.0)].types;
+                let resolved = types.resolve(&place.ty);
+                let kinds = types.json_kinds(&place.ty);
+                let possible = match kind_of(literal) {
+                    None => resolved.nullable || place.absent,
+                    Some(kind) => kinds.contains(&kind),
+                };
+                let listed = match (resolved.kind, literal) {
+                    (TypeKind::Scalar(scalar), Literal::String(text)) => {
+                        scalar.values.as_ref().is_none_or(|values| {
+                            let text = crate::contract::Literal::String(unquoted(text));
+                            values.values.contains(&text)
+                        })
+                    }
+                    _ => true,
+                };
+                if !possible || !listed {
+                    self.findings.push(faults::never_equal(*span, &place.ty));
+                    return None;
+                }
+            }
+            (Compared::Place(left), Compared::Place(right)) => {
+                let kinds =
+                    |held: &Held| self.ground.contracts[usize::from(held.side.0)].types.json_kinds(&held.ty);
+                let (mine, other) = (kinds(left), kinds(right));
+                if !mine.iter().any(|kind| other.contains(kind)) {
+                    self.findings.push(faults::never_equal_places(words.whole(), &left.ty, &right.ty));
+                    return None;
+                }
+            }
+            _ => {}
+        }
+        Some(())
+    }
+}
+
+/// One side of a comparison.
+enum Compared {
+    Place(Held),
+    Literal(Literal, crate::diagnostic::Span),
+    /// What a function gives.
+    Unknown,
+}
+
+fn kind_of(literal: &Literal) -> Option<JsonKind> {
+    match literal {
+        Literal::Int(_) | Literal::Float(_) => Some(JsonKind::Number),
+        Literal::String(_) => Some(JsonKind::String),
+        Literal::Bool(_) => Some(JsonKind::Boolean),
+        Literal::Null => None,
+    }
+}
+
+fn plain(segments: &[SingularQuerySegment]) -> Vec<Segment> {
+    let selector = |segment: &SingularQuerySegment| match segment {
+        SingularQuerySegment::Index(index) => Selector::Index(*index),
+        SingularQuerySegment::Name(name) => Selector::Name(name.clone()),
+    };
+    segments.iter().map(|segment| Segment::Selector(selector(segment))).collect()
+}
