@@ -56,7 +56,9 @@ impl Log {
             if self.entries.len() >= self.keep {
                 self.entries.pop_front();
             }
-            let body = body.slice(..body.len().min(BODY_BYTES_MAX));
+            // The kept part of a large body is copied, so that it does not hold the whole of it.
+            let large = body.len() > BODY_BYTES_MAX;
+            let body = if large { Bytes::copy_from_slice(&body[..BODY_BYTES_MAX]) } else { body };
             let (number, method, target) = (self.total, method.clone(), target.to_owned());
             self.entries.push_back(Entry { number, method, target, headers, body, status: None });
         }

@@ -1,5 +1,6 @@
 //! How the state reads on the wire. Every struct lists the fields of the document, in its order and no others; the oddities of
-//! types (integers here, numeric strings there) are in the field types.
+//! types (integers here, numeric strings there) are in the field types. Where the document's names follow no one casing, the
+//! fields bear them as they are.
 
 mod agent;
 mod chat;

@@ -6,13 +6,16 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 /// A started program, ended at the latest with the test. Its output stays open, so that it can go on printing.
-struct Program(Child, #[allow(dead_code)] BufReader<ChildStdout>);
+struct Program {
+    child: Child,
+    _output: BufReader<ChildStdout>,
+}
 
 impl Drop for Program {
     fn drop(&mut self) {
         // It is gone already where the test went well.
-        self.0.kill().ok();
-        self.0.wait().ok();
+        self.child.kill().ok();
+        self.child.wait().ok();
     }
 }
 
@@ -30,7 +33,7 @@ fn start(arguments: &[&str]) -> (Program, Vec<String>) {
             break;
         }
     }
-    (Program(child, output), printed)
+    (Program { child, _output: output }, printed)
 }
 
 /// The words of a command line, as a shell takes them apart.
@@ -83,10 +86,10 @@ async fn the_printed_lines_work_and_a_signal_ends_it() {
         assert!(text.contains(part.as_str()), "{part} is printed");
     }
 
-    let id = program.0.id().to_string();
+    let id = program.child.id().to_string();
     let killed = Command::new("kill").args(["-TERM", &id]).status().expect("a signal sent");
     assert!(killed.success());
-    assert_eq!(program.0.wait().expect("it ends").code(), Some(0));
+    assert_eq!(program.child.wait().expect("it ends").code(), Some(0));
 }
 
 #[tokio::test]
