@@ -92,6 +92,29 @@ pub struct Draft {
     pub event: Option<&'static str>,
 }
 
+impl Draft {
+    /// A message that is only text.
+    pub fn text(from: Party, internal: bool, text: impl Into<Box<str>>) -> Draft {
+        Draft { from, kind: Kind::Text, internal, text: Text::own(text), file: None, event: None }
+    }
+
+    /// A record of something that happened, which the contact is not shown.
+    pub fn event(by: Party, event: &'static str, text: String) -> Draft {
+        Draft { kind: Kind::InternalEvent, event: Some(event), ..Draft::text(by, true, text) }
+    }
+
+    /// What the effect of writing it is called; events tell of other effects and are none themselves.
+    pub fn effect(&self) -> Option<&'static str> {
+        match (self.kind, self.from) {
+            (Kind::InternalEvent, _) => None,
+            (_, Party::System) => Some("automatic message"),
+            (_, Party::Contact) => Some("inbound message"),
+            (_, Party::Agent(_)) if self.internal => Some("note"),
+            (_, Party::Agent(_)) => Some("message"),
+        }
+    }
+}
+
 /// The seeded messages of one chat.
 #[derive(Clone, Copy)]
 pub struct Seeded {

@@ -4,8 +4,8 @@
 
 use super::marker::expand;
 use super::{
-    Agent, Chat, Comment, Contact, Draft, Happening, Id, Invitation, Kind, Mark, Message, Messages, Party,
-    Presence, Role, Situation, State, Survey, Text,
+    Agent, Chat, Comment, Contact, Draft, Happening, Id, Invitation, Mark, Message, Messages, Party,
+    Presence, Role, Situation, State, Survey,
 };
 use serde_json::{Map, Value};
 
@@ -53,8 +53,8 @@ impl State {
         self.next_message += 1;
         let Some(chat) = self.companies[company].chat_mut(chat) else { return 0 };
         chat.updated_at = now;
-        if draft.kind != Kind::InternalEvent {
-            self.effects.count(if draft.internal { "note" } else { "message" }, chat.id);
+        if let Some(effect) = draft.effect() {
+            self.effects.count(effect, chat.id);
         }
         chat.messages.push(Message {
             id,
@@ -72,28 +72,11 @@ impl State {
 
     /// Writes an internal event into a chat.
     fn occur(&mut self, company: usize, chat: Id, by: Party, event: &'static str, text: String) {
-        let text = Text::own(text);
-        self.post(
-            company,
-            chat,
-            Draft {
-                from: by,
-                kind: Kind::InternalEvent,
-                internal: true,
-                text,
-                file: None,
-                event: Some(event),
-            },
-        );
+        self.post(company, chat, Draft::event(by, event, text));
     }
 
     fn say(&mut self, company: usize, chat: Id, text: String) {
-        let text = Text::own(text);
-        self.post(
-            company,
-            chat,
-            Draft { from: Party::System, kind: Kind::Text, internal: false, text, file: None, event: None },
-        );
+        self.post(company, chat, Draft::text(Party::System, false, text));
     }
 
     /// Marks the messages of a chat as read.
@@ -109,10 +92,7 @@ impl State {
     /// The contact writes.
     pub fn receive(&mut self, company: usize, chat: Id, inbound: &Inbound) {
         self.tick();
-        let text = Text::own(inbound.text.as_str());
-        let draft =
-            Draft { from: Party::Contact, kind: Kind::Text, internal: false, text, file: None, event: None };
-        self.post(company, chat, draft);
+        self.post(company, chat, Draft::text(Party::Contact, false, inbound.text.as_str()));
         self.chat_mut(company, chat).unread += 1;
     }
 
@@ -157,16 +137,7 @@ impl State {
         let text = format!("transferred the chat to {}", self.agent_name(to));
         self.occur(company, chat, Party::Agent(by), "chat.transferred", text);
         if let Some(note) = note.filter(|note| !note.is_empty()) {
-            let text = Text::own(note);
-            let draft = Draft {
-                from: Party::Agent(by),
-                kind: Kind::Text,
-                internal: true,
-                text,
-                file: None,
-                event: None,
-            };
-            self.post(company, chat, draft);
+            self.post(company, chat, Draft::text(Party::Agent(by), true, note));
         }
         self.effects.count("transfer", chat);
     }

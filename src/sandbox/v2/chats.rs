@@ -4,7 +4,7 @@ use crate::sandbox::call::{Call, Fields, PAGE};
 use crate::sandbox::reasons::{Reason, Thing};
 use crate::sandbox::reply::{Failure, Outcome, Reply};
 use crate::sandbox::state::moves::{Beginning, ContactEdit};
-use crate::sandbox::state::{Company, Draft, Id, Party, Situation, State, Text, digits};
+use crate::sandbox::state::{Company, Draft, Id, Party, Situation, State, digits};
 use crate::sandbox::v3::{flow_chat, plain_kind};
 use crate::sandbox::views::v2;
 use http::StatusCode;
@@ -63,7 +63,7 @@ pub fn create(state: &mut State, call: &Call<'_>) -> Outcome {
     let chat = state.begin(call.company, Beginning { contact, channel, department, step, by });
     if let Some(text) = first_text(subject, message) {
         let kind = plain_kind(call.company(state).channels[channel as usize].kind, internal);
-        let draft = Draft { from: by, kind, internal, text: Text::own(text), file: None, event: None };
+        let draft = Draft { kind, ..Draft::text(by, internal, text) };
         state.post(call.company, chat, draft);
     }
     let company = call.company(state);
@@ -129,10 +129,10 @@ pub fn send(state: &mut State, call: &Call<'_>) -> Outcome {
     let chat = call.open_chat(state)?;
     let (id, channel) = (chat.id, call.company(state).channel_of(chat).kind);
     let fields = call.fields()?;
-    let text = Text::own(fields.required_text("text")?);
+    let text = fields.required_text("text")?;
     let internal = fields.boolean("isInternal")?.unwrap_or(false);
     let from = Party::Agent(call.caller);
-    let draft = Draft { from, kind: plain_kind(channel, internal), internal, text, file: None, event: None };
+    let draft = Draft { kind: plain_kind(channel, internal), ..Draft::text(from, internal, text) };
     state.post(call.company, id, draft);
     created()
 }

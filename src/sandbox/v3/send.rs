@@ -20,14 +20,9 @@ pub fn send(state: &mut State, call: &Call<'_>) -> Outcome {
     let template = fields.object("hsm")?;
     let template = template.map(|hsm| check_template(hsm, call.company(state), channel)).transpose()?;
 
-    let mut draft = Draft {
-        from: Party::Agent(call.caller),
-        kind: plain_kind(channel, internal),
-        internal,
-        text: Text::own(with_options(text, &options, channel)),
-        file: None,
-        event: None,
-    };
+    let from = Party::Agent(call.caller);
+    let text = with_options(text, &options, channel);
+    let mut draft = Draft { kind: plain_kind(channel, internal), ..Draft::text(from, internal, text) };
     if let Some(text) = template {
         draft.kind = Kind::Template;
         draft.text = Text::own(text);
