@@ -178,6 +178,12 @@ macro_rules! select_grants {
     };
 }
 
+macro_rules! select_summaries {
+    ($rest:literal) => {
+        concat!("SELECT client, generation, state, state_reason, issued_ms, lifetime_ms FROM grants ", $rest)
+    };
+}
+
 impl Store {
     /// Grants touched by a write later than `change`; 0 gives all.
     pub async fn grants_since(&self, change: i64) -> Result<Vec<GrantRow>, StoreError> {
@@ -193,22 +199,13 @@ impl Store {
 
     /// All grants without their secrets; opens nothing.
     pub async fn grant_summaries(&self) -> Result<Vec<GrantSummary>, StoreError> {
-        let rows = self
-            .db
-            .rows("SELECT client, generation, state, state_reason, issued_ms, lifetime_ms FROM grants", &[])
-            .await?;
-        rows.iter()
-            .map(|row| {
-                Ok(GrantSummary {
-                    client: row.text("client")?,
-                    generation: row.int("generation")?,
-                    state: GrantState::parse(&row.text("state")?)?,
-                    reason: row.text_or_none("state_reason")?,
-                    issued_ms: row.int_or_none("issued_ms")?,
-                    lifetime_ms: row.int_or_none("lifetime_ms")?,
-                })
-            })
-            .collect()
+        self.db.rows(select_summaries!(""), &[]).await?.iter().map(summary).collect()
+    }
+
+    /// The grant of the client with this id, without its secrets.
+    pub async fn grant_summary(&self, client: &str) -> Result<GrantSummary, StoreError> {
+        let row = self.db.row(select_summaries!("WHERE client = $1"), args![client]).await?;
+        summary(&row.ok_or_else(|| StoreError::NoSuchClient(client.to_owned()))?)
     }
 
     /// Claims the refresh of `generation` for `owner` and commits the intent to spend its refresh token. The claim ends by
@@ -560,6 +557,17 @@ pub(super) async fn reseal(tx: &mut Tx, keys: &KeyRing) -> Result<u64, StoreErro
         .await?;
     }
     Ok(values)
+}
+
+fn summary(row: &Row) -> Result<GrantSummary, StoreError> {
+    Ok(GrantSummary {
+        client: row.text("client")?,
+        generation: row.int("generation")?,
+        state: GrantState::parse(&row.text("state")?)?,
+        reason: row.text_or_none("state_reason")?,
+        issued_ms: row.int_or_none("issued_ms")?,
+        lifetime_ms: row.int_or_none("lifetime_ms")?,
+    })
 }
 
 async fn locked(tx: &mut Tx, key: &GrantKey) -> Result<Row, StoreError> {

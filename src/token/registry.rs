@@ -152,8 +152,9 @@ impl Registry {
 
     /// One client.
     pub async fn get(&self, name: &str) -> Result<ClientInfo, RegistryError> {
-        let listed = self.list().await?.into_iter().find(|client| client.name == name);
-        listed.ok_or_else(|| StoreError::NoSuchClient(name.to_owned()).into())
+        let row = self.store.client(name).await?;
+        let grant = self.store.grant_summary(&row.id).await?;
+        Ok(info(&row, grant, self.store.clock().unix_ms()))
     }
 
     /// Binds a new token to a client, the given or one made here. The others end at once, or after `grace`.

@@ -1,10 +1,13 @@
 //! `switchback client` and `switchback key` as an operator uses them: through the real program.
 
 use crate::support::authority::{Authority, CALLBACK};
-use crate::support::tokens::{Gateway, key};
+use crate::support::tokens::{Gateway, acme, key, ring, sqlite_in};
 use serde_json::Value;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use switchback::clock::Clock;
+use switchback::store::{Missing, Store, StoreError};
 use switchback::token::{Registry, Settings};
 
 struct Run {
@@ -133,6 +136,69 @@ fn a_key_is_generated_and_rotated_in_four_steps() {
     for printed in [rotated.out, rotated.err] {
         assert!(!printed.contains(&new[4..]) && !printed.contains(&old[4..]), "{printed}");
     }
+}
+
+#[tokio::test]
+async fn a_key_rotation_that_is_killed_leaves_all_or_nothing_sealed_anew() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let url = sqlite_in(folder.path());
+    let (mut old, clients) = (key(), 150);
+    let store = Store::open(&url, ring(&[&old]), Clock::machine(), Missing::Create).await.expect("opens");
+    let registry = Registry::new(store.clone(), None);
+    for number in 0..clients {
+        let mut client = acme(&format!("refresh-{number}"));
+        (client.name, client.token) = (format!("client-{number}"), None);
+        registry.add(client).await.expect("added");
+    }
+    store.close().await;
+    let seed = fastrand::u64(..);
+    eprintln!("seed {seed}");
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut outcomes = [0, 0];
+    // The first one runs to its end and shows how long that takes.
+    let mut kill_within = Duration::from_secs(60);
+    for round in 0..12 {
+        let new = key();
+        let both = format!("{},{}", new.expose(), old.expose());
+        let mut rotation = Command::new(env!("CARGO_BIN_EXE_switchback"))
+            .args(["key", "rotate", "--store", &url])
+            .env("SWITCHBACK_KEY", &both)
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("the program runs");
+        if round == 0 {
+            let started = Instant::now();
+            assert!(rotation.wait().expect("it ends").success());
+            kill_within = started.elapsed() * 5 / 4;
+        } else {
+            std::thread::sleep(kill_within.mul_f64(random.f64()));
+            rotation.kill().expect("SIGKILL");
+            rotation.wait().expect("gone");
+        }
+        let store = Store::open(&url, ring(&[&new, &old]), Clock::machine(), Missing::Refuse)
+            .await
+            .expect("both open");
+        let all = store.grants_since(0).await.expect("read");
+        assert_eq!(all.iter().filter(|grant| grant.secrets.is_ok()).count(), clients);
+        store.close().await;
+        // With the new key alone it opens if all was sealed anew, else not at all.
+        match Store::open(&url, ring(&[&new]), Clock::machine(), Missing::Refuse).await {
+            Ok(store) => {
+                let all = store.grants_since(0).await.expect("read");
+                assert_eq!(all.iter().filter(|grant| grant.secrets.is_ok()).count(), clients);
+                store.close().await;
+                outcomes[1] += 1;
+            }
+            Err(refused) => {
+                assert!(matches!(refused, StoreError::WrongKey(_)), "{refused}");
+                let store = Store::open(&url, ring(&[&new, &old]), Clock::machine(), Missing::Refuse).await;
+                store.expect("both open").reseal().await.expect("finished by hand");
+                outcomes[0] += 1;
+            }
+        }
+        old = new;
+    }
+    eprintln!("nothing {} times, all {} times", outcomes[0], outcomes[1]);
 }
 
 #[tokio::test]

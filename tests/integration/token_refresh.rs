@@ -269,7 +269,7 @@ async fn a_lost_answer_is_recovered_where_the_server_has_a_grace_period() {
     let authority = Authority::start().await;
     authority.state().grace = true;
     let gateway = Gateway::new(&authority).await;
-    authority.script(Act::ActAndSlam);
+    authority.script(Act::LoseAnswer);
     assert!(gateway.client().grant.access_token().await.is_err());
     gateway.clock.advance(Duration::from_secs(2));
     let token = gateway.client().grant.access_token().await.expect("recovered");
@@ -280,7 +280,7 @@ async fn a_lost_answer_is_recovered_where_the_server_has_a_grace_period() {
 async fn a_lost_answer_without_grace_is_flagged_once_and_for_what_it_is() {
     let authority = Authority::start().await;
     let gateway = Gateway::new(&authority).await;
-    authority.script(Act::ActAndSlam);
+    authority.script(Act::LoseAnswer);
     assert!(gateway.client().grant.access_token().await.is_err());
     let gateway = gateway.restart(authority.endpoint(), Settings::default()).await;
     let running = tokio::spawn(gateway.tokens.clone().run());

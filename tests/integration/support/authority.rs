@@ -28,8 +28,8 @@ pub enum Act {
     Hang,
     /// Close the connection unread.
     Slam,
-    /// Act, then lose the answer.
-    ActAndSlam,
+    /// Act as ever, then close the connection without a word.
+    LoseAnswer,
     /// Say that the call has arrived, wait to be let go, then act and answer.
     HoldBefore(Arc<Gate>),
     /// Act, say so, wait to be let go, then answer.
@@ -163,7 +163,7 @@ async fn serve(mut stream: TcpStream, state: Arc<Mutex<State>>) {
             return;
         }
         Act::Slam => return,
-        Act::ActAndSlam => {
+        Act::LoseAnswer => {
             answer(&state);
             return;
         }

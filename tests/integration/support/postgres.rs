@@ -4,7 +4,7 @@
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{ChildStdin, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -12,8 +12,9 @@ struct Cluster {
     port: u16,
     bin: PathBuf,
     user: Option<(u32, u32)>,
-    /// Closed by the end of this process, however it ends; the watcher then stops the server and removes its folder.
-    _alive: ChildStdin,
+    /// Its standard input closes with the end of this process, however it ends; it then stops the server and removes the
+    /// folder.
+    _watcher: Child,
 }
 
 /// Runs the server and ends it, at once, when standard input ends.
@@ -61,7 +62,7 @@ fn start() -> Option<Cluster> {
         .output()
         .expect("initdb runs");
     assert!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
-    let mut watcher = command(Path::new("/bin"), "sh", user)
+    let watcher = command(Path::new("/bin"), "sh", user)
         .args(["-c", WATCHER, "sh"])
         .arg(&folder)
         .arg(bin.join("postgres"))
@@ -74,8 +75,7 @@ fn start() -> Option<Cluster> {
         .stderr(Stdio::null())
         .spawn()
         .expect("sh runs");
-    let alive = watcher.stdin.take().expect("piped");
-    let cluster = Cluster { port, bin, user, _alive: alive };
+    let cluster = Cluster { port, bin, user, _watcher: watcher };
     for _ in 0..200 {
         let port = cluster.port.to_string();
         if cluster.run(&["pg_isready", "-q", "-h", "127.0.0.1", "-p", &port]).status.success() {
