@@ -18,7 +18,7 @@ use tokio::io::{AsyncBufRead, AsyncRead, ReadBuf};
 const PIECE_BYTES: usize = 16 * 1024;
 
 /// Below this many decoded bytes the ratio is not judged: short texts may well be of one letter.
-const RATIO_GRACE_BYTES: u64 = 64 * 1024;
+const RATIO_GRACE_BYTES: u64 = 32 * 1024;
 
 /// The codings applied to a body, in the order they were applied.
 fn codings(headers: &HeaderMap) -> Vec<String> {
@@ -76,10 +76,7 @@ impl AsyncBufRead for Source {
             match ready!(http_body::Body::poll_frame(Pin::new(&mut this.body), cx)) {
                 None => break,
                 Some(Err(error)) => return Poll::Ready(Err(io::Error::other(error))),
-                Some(Ok(frame)) => {
-                    this.chunk = frame.into_data().unwrap_or_default();
-                    this.came.fetch_add(this.chunk.len() as u64, Relaxed);
-                }
+                Some(Ok(frame)) => this.chunk = frame.into_data().unwrap_or_default(),
             }
         }
         Poll::Ready(Ok(&this.chunk))
@@ -87,6 +84,8 @@ impl AsyncBufRead for Source {
 
     fn consume(mut self: Pin<&mut Self>, count: usize) {
         self.chunk.advance(count);
+        // What the decoder has used, not what has come: a bomb comes whole in one small frame.
+        self.came.fetch_add(count as u64, Relaxed);
     }
 }
 

@@ -117,9 +117,14 @@ async fn compose(
         json_limits(limits, is_pair),
     );
     let original = Original { parts, body: raw.bytes.clone() };
+    let program = Arc::clone(&facts.program);
+    let route = program.route(matched.front.serves, matched.route);
     let mut exchange =
         Exchange { composer: &composer, facts, matched, client, base, wrote: false, works: Vec::new() };
-    exchange.drive(run, original).await
+    match &route.kind {
+        RouteKind::Pair(pair) => exchange.pair(run, route, pair, original).await,
+        RouteKind::Serve(_) | RouteKind::Refuse(_) => exchange.drive(run, original).await,
+    }
 }
 
 fn is_pair(facts: &Facts, matched: &Matched) -> bool {
@@ -146,16 +151,16 @@ async fn uncoded(composer: &Composer, headers: &HeaderMap, raw: &Held) -> Result
 }
 
 /// The request as it came, for the old service when the plan refuses late.
-struct Original {
-    parts: http::request::Parts,
-    body: Bytes,
+pub(super) struct Original {
+    pub(super) parts: http::request::Parts,
+    pub(super) body: Bytes,
 }
 
 /// One request being composed.
-struct Exchange<'c> {
-    composer: &'c Composer,
-    facts: Arc<Facts>,
-    matched: Matched,
+pub(super) struct Exchange<'c> {
+    pub(super) composer: &'c Composer,
+    pub(super) facts: Arc<Facts>,
+    pub(super) matched: Matched,
     client: Arc<Client>,
     /// Header fields of every call.
     base: HeaderMap,
@@ -243,7 +248,7 @@ impl Exchange<'_> {
     }
 
     /// The plan's call with all that the plan does not know: address, credential, fields of the gateway.
-    fn outgoing(&self, call: translate::Call) -> Result<Call, GatewayError> {
+    pub(super) fn outgoing(&self, call: translate::Call) -> Result<Call, GatewayError> {
         let front = &self.matched.front;
         let backend = front.serves.other();
         let mut headers = self.base.clone();
@@ -298,23 +303,32 @@ impl Exchange<'_> {
         Ok((Reply { status: parts.status.as_u16(), headers: parts.headers, body: held.bytes }, held.share))
     }
 
-    fn response(&self, answer: Answer, reply_headers: &HeaderMap) -> Response {
-        let mut headers = headers::translated_answer(reply_headers);
+    pub(super) fn response(&self, answer: Answer, reply_headers: &HeaderMap) -> Response {
+        let mut response = Response::new(answer.body.map_or_else(Body::empty, Body::full));
+        *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::BAD_GATEWAY);
+        *response.headers_mut() = self.answer_fields(reply_headers, &answer.headers);
+        response
+    }
+
+    /// Header fields of an answer: few of the reply's, ours, the plan's.
+    pub(super) fn answer_fields(&self, reply: &HeaderMap, own: &HeaderMap) -> HeaderMap {
+        let mut headers = headers::translated_answer(reply);
         if let Some(vary) = self.facts.program.vary(self.matched.front.serves) {
             headers.insert(header::VARY, vary.clone());
         }
-        for (name, value) in &answer.headers {
+        for (name, value) in own {
             headers.append(name, value.clone());
         }
-        let mut response = Response::new(answer.body.map_or_else(Body::empty, Body::full));
-        *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::BAD_GATEWAY);
-        *response.headers_mut() = headers;
-        response
+        headers
     }
 
     /// The plan cannot do what is asked for: the old service may, if it lives and nothing was done yet; else the client is
     /// told so.
-    async fn refuse(&self, refused: Refused, original: Original) -> Result<Response, GatewayError> {
+    pub(super) async fn refuse(
+        &self,
+        refused: Refused,
+        original: Original,
+    ) -> Result<Response, GatewayError> {
         if refused.refusal.legacy_forward
             && !refused.wrote
             && !self.wrote
@@ -336,7 +350,7 @@ impl Exchange<'_> {
             .with_status(status))
     }
 
-    fn fault(&self, fault: &Fault) -> GatewayError {
+    pub(super) fn fault(&self, fault: &Fault) -> GatewayError {
         let kind = kind_of(fault.kind);
         if matches!(kind, Kind::BadBody | Kind::UpstreamBroken) {
             let direction = if kind == Kind::BadBody { "request" } else { "answer" };

@@ -4,9 +4,10 @@
 use super::context::Language;
 use super::error_form::ErrorForm;
 use super::upstream::Upstream;
-use crate::plan::{Credential, Pack, Route, RouteId, SideId};
+use crate::plan::{Credential, Pack, ResponseBody, Route, RouteId, RouteKind, SideId, ValueOp};
 use crate::route::Router;
 use crate::translate::Settings;
+use crate::translate::stream::{self, Values};
 use arc_swap::ArcSwap;
 use http::{HeaderName, HeaderValue};
 use std::collections::HashMap;
@@ -24,6 +25,9 @@ pub struct Program {
     errors: ErrorForm,
     language_tags: Vec<HeaderValue>,
     settings: Arc<Settings>,
+    values: Arc<Values>,
+    /// By side, route, and response of the pair: what its bodies stream through.
+    transcoders: [Vec<Vec<Arc<stream::Program>>>; 2],
     /// By side: what its answers depend on besides the address.
     vary: [Option<HeaderValue>; 2],
 }
@@ -70,8 +74,11 @@ impl Program {
         let errors = ErrorForm::of(&pack);
         let language_tags = pack.languages.iter().filter_map(|tag| HeaderValue::from_str(tag).ok()).collect();
         let vary = [0, 1].map(|side: usize| vary(&pack.sides[side].credential));
+        let transcoders =
+            [0, 1].map(|side: usize| pack.directions[side].routes.iter().map(transcoders).collect());
+        let values = Arc::new(Values { settings: Arc::clone(&settings), supplied: Vec::new() });
         let fronts = fronts.into_iter().map(Arc::new).collect();
-        Program { errors, language_tags, settings, vary, fronts, pack }
+        Program { errors, language_tags, settings, values, transcoders, vary, fronts, pack }
     }
 
     pub fn pack(&self) -> &Arc<Pack> {
@@ -81,6 +88,16 @@ impl Program {
     /// What the pack reads of the operator's configuration.
     pub fn settings(&self) -> &Arc<Settings> {
         &self.settings
+    }
+
+    /// The same, as streams take it.
+    pub fn values(&self) -> &Arc<Values> {
+        &self.values
+    }
+
+    /// What the bodies of a pair's response stream through; `response` is its index in [`crate::plan::Pair::responses`].
+    pub fn transcoder(&self, serves: SideId, route: RouteId, response: usize) -> Arc<stream::Program> {
+        Arc::clone(&self.transcoders[usize::from(serves.0)][usize::from(route.0)][response])
     }
 
     /// The `Vary` of answers to a side's clients.
@@ -124,4 +141,14 @@ impl Program {
 fn vary(credential: &Credential) -> Option<HeaderValue> {
     let names = std::iter::once("accept-language").chain(credential.read.iter().map(String::as_str));
     HeaderValue::try_from(names.collect::<Vec<_>>().join(", ")).ok()
+}
+
+/// One per response of a pair; those without a plan of their own stand for themselves and are never asked for.
+fn transcoders(route: &Route) -> Vec<Arc<stream::Program>> {
+    let RouteKind::Pair(pair) = &route.kind else { return Vec::new() };
+    let op = |body: &ResponseBody| match body {
+        ResponseBody::Plan(plan) | ResponseBody::Error(plan) => stream::Program::compile(&plan.op),
+        ResponseBody::Empty => stream::Program::compile(&ValueOp::Keep),
+    };
+    pair.responses.iter().map(|response| Arc::new(op(&response.body))).collect()
 }

@@ -2,12 +2,13 @@
 //! later. A client's own `x-request-id` is not believed: it could be forged to confuse the log.
 
 use super::after::After;
-use super::context::{Facts, RequestId};
+use super::context::{Facts, Language, RequestId};
 use super::program::Current;
-use super::{Request, Response, language};
+use super::{Request, Response};
 use crate::body::Body;
 use crate::telemetry::trace::{TRACEPARENT, TraceParent};
-use http::{HeaderValue, Method, StatusCode};
+use crate::translate;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -59,11 +60,23 @@ where
         let trace = parts.headers.get(TRACEPARENT).and_then(|value| TraceParent::parse(value.to_str().ok()?));
         let trace = trace.unwrap_or_else(|| TraceParent::start(fastrand::u128(..), fastrand::u64(..)));
         let program = self.program.load_full();
-        let language = language::negotiate(&parts.headers, program.languages());
+        let language = language(&parts.headers, program.languages());
         let facts = Arc::new(Facts::new(RequestId(fastrand::u64(..)), trace, &parts, program, language));
         parts.extensions.insert(Arc::clone(&facts));
         After::wait(self.inner.call(Request::from_parts(parts, body)), facts, finish)
     }
+}
+
+fn language(headers: &HeaderMap, languages: &[String]) -> Language {
+    let mut lines = headers.get_all(header::ACCEPT_LANGUAGE).iter().filter_map(|line| line.to_str().ok());
+    let Some(first) = lines.next() else { return Language(0) };
+    Language(match lines.next() {
+        None => translate::negotiate(first, languages),
+        Some(second) => {
+            let all: Vec<&str> = [first, second].into_iter().chain(lines).collect();
+            translate::negotiate(&all.join(","), languages)
+        }
+    })
 }
 
 fn finish(facts: Arc<Facts>, outcome: Outcome) -> Outcome {

@@ -18,6 +18,7 @@ use switchback::secret::Secret;
 use switchback::server::{self, Drain, Drained, Listener};
 use switchback::store::seal::{KeyRing, SealingKey};
 use switchback::store::{Missing, Store};
+use switchback::telemetry::log::{self, LogSettings};
 use switchback::token::{App, Endpoint, NewClient, OAuth, Registry, Tokens};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
@@ -55,6 +56,8 @@ impl Gateway {
     }
 
     pub async fn start(new: SocketAddr, setup: Setup) -> Gateway {
+        // Silent unless `SWITCHBACK_LOG` asks for more.
+        log::init(&LogSettings { filter: "off".into(), ..LogSettings::default() });
         let folder = tempfile::tempdir().unwrap();
         let authorization = Upstream::start(vec![granted(1), granted(2)]).await;
         let (store, tokens) = enrolled(&folder, &authorization, setup.account).await;

@@ -1,0 +1,137 @@
+//! Answers of pairs: one call, whose answer's body streams through its plan. What pairs and routes of several calls share
+//! is in `compose`.
+
+use super::Response;
+use super::coding::decoded;
+use super::compose::{Exchange, Original};
+use super::converted::converted;
+use super::hold::hold;
+use crate::body::Body;
+use crate::error::{GatewayError, Kind, Side};
+use crate::plan::{Pair, ResponseBody, Route};
+use crate::telemetry::metrics as names;
+use crate::translate::stream::{Bounds, Check, Transcoder};
+use crate::translate::{Event, Next, PairHeads, RequestHead, Run, error_answer, head};
+use http::{HeaderValue, StatusCode, header};
+use std::sync::Arc;
+use tower::ServiceExt as _;
+
+/// Most bytes of an unwanted body that are read to keep its connection.
+const DRAINED_BYTES_MAX: u64 = 256 * 1024;
+
+impl Exchange<'_> {
+    /// Runs a pair: `run` makes the call, the answer is translated while it comes.
+    pub(super) async fn pair(
+        &mut self,
+        mut run: Run,
+        route: &Route,
+        pair: &Pair,
+        original: Original,
+    ) -> Result<Response, GatewayError> {
+        let call = match run.next(Event::Start).map_err(|fault| self.fault(&fault))? {
+            Next::Call(call) => call,
+            Next::Answer(answer) => return Ok(self.response(answer, &http::HeaderMap::new())),
+            Next::Refuse(refused) => return self.refuse(refused, original).await,
+        };
+        drop(run);
+        let call = self.outgoing(call)?;
+        let reply = self.composer.calls.clone().oneshot(call).await?;
+        self.pair_answer(route, pair, &original, reply).await
+    }
+
+    async fn pair_answer(
+        &self,
+        route: &Route,
+        pair: &Pair,
+        original: &Original,
+        reply: Response,
+    ) -> Result<Response, GatewayError> {
+        let (parts, body) = reply.into_parts();
+        let status = parts.status.as_u16();
+        let at = pair.responses.iter().position(|response| response.from.matches(status));
+        let at = at.ok_or_else(|| GatewayError::new(Kind::UpstreamBroken, "a status that no rule is for"))?;
+        let response = &pair.responses[at];
+        let heads = PairHeads {
+            pack: self.facts.program.pack(),
+            route,
+            settings: self.facts.program.settings(),
+            language: self.facts.language.0,
+            request: RequestHead {
+                path: &self.matched.values,
+                query: self.facts.uri.query().unwrap_or(""),
+                headers: &original.parts.headers,
+            },
+        };
+        let own =
+            heads.answer_headers(response, status, &parts.headers).map_err(|fault| self.fault(&fault))?;
+        let body = match &response.body {
+            ResponseBody::Empty => {
+                drain(body).await;
+                Body::empty()
+            }
+            ResponseBody::Plan(_) => self.converted(at, &parts.headers, body).await?,
+            ResponseBody::Error(plan) => {
+                // The status stands even when the words are lost on the way.
+                let words = self.words(&parts.headers, body).await.unwrap_or_default();
+                let (pack, settings) = (self.facts.program.pack(), self.facts.program.settings());
+                let limits = crate::json::Limits::DOCUMENT;
+                let language = self.facts.language.0;
+                Body::full(error_answer(pack, &plan.op, settings, language, &limits, status, &words))
+            }
+        };
+        let mut answer = Response::new(body);
+        *answer.status_mut() =
+            StatusCode::from_u16(head::status(response.to, status)).unwrap_or(StatusCode::BAD_GATEWAY);
+        *answer.headers_mut() = self.answer_fields(&parts.headers, &own);
+        if !answer.body().is_empty() && !answer.headers().contains_key(header::CONTENT_TYPE) {
+            let is_error = matches!(response.body, ResponseBody::Error(_));
+            let json = HeaderValue::from_static("application/json");
+            let kind = if is_error { self.facts.program.errors().content_type().clone() } else { json };
+            answer.headers_mut().insert(header::CONTENT_TYPE, kind);
+        }
+        Ok(answer)
+    }
+
+    /// The body through the plan of the pair's response `at`.
+    async fn converted(
+        &self,
+        at: usize,
+        headers: &http::HeaderMap,
+        body: Body,
+    ) -> Result<Body, GatewayError> {
+        let limits = &self.composer.limits;
+        let body =
+            decoded(body, headers, Side::Upstream, limits.decode_ratio_max, limits.response_bytes_max)?;
+        let program = &self.facts.program;
+        let transcoder = Transcoder::new(
+            program.transcoder(self.matched.front.serves, self.matched.route, at),
+            Arc::clone(program.values()),
+            Check::Lenient,
+            Bounds::default(),
+        );
+        converted(body, transcoder, limits.whole_bytes_max).await.inspect_err(|_| {
+            let operation = self.facts.operation().to_owned();
+            metrics::counter!(names::TRANSFORM_FAILURES, "operation" => operation, "direction" => "answer")
+                .increment(1);
+        })
+    }
+
+    async fn words(&self, headers: &http::HeaderMap, body: Body) -> Result<bytes::Bytes, GatewayError> {
+        let limits = &self.composer.limits;
+        let body = decoded(body, headers, Side::Upstream, limits.decode_ratio_max, limits.held_bytes_max)?;
+        let held = hold(body, Side::Upstream, limits.held_bytes_max, &self.composer.memory).await?;
+        Ok(held.bytes)
+    }
+}
+
+/// Reads what nobody wants, so that the connection can be used again; gives up on much of it. The head has said all, so a
+/// body that breaks off changes nothing: to report a failure would make the client repeat what was done.
+async fn drain(mut body: Body) {
+    let mut read = 0;
+    while let Some(Ok(chunk)) = body.chunk().await {
+        read += chunk.len() as u64;
+        if read > DRAINED_BYTES_MAX {
+            return;
+        }
+    }
+}
