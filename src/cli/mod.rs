@@ -1,8 +1,12 @@
 //! The command line: one verb per file. A verb parses its arguments, calls the library and turns the result into text and
 //! an exit code. Exit codes: 0 done, 1 the thing examined has findings, 2 wrong use, 3 could not run.
 
+mod check;
 mod client;
+mod explain;
 mod key;
+mod pack;
+mod report;
 mod sandbox;
 mod stored;
 
@@ -19,10 +23,16 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
+    /// Compiles a pack and shows every finding
+    Check(check::Args),
     /// Clients and their grants: add, list, connect, rotate, revoke
     Client(client::Args),
+    /// What a request would become, and which line of the mapping says so
+    Explain(explain::Args),
     /// The sealing key: generate, rotate
     Key(key::Args),
+    /// What a pack keeps, changes, loses and refuses
+    Report(report::Args),
     /// The service itself, stateful, on one address: v3, v2 and the authorization server
     Sandbox(sandbox::Args),
 }
@@ -30,8 +40,11 @@ enum Verb {
 /// Parses the command line and runs the verb.
 pub fn main() -> ExitCode {
     match Cli::parse().verb {
+        Verb::Check(args) => check::run(&args),
         Verb::Client(args) => client::run(args),
+        Verb::Explain(args) => explain::run(&args),
         Verb::Key(args) => key::run(args),
+        Verb::Report(args) => report::run(&args),
         Verb::Sandbox(args) => sandbox::run(args),
     }
 }

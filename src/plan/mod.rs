@@ -7,8 +7,10 @@
 mod body;
 pub mod convert;
 mod example;
+mod explain;
 mod expr;
 mod head;
+mod report;
 mod route;
 mod step;
 
@@ -20,8 +22,10 @@ pub use example::{
     Example, ExampleCall, ExampleEnd, ExampleKind, Exchange, RouteExample, Shape, ShapeExample, ShapePlan,
     Wanted,
 };
+pub use explain::explain;
 pub use expr::{Expr, Location, NullElse, Overlay, Path, Segment};
 pub use head::{CallHead, HeaderRule, PathPart, QueryFrom, QueryRule, StatusFrom, StatusTo};
+pub use report::{LossReport, OperationReport, Report, ShapeReport, SideReport, report};
 pub use route::{
     BodyExpected, Effect, Loss, Note, NoteKind, Operation, Pair, ParameterKind, Refusal, Response,
     ResponseBody, Route, RouteId, RouteKind, Variable, Verdict,

@@ -1,0 +1,101 @@
+//! `switchback check`: compiles a pack and shows all findings.
+
+use super::pack::{COULD_NOT_RUN, HAS_FINDINGS, PackArg, shown};
+use crate::diagnostic::{Severity, to_json};
+use crate::mapping::Compiled;
+use serde_json::json;
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// Compiles a pack and shows every finding at once, with file, line, column and what to do. Fails when one of them is an
+/// error.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    pack: PackArg,
+
+    /// How to show the findings
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+
+    /// Fail on warnings too
+    #[arg(long)]
+    deny_warnings: bool,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Format {
+    Text,
+    Json,
+}
+
+/// Runs the verb.
+pub fn run(args: &Args) -> ExitCode {
+    let start = Instant::now();
+    let compiled = match args.pack.compile() {
+        Ok(compiled) => compiled,
+        Err(code) => return code,
+    };
+    let took = start.elapsed();
+    let said = match args.format {
+        Format::Text => {
+            let findings = shown(&compiled, io::stdout().is_terminal());
+            let gap = if findings.is_empty() { "" } else { "\n" };
+            format!("{findings}{gap}{}\n", summary(&compiled, took))
+        }
+        Format::Json => format!("{:#}\n", as_json(&compiled, took)),
+    };
+    if io::stdout().write_all(said.as_bytes()).is_err() {
+        return ExitCode::from(COULD_NOT_RUN);
+    }
+    let warned = args.deny_warnings && compiled.findings.count(Severity::Warning) > 0;
+    if compiled.findings.has_errors() || warned { ExitCode::from(HAS_FINDINGS) } else { ExitCode::SUCCESS }
+}
+
+/// `messaging: 22 operations of v2, 37 of v3, 11 shapes; 0 errors, 0 warnings; 5 ms`
+fn summary(compiled: &Compiled, took: Duration) -> String {
+    let [errors, warnings] = [Severity::Error, Severity::Warning].map(|s| compiled.findings.count(s));
+    let counts = counts(compiled);
+    let found = format!("{errors} errors, {warnings} warnings; {} ms", took.as_millis());
+    match counts {
+        Some(Counts { name, operations: [(old, olds), (new, news)], shapes }) => {
+            format!("{name}: {olds} operations of {old}, {news} of {new}, {shapes} shapes; {found}")
+        }
+        None => format!("no pack; {found}"),
+    }
+}
+
+struct Counts<'c> {
+    name: &'c str,
+    /// By side: its name, and how many operations its contract has.
+    operations: [(&'c str, usize); 2],
+    shapes: usize,
+}
+
+fn counts(compiled: &Compiled) -> Option<Counts<'_>> {
+    let (program, contracts) = (compiled.program.as_ref()?, compiled.contracts.as_ref()?);
+    let [old, new] = contracts;
+    Some(Counts {
+        name: &program.manifest.name.value,
+        operations: [old, new].map(|side| (side.name.as_str(), side.operations.len())),
+        shapes: program.shapes.len(),
+    })
+}
+
+fn as_json(compiled: &Compiled, took: Duration) -> serde_json::Value {
+    let counts = counts(compiled);
+    let operations: serde_json::Map<String, serde_json::Value> = counts
+        .iter()
+        .flat_map(|counts| counts.operations.map(|(side, count)| (side.to_owned(), json!(count))))
+        .collect();
+    json!({
+        "pack": counts.as_ref().map(|counts| counts.name),
+        "operations": operations,
+        "shapes": counts.as_ref().map(|counts| counts.shapes),
+        "errors": compiled.findings.count(Severity::Error),
+        "warnings": compiled.findings.count(Severity::Warning),
+        "milliseconds": took.as_secs_f64() * 1e3,
+        "findings": to_json(&compiled.sources, &compiled.findings),
+    })
+}

@@ -1,0 +1,46 @@
+//! `switchback report`: what a pack keeps, changes, loses and refuses.
+
+use super::pack::{COULD_NOT_RUN, PackArg};
+use crate::plan;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+/// Shows for each operation of both sides how well it is kept, what is lost, how it differs, how many calls it makes and
+/// how much of a body is held. As Markdown it is a document for the people whose integrations run through the pack.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    pack: PackArg,
+
+    /// How to show it
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Format {
+    Text,
+    Markdown,
+    Json,
+}
+
+/// Runs the verb.
+pub fn run(args: &Args) -> ExitCode {
+    let pack = match args.pack.pack() {
+        Ok(pack) => pack,
+        Err(code) => return code,
+    };
+    let report = plan::report(&pack);
+    let said = match args.format {
+        Format::Text => report.text(),
+        Format::Markdown => report.markdown(),
+        Format::Json => match serde_json::to_string_pretty(&report) {
+            Ok(json) => json + "\n",
+            Err(_) => return ExitCode::from(COULD_NOT_RUN),
+        },
+    };
+    match io::stdout().write_all(said.as_bytes()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::from(COULD_NOT_RUN),
+    }
+}

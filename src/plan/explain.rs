@@ -1,0 +1,417 @@
+//! What a route does, for a person who asks: the calls it would make, and where each field of what goes out comes from.
+
+use super::{
+    Absent, Answer, Block, BodyPlan, Captured, Cell, Close, CloseFrom, Column, End, Expr, Location,
+    MemberAction, ObjectOp, OnFail, Origin, Others, Pack, PathPart, Predicate, QueryFrom, Raw, ReasonId,
+    Response, ResponseBody, Route, RouteKind, SideId, StatusFrom, StatusTo, Step, StepAction, ValueOp,
+};
+use std::fmt::Write as _;
+
+/// The route as text, with the line of the mapping that says each thing.
+pub fn explain(pack: &Pack, serves: SideId, route: &Route) -> String {
+    let mut text = Text { pack, serves, out: String::new(), depth: 0 };
+    let side = &pack.sides[usize::from(serves.0)].name;
+    text.line(&format!("{} of {side}", route.operation.key), Some(&route.origin));
+    text.depth += 1;
+    text.line(&format!("verdict: {}", route.verdict.word()), None);
+    text.line(&format!("calls: {} to {}", route.calls_min, route.calls_max), None);
+    if let (Some(class), Some(because)) = (route.class(), because(route)) {
+        text.line(&format!("class: {}, because {because}", class.word()), None);
+    }
+    match &route.kind {
+        RouteKind::Refuse(refusal) => text.refusal(refusal.reason),
+        RouteKind::Pair(pair) => {
+            text.call(&pair.call, &route.operation.variables);
+            text.depth += 1;
+            match &pair.request {
+                Some(plan) => text.body("request body", plan),
+                None => text.line("no request body", None),
+            }
+            text.depth -= 1;
+            for response in &pair.responses {
+                text.response(response);
+            }
+        }
+        RouteKind::Serve(serve) => {
+            for check in &serve.checks {
+                let reason = text.reason(check.reason);
+                let what = format!("check {}, else {} “{reason}”", predicate(&check.predicate), check.status);
+                text.line(&what, Some(&check.origin));
+            }
+            for (name, value) in &serve.fill {
+                text.line(&format!("fill $.request.body.{} with {}", name.text, json(value)), None);
+            }
+            text.block(&serve.block, &route.operation.variables);
+        }
+    }
+    for note in &route.notes {
+        text.line(&format!("note: {}", note.text), Some(&note.origin));
+    }
+    text.out
+}
+
+/// Why the bodies of a route are not of a cheaper class.
+pub(super) fn because(route: &Route) -> Option<String> {
+    let class = route.class()?;
+    match &route.kind {
+        RouteKind::Pair(pair) => {
+            let answers = pair.responses.iter().filter_map(|response| match &response.body {
+                ResponseBody::Plan(plan) => Some(plan),
+                ResponseBody::Empty | ResponseBody::Error(_) => None,
+            });
+            let mut plans = pair.request.iter().chain(answers);
+            Some(
+                plans
+                    .find(|plan| plan.class == class)
+                    .map_or_else(|| "no body is translated".to_owned(), |plan| plan.because.clone()),
+            )
+        }
+        RouteKind::Serve(_) => Some("several calls are put together".to_owned()),
+        RouteKind::Refuse(_) => None,
+    }
+}
+
+/// The reasons with which a route refuses all or some of what it is asked.
+pub(super) fn refusals(route: &Route) -> Vec<ReasonId> {
+    fn block(of: &Block, reasons: &mut Vec<ReasonId>) {
+        match &of.end {
+            End::Refuse(refusal) => reasons.push(refusal.reason),
+            End::Decide(decision) => decision.outcomes.iter().for_each(|o| block(&o.block, reasons)),
+            End::Answer(_) => {}
+        }
+    }
+    fn op(of: &ValueOp, reasons: &mut Vec<ReasonId>) {
+        match of {
+            ValueOp::Object(object) => {
+                for member in &object.members {
+                    match &member.action {
+                        MemberAction::Refuse(reason) => reasons.push(*reason),
+                        MemberAction::Emit(emit) => op(&emit.op, reasons),
+                        MemberAction::Drop => {}
+                    }
+                }
+            }
+            ValueOp::Array(inner) | ValueOp::Wrap(inner) | ValueOp::Unwrap(inner) => op(inner, reasons),
+            ValueOp::Keep | ValueOp::Convert(_) | ValueOp::Constant(_) => {}
+        }
+    }
+    let mut reasons = Vec::new();
+    match &route.kind {
+        RouteKind::Refuse(refusal) => reasons.push(refusal.reason),
+        RouteKind::Serve(serve) => block(&serve.block, &mut reasons),
+        RouteKind::Pair(pair) => pair.request.iter().for_each(|plan| op(&plan.op, &mut reasons)),
+    }
+    reasons.sort_unstable_by_key(|reason| reason.0);
+    reasons.dedup();
+    reasons
+}
+
+struct Text<'p> {
+    pack: &'p Pack,
+    serves: SideId,
+    out: String,
+    depth: usize,
+}
+
+impl Text<'_> {
+    fn line(&mut self, what: &str, origin: Option<&Origin>) {
+        let indent = "  ".repeat(self.depth);
+        let place = origin.map(|origin| format!("   ({}:{})", origin.file, origin.line)).unwrap_or_default();
+        let _ = writeln!(self.out, "{indent}{what}{place}");
+    }
+
+    fn reason(&self, id: ReasonId) -> &str {
+        let texts = &self.pack.reasons[usize::from(id.0)].texts;
+        self.pack.languages.first().and_then(|language| texts.get(language)).map_or("", String::as_str)
+    }
+
+    fn refusal(&mut self, reason: ReasonId) {
+        let said = format!("refused: “{}”", self.reason(reason));
+        self.line(&said, Some(&self.pack.reasons[usize::from(reason.0)].origin));
+    }
+
+    fn call(&mut self, head: &super::CallHead, variables: &[super::Variable]) {
+        let mut address = String::new();
+        for part in &head.path {
+            match part {
+                PathPart::Literal(text) => address.push_str(text),
+                PathPart::Variable(index) => {
+                    let _ = write!(address, "{{{}}}", variables[usize::from(*index)].name);
+                }
+                PathPart::Value(value) => {
+                    let _ = write!(address, "{{{}}}", expr(self.pack, value));
+                }
+            }
+        }
+        let effect = match (head.effect, head.repeatable) {
+            (super::Effect::None, _) => "reads only",
+            (super::Effect::Write, true) => "writes, may be repeated",
+            (super::Effect::Write, false) => "writes, sent once",
+        };
+        let side = &self.pack.sides[usize::from(self.serves.other().0)].name;
+        self.line(&format!("call {} {address} of {side}: {effect}", head.method), Some(&head.origin));
+        self.depth += 1;
+        for rule in &head.query {
+            let from = match &rule.from {
+                QueryFrom::Client(name) => format!("the client's `{name}`"),
+                QueryFrom::Constant(raw) => json(raw),
+                QueryFrom::Value(value) => expr(self.pack, value),
+            };
+            self.line(&format!("query {} ← {from}", rule.name), None);
+        }
+        for rule in &head.headers {
+            self.line(&format!("header {} ← {}", rule.name.text, expr(self.pack, &rule.value)), None);
+        }
+        self.depth -= 1;
+    }
+
+    fn response(&mut self, response: &Response) {
+        let from = match response.from {
+            StatusFrom::Exact(status) => status.to_string(),
+            StatusFrom::Class(class) => format!("{class}xx"),
+        };
+        let to = match response.to {
+            StatusTo::Same => "the same".to_owned(),
+            StatusTo::Exact(status) => status.to_string(),
+        };
+        match &response.body {
+            ResponseBody::Empty => self.line(&format!("answer to {from}: {to}, without a body"), None),
+            ResponseBody::Error(_) => self.line(&format!("answer to {from}: {to}, with the error"), None),
+            ResponseBody::Plan(plan) => self.body(&format!("answer to {from}: {to}, with"), plan),
+        }
+    }
+
+    fn body(&mut self, what: &str, plan: &BodyPlan) {
+        self.line(&format!("{what} ({}: {})", plan.class.word(), plan.because), None);
+        self.depth += 1;
+        self.op(&plan.op, "$", "$");
+        self.depth -= 1;
+    }
+
+    /// Where the value at `to` comes from, when the source stands at `from`.
+    fn op(&mut self, op: &ValueOp, from: &str, to: &str) {
+        match op {
+            ValueOp::Keep => self.line(&format!("{to} ← {from} as it is"), None),
+            ValueOp::Constant(raw) => self.line(&format!("{to} ← {}", json(raw)), None),
+            ValueOp::Convert(conversion) => {
+                self.line(&format!("{to} ← {from} by {}", conversion.kind.spec().name), None);
+            }
+            ValueOp::Array(inner) => self.op(inner, &format!("{from}[*]"), &format!("{to}[*]")),
+            ValueOp::Wrap(inner) => self.op(inner, from, &format!("{to}[0]")),
+            ValueOp::Unwrap(inner) => self.op(inner, &format!("{from}[0]"), to),
+            ValueOp::Object(object) => self.object(object, from, to),
+        }
+    }
+
+    fn object(&mut self, object: &ObjectOp, from: &str, to: &str) {
+        for member in &object.members {
+            let source = format!("{from}.{}", member.name.text);
+            match &member.action {
+                MemberAction::Drop if member.capture.is_some() => {}
+                MemberAction::Drop => self.line(&format!("{source} is dropped"), Some(&member.origin)),
+                MemberAction::Refuse(reason) => {
+                    let said = format!("{source} is refused: “{}”", self.reason(*reason));
+                    self.line(&said, Some(&member.origin));
+                }
+                MemberAction::Emit(emit) => {
+                    let target = format!("{to}.{}", emit.name.text);
+                    match &emit.op {
+                        ValueOp::Keep => self.line(&format!("{target} ← {source}"), Some(&member.origin)),
+                        ValueOp::Convert(conversion) => {
+                            let what = format!("{target} ← {source} by {}", conversion.kind.spec().name);
+                            self.line(&what, Some(&member.origin));
+                        }
+                        inner => self.op(inner, &source, &target),
+                    }
+                }
+            }
+        }
+        if object.others == Others::Keep {
+            self.line(&format!("all other members of {from} are kept"), None);
+        }
+        for close in &object.close {
+            self.close(close, object, from, to);
+        }
+    }
+
+    fn close(&mut self, close: &Close, object: &ObjectOp, from: &str, to: &str) {
+        let target = format!("{to}.{}", close.name.text);
+        let source = match &close.from {
+            CloseFrom::Constant(raw) => json(raw),
+            CloseFrom::Default { value, .. } => format!("{} when nothing is there", json(value)),
+            CloseFrom::Captured { alternatives, absent } => {
+                let mut places: Vec<String> =
+                    alternatives.iter().map(|one| captured(one, object, from)).collect();
+                if let Absent::Value(raw) = absent {
+                    places.push(json(raw));
+                }
+                places.join(", else ")
+            }
+            CloseFrom::Object(members) => {
+                return members.iter().for_each(|member| self.close(member, object, from, &target));
+            }
+            CloseFrom::Supplied(index) => format!("value {index} that the route supplies"),
+            CloseFrom::Setting(index) => format!("$.config.{}", self.pack.settings[usize::from(*index)].name),
+        };
+        self.line(&format!("{target} ← {source}"), Some(&close.origin));
+    }
+
+    fn block(&mut self, block: &Block, variables: &[super::Variable]) {
+        for step in &block.steps {
+            self.step(step, variables);
+        }
+        match &block.end {
+            End::Answer(answer) => self.answer(answer),
+            End::Refuse(refusal) => self.refusal(refusal.reason),
+            End::Decide(decision) => {
+                let columns: Vec<String> = decision
+                    .columns
+                    .iter()
+                    .map(|column| match column {
+                        Column::Place(location) => location.text.to_string(),
+                        Column::Holds(condition) => predicate(condition),
+                    })
+                    .collect();
+                self.line(&format!("decide by {}", columns.join(" | ")), None);
+                self.depth += 1;
+                for row in &decision.rows {
+                    let cells: Vec<String> = row.cells.iter().map(cell).collect();
+                    let outcome = &decision.outcomes[usize::from(row.outcome)].name;
+                    self.line(&format!("{} → {outcome}", cells.join(" | ")), Some(&row.origin));
+                }
+                self.depth -= 1;
+                for outcome in &decision.outcomes {
+                    self.line(&format!("outcome {}", outcome.name), Some(&outcome.origin));
+                    self.depth += 1;
+                    self.block(&outcome.block, variables);
+                    self.depth -= 1;
+                }
+            }
+        }
+    }
+
+    fn step(&mut self, step: &Step, variables: &[super::Variable]) {
+        if let Some(name) = &step.name {
+            self.line(&format!("step {}", name.text), Some(&step.origin));
+        }
+        match &step.action {
+            StepAction::Select(selection) => {
+                for choice in &selection.choices {
+                    let when = choice.when.as_ref().map(|when| format!(" when {}", predicate(when)));
+                    self.line(&format!("select {}{}", choice.from.text, when.unwrap_or_default()), None);
+                }
+            }
+            StepAction::Call { head, body, pages, on_fail, resume } => {
+                self.call(head, variables);
+                self.depth += 1;
+                if let Some(body) = body {
+                    self.value(body, "$");
+                }
+                if let Some(pages) = pages {
+                    self.line(&format!("up to {} pages by `{}`", pages.upto, pages.parameter), None);
+                }
+                if resume.is_some() {
+                    self.line("the reply is remembered: a repeated request goes on behind it", None);
+                }
+                match on_fail {
+                    OnFail::Pass => {}
+                    OnFail::PassWith(_) => self.line("on failure: its error, with headers", None),
+                    OnFail::Answer(answer) => self.line(&format!("on failure: {}", answer.status), None),
+                    OnFail::Use(_) => self.line("on failure: goes on with a value of the route", None),
+                    OnFail::Refuse(refusal) => self.refusal(refusal.reason),
+                }
+                self.depth -= 1;
+            }
+        }
+    }
+
+    fn answer(&mut self, answer: &Answer) {
+        self.line(&format!("answer {}", answer.status), None);
+        self.depth += 1;
+        for rule in &answer.headers {
+            self.line(&format!("header {} ← {}", rule.name.text, expr(self.pack, &rule.value)), None);
+        }
+        if let Some(body) = &answer.body {
+            self.value(body, "$");
+        }
+        self.depth -= 1;
+    }
+
+    /// Where each field of a made value comes from.
+    fn value(&mut self, value: &Expr, to: &str) {
+        match value {
+            Expr::Object(members) => {
+                for (name, value) in members {
+                    self.value(value, &format!("{to}.{}", name.text));
+                }
+            }
+            Expr::Array(items) => {
+                for (at, item) in items.iter().enumerate() {
+                    self.value(item, &format!("{to}[{at}]"));
+                }
+            }
+            Expr::Shape { op, from, over, .. } => {
+                self.op(op, &expr(self.pack, from), to);
+                if let Some(over) = over {
+                    self.line(&format!("{to}: the rest from {}", expr(self.pack, &over.base)), None);
+                }
+            }
+            other => self.line(&format!("{to} ← {}", expr(self.pack, other)), None),
+        }
+    }
+}
+
+/// A value in short.
+fn expr(pack: &Pack, value: &Expr) -> String {
+    match value {
+        Expr::Constant(raw) => json(raw),
+        Expr::At(location) => location.text.to_string(),
+        Expr::Convert { from, conversion } => {
+            format!("{} by {}", expr(pack, from), conversion.kind.spec().name)
+        }
+        Expr::Object(_) => "an object".to_owned(),
+        Expr::Array(_) => "an array".to_owned(),
+        Expr::Text { reason, .. } => format!("the text `{}`", pack.reasons[usize::from(reason.0)].name),
+        Expr::Shape { from, .. } => format!("a shape of {}", expr(pack, from)),
+        Expr::FirstOf(items) => items.iter().map(|item| expr(pack, item)).collect::<Vec<_>>().join(", else "),
+    }
+}
+
+fn json(raw: &Raw) -> String {
+    String::from_utf8_lossy(raw).into_owned()
+}
+
+fn captured(one: &Captured, object: &ObjectOp, from: &str) -> String {
+    let member = object.members.iter().find(|member| member.capture == Some(one.slot));
+    let mut place = from.to_owned();
+    for name in member.map(|member| &member.name).into_iter().chain(&one.path) {
+        let _ = write!(place, ".{}", name.text);
+    }
+    place
+}
+
+fn cell(cell: &Cell) -> String {
+    match cell {
+        Cell::Any => "_".to_owned(),
+        Cell::Absent => "absent".to_owned(),
+        Cell::OneOf(values) => values.iter().map(json).collect::<Vec<_>>().join(" or "),
+    }
+}
+
+fn predicate(predicate: &Predicate) -> String {
+    let all = |places: &[Location]| places.iter().map(|p| p.text.as_ref()).collect::<Vec<_>>().join(", ");
+    match predicate {
+        Predicate::Present(place) => format!("{} is present", place.text),
+        Predicate::Missing(place) => format!("{} is missing", place.text),
+        Predicate::NotNull(places) => format!("not null: {}", all(places)),
+        Predicate::AnyPresent(places) => format!("any present: {}", all(places)),
+        Predicate::AllPresent(places) => format!("all present: {}", all(places)),
+        Predicate::OneOf(place, values) => {
+            let values: Vec<String> = values.iter().map(json).collect();
+            format!("{} is one of {}", place.text, values.join(", "))
+        }
+        Predicate::Kind(place, _) => format!("the kind of {}", place.text),
+        Predicate::Equal(left, right) => format!("{} equals {}", left.text, right.text),
+        Predicate::AbsentOrEqual(left, right) => format!("{} is absent or equals {}", left.text, right.text),
+    }
+}
