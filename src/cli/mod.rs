@@ -9,6 +9,7 @@ mod pack;
 mod report;
 mod sandbox;
 mod stored;
+mod test;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -35,6 +36,8 @@ enum Verb {
     Report(report::Args),
     /// The service itself, stateful, on one address: v3, v2 and the authorization server
     Sandbox(sandbox::Args),
+    /// Runs the examples of a pack
+    Test(test::Args),
 }
 
 /// Parses the command line and runs the verb.
@@ -46,5 +49,6 @@ pub fn main() -> ExitCode {
         Verb::Key(args) => key::run(args),
         Verb::Report(args) => report::run(&args),
         Verb::Sandbox(args) => sandbox::run(args),
+        Verb::Test(args) => test::run(&args),
     }
 }

@@ -1,0 +1,158 @@
+//! `switchback test`: runs the examples of a pack.
+
+use crate::diagnostic::{self, Colour};
+use crate::json::Value;
+use crate::mapping::examples::blessed;
+use crate::mapping::load::PackSource;
+use crate::mapping::{Compiled, compile};
+use crate::plan::Pack;
+use crate::translate::example::{Outcome, Report, Unreached, run_all};
+use serde_json::json;
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Runs the examples of a pack: every request with its scripted replies, every shape there and back. Fails when one of
+/// them does not hold, and when an end of a route is reached by none.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Folder of the pack
+    #[arg(value_name = "PACK", default_value = "mappings/messaging")]
+    pack: PathBuf,
+
+    /// Write what was found where an example says '?'
+    #[arg(long)]
+    bless: bool,
+
+    /// How to say what was found
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    Text,
+    Json,
+}
+
+const FOUND_FAULTS: u8 = 1;
+const COULD_NOT_RUN: u8 = 3;
+
+pub fn run(args: &Args) -> ExitCode {
+    let source = match PackSource::from_dir(&args.pack) {
+        Ok(source) => source,
+        Err(error) => {
+            eprintln!("{}: {error}", args.pack.display());
+            return ExitCode::from(COULD_NOT_RUN);
+        }
+    };
+    let compiled = compile(&source);
+    let Some(pack) = &compiled.pack else {
+        let colour = if io::stderr().is_terminal() { Colour::Always } else { Colour::Never };
+        eprint!("{}", diagnostic::to_text(&compiled.sources, &compiled.findings, colour));
+        return ExitCode::from(FOUND_FAULTS);
+    };
+    let report = run_all(pack);
+    let said = match args.format {
+        Format::Text => text(pack, &report),
+        Format::Json => format!("{:#}\n", to_json(pack, &report)),
+    };
+    // A closed pipe is the reader's choice; the exit code still tells.
+    let _ = io::stdout().write_all(said.as_bytes());
+    if args.bless
+        && let Err(error) = bless(&compiled, &report, &args.pack)
+    {
+        eprintln!("{error}");
+        return ExitCode::from(COULD_NOT_RUN);
+    }
+    if report.is_good() { ExitCode::SUCCESS } else { ExitCode::from(FOUND_FAULTS) }
+}
+
+/// Fills in the open places of all examples that hold.
+fn bless(compiled: &Compiled, report: &Report, folder: &Path) -> io::Result<()> {
+    let Some(program) = &compiled.program else { return Ok(()) };
+    let holds = |outcome: &Outcome| outcome.problems.is_empty();
+    let found: Vec<Vec<Value>> = report
+        .outcomes
+        .iter()
+        .map(|outcome| if holds(outcome) { outcome.found.clone() } else { Vec::new() })
+        .collect();
+    for (file, text) in blessed(program, &compiled.sources, &found) {
+        let path = folder.join(compiled.sources.name(file));
+        std::fs::write(&path, text)?;
+        eprintln!("filled in {}", path.display());
+    }
+    Ok(())
+}
+
+fn text(pack: &Pack, report: &Report) -> String {
+    let mut out = String::new();
+    for problem in report.outcomes.iter().flat_map(|outcome| &outcome.problems) {
+        let _ = writeln!(out, "{problem}");
+    }
+    for end in &report.unreached {
+        let origin = &end.reach.origin;
+        let _ = writeln!(
+            out,
+            "{}:{}: no example reaches {} of {}",
+            origin.file,
+            origin.line,
+            end.reach,
+            name(pack, end)
+        );
+    }
+    let open: usize = report.outcomes.iter().map(|outcome| outcome.found.len()).sum();
+    let _ = write!(out, "{}: {} examples, {} do not hold", pack.name, report.outcomes.len(), failed(report));
+    let _ = write!(out, ", {} ends without one", report.unreached.len());
+    let _ = match open {
+        0 => writeln!(out),
+        open => writeln!(out, ", {open} open (`--bless` fills them in)"),
+    };
+    out
+}
+
+fn failed(report: &Report) -> usize {
+    report.outcomes.iter().filter(|outcome| !outcome.problems.is_empty()).count()
+}
+
+/// `v1 GET /things/{id}`
+fn name(pack: &Pack, end: &Unreached) -> String {
+    let side = usize::from(end.serves.0);
+    let route = &pack.directions[side].routes[usize::from(end.route.0)];
+    format!("{} {}", pack.sides[side].name, route.operation.key)
+}
+
+fn to_json(pack: &Pack, report: &Report) -> serde_json::Value {
+    let problems = report.outcomes.iter().flat_map(|outcome| &outcome.problems).map(|problem| {
+        let differences = problem.differences.iter().map(|difference| {
+            json!({
+                "place": difference.place.to_string(),
+                "expected": difference.expected.as_ref().map(Value::to_serde),
+                "found": difference.found.as_ref().map(Value::to_serde),
+            })
+        });
+        json!({
+            "file": &*problem.origin.file,
+            "line": problem.origin.line,
+            "what": problem.what,
+            "differences": differences.collect::<Vec<_>>(),
+        })
+    });
+    let unreached = report.unreached.iter().map(|end| {
+        json!({
+            "file": &*end.reach.origin.file,
+            "line": end.reach.origin.line,
+            "operation": name(pack, end),
+            "end": end.reach.what,
+        })
+    });
+    json!({
+        "pack": pack.name,
+        "examples": report.outcomes.len(),
+        "failed": failed(report),
+        "problems": problems.collect::<Vec<_>>(),
+        "unreached": unreached.collect::<Vec<_>>(),
+        "open": report.outcomes.iter().map(|outcome| outcome.found.len()).sum::<usize>(),
+    })
+}
