@@ -1,6 +1,7 @@
 #![doc = include_str!("README.md")]
 
 pub mod admin;
+pub mod app;
 pub mod body;
 pub mod cli;
 pub mod clock;

@@ -3,11 +3,13 @@
 
 mod check;
 mod client;
+mod demo;
 mod explain;
 mod key;
 mod pack;
 mod report;
 mod sandbox;
+mod serve;
 mod stored;
 mod test;
 
@@ -34,6 +36,10 @@ enum Verb {
     Key(key::Args),
     /// What a pack keeps, changes, loses and refuses
     Report(report::Args),
+    /// Sandbox, gateway and dashboard in one process on loopback, ready to be tried with curl
+    Demo(demo::Args),
+    /// The gateway against real upstreams, as a configuration file says
+    Serve(serve::Args),
     /// The service itself, stateful, on one address: v3, v2 and the authorization server
     Sandbox(sandbox::Args),
     /// Runs the examples of a pack
@@ -48,6 +54,8 @@ pub fn main() -> ExitCode {
         Verb::Explain(args) => explain::run(&args),
         Verb::Key(args) => key::run(args),
         Verb::Report(args) => report::run(&args),
+        Verb::Demo(args) => demo::run(&args),
+        Verb::Serve(args) => serve::run(&args),
         Verb::Sandbox(args) => sandbox::run(args),
         Verb::Test(args) => test::run(&args),
     }

@@ -1,0 +1,345 @@
+//! Configuration → running gateway: the only place where parts are constructed and joined. What the parts do is their own
+//! business; the order here matters only in that nothing is announced before it works, and that stopping goes from the
+//! outside in.
+
+mod announcements;
+mod assemble;
+pub mod builtin;
+mod pack;
+mod reload;
+mod watch;
+
+use crate::admin::{self, Admin, Board, PackStatus, Status};
+use crate::clock::Clock;
+use crate::config::{self, Config};
+use crate::proxy::headers::Pseudonym;
+use crate::proxy::program::Current;
+use crate::proxy::retry::Budget;
+use crate::proxy::stack;
+use crate::proxy::upstream::UpstreamError;
+use crate::server::{self, Drain, Drained, Listener, TlsError};
+use crate::store::seal::{KeyRing, SealError};
+use crate::store::{Missing, Store, StoreError};
+use crate::telemetry::metrics;
+use crate::token::{self, Endpoint, NewClient, OAuthConfigError, Registry, RegistryError, Tokens};
+use arc_swap::ArcSwap;
+use reload::Reloader;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+use tokio::sync::Notify;
+use tokio::task::{JoinHandle, spawn_blocking};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::task::TaskTracker;
+use watch::Watch;
+
+/// How often histograms are summed up.
+const METRICS_UPKEEP: Duration = Duration::from_secs(5);
+
+/// Why a gateway did not start. The texts are for operators.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The pack does not compile, or its examples fail: the findings, ready to be shown.
+    #[error("{0}")]
+    Pack(String),
+    /// The configuration does not fit the pack: the findings, ready to be shown.
+    #[error("{0}")]
+    Mismatch(String),
+    #[error("key: {0}")]
+    Key(#[from] SealError),
+    #[error("store: {0}")]
+    Store(#[from] StoreError),
+    #[error("oauth: {0}")]
+    OAuth(#[from] OAuthConfigError),
+    #[error("clients: {0}")]
+    Clients(#[from] RegistryError),
+    #[error("upstreams.{0}: {1}")]
+    Upstream(String, UpstreamError),
+    #[error("upstreams.{0} is missing")]
+    NoUpstream(String),
+    #[error("settings: {0}")]
+    Settings(String),
+    #[error("{0} is not a URL")]
+    Url(String),
+    #[error("tls: {0}")]
+    Tls(#[from] TlsError),
+    #[error("cannot listen on {0}: {1}")]
+    Listen(SocketAddr, io::Error),
+    /// The runtime is shutting down.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// What a gateway is started from.
+#[derive(Clone, Debug)]
+pub struct Start {
+    pub config: Config,
+    /// Where the configuration was read from; reloads read it again. None: only the pack is reloaded.
+    pub file: Option<PathBuf>,
+    pub clock: Clock,
+}
+
+/// Where a gateway listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Addresses {
+    pub clients: SocketAddr,
+    pub admin: SocketAddr,
+}
+
+/// A running gateway.
+pub struct App {
+    addresses: Addresses,
+    /// Stops accepting clients.
+    drain_clients: Drain,
+    /// Stops the admin port, which outlives the clients' so that draining can be watched.
+    drain_admin: Drain,
+    clients: JoinHandle<Drained>,
+    admin: JoinHandle<Drained>,
+    /// Requests with effects that go on although their client has left.
+    detached: TaskTracker,
+    /// The longest that those are waited for.
+    grace: Duration,
+    /// Reloading, refreshing, upkeep: stopped when nothing is left to be served.
+    background: Vec<JoinHandle<()>>,
+    reload: Arc<Notify>,
+    board: Board,
+    registry: Registry,
+    tokens: Tokens,
+    store: Store,
+}
+
+impl App {
+    /// Starts everything and returns when both addresses answer.
+    pub async fn start(start: Start) -> Result<App, StartError> {
+        let Start { config, file, clock } = start;
+        let loaded = load_pack(&config).await?;
+        reload::check_against_pack(&config, &pack::facts(&loaded.pack), file.as_deref())
+            .map_err(StartError::Mismatch)?;
+        let metrics = metrics::install();
+        let store =
+            Store::open(config.store.as_str(), KeyRing::parse(&config.keys)?, clock.clone(), Missing::Create);
+        let store = store.await?;
+        let endpoint =
+            config.oauth.as_ref().map(assemble::oauth).transpose()?.map(Endpoint::new).transpose()?;
+        let registry = Registry::new(store.clone(), endpoint.clone());
+        let revoked = registry.ensure(config.clients.iter().map(client_of).collect()).await?;
+        for client in revoked {
+            tracing::warn!(client, "a configured client is revoked and stays so");
+        }
+        let tokens = Tokens::open(store.clone(), endpoint, token::Settings::default()).await?;
+
+        let limits = Arc::new(assemble::limits(&config.limits));
+        let upstreams = assemble::upstreams(&config, &limits, &assemble::Upstreams::new())?;
+        let program = assemble::program(&config, &loaded.pack, &upstreams)?;
+        let current: Current = Arc::new(ArcSwap::from_pointee(program));
+        let detached = TaskTracker::new();
+        let parts = stack::Parts {
+            program: Arc::clone(&current),
+            tokens: tokens.clone(),
+            limits: Arc::clone(&limits),
+            pseudonym: Pseudonym::default(),
+            retries: Budget::default(),
+            store: store.clone(),
+            clock: clock.clone(),
+            detached: detached.clone(),
+        };
+        let tls = config.tls.as_ref().map(|files| server::tls_acceptor(&tls_files(files))).transpose()?;
+        let (listener, address) = bind(config.listen, tls)?;
+        let (admin_listener, admin_address) = bind(config.admin.listen, None)?;
+
+        let now_ms = clock.unix_ms();
+        metrics::config_reloaded(true, now_ms.div_euclid(1000));
+        let board: Board = Arc::new(ArcSwap::from_pointee(Status {
+            config: config.masked.clone(),
+            pack: PackStatus {
+                name: loaded.pack.name.clone(),
+                source: loaded.source,
+                hash: loaded.hash,
+                loaded_at: rfc3339(now_ms),
+                generation: 1,
+                last_reload: None,
+            },
+        }));
+        let reload = Arc::new(Notify::new());
+        let admin = Admin::new(admin::Parts {
+            metrics: metrics.clone(),
+            registry: registry.clone(),
+            tokens: tokens.clone(),
+            board: Arc::clone(&board),
+            reload: Arc::clone(&reload),
+            clock: clock.clone(),
+            token: config.admin.token.clone(),
+            hosts: admin_hosts(&config),
+        });
+
+        let (drain_clients, drain_admin) = (Drain::new(), Drain::new());
+        let options = Arc::new(assemble::listener_options(&config.limits));
+        let admin_options = Arc::new(assemble::admin_options(&config.limits));
+        let clients =
+            tokio::spawn(server::serve(listener, stack::stack(parts), options, drain_clients.clone()));
+        let admin = tokio::spawn(server::serve(admin_listener, admin, admin_options, drain_admin.clone()));
+
+        let grace = config.limits.drain_timeout;
+        let watch = config
+            .reload
+            .watch
+            .then(|| Watch::new(file.as_deref(), config.mapping.as_deref(), config.reload.settle));
+        let reloader = Reloader {
+            tried: reload::fingerprint(file.as_deref(), config.mapping.as_deref()),
+            file,
+            config,
+            upstreams,
+            current,
+            limits,
+            board: Arc::clone(&board),
+            registry: registry.clone(),
+            tokens: tokens.clone(),
+            clock,
+        };
+        let background = vec![
+            tokio::spawn(tokens.clone().run()),
+            tokio::spawn(reload_when_asked(reloader, watch, Arc::clone(&reload))),
+            tokio::spawn(keep_up(metrics)),
+        ];
+        let addresses = Addresses { clients: address, admin: admin_address };
+        Ok(App {
+            addresses,
+            drain_clients,
+            drain_admin,
+            clients,
+            admin,
+            detached,
+            grace,
+            background,
+            reload,
+            board,
+            registry,
+            tokens,
+            store,
+        })
+    }
+
+    /// Where it listens, with the ports that were chosen for port 0.
+    pub fn addresses(&self) -> Addresses {
+        self.addresses
+    }
+
+    /// Asks for a reload; how it goes is posted on the [`App::board`].
+    pub fn reload(&self) {
+        self.reload.notify_one();
+    }
+
+    /// What serves, and how the last reload went.
+    pub fn board(&self) -> &Board {
+        &self.board
+    }
+
+    /// Management of clients.
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// Stops: no new connections, requests in flight end within `limits.drain_timeout`, refreshes under way are stored, then
+    /// everything closes.
+    pub async fn shutdown(self) -> Drained {
+        self.drain_clients.begin();
+        let drained = self.clients.await.unwrap_or(Drained { cut: 0 });
+        self.detached.close();
+        if tokio::time::timeout(self.grace, self.detached.wait()).await.is_err() {
+            tracing::error!(requests = self.detached.len(), "requests with effects did not end in time");
+        }
+        for task in &self.background {
+            task.abort();
+        }
+        self.tokens.drain().await;
+        self.drain_admin.begin();
+        if let Err(error) = self.admin.await {
+            tracing::error!(%error, "the admin port broke off");
+        }
+        self.store.close().await;
+        drained
+    }
+}
+
+/// Finds out whether a configuration could serve, without opening the store or an address.
+pub async fn check(config: &Config, file: Option<PathBuf>) -> Result<(), StartError> {
+    let loaded = load_pack(config).await?;
+    reload::check_against_pack(config, &pack::facts(&loaded.pack), file.as_deref())
+        .map_err(StartError::Mismatch)?;
+    KeyRing::parse(&config.keys)?;
+    config.oauth.as_ref().map(assemble::oauth).transpose()?.map(Endpoint::new).transpose()?;
+    config.tls.as_ref().map(|files| server::tls_acceptor(&tls_files(files))).transpose()?;
+    let limits = Arc::new(assemble::limits(&config.limits));
+    let upstreams = assemble::upstreams(config, &limits, &assemble::Upstreams::new())?;
+    assemble::program(config, &loaded.pack, &upstreams).map(drop)
+}
+
+async fn load_pack(config: &Config) -> Result<pack::LoadedPack, StartError> {
+    let folder = config.mapping.clone();
+    let loaded = spawn_blocking(move || pack::load(folder.as_deref())).await;
+    loaded.map_err(|_| StartError::Interrupted)?.map_err(StartError::Pack)
+}
+
+fn bind(address: SocketAddr, tls: Option<TlsAcceptor>) -> Result<(Listener, SocketAddr), StartError> {
+    let failed = |error| StartError::Listen(address, error);
+    let listener = Listener::bind(address, false, tls).map_err(failed)?;
+    let bound = listener.address().map_err(failed)?;
+    Ok((listener, bound))
+}
+
+fn tls_files(files: &config::TlsFiles) -> server::TlsFiles {
+    server::TlsFiles { certificates: files.certificate.clone(), key: files.private_key.clone() }
+}
+
+/// The callback is reached by the name in `oauth.redirect_url`, so that name is the admin port's too.
+fn admin_hosts(config: &Config) -> Vec<String> {
+    let callback = config.oauth.as_ref().and_then(|oauth| oauth.redirect_url.uri().host());
+    config.admin.hosts.iter().cloned().chain(callback.map(str::to_ascii_lowercase)).collect()
+}
+
+/// A configured client as `token` wants it.
+fn client_of(client: &config::Client) -> NewClient {
+    let grant = client.grant.as_ref();
+    NewClient {
+        name: client.name.value.clone(),
+        company: client.company.clone(),
+        token: client.tokens.first().map(|(_, token)| token.clone()),
+        app: grant
+            .map(|grant| token::App { id: grant.client_id.clone(), secret: grant.client_secret.clone() }),
+        refresh_token: grant.and_then(|grant| grant.refresh_token.clone()),
+    }
+}
+
+async fn reload_when_asked(mut reloader: Reloader, watch: Option<Watch>, asked: Arc<Notify>) {
+    loop {
+        tokio::select! {
+            () = asked.notified() => reloader.reload().await,
+            () = settled(watch.as_ref()) => reloader.reload_if_changed().await,
+        }
+    }
+}
+
+/// The next change of a watched file; never, when none is watched.
+async fn settled(watch: Option<&Watch>) {
+    match watch {
+        Some(watch) => watch.settled().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn keep_up(metrics: metrics::Metrics) {
+    loop {
+        tokio::time::sleep(METRICS_UPKEEP).await;
+        metrics.upkeep();
+    }
+}
+
+/// Wall time for people, to the second.
+fn rfc3339(unix_ms: i64) -> String {
+    let moment = OffsetDateTime::from_unix_timestamp(unix_ms.div_euclid(1000)).ok();
+    moment.and_then(|moment| moment.format(&Rfc3339).ok()).unwrap_or_else(|| format!("{unix_ms} ms"))
+}

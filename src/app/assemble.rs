@@ -1,0 +1,181 @@
+//! Configuration and pack → what the data path runs: limits, upstreams, fronts. Used at the start and by every reload.
+
+use super::StartError;
+use super::announcements;
+use crate::body::Tempo;
+use crate::config::{self, Config};
+use crate::json::{self, Value};
+use crate::plan::{Direction, Pack, RouteId, SideId};
+use crate::proxy::limits::Limits;
+use crate::proxy::program::{Front, Phase, Program};
+use crate::proxy::upstream::Upstream;
+use crate::route::Router;
+use crate::server;
+use crate::token::OAuth;
+use crate::translate::Settings;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A size as the program counts in memory. Sizes that no machine has are as good as none.
+fn bytes(size: u64) -> usize {
+    usize::try_from(size).unwrap_or(usize::MAX)
+}
+
+/// A number of things.
+fn count(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+/// The bounds of the data path.
+pub(super) fn limits(limits: &config::Limits) -> Limits {
+    Limits {
+        target_bytes_max: bytes(limits.target_bytes),
+        header_bytes_max: bytes(limits.header_bytes),
+        request_bytes_max: limits.body_bytes,
+        held_bytes_max: limits.held_bytes,
+        whole_bytes_max: limits.whole_bytes,
+        response_bytes_max: limits.answer_bytes,
+        decode_ratio_max: u64::from(limits.decode_ratio),
+        in_flight_max: count(limits.requests),
+        client_in_flight_max: count(limits.requests_per_client),
+        held_bytes_all_max: limits.held_bytes_all,
+        request_tempo: Tempo {
+            idle: limits.body_timeout,
+            bytes_per_second_min: limits.body_bytes_per_second,
+        },
+        total_timeout: limits.total_timeout,
+        connect_timeout: limits.connect_timeout,
+        upstream_timeout: limits.upstream_timeout,
+        upstream_in_flight_max: count(limits.upstream_calls),
+        upstream_idle_max: count(limits.upstream_idle),
+        upstream_idle_timeout: limits.upstream_idle_timeout,
+    }
+}
+
+/// The bounds of the listener for clients.
+pub(super) fn listener_options(limits: &config::Limits) -> server::Options {
+    server::Options {
+        connections_max: count(limits.connections),
+        header_timeout: limits.header_timeout,
+        idle_timeout: limits.idle_timeout,
+        write_timeout: limits.write_timeout,
+        headers_max: count(limits.headers),
+        header_bytes_max: bytes(limits.header_bytes),
+        buffer_bytes_max: bytes(limits.buffer_bytes),
+        h2_streams_max: limits.http2_streams,
+        grace: limits.drain_timeout,
+    }
+}
+
+/// The bounds of the admin port: few connections, small requests, whatever the data path may do.
+pub(super) fn admin_options(limits: &config::Limits) -> server::Options {
+    server::Options {
+        connections_max: ADMIN_CONNECTIONS_MAX,
+        grace: limits.drain_timeout,
+        ..server::Options::default()
+    }
+}
+
+const ADMIN_CONNECTIONS_MAX: usize = 64;
+
+/// The authorization server as `token` wants it.
+pub(super) fn oauth(oauth: &config::OAuth) -> Result<OAuth, StartError> {
+    let url = |url: &config::WebUrl| url.to_string().parse().map_err(|_| StartError::Url(url.to_string()));
+    Ok(OAuth {
+        authorize_url: url(&oauth.authorize_url)?,
+        token_url: url(&oauth.token_url)?,
+        redirect_url: url(&oauth.redirect_url)?,
+        scopes: oauth.scopes.clone(),
+        timeout: oauth.timeout,
+    })
+}
+
+/// The upstreams by side. One whose address has not changed is kept, with its connections.
+pub(super) type Upstreams = HashMap<String, (String, Arc<Upstream>)>;
+
+pub(super) fn upstreams(
+    config: &Config,
+    limits: &Arc<Limits>,
+    before: &Upstreams,
+) -> Result<Upstreams, StartError> {
+    let mut upstreams = Upstreams::new();
+    for configured in &config.upstreams {
+        let (side, url) = (configured.side.value.clone(), configured.url.to_string());
+        let upstream = match before.get(&side) {
+            Some((address, upstream)) if *address == url => Arc::clone(upstream),
+            _ => {
+                let upstream = Upstream::new(&side, configured.url.uri(), Arc::clone(limits));
+                Arc::new(upstream.map_err(|error| StartError::Upstream(side.clone(), error))?)
+            }
+        };
+        upstreams.insert(side, (url, upstream));
+    }
+    Ok(upstreams)
+}
+
+/// What serves: every front with its routes, phases, upstreams and announcements. The configuration was checked against
+/// the pack.
+pub(super) fn program(
+    config: &Config,
+    pack: &Arc<Pack>,
+    upstreams: &Upstreams,
+) -> Result<Program, StartError> {
+    let mut fronts = Vec::new();
+    for (prefix, side) in prefixes(config, pack) {
+        fronts.push(front(prefix, side, config, pack, upstreams)?);
+    }
+    Ok(Program::new(Arc::clone(pack), Arc::new(settings(config, pack)?), fronts))
+}
+
+/// What the pack reads of the configuration.
+fn settings(config: &Config, pack: &Pack) -> Result<Settings, StartError> {
+    let text = config.settings.value.to_string();
+    let given = Value::parse(text.as_bytes(), &json::Limits::DOCUMENT)
+        .map_err(|error| StartError::Settings(error.to_string()))?;
+    Settings::new(pack, &given).map_err(|errors| {
+        StartError::Settings(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
+    })
+}
+
+/// The configured fronts; else the pack's old side, at its name.
+fn prefixes(config: &Config, pack: &Pack) -> Vec<(String, SideId)> {
+    if config.fronts.is_empty() {
+        return vec![(format!("/{}", pack.sides[0].name), SideId::OLD)];
+    }
+    let side = |name: &str| if pack.sides[1].name == name { SideId::NEW } else { SideId::OLD };
+    config.fronts.iter().map(|front| (front.prefix.as_str().to_owned(), side(&front.speaks))).collect()
+}
+
+fn front(
+    prefix: String,
+    serves: SideId,
+    config: &Config,
+    pack: &Pack,
+    upstreams: &Upstreams,
+) -> Result<Front, StartError> {
+    let name = |side: SideId| pack.sides[usize::from(side.0)].name.as_str();
+    let upstream = |side: SideId| upstreams.get(name(side)).map(|(_, upstream)| Arc::clone(upstream));
+    let direction = &pack.directions[usize::from(serves.0)];
+    let sunset = config.sunsets.iter().find(|sunset| sunset.side.value == name(serves));
+    Ok(Front {
+        prefix,
+        serves,
+        router: Router::new(direction),
+        backend: upstream(serves.other())
+            .ok_or_else(|| StartError::NoUpstream(name(serves.other()).to_owned()))?,
+        own: upstream(serves),
+        announcements: sunset.map(announcements::fields).unwrap_or_default(),
+        phases: phases(config, direction),
+    })
+}
+
+/// The operations that are not translated.
+fn phases(config: &Config, direction: &Direction) -> HashMap<RouteId, Phase> {
+    let phase = |operation: &str| {
+        let own = config.phases.operations.iter().find(|(key, _)| key.value == operation);
+        own.map_or(config.phases.default, |(_, phase)| *phase)
+    };
+    let is_legacy = |operation: &str| phase(operation) == config::Phase::Legacy;
+    let routes = direction.routes.iter().filter(|route| is_legacy(&route.operation.key));
+    routes.map(|route| (route.id, Phase::Legacy)).collect()
+}

@@ -1,0 +1,101 @@
+//! Loading a pack: read, compile, and run its own examples. A pack that fails any of these is not used, at the start as on
+//! a reload.
+
+use super::builtin::{self, BUILT_IN};
+use crate::config::{PackFacts, SettingFacts, SettingKind, SideFacts};
+use crate::diagnostic::{Colour, to_text};
+use crate::mapping;
+use crate::mapping::load::PackSource;
+use crate::plan::{self, Pack, SideId};
+use crate::translate::example;
+use sha2::{Digest, Sha256};
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A pack that is fit to serve.
+#[derive(Debug)]
+pub(super) struct LoadedPack {
+    pub(super) pack: Arc<Pack>,
+    /// Folder, or `built in`.
+    pub(super) source: String,
+    /// SHA-256 of names and contents of all files, in hexadecimal.
+    pub(super) hash: String,
+}
+
+/// Reads the files of a pack; `None` is the built-in one.
+pub(super) fn read(folder: Option<&Path>) -> Result<PackSource, String> {
+    match folder {
+        None => Ok(builtin::source()),
+        Some(folder) => PackSource::from_dir(folder)
+            .map_err(|error| format!("the pack {} cannot be read: {error}", folder.display())),
+    }
+}
+
+/// Compiles a pack and runs its examples. The error is what `switchback check` and `switchback test` would show.
+pub(super) fn load(folder: Option<&Path>) -> Result<LoadedPack, String> {
+    let source = read(folder)?;
+    let hash = hash(&source);
+    let compiled = mapping::compile(&source);
+    let Some(pack) = compiled.pack else {
+        return Err(to_text(&compiled.sources, &compiled.findings, Colour::Never));
+    };
+    check_examples(&pack)?;
+    let source = folder.map_or_else(|| BUILT_IN.to_owned(), |folder| folder.display().to_string());
+    Ok(LoadedPack { pack, source, hash })
+}
+
+/// What a pack says of itself must hold. An end that no example reaches is for `switchback test` to complain about, and no
+/// reason not to serve.
+fn check_examples(pack: &Arc<Pack>) -> Result<(), String> {
+    let report = example::run_all(pack);
+    let problems: Vec<String> =
+        report.outcomes.iter().flat_map(|outcome| &outcome.problems).map(ToString::to_string).collect();
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("examples of the pack do not hold:\n{}", problems.join("\n")))
+    }
+}
+
+/// SHA-256 over names and contents, each with its length before it, so that nothing can move between them.
+pub(super) fn hash(source: &PackSource) -> String {
+    let mut digest = Sha256::new();
+    for (name, content) in source.files() {
+        for part in [name.as_bytes(), content] {
+            digest.update((part.len() as u64).to_be_bytes());
+            digest.update(part);
+        }
+    }
+    digest.finalize().iter().fold(String::new(), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}
+
+/// What a configuration must know of a pack.
+pub(super) fn facts(pack: &Pack) -> PackFacts {
+    let side = |id: SideId| {
+        let side = &pack.sides[usize::from(id.0)];
+        let direction = &pack.directions[usize::from(id.0)];
+        SideFacts {
+            name: side.name.clone(),
+            operations: direction.routes.iter().map(|route| route.operation.key.to_string()).collect(),
+            is_served: direction.is_served(),
+            has_scope: side.scope.is_some(),
+        }
+    };
+    let setting = |setting: &plan::Setting| SettingFacts {
+        name: setting.name.clone(),
+        kind: match setting.kind {
+            plan::SettingKind::Boolean => SettingKind::Boolean,
+            plan::SettingKind::Integer => SettingKind::Integer,
+            plan::SettingKind::String => SettingKind::String,
+        },
+        is_required: setting.default.is_none(),
+    };
+    PackFacts {
+        sides: [side(SideId::OLD), side(SideId::NEW)],
+        settings: pack.settings.iter().map(setting).collect(),
+    }
+}

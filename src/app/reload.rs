@@ -1,0 +1,186 @@
+//! Reloading while requests are served: pack and configuration are read, compiled, tested and checked against each other,
+//! and only then swapped in, whole. On any error what served before goes on serving. Requests in flight finish on what
+//! they began with.
+
+use super::assemble::{self, Upstreams};
+use super::{StartError, client_of, pack, rfc3339};
+use crate::admin::{Board, PackStatus, ReloadOutcome, Status};
+use crate::clock::Clock;
+use crate::config::{self, Config, Surroundings, against_pack};
+use crate::diagnostic::{Colour, to_text};
+use crate::proxy::limits::Limits;
+use crate::proxy::program::Current;
+use crate::telemetry::metrics;
+use crate::token::{Registry, Tokens};
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::task::spawn_blocking;
+
+/// What a reload works on.
+pub(super) struct Reloader {
+    /// None: the configuration was not read from a file, and only the pack is reloaded.
+    pub(super) file: Option<PathBuf>,
+    /// What serves.
+    pub(super) config: Config,
+    pub(super) upstreams: Upstreams,
+    /// The hash of pack and configuration that were tried last, whatever came of it.
+    pub(super) tried: String,
+    pub(super) current: Current,
+    pub(super) limits: Arc<Limits>,
+    pub(super) board: Board,
+    pub(super) registry: Registry,
+    pub(super) tokens: Tokens,
+    pub(super) clock: Clock,
+}
+
+impl Reloader {
+    /// Reloads if a file has changed since the last try.
+    pub(super) async fn reload_if_changed(&mut self) {
+        if fingerprint(self.file.as_deref(), self.config.mapping.as_deref()) != self.tried {
+            self.reload().await;
+        }
+    }
+
+    /// Reloads, whether or not anything has changed, and posts how it went.
+    pub(super) async fn reload(&mut self) {
+        self.tried = fingerprint(self.file.as_deref(), self.config.mapping.as_deref());
+        let outcome = self.try_reload().await;
+        let now_ms = self.clock.unix_ms();
+        metrics::config_reloaded(outcome.is_ok(), now_ms.div_euclid(1000));
+        let (error, needs_restart) = match outcome {
+            Ok(needs_restart) => (None, needs_restart),
+            Err(error) => (Some(error), Vec::new()),
+        };
+        match &error {
+            None => tracing::info!(?needs_restart, "reloaded"),
+            Some(error) => tracing::error!(%error, "not reloaded; what served before goes on serving"),
+        }
+        let at = rfc3339(now_ms);
+        let outcome = ReloadOutcome { succeeded: error.is_none(), at, error, needs_restart };
+        let mut status = Status::clone(&self.board.load());
+        status.pack.last_reload = Some(outcome);
+        self.board.store(Arc::new(status));
+    }
+
+    /// Gives the keys whose changes take a restart.
+    async fn try_reload(&mut self) -> Result<Vec<String>, String> {
+        let file = self.file.clone();
+        let config = match file {
+            Some(file) => {
+                spawn_blocking(move || read_config(&file)).await.map_err(|error| error.to_string())??
+            }
+            None => self.config.clone(),
+        };
+        let folder = config.mapping.clone();
+        let loaded = spawn_blocking(move || pack::load(folder.as_deref()))
+            .await
+            .map_err(|error| error.to_string())??;
+        check_against_pack(&config, &pack::facts(&loaded.pack), self.file.as_deref())?;
+        let text = |error: StartError| error.to_string();
+        let upstreams = assemble::upstreams(&config, &self.limits, &self.upstreams).map_err(text)?;
+        let program = assemble::program(&config, &loaded.pack, &upstreams).map_err(text)?;
+        let clients = config.clients.iter().map(client_of).collect();
+        self.registry.ensure(clients).await.map_err(|error| error.to_string())?;
+        // Nothing fails from here on.
+        self.current.store(Arc::new(program));
+        if let Err(error) = self.tokens.sync().await {
+            tracing::warn!(%error, "changes of clients are stored; they are taken up at the next look at the store");
+        }
+        let needs_restart = needs_restart(&self.config, &config);
+        let before = self.board.load();
+        self.board.store(Arc::new(Status {
+            config: config.masked.clone(),
+            pack: PackStatus {
+                name: loaded.pack.name.clone(),
+                source: loaded.source,
+                hash: loaded.hash,
+                loaded_at: rfc3339(self.clock.unix_ms()),
+                generation: before.pack.generation + 1,
+                last_reload: None,
+            },
+        }));
+        self.upstreams = upstreams;
+        self.config = kept(&self.config, config);
+        Ok(needs_restart)
+    }
+}
+
+/// What is running of the old configuration, and what was swapped in of the new one.
+fn kept(running: &Config, new: Config) -> Config {
+    Config {
+        listen: running.listen,
+        tls: running.tls.clone(),
+        admin: running.admin.clone(),
+        store: running.store.clone(),
+        keys: running.keys.clone(),
+        oauth: running.oauth.clone(),
+        limits: running.limits,
+        log: running.log.clone(),
+        reload: running.reload,
+        ..new
+    }
+}
+
+/// The keys that differ and are not swapped in.
+fn needs_restart(running: &Config, new: &Config) -> Vec<String> {
+    let secrets = |config: &Config| {
+        let keys: Vec<String> = config.keys.iter().map(|key| key.expose().clone()).collect();
+        (keys, config.admin.token.as_ref().map(|token| token.expose().clone()))
+    };
+    let ((keys, token), (new_keys, new_token)) = (secrets(running), secrets(new));
+    let changes = [
+        ("listen", running.listen != new.listen),
+        ("tls", running.tls != new.tls),
+        (
+            "admin",
+            running.admin.listen != new.admin.listen
+                || running.admin.hosts != new.admin.hosts
+                || token != new_token,
+        ),
+        ("store", running.store != new.store),
+        ("key", keys != new_keys),
+        ("oauth", running.oauth != new.oauth),
+        ("limits", running.limits != new.limits),
+        ("log", running.log != new.log),
+        ("reload", running.reload != new.reload),
+    ];
+    changes.iter().filter(|(_, changed)| *changed).map(|(key, _)| (*key).to_owned()).collect()
+}
+
+fn read_config(file: &std::path::Path) -> Result<Config, String> {
+    let outcome = config::load(file, &Surroundings::process())
+        .map_err(|error| format!("{} cannot be read: {error}", file.display()))?;
+    outcome.config.ok_or_else(|| to_text(&outcome.sources, &outcome.findings, Colour::Never))
+}
+
+/// The findings about a configuration and its pack, shown in the text of the configuration.
+pub(super) fn check_against_pack(
+    config: &Config,
+    facts: &config::PackFacts,
+    file: Option<&std::path::Path>,
+) -> Result<(), String> {
+    let findings = against_pack(config, facts);
+    if !findings.has_errors() {
+        return Ok(());
+    }
+    let reread = file.and_then(|file| config::load(file, &Surroundings::process()).ok());
+    match reread {
+        Some(outcome) => Err(to_text(&outcome.sources, &findings, Colour::Never)),
+        None => Err(findings
+            .sorted()
+            .iter()
+            .map(|finding| finding.message.clone())
+            .collect::<Vec<_>>()
+            .join("\n")),
+    }
+}
+
+/// A hash over everything that a reload reads. What cannot be read counts as empty: the reload says why.
+pub(super) fn fingerprint(file: Option<&std::path::Path>, mapping: Option<&std::path::Path>) -> String {
+    let config = file.and_then(|file| std::fs::read(file).ok()).unwrap_or_default();
+    let pack = pack::read(mapping).map(|source| pack::hash(&source)).unwrap_or_default();
+    pack::hash(&crate::mapping::load::PackSource::from_files(vec![
+        ("configuration".to_owned(), config),
+        ("pack".to_owned(), pack.into_bytes()),
+    ]))
+}

@@ -1,0 +1,149 @@
+//! `switchback serve`: the gateway against real upstreams.
+
+use crate::app::{self, App, Start, StartError};
+use crate::clock::Clock;
+use crate::config::{self, Config, Surroundings};
+use crate::diagnostic::{Colour, to_text};
+use crate::telemetry::log;
+use std::future::Future;
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Serves clients of one version from the service of the other, as a configuration file says. Reloads pack and
+/// configuration on SIGHUP and when their files change; drains on SIGTERM and SIGINT.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The configuration file; deploy/switchback.sample.yaml shows every key
+    #[arg(long, short, value_name = "FILE", env = "SWITCHBACK_CONFIG")]
+    config: PathBuf,
+
+    /// Say whether configuration and pack are right, and serve nothing
+    #[arg(long)]
+    check: bool,
+}
+
+/// Serves until told to stop.
+pub fn run(args: &Args) -> ExitCode {
+    let config = match read(&args.config) {
+        Ok(config) => config,
+        Err(code) => return code,
+    };
+    block_on("serve", async {
+        if args.check {
+            app::check(&config, Some(args.config.clone())).await?;
+            println!("{}: ready to serve", args.config.display());
+            return Ok(());
+        }
+        log::init(&config.log);
+        serve(Start { config, file: Some(args.config.clone()), clock: Clock::machine() }).await
+    })
+}
+
+/// Reads the configuration and shows what was found in it.
+fn read(file: &Path) -> Result<Config, ExitCode> {
+    let outcome = config::load(file, &Surroundings::process()).map_err(|error| {
+        eprintln!("switchback serve: {} cannot be read: {error}", file.display());
+        ExitCode::from(3)
+    })?;
+    if !outcome.findings.is_empty() {
+        let colour = if std::io::stderr().is_terminal() { Colour::Always } else { Colour::Never };
+        eprint!("{}", to_text(&outcome.sources, &outcome.findings, colour));
+    }
+    outcome.config.ok_or(ExitCode::from(1))
+}
+
+async fn serve(start: Start) -> Result<(), Failure> {
+    let signals = Signals::new()?;
+    let app = App::start(start).await?;
+    let addresses = app.addresses();
+    tracing::info!(clients = %addresses.clients, admin = %addresses.admin, "serving");
+    until_stopped(app, signals).await;
+    Ok(())
+}
+
+/// Serves until a signal asks to stop, then drains. SIGHUP reloads.
+pub(super) async fn until_stopped(app: App, mut signals: Signals) {
+    while signals.next().await == Asked::Reload {
+        app.reload();
+    }
+    tracing::info!("draining");
+    let drained = app.shutdown().await;
+    tracing::info!(connections_cut = drained.cut, "stopped");
+}
+
+/// The signals that a gateway obeys.
+pub(super) struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hang_up: Signal,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asked {
+    Stop,
+    Reload,
+}
+
+impl Signals {
+    /// From here on these signals do not end the process by themselves.
+    pub(super) fn new() -> std::io::Result<Signals> {
+        Ok(Signals {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hang_up: signal(SignalKind::hangup())?,
+        })
+    }
+
+    pub(super) async fn next(&mut self) -> Asked {
+        tokio::select! {
+            _ = self.interrupt.recv() => Asked::Stop,
+            _ = self.terminate.recv() => Asked::Stop,
+            _ = self.hang_up.recv() => Asked::Reload,
+        }
+    }
+}
+
+/// Why a verb did not do its work.
+pub(super) struct Failure {
+    exit_code: u8,
+    text: String,
+}
+
+impl Failure {
+    /// It could not run.
+    pub(super) fn new(text: impl Into<String>) -> Failure {
+        Failure { exit_code: 3, text: text.into() }
+    }
+}
+
+impl From<StartError> for Failure {
+    fn from(error: StartError) -> Failure {
+        match error {
+            // What was examined has findings; they bring their own form.
+            StartError::Pack(findings) | StartError::Mismatch(findings) => {
+                Failure { exit_code: 1, text: findings }
+            }
+            error => Failure::new(error.to_string()),
+        }
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Failure {
+        Failure::new(error.to_string())
+    }
+}
+
+/// Runs a verb's work on a runtime of its own; shows the error when it was not done.
+pub(super) fn block_on(verb: &str, work: impl Future<Output = Result<(), Failure>>) -> ExitCode {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let outcome = runtime.map_err(Failure::from).and_then(|runtime| runtime.block_on(work));
+    let Err(failure) = outcome else { return ExitCode::SUCCESS };
+    match failure.exit_code {
+        1 => eprintln!("{}", failure.text.trim_end()),
+        _ => eprintln!("switchback {verb}: {}", failure.text.trim_end()),
+    }
+    ExitCode::from(failure.exit_code)
+}
