@@ -247,7 +247,7 @@ fn each_outside_thing_has_one_place() {
         ("sqlx", &["store"]),
         ("saphyr_parser", &["yaml"]),
         ("notify", &["app"]),
-        ("reqwest", &["token"]),
+        ("reqwest", &["token", "cli"]),
         ("annotate_snippets", &["diagnostic"]),
         ("metrics_exporter_prometheus", &["telemetry"]),
     ];

@@ -5,5 +5,6 @@ pub mod authority;
 pub mod gateway;
 pub mod pack;
 pub mod postgres;
+pub mod program;
 pub mod raw;
 pub mod tokens;

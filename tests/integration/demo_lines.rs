@@ -1,0 +1,109 @@
+//! `switchback demo` as a person meets it: the real binary is started, and every curl line that it prints is run and must
+//! show what the line above it says.
+
+use crate::support::program::Program;
+use reqwest::{Client, Method, Response};
+use serde_json::Value;
+
+/// A printed curl line, taken apart as a shell would.
+struct Curl {
+    url: String,
+    method: Option<Method>,
+    headers: Vec<(String, String)>,
+    body: Option<String>,
+}
+
+impl Curl {
+    fn parse(line: &str) -> Curl {
+        let line = line.split(" | ").next().expect("there is always a first part");
+        let mut words = shell_words(line).into_iter().skip(1);
+        let mut curl = Curl { url: String::new(), method: None, headers: Vec::new(), body: None };
+        while let Some(word) = words.next() {
+            let mut value = || words.next().unwrap_or_else(|| panic!("{word} wants a value in {line}"));
+            match word.as_str() {
+                "-s" | "-si" => {}
+                "-X" => curl.method = Some(value().parse().expect("a method")),
+                "-d" => curl.body = Some(value()),
+                "-H" => {
+                    let header = value();
+                    let (name, value) = header.split_once(": ").expect("a header field");
+                    curl.headers.push((name.to_owned(), value.to_owned()));
+                }
+                url if url.starts_with("http://127.0.0.1:") => curl.url = url.to_owned(),
+                other => panic!("{other} in {line}"),
+            }
+        }
+        curl
+    }
+
+    async fn run(self, http: &Client) -> Response {
+        let default = if self.body.is_some() { Method::POST } else { Method::GET };
+        let mut request = http.request(self.method.unwrap_or(default), &self.url);
+        for (name, value) in self.headers {
+            request = request.header(name, value);
+        }
+        if let Some(body) = self.body {
+            request = request.body(body);
+        }
+        request.send().await.unwrap_or_else(|error| panic!("{}: {error}", self.url))
+    }
+}
+
+/// Words of a shell line, with single quotes.
+fn shell_words(line: &str) -> Vec<String> {
+    let (mut words, mut word, mut is_quoted) = (Vec::new(), String::new(), false);
+    for c in line.trim().chars() {
+        match c {
+            '\'' => is_quoted = !is_quoted,
+            ' ' if !is_quoted => words.push(std::mem::take(&mut word)),
+            c => word.push(c),
+        }
+    }
+    words.push(word);
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+#[tokio::test]
+async fn every_line_that_the_demo_prints_works_when_pasted() {
+    let any = "127.0.0.1:0";
+    let demo = Program::start(&["demo", "--listen", any, "--admin", any, "--sandbox", any], &[]);
+    let printed = demo.stdout_until("Ctrl-C");
+    let lines: Vec<&str> = printed.lines().map(str::trim).filter(|line| line.starts_with("curl ")).collect();
+    assert_eq!(lines.len(), 8, "{printed}");
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let http = Client::builder().no_proxy().build().expect("a client");
+    let mut answers = Vec::new();
+    for line in &lines {
+        let response = Curl::parse(line).run(&http).await;
+        answers.push((response.status().as_u16(), response.text().await.expect("a text")));
+    }
+    let json = |at: usize| -> Value {
+        serde_json::from_str(&answers[at].1).unwrap_or_else(|_| panic!("{}", answers[at].1))
+    };
+    let statuses: Vec<u16> = answers.iter().map(|(status, _)| *status).collect();
+    assert_eq!(statuses, [200, 201, 200, 201, 201, 501, 401, 200], "{answers:#?}");
+
+    let messages = json(0);
+    assert!(
+        messages[0]["body"].is_string() && messages[0]["is_internal"].is_boolean(),
+        "v2's names: {messages}"
+    );
+    assert!(messages[0].get("text").is_none());
+    assert_eq!(answers[1].1, "", "v2 answered a sent message with an empty body");
+    assert!(json(2)["reason"].is_string() && json(2)["chatID"].is_number(), "{}", answers[2].1);
+    assert_eq!(json(3)[0]["name"], "Ana Souza", "v2 answers a list of one");
+    assert_eq!(json(3)[0]["phone"], "5511988887777");
+    assert_eq!(answers[4].1, "");
+    let refused = json(5);
+    assert!(refused["reason"].as_str().is_some_and(|reason| reason.contains("API v3")), "{refused}");
+    assert!(json(6)["reason"].is_string());
+    assert!(
+        answers[7].1.contains("outcome=\"refused\"") && answers[7].1.contains("client=\"acme\""),
+        "{}",
+        answers[7].1
+    );
+
+    let status = demo.stop();
+    assert!(status.success(), "{status}");
+}

@@ -1,0 +1,97 @@
+//! The real binary as a child process: started, listened to, stopped as an operator would.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+/// How long the program may take to say something before a test has failed.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A running `switchback`; killed when dropped.
+pub struct Program {
+    child: Child,
+    stdout: Receiver<String>,
+    stderr: Receiver<String>,
+}
+
+impl Program {
+    /// Starts the binary of this build with these arguments and variables of the environment.
+    pub fn start(arguments: &[&str], variables: &[(&str, &str)]) -> Program {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_switchback"))
+            .args(arguments)
+            .envs(variables.iter().copied())
+            .env_remove("RUST_LOG")
+            .env_remove("SWITCHBACK_LOG")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary of this build starts");
+        let stdout = lines(child.stdout.take().expect("it is piped"));
+        let stderr = lines(child.stderr.take().expect("it is piped"));
+        Program { child, stdout, stderr }
+    }
+
+    /// What it prints, up to the line that holds `mark`.
+    pub fn stdout_until(&self, mark: &str) -> String {
+        until(&self.stdout, mark, || self.stderr.try_iter().collect::<Vec<_>>().join("\n"))
+    }
+
+    /// What it logs, up to the line that holds `mark`.
+    pub fn stderr_until(&self, mark: &str) -> String {
+        until(&self.stderr, mark, String::new)
+    }
+
+    /// Sends a signal by its name, such as `TERM`.
+    pub fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status();
+        assert!(sent.expect("kill runs").success());
+    }
+
+    /// Asks it to stop, as a service manager does, and waits.
+    pub fn stop(mut self) -> ExitStatus {
+        self.signal("TERM");
+        self.child.wait().expect("it is our child")
+    }
+
+    /// Waits for it to end by itself; gives what it logged too.
+    pub fn ended(mut self) -> (ExitStatus, String) {
+        let status = self.child.wait().expect("it is our child");
+        (status, self.stderr.iter().collect::<Vec<_>>().join("\n"))
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn lines(from: impl std::io::Read + Send + 'static) -> Receiver<String> {
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(from).lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                break;
+            }
+        }
+    });
+    receiver
+}
+
+fn until(from: &Receiver<String>, mark: &str, otherwise: impl Fn() -> String) -> String {
+    let mut seen = String::new();
+    loop {
+        let Ok(line) = from.recv_timeout(PATIENCE) else {
+            panic!("no `{mark}` in:\n{seen}\n{}", otherwise())
+        };
+        seen.push_str(&line);
+        seen.push('\n');
+        if line.contains(mark) {
+            return seen;
+        }
+    }
+}
