@@ -246,12 +246,12 @@ async fn a_refused_credential_is_renewed_once_and_the_same_bytes_go_out_again() 
     assert_eq!(seen[0].values("authorization"), ["Bearer new-token-1"]);
     assert_eq!(seen[1].values("authorization"), ["Bearer new-token-2"]);
     assert_eq!((&seen[0].body, &seen[1].body), (&br#"{"n":1.10}"#.to_vec(), &br#"{"n":1.10}"#.to_vec()));
-    assert_eq!(gateway.authorization.seen().len(), 2);
+    assert_eq!(gateway.refreshes(), 2);
 
     // A 401 that stays is the answer: it also means "not permitted", and must not loop.
     let got = exchange(gateway.address, &sent).await.unwrap();
     assert_eq!((got.status, got.text().as_str()), (401, r#"{"why":"expired"}"#));
-    assert_eq!(gateway.authorization.seen().len(), 2);
+    assert_eq!(gateway.refreshes(), 2);
 }
 
 #[tokio::test]

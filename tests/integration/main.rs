@@ -5,6 +5,7 @@ mod borders;
 mod config_files;
 mod contract_walk;
 mod demo_lines;
+mod gateway_two_witnesses;
 mod gateway_upstream;
 mod http_fields;
 mod http_framing;
