@@ -11,6 +11,7 @@ mod http_fields;
 mod http_framing;
 mod oauth_connect;
 mod oauth_peer;
+mod pack;
 mod reload_pack;
 mod sandbox;
 mod serve_verb;

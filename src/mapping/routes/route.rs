@@ -25,8 +25,8 @@ pub(super) struct RouteCheck<'g, 'a> {
     pub losses: Vec<Loss>,
     /// Whether a field or an outcome is refused.
     pub refuses: bool,
-    /// Calls of steps that have results nobody has to read: name, and whether the call writes.
-    pub results: Vec<(Spanned<String>, bool)>,
+    /// Names of the results of steps so far.
+    pub results: Vec<Spanned<String>>,
     /// Whether a call that writes has been made on the way to the place in hand.
     pub wrote: bool,
     /// Operations that are called, for the statuses that they list.

@@ -144,9 +144,8 @@ impl<'a> RouteCheck<'_, 'a> {
 
     /// Results, parameters and variables that nobody reads; fields of the request body go on the list of losses.
     fn unread(&mut self, serve: &Serve) {
-        for (name, writes) in std::mem::take(&mut self.results) {
-            // The name of a write is for people; a reading is made for its result.
-            if !writes && !self.context.is_read(&name.value) {
+        for name in std::mem::take(&mut self.results) {
+            if !self.context.is_read(&name.value) {
                 self.findings.push(faults::unread_result(&name));
             }
         }

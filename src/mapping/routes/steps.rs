@@ -39,23 +39,15 @@ impl<'a> RouteCheck<'_, 'a> {
         }
         let made = match &step.action {
             StepAction::Call(call) => self.call(call, step),
-            StepAction::Pick(pick) => {
-                self.picks(std::slice::from_ref(pick), step.span).map(|(action, held)| (action, held, false))
-            }
-            StepAction::First(picks) => {
-                self.picks(picks, step.span).map(|(action, held)| (action, held, false))
-            }
+            StepAction::Pick(pick) => self.picks(std::slice::from_ref(pick), step.span),
+            StepAction::First(picks) => self.picks(picks, step.span),
         };
         if let Some(name) = &step.name {
             self.context.later.retain(|(later, _)| *later != name.value);
-            match &made {
-                Some((_, held, writes)) => {
-                    self.context.set(&name.value, held.clone());
-                    self.results.push((name.clone(), *writes));
-                }
-                // Its finding is enough: what reads this result is not called wrong besides.
-                None => self.context.set(&name.value, Held::any(self.serves, step.span)),
-            }
+            self.results.push(name.clone());
+            // A step's own finding is enough: what reads its result is not called wrong besides.
+            let held = made.as_ref().map(|(_, held)| held.clone());
+            self.context.set(&name.value, held.unwrap_or_else(|| Held::any(self.serves, step.span)));
         }
         let (action, ..) = made?;
         let name = step.name.as_ref().map(|name| Key::new(&name.value));
@@ -68,7 +60,7 @@ impl<'a> RouteCheck<'_, 'a> {
         }
     }
 
-    fn call(&mut self, call: &'a Call, step: &Step) -> Option<(plan::StepAction, Held, bool)> {
+    fn call(&mut self, call: &'a Call, step: &Step) -> Option<(plan::StepAction, Held)> {
         let side = self.serves.other();
         // Everything is looked at before the first `?`, so that one slip does not hide the others.
         let after_write = self.wrote;
@@ -101,7 +93,7 @@ impl<'a> RouteCheck<'_, 'a> {
         };
         let action =
             plan::StepAction::Call { head, body: body?, pages: pages?, on_fail: on_fail?, resume: resume? };
-        Some((action, held, effect == Effect::Write))
+        Some((action, held))
     }
 
     /// Reads what a call to an unknown operation is made of, for its own findings.

@@ -74,6 +74,12 @@ pub(super) fn fill(span: Span) -> Finding {
         .help("write a literal, `absent`, `none`, `$.config.<setting>`, `{value: x, despite: type}` or `{refuse: reason}`")
 }
 
+pub(super) fn fill_word(word: &str, span: Span) -> Finding {
+    let near = did_you_mean(word, vec!["absent", "none"]);
+    Finding::error(Code::FillForm, span, format!("`{word}` is neither `absent` nor `none`"))
+        .help(near.unwrap_or_else(|| format!("quote it if the text is meant: '{word}'")))
+}
+
 pub(super) fn example_address(span: Span) -> Finding {
     Finding::error(Code::ExampleForm, span, "an example is at a side, a method and an address")
         .help("such as `v1 GET /things/7?page=2`")

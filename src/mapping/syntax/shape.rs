@@ -178,6 +178,10 @@ impl Reader<'_> {
         match &node.kind {
             Kind::String(word, crate::yaml::Style::Plain) if word == "absent" => Some(Fill::Absent),
             Kind::String(word, crate::yaml::Style::Plain) if word == "none" => Some(Fill::Nothing),
+            Kind::String(word, crate::yaml::Style::Plain) if !word.starts_with('$') => {
+                self.findings.push(faults::fill_word(word, node.span));
+                None
+            }
             Kind::String(path, _) if path.starts_with('$') => {
                 if path.strip_prefix("$.config.").is_none_or(str::is_empty) {
                     self.findings.push(faults::config_path(path, node.span));

@@ -1,0 +1,64 @@
+//! The messaging pack under attack: every line of it carries weight, and slips of the pen are seen where they are made.
+
+mod lines;
+mod typos;
+
+use std::path::Path;
+use switchback::mapping::load::PackSource;
+use switchback::mapping::{Compiled, compile};
+use switchback::translate::example;
+
+/// The pack as it lies in the repository.
+fn messaging() -> PackSource {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("mappings/messaging");
+    PackSource::from_dir(&folder).expect("the pack lies beside the sources")
+}
+
+/// The files whose lines are looked at: the manifest and the mapping files, without the examples and the contracts.
+fn written(source: &PackSource) -> impl Iterator<Item = (&str, &str)> {
+    let files = source.files().iter().map(|(name, bytes)| (name.as_str(), bytes));
+    let mapping = files.filter(|(name, _)| !name.contains('/') && !name.ends_with(".examples.map.yaml"));
+    mapping.map(|(name, bytes)| (name, std::str::from_utf8(bytes).expect("the pack is text")))
+}
+
+/// The pack with one file replaced.
+fn with_file(source: &PackSource, name: &str, text: String) -> PackSource {
+    let mut files = source.files().to_vec();
+    let file = files.iter_mut().find(|(have, _)| have == name).expect("the file is one of the pack");
+    file.1 = text.into_bytes();
+    PackSource::from_files(files)
+}
+
+/// Whether `check --deny-warnings` and `test` both pass.
+fn passes(compiled: &Compiled) -> bool {
+    let pack = compiled.pack.as_ref().filter(|_| compiled.findings.is_empty());
+    pack.is_some_and(|pack| example::run_all(pack).is_good())
+}
+
+/// Runs `work` over all items on all cores; results in the order of the items.
+fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let chunk = items.len().div_ceil(cores).max(1);
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = items
+            .chunks(chunk)
+            .map(|items| scope.spawn(|| items.iter().map(&work).collect::<Vec<_>>()))
+            .collect();
+        workers
+            .into_iter()
+            .flat_map(|worker| worker.join().expect("a worker panics only with its test"))
+            .collect()
+    })
+}
+
+#[test]
+fn the_pack_passes_as_it_is() {
+    let compiled = compile(&messaging());
+    let said = switchback::diagnostic::to_text(
+        &compiled.sources,
+        &compiled.findings,
+        switchback::diagnostic::Colour::Never,
+    );
+    assert_eq!(said, "");
+    assert!(passes(&compiled), "{:#?}", example::run_all(compiled.pack.as_ref().expect("no findings")));
+}

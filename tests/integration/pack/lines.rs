@@ -1,0 +1,52 @@
+//! A line that can be removed without anything noticing is a line that nobody holds to.
+
+use super::{in_parallel, messaging, passes, with_file, written};
+use switchback::mapping::compile;
+
+/// Lines that may go without a finding or a failing example, each with the reason why nothing can hold on to it.
+/// `file: line as written, without indentation`.
+const SURVIVORS: &[(&str, &str)] = &[
+    (
+        "chats.map.yaml: approximate: 'The situation wait_for_chat is served by moving the chat to the queue (A20).'",
+        "a sentence for the report: the route is `partly` with or without it",
+    ),
+    (
+        "chats.map.yaml: approximate: 'The situation in_chat is served by giving the chat to the agent it already has (A25).'",
+        "a sentence for the report: the route is `partly` with or without it",
+    ),
+    (
+        "flows.map.yaml: differs: 'v3 does not say that the agent is removed or that the chat returns to auto. A chat in wait_for_chat runs the flow only without whenWaitForChat, as the document has it (A22).'",
+        "a sentence for the report: the route is `partly` with or without it",
+    ),
+    (
+        "pack.yaml: scope: {v3: '/companies/{company}'}",
+        "read by the gateway for clients with a secondary company, which an example of a pack cannot have",
+    ),
+];
+
+#[test]
+fn no_line_of_the_pack_can_be_removed_unnoticed() {
+    let pack = messaging();
+    let mut removals = Vec::new();
+    for (name, text) in written(&pack) {
+        for (index, line) in text.lines().enumerate() {
+            let words = line.trim();
+            if !words.is_empty() && !words.starts_with('#') {
+                removals.push((name.to_owned(), index, words.to_owned()));
+            }
+        }
+    }
+    let survived = in_parallel(&removals, |(name, index, _)| {
+        let text = written(&pack).find(|(have, _)| have == name).expect("a file of the pack").1;
+        let rest = text.lines().enumerate().filter(|(at, _)| at != index);
+        let rest: String = rest.flat_map(|(_, line)| [line, "\n"]).collect();
+        passes(&compile(&with_file(&pack, name, rest)))
+    });
+    let survivors =
+        removals.iter().zip(survived).filter(|(_, survived)| *survived).map(|(removal, _)| removal);
+    let survivors: Vec<String> = survivors.map(|(name, _, words)| format!("{name}: {words}")).collect();
+    let justified: Vec<&str> = SURVIVORS.iter().map(|(line, _)| *line).collect();
+    println!("{} lines removed one at a time, {} survivors", removals.len(), survivors.len());
+    assert!(removals.len() > 200, "the pack was not read");
+    assert_eq!(survivors, justified);
+}

@@ -1,0 +1,118 @@
+//! One slip of the pen at a time: each is refused, with a finding on the line where it was made.
+
+use super::{in_parallel, messaging, with_file, written};
+use switchback::diagnostic::{Findings, Sources};
+use switchback::mapping::{Compiled, compile};
+use switchback::yaml::{self, Kind, Node};
+
+/// Slips tried. The pack has room for more; these are spread over all its words.
+const SLIPS: usize = 1_000;
+
+/// A word of the pack: its file, where it starts, and its text.
+#[derive(Clone, Debug)]
+struct Word {
+    file: String,
+    start: usize,
+    text: String,
+}
+
+/// Keys whose values are words for people, or names that only the outside world knows: nothing in a pack can tell a slip
+/// in them from a decision.
+const FREE: &[&str] =
+    &["about", "differs", "approximate", "pack", "credentials", "scope", "languages", "default", "headers"];
+
+/// Keys under these are names that the pack gives, or texts.
+fn collect(node: &Node, path: &mut Vec<String>, words: &mut Vec<(usize, String)>) {
+    match &node.kind {
+        Kind::Map(entries) => {
+            for (key, value) in entries {
+                words.push((key.span.start as usize, key.name.clone()));
+                if FREE.contains(&key.name.as_str()) || (path.len() == 2 && path[0] == "reasons") {
+                    continue;
+                }
+                path.push(key.name.clone());
+                collect(value, path, words);
+                path.pop();
+            }
+        }
+        Kind::Seq(items) => items.iter().for_each(|item| collect(item, path, words)),
+        Kind::String(text, _) => words.push((node.span.start as usize, text.clone())),
+        Kind::Number(text) => words.push((node.span.start as usize, text.clone())),
+        Kind::Null | Kind::Bool(_) => {}
+    }
+}
+
+fn words_of(file: &str, text: &str) -> Vec<Word> {
+    let (mut sources, mut findings) = (Sources::new(), Findings::new());
+    let root = yaml::read(&mut sources, file, text.as_bytes(), &mut findings).expect("the pack is YAML");
+    let mut values = Vec::new();
+    collect(&root, &mut Vec::new(), &mut values);
+    let mut words = Vec::new();
+    for (start, value) in values {
+        // The places of the words within a text such as `PUT /things/{$.made.body.id}`; its quotes are skipped.
+        let quoted = usize::from(text[start..].starts_with(['\'', '"']));
+        let mut at = 0;
+        for part in value.split(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-') {
+            let offset = at + value[at..].find(part).expect("a part of the value");
+            at = offset + part.len();
+            let start = start + quoted + offset;
+            if part.len() >= 3 && text[start..].starts_with(part) {
+                words.push(Word { file: file.to_owned(), start, text: part.to_owned() });
+            }
+        }
+    }
+    words
+}
+
+/// The `n`-th way to slip in a word: a letter left out, doubled, swapped with its neighbour, or another one.
+fn slip(word: &str, n: usize) -> String {
+    let mut letters: Vec<char> = word.chars().collect();
+    let at = letters.len() / 2;
+    if word.chars().all(|c| c.is_ascii_digit()) {
+        let other = char::from(b'0' + (letters[at] as u8 - b'0' + 7) % 10);
+        letters[at] = other;
+        return letters.into_iter().collect();
+    }
+    match n % 4 {
+        0 => drop(letters.remove(at)),
+        1 => letters.insert(at, letters[at]),
+        2 if letters[at] != letters[at - 1] => letters.swap(at, at - 1),
+        _ => letters[at] = if letters[at] == 'q' { 'z' } else { 'q' },
+    }
+    letters.into_iter().collect()
+}
+
+/// Whether a finding, or a place related to it, is on this line.
+fn is_on_line(compiled: &Compiled, file: &str, line: u32) -> bool {
+    compiled.findings.sorted().iter().any(|finding| {
+        let places = std::iter::once(finding.span).chain(finding.related.iter().map(|(span, _)| *span));
+        places
+            .into_iter()
+            .any(|span| compiled.sources.name(span.file) == file && compiled.sources.start(span).line == line)
+    })
+}
+
+#[test]
+fn a_thousand_slips_are_seen_where_they_are_made() {
+    let pack = messaging();
+    let words: Vec<Word> = written(&pack).flat_map(|(name, text)| words_of(name, text)).collect();
+    let slips: Vec<(Word, String)> = (0..4)
+        .flat_map(|n| {
+            words.iter().enumerate().map(move |(index, word)| (word.clone(), slip(&word.text, n + index)))
+        })
+        .filter(|(word, slipped)| word.text != *slipped && !words.iter().any(|other| other.text == *slipped))
+        .take(SLIPS)
+        .collect();
+    assert_eq!(slips.len(), SLIPS);
+    let missed = in_parallel(&slips, |(word, slipped)| {
+        let text = written(&pack).find(|(name, _)| *name == word.file).expect("a file of the pack").1;
+        let line = text[..word.start].matches('\n').count() as u32 + 1;
+        let (before, after) = (&text[..word.start], &text[word.start + word.text.len()..]);
+        let compiled = compile(&with_file(&pack, &word.file, format!("{before}{slipped}{after}")));
+        let seen = is_on_line(&compiled, &word.file, line);
+        (!seen).then(|| format!("{}:{line}: {} -> {slipped}", word.file, word.text))
+    });
+    let missed: Vec<String> = missed.into_iter().flatten().collect();
+    println!("{SLIPS} slips, {} not seen on their line", missed.len());
+    assert!(missed.is_empty(), "{}", missed.join("\n"));
+}
