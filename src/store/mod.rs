@@ -28,6 +28,7 @@ use seal::{Hasher, KeyRing, SealError};
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Why the store did not do what it was asked. No text of these holds a secret, a password of the database included.
 #[derive(Debug, thiserror::Error)]
@@ -92,6 +93,9 @@ impl From<sqlx::Error> for StoreError {
     }
 }
 
+/// Pauses between tries at the gateway role.
+const ROLE_WAITS: [Duration; 5] = [Duration::from_millis(100); 5];
+
 /// An open store; clones share it.
 #[derive(Clone, Debug)]
 pub struct Store {
@@ -125,7 +129,8 @@ impl Store {
         Ok(Store { db, keys, hasher, clock })
     }
 
-    /// Claims the right to refresh grants from this store. On SQLite a second claim fails while the first is held.
+    /// Claims the right to refresh grants from this store. On SQLite a second claim fails, after
+    /// half a second, while the first is held.
     pub async fn take_gateway_role(&self) -> Result<GatewayRole, StoreError> {
         self.db.check_soundness().await?;
         let Some(file) = self.db.file() else { return Ok(GatewayRole { _lock: None }) };
@@ -133,11 +138,15 @@ impl Store {
         name.push(".gateway-lock");
         let unavailable = |error: std::io::Error| StoreError::Unavailable(error.to_string());
         let lock = File::options().create(true).append(true).open(&name).map_err(unavailable)?;
-        match lock.try_lock() {
-            Ok(()) => Ok(GatewayRole { _lock: Some(Arc::new(lock)) }),
-            Err(std::fs::TryLockError::WouldBlock) => Err(StoreError::AlreadyServed(file.to_owned())),
-            Err(std::fs::TryLockError::Error(error)) => Err(unavailable(error)),
+        // A gateway that is being replaced may take a moment to be gone.
+        for wait in ROLE_WAITS {
+            match lock.try_lock() {
+                Ok(()) => return Ok(GatewayRole { _lock: Some(Arc::new(lock)) }),
+                Err(std::fs::TryLockError::WouldBlock) => tokio::time::sleep(wait).await,
+                Err(std::fs::TryLockError::Error(error)) => return Err(unavailable(error)),
+            }
         }
+        Err(StoreError::AlreadyServed(file.to_owned()))
     }
 
     /// The number of the last write; grows with each, whoever makes it.

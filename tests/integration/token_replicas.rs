@@ -125,7 +125,7 @@ async fn tokens_are_served_while_the_database_is_down_and_followed_when_it_is_ba
     let client = tokens.clients().authenticate(OLD_TOKEN.as_bytes()).expect("enrolled");
     let token = client.grant.access_token().await.expect("connected");
     let running = tokio::spawn(tokens.clone().run());
-    let name = url.rsplit('/').next().expect("a name").to_owned();
+    let name = url.split(['/', '?']).nth(3).expect("a name").to_owned();
     let other = postgres::database().expect("it was there a moment ago");
     let operator = sqlx::PgPool::connect(&other).await.expect("connects");
     let closing = format!("ALTER DATABASE {name} ALLOW_CONNECTIONS false");

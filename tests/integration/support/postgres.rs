@@ -1,7 +1,6 @@
-//! A PostgreSQL cluster of the tests' own: made in a temporary folder, on a free port of loopback, as an unprivileged user, and
+//! A PostgreSQL cluster of the tests' own: made in a temporary folder, on a socket in that folder, as an unprivileged user, and
 //! gone with the test process. One cluster serves all tests of the process; each test takes a database of its own.
 
-use std::net::TcpListener;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -9,7 +8,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 struct Cluster {
-    port: u16,
+    folder: PathBuf,
     bin: PathBuf,
     user: Option<(u32, u32)>,
     /// Its standard input closes with the end of this process, however it ends; it then stops the server and removes the
@@ -32,18 +31,9 @@ pub fn database() -> Option<String> {
         return None;
     };
     let name = format!("switchback_{}", DATABASES.fetch_add(1, Ordering::Relaxed));
-    let done = cluster.run(&[
-        "createdb",
-        "-h",
-        "127.0.0.1",
-        "-p",
-        &cluster.port.to_string(),
-        "-U",
-        "switchback",
-        &name,
-    ]);
+    let done = cluster.run(&["createdb", "-U", "switchback", &name]);
     assert!(done.status.success(), "createdb: {}", String::from_utf8_lossy(&done.stderr));
-    Some(format!("postgres://switchback@127.0.0.1:{}/{name}", cluster.port))
+    Some(format!("postgres://switchback@localhost/{name}?host={}", cluster.folder.display()))
 }
 
 fn start() -> Option<Cluster> {
@@ -54,8 +44,6 @@ fn start() -> Option<Cluster> {
         std::os::unix::fs::chown(&folder, Some(uid), Some(gid)).expect("root may chown");
     }
     let data = folder.join("data");
-    let port =
-        TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a free port").port();
     let made = command(&bin, "initdb", user)
         .args(["-A", "trust", "-U", "switchback", "--no-sync", "-E", "UTF8", "--locale=C", "-D"])
         .arg(&data)
@@ -68,17 +56,16 @@ fn start() -> Option<Cluster> {
         .arg(bin.join("postgres"))
         .arg("-D")
         .arg(&data)
-        .args(["-h", "127.0.0.1", "-p", &port.to_string(), "-k"])
+        .args(["-c", "listen_addresses=", "-k"])
         .arg(&folder)
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .expect("sh runs");
-    let cluster = Cluster { port, bin, user, _watcher: watcher };
+    let cluster = Cluster { folder, bin, user, _watcher: watcher };
     for _ in 0..200 {
-        let port = cluster.port.to_string();
-        if cluster.run(&["pg_isready", "-q", "-h", "127.0.0.1", "-p", &port]).status.success() {
+        if cluster.run(&["pg_isready", "-q"]).status.success() {
             return Some(cluster);
         }
         std::thread::sleep(std::time::Duration::from_millis(50));
@@ -88,7 +75,8 @@ fn start() -> Option<Cluster> {
 
 impl Cluster {
     fn run(&self, words: &[&str]) -> std::process::Output {
-        command(&self.bin, words[0], self.user).args(&words[1..]).output().expect("PostgreSQL's tools run")
+        let mut tool = command(&self.bin, words[0], self.user);
+        tool.args(&words[1..]).arg("-h").arg(&self.folder).output().expect("PostgreSQL's tools run")
     }
 }
 
