@@ -1,10 +1,15 @@
 //! `switchback explain`: what a request would become.
 
 use super::pack::{COULD_NOT_RUN, HAS_FINDINGS, PackArg};
+use crate::json::{Limits, Object, Value};
 use crate::plan::{self, Pack, RouteId, SideId};
 use crate::route::{Found, Router};
+use crate::translate::{Event, Next, Request, Run, Settings};
+use bytes::Bytes;
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 /// Shows the route that a request would take: the calls it would make, and for each field of what goes out where it comes
 /// from, with the line of the mapping that says so.
@@ -17,6 +22,10 @@ pub struct Args {
 
     #[command(flatten)]
     pack: PackArg,
+
+    /// A request body: shows besides what such a request does first
+    #[arg(long, value_name = "FILE")]
+    body: Option<PathBuf>,
 }
 
 /// Runs the verb.
@@ -25,36 +34,82 @@ pub fn run(args: &Args) -> ExitCode {
         Ok(pack) => pack,
         Err(code) => return code,
     };
-    match find(&pack, &args.request) {
-        Ok((serves, route)) => {
-            let route = &pack.directions[usize::from(serves.0)].routes[usize::from(route.0)];
-            let said = plan::explain(&pack, serves, route);
-            match io::stdout().write_all(said.as_bytes()) {
-                Ok(()) => ExitCode::SUCCESS,
-                Err(_) => ExitCode::from(COULD_NOT_RUN),
-            }
-        }
+    let at = match find(&pack, &args.request) {
+        Ok(at) => at,
         Err(message) => {
             eprintln!("{message}");
-            ExitCode::from(HAS_FINDINGS)
+            return ExitCode::from(HAS_FINDINGS);
         }
+    };
+    let route = &pack.directions[usize::from(at.serves.0)].routes[usize::from(at.route.0)];
+    let mut said = plan::explain(&pack, at.serves, route);
+    if let Some(path) = &args.body {
+        match std::fs::read(path) {
+            Ok(body) => said.push_str(&first_step(&pack, at, body)),
+            Err(error) => {
+                eprintln!("{}: {error}", path.display());
+                return ExitCode::from(COULD_NOT_RUN);
+            }
+        }
+    }
+    match io::stdout().write_all(said.as_bytes()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::from(COULD_NOT_RUN),
     }
 }
 
+/// Where a request goes.
+#[derive(Debug)]
+struct At {
+    serves: SideId,
+    route: RouteId,
+    /// Values of the path variables.
+    values: Vec<String>,
+    query: Option<String>,
+}
+
+/// What a request with this body does first, with the settings that the pack has by default.
+fn first_step(pack: &Arc<Pack>, at: At, body: Vec<u8>) -> String {
+    let settings = Settings::new(pack, &Value::Object(Object::new())).unwrap_or_default();
+    let missing = settings.missing(pack).join(", ");
+    let request = Request { path: at.values, query: at.query, body: body.into(), ..Request::default() };
+    let mut run =
+        Run::new(Arc::clone(pack), at.serves, at.route, request, Arc::new(settings), Limits::DOCUMENT);
+    let json = |body: Option<&Bytes>| body.map(|body| String::from_utf8_lossy(body).into_owned());
+    let step = match run.next(Event::Start) {
+        Ok(Next::Call(call)) => {
+            format!("{} {} {}", call.method, call.target, json(call.body.as_ref()).unwrap_or_default())
+        }
+        Ok(Next::Answer(answer)) => {
+            format!("is answered {} {}", answer.status, json(answer.body.as_ref()).unwrap_or_default())
+        }
+        Ok(Next::Refuse(refused)) => format!("is refused: {}", refused.text),
+        Err(fault) => format!("fails: {fault}"),
+    };
+    let note =
+        if missing.is_empty() { String::new() } else { format!("  (without the settings {missing})\n") };
+    format!("first, with this body: {}\n{note}", step.trim_end())
+}
+
 /// The side and the route that a request line is for.
-fn find(pack: &Pack, request: &str) -> Result<(SideId, RouteId), String> {
+fn find(pack: &Pack, request: &str) -> Result<At, String> {
     let names = pack.sides.each_ref().map(|side| side.name.as_str());
     let form = || {
         format!("a request is written as 'GET /{}/things/7'; the sides are {}", names[0], names.join(" and "))
     };
     let (method, path) = request.trim().split_once(' ').ok_or_else(form)?;
     let method = method.parse().map_err(|_| form())?;
-    let path = path.split('?').next().unwrap_or(path);
+    let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
     let (side, rest) = path.strip_prefix('/').and_then(|path| path.split_once('/')).ok_or_else(form)?;
     let serves = names.iter().position(|name| *name == side).ok_or_else(form)?;
     let router = Router::new(&pack.directions[serves]);
     match router.find(&method, &format!("/{rest}")) {
-        Found::Route { route, .. } => Ok((SideId(serves as u8), route)),
+        Found::Route { route, values } => Ok(At {
+            serves: SideId(serves as u8),
+            route,
+            values: values.into_iter().map(std::borrow::Cow::into_owned).collect(),
+            query: query.map(str::to_owned),
+        }),
         Found::WrongMethod { allow } => {
             let allow: Vec<&str> = allow.iter().map(http::Method::as_str).collect();
             Err(format!("this path has {} only", allow.join(", ")))
@@ -71,20 +126,15 @@ mod tests {
     use crate::mapping::load::PackSource;
     use std::path::Path;
 
-    fn explained(request: &str) -> Result<String, String> {
+    fn pack() -> Arc<Pack> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("mappings/messaging");
         let source = PackSource::from_dir(&folder).expect("the pack lies beside the sources");
-        let pack = compile(&source).pack.expect("the pack compiles");
-        find(&pack, request).map(|(serves, route)| {
-            plan::explain(&pack, serves, &pack.directions[usize::from(serves.0)].routes[usize::from(route.0)])
-        })
+        compile(&source).pack.expect("the pack compiles")
     }
 
     #[test]
     fn every_operation_of_both_sides_can_be_explained() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("mappings/messaging");
-        let source = PackSource::from_dir(&folder).expect("the pack lies beside the sources");
-        let pack = compile(&source).pack.expect("the pack compiles");
+        let pack = pack();
         for direction in &pack.directions {
             for route in &direction.routes {
                 let said = plan::explain(&pack, direction.serves, route);
@@ -96,9 +146,24 @@ mod tests {
 
     #[test]
     fn a_request_that_goes_nowhere_is_told_why() {
-        assert!(explained("GET").unwrap_err().contains("the sides are"));
-        assert!(explained("GET /v9/a").unwrap_err().contains("the sides are"));
-        assert!(explained("GET /v2/nowhere").unwrap_err().contains("no operation"));
-        assert!(explained("PATCH /v2/chats").unwrap_err().contains("only"));
+        let pack = pack();
+        for (request, says) in [
+            ("GET", "the sides are"),
+            ("GET /v9/a", "the sides are"),
+            ("GET /v2/nowhere", "no operation"),
+            ("PATCH /v2/chats", "only"),
+        ] {
+            let message = find(&pack, request).unwrap_err();
+            assert!(message.contains(says), "{request}: {message}");
+        }
+    }
+
+    #[test]
+    fn a_body_shows_the_first_call_or_the_answer() {
+        let pack = pack();
+        let at = find(&pack, "PUT /v2/contacts/7").unwrap();
+        assert!(first_step(&pack, at, b"{\"name\":\"Ana\"}".to_vec()).contains("GET /contacts/7"));
+        let at = find(&pack, "PUT /v2/contacts/7").unwrap();
+        assert!(first_step(&pack, at, b"{}".to_vec()).contains("is answered 400"));
     }
 }

@@ -53,11 +53,15 @@ impl<'a> RouteCheck<'_, 'a> {
     }
 
     fn served(&mut self, serve: &'a Serve) -> Option<(RouteKind, (u32, u32))> {
+        let mark = self.findings.len();
         let checks: Vec<_> = serve.check.iter().map(|check| self.check(check)).collect();
         let fill = self.fill(&serve.fill);
         let block = self.block(&serve.block);
         self.dropped(serve);
-        self.unread(serve);
+        // What a faulty line would have read is not called unread besides.
+        if !self.findings.errors_since(mark) {
+            self.unread(serve);
+        }
         let side = self.serves.other();
         let called: Vec<_> = self.called.iter().map(|operation| (side, *operation)).collect();
         self.business_errors(&serve.business_errors, &called, serve.span);

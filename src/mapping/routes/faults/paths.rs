@@ -9,8 +9,7 @@ pub(in super::super) fn path_form(text: &str, span: Span, error: &JsonPathError)
     // The parser's own message draws the place on lines of its own; its position is all that is of use here.
     let told = error.to_string();
     let column = told.split("--> 1:").nth(1).and_then(|rest| rest.split_whitespace().next());
-    let place =
-        column.map(|column| format!(" (it ends to make sense at character {column})")).unwrap_or_default();
+    let place = column.map(|column| format!(": it breaks off at character {column}")).unwrap_or_default();
     Finding::error(Code::PathSyntax, span, format!("`{text}` is not a JSONPath{place}")).help(
         "paths are written as RFC 9535 has them, such as `$.request.body.name` or `$.list.body[?@.id == 7]`",
     )

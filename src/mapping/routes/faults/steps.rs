@@ -6,7 +6,7 @@ use crate::diagnostic::{Code, Finding, Span, did_you_mean, suggest};
 use crate::mapping::ast::Spanned;
 
 pub(in super::super) fn name_taken(name: &Spanned<String>) -> Finding {
-    Finding::error(Code::StepName, name.span, format!("there is a `{}` in the context already", name.value))
+    Finding::error(Code::StepName, name.span, format!("`{}` is in the context already", name.value))
         .help("give the step another name")
 }
 

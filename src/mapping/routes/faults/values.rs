@@ -50,7 +50,12 @@ pub(in super::super) fn does_not_fit(span: Span, from: &Type, to: &Type, why: &s
             "take another place, or convert: `{$from: path, as: conversion}`, `{$shape: Name, from: path}`"
         }
     };
-    Finding::error(Code::ValueType, span, format!("{from} does not go into {to}: {why}")).help(help)
+    // A reason about the value itself names both types already; one about a part of it does not.
+    let message = match why.starts_with('`') {
+        true => format!("{from} does not go into {to}: {why}"),
+        false => why.to_owned(),
+    };
+    Finding::error(Code::ValueType, span, message).help(help)
 }
 
 pub(in super::super) fn wrong_form(span: Span, found: &str, wanted: &Type) -> Finding {

@@ -1,0 +1,116 @@
+//! Faulty mappings and the exact messages they earn: each file of `tests/diagnostics` is a few edits of the pack of the
+//! manual, and what is said about them. `UPDATE_EXPECT=1` writes what is said today into the files.
+
+use super::manual;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use switchback::diagnostic::{Code, Colour, Findings, Sources, to_text};
+use switchback::yaml::{self, Node};
+
+const EXPECT: &str = "\nexpect: |\n";
+
+/// One file of `tests/diagnostics`.
+struct Case {
+    path: PathBuf,
+    /// Everything up to and with the line `expect: |`.
+    head: String,
+    /// (file of the pack, text that is there once, text in its place)
+    edits: Vec<(String, String, String)>,
+    expected: String,
+}
+
+fn cases() -> Vec<Case> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/diagnostics");
+    let entries = std::fs::read_dir(folder).expect("the cases lie in the sources");
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("it can be read").path()).collect();
+    paths.sort();
+    paths.into_iter().map(read).collect()
+}
+
+fn read(path: PathBuf) -> Case {
+    let text = std::fs::read_to_string(&path).expect("a case is a text");
+    let (head, expected) = text.split_once(EXPECT).unwrap_or_else(|| panic!("{path:?} expects nothing"));
+    let dedented: Vec<&str> = expected.lines().map(|line| line.strip_prefix("  ").unwrap_or(line)).collect();
+    let (mut sources, mut findings) = (Sources::new(), Findings::new());
+    let root = yaml::read(&mut sources, "case", head.as_bytes(), &mut findings).expect("a case is YAML");
+    let edits = root.get("edits").and_then(Node::as_seq).expect("a case has edits");
+    let text =
+        |node: &Node, key: &str| node.get(key).and_then(Node::as_str).expect("edits are texts").to_owned();
+    Case {
+        edits: edits.iter().map(|e| (text(e, "file"), text(e, "replace"), text(e, "with"))).collect(),
+        head: format!("{head}{EXPECT}"),
+        expected: dedented.join("\n"),
+        path,
+    }
+}
+
+impl Case {
+    /// What the compiler says about the edited pack.
+    fn found(&self) -> String {
+        let mut files = manual::files();
+        for (file, replace, with) in &self.edits {
+            let named = files.iter_mut().find(|(name, _)| name == file);
+            let (_, text) = named.unwrap_or_else(|| panic!("{:?}: the manual has no {file}", self.path));
+            assert_eq!(
+                text.matches(replace.as_str()).count(),
+                1,
+                "{:?}: `{replace}` is there once",
+                self.path
+            );
+            *text = text.replacen(replace.as_str(), with, 1);
+        }
+        let compiled = manual::compiled(&files);
+        let text = to_text(&compiled.sources, &compiled.findings, Colour::Never);
+        text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
+    }
+
+    fn update(&self, found: &str) {
+        let indent = |line: &str| if line.is_empty() { String::new() } else { format!("  {line}") };
+        let lines: Vec<String> = found.lines().map(indent).collect();
+        std::fs::write(&self.path, format!("{}{}\n", self.head, lines.join("\n")))
+            .expect("it can be written");
+    }
+}
+
+#[test]
+fn every_faulty_mapping_earns_exactly_its_message() {
+    let update = std::env::var_os("UPDATE_EXPECT").is_some();
+    let mut differing = Vec::new();
+    for case in cases() {
+        let found = case.found();
+        if update {
+            case.update(&found);
+        } else if found.trim_end() != case.expected.trim_end() {
+            differing.push(format!("{:?}\nexpected:\n{}\nfound:\n{found}\n", case.path, case.expected));
+        }
+    }
+    assert!(differing.is_empty(), "{} cases differ:\n{}", differing.len(), differing.join("\n"));
+}
+
+/// A case is named after the rule it breaks, and its message says so.
+#[test]
+fn every_case_breaks_the_rule_it_is_named_after() {
+    for case in cases() {
+        let name = case.path.file_name().and_then(|name| name.to_str()).expect("case names are ASCII");
+        let number = name.split('-').next().expect("a name has a first part").to_uppercase();
+        assert!(case.expected.contains(&format!("[{number}]")), "{name} says nothing of {number}");
+    }
+}
+
+/// Rules that no edit of a file can break: they have their tests beside the code.
+const ELSEWHERE: &[&str] = &["M014"];
+
+#[test]
+fn every_rule_about_mappings_has_a_case() {
+    let numbers: BTreeSet<String> = cases()
+        .iter()
+        .filter_map(|case| Some(case.path.file_name()?.to_str()?.split('-').next()?.to_uppercase()))
+        .collect();
+    let missing: Vec<&str> = Code::ALL
+        .iter()
+        .map(|code| code.number())
+        .filter(|number| number.starts_with('M') && !ELSEWHERE.contains(number) && !numbers.contains(*number))
+        .collect();
+    assert!(missing.is_empty(), "no case for {missing:?}");
+    assert!(cases().len() >= 60);
+}

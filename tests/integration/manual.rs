@@ -1,0 +1,39 @@
+//! The manual of the mapping language is itself a pack: it compiles, and its examples hold.
+
+use std::path::Path;
+use switchback::diagnostic::{Colour, to_text};
+use switchback::mapping::load::PackSource;
+use switchback::mapping::{Compiled, compile};
+
+/// The blocks of the manual that begin with `# file:`, by the file they name.
+pub fn files() -> Vec<(String, String)> {
+    let manual = Path::new(env!("CARGO_MANIFEST_DIR")).join("mappings/README.md");
+    let manual = std::fs::read_to_string(manual).expect("the manual lies in the sources");
+    let blocks = manual.split("```yaml\n").skip(1).filter_map(|rest| rest.split("\n```").next());
+    let named = blocks.filter_map(|block| block.strip_prefix("# file: ")?.split_once('\n'));
+    named.map(|(name, text)| (name.to_owned(), format!("{text}\n"))).collect()
+}
+
+/// A pack of these files, compiled.
+pub fn compiled(files: &[(String, String)]) -> Compiled {
+    let files = files.iter().map(|(name, text)| (name.clone(), text.clone().into_bytes()));
+    compile(&PackSource::from_files(files.collect()))
+}
+
+#[test]
+fn the_manual_compiles_without_a_finding() {
+    let compiled = compiled(&files());
+    assert_eq!(to_text(&compiled.sources, &compiled.findings, Colour::Never), "");
+    assert!(compiled.pack.is_some());
+}
+
+#[test]
+fn the_examples_of_the_manual_hold_and_reach_every_end() {
+    let compiled = compiled(&files());
+    let pack = compiled.pack.expect("the manual compiles");
+    let report = switchback::translate::example::run_all(&pack);
+    let problems: Vec<String> =
+        report.outcomes.iter().flat_map(|outcome| &outcome.problems).map(ToString::to_string).collect();
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+    assert!(report.is_good(), "{:?}", report.unreached);
+}
