@@ -241,11 +241,16 @@ impl Db {
         Ok(tx)
     }
 
-    /// Closes all connections, waiting for work under way.
+    /// Closes all connections, waiting for work under way, but not for ever: a caller that closes is about to end.
     pub async fn close(&self) {
-        match self {
-            Db::Sqlite { pool, .. } => pool.close().await,
-            Db::Postgres(pool) => pool.close().await,
+        let closing = async {
+            match self {
+                Db::Sqlite { pool, .. } => pool.close().await,
+                Db::Postgres(pool) => pool.close().await,
+            }
+        };
+        if tokio::time::timeout(LOCK_WAIT, closing).await.is_err() {
+            tracing::warn!("connections to the store were still busy when it was closed");
         }
     }
 }

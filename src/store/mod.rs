@@ -181,7 +181,7 @@ impl Store {
         self.db.is_shared()
     }
 
-    /// Closes all connections, waiting for work under way.
+    /// Closes all connections, waiting for work under way, five seconds at most.
     pub async fn close(&self) {
         self.db.close().await;
     }
