@@ -81,7 +81,7 @@ async fn a_request_that_leaves_does_not_take_the_refresh_with_it() {
         let grant = client.grant.clone();
         async move { grant.access_token().await }
     });
-    gate.arrived.notified().await;
+    gate.arrived().await;
     request.abort();
     assert!(request.await.is_err(), "the request is gone");
     gate.go.notify_one();
@@ -337,7 +337,7 @@ async fn a_sibling_that_was_faster_makes_invalid_grant_harmless() {
         let grant = client.grant.clone();
         async move { grant.access_token().await }
     });
-    gate.arrived.notified().await;
+    gate.arrived().await;
     // A sibling stores newer tokens while our call is under way; the server knows ours no more.
     let row = gateway.store.grant_of(&client.id).await.expect("stored");
     let newer = switchback::store::NewTokens {
@@ -368,7 +368,7 @@ async fn a_store_that_fails_after_the_answer_leaves_the_tokens_in_memory_until_i
         let grant = client.grant.clone();
         async move { grant.access_token().await }
     });
-    gate.arrived.notified().await;
+    gate.arrived().await;
     let breaker = sqlx::SqlitePool::connect(&gateway.url).await.expect("the file opens");
     sqlx::query("ALTER TABLE grants RENAME TO grants_gone").execute(&breaker).await.expect("broken");
     gate.go.notify_one();

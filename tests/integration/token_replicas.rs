@@ -64,7 +64,7 @@ async fn while_the_server_hangs_on_one_gateway_no_other_spends_the_same_token() 
     authority.script(Act::HoldAfter(gate.clone()));
     let [first, second] = [replicas[0].client(), replicas[1].client()];
     let holding = tokio::spawn(async move { first.grant.access_token().await });
-    gate.arrived.notified().await;
+    gate.arrived().await;
     let waiting = tokio::spawn(async move { second.grant.access_token().await });
     tokio::time::sleep(Duration::from_millis(700)).await;
     assert_eq!(authority.calls(), 1, "the second waits for the lease");

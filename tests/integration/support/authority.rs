@@ -1,6 +1,7 @@
 //! An authorization server for tests: rotates refresh tokens, detects reuse and revokes the family, and can be told to
 //! misbehave call by call. Speaks as little HTTP as one POST per connection needs.
 
+use super::tokens::PATIENCE;
 use serde_json::{Value, json};
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -41,8 +42,15 @@ pub enum Act {
 /// Where a call is held.
 #[derive(Default)]
 pub struct Gate {
-    pub arrived: Notify,
+    arrived: Notify,
     pub go: Notify,
+}
+
+impl Gate {
+    /// Waits until the call is held.
+    pub async fn arrived(&self) {
+        tokio::time::timeout(PATIENCE, self.arrived.notified()).await.expect("the call arrives");
+    }
 }
 
 pub struct State {

@@ -56,7 +56,7 @@ fn start() -> Option<Cluster> {
         .arg(bin.join("postgres"))
         .arg("-D")
         .arg(&data)
-        .args(["-c", "listen_addresses=", "-k"])
+        .args(["-c", "listen_addresses=", "-c", "fsync=off", "-k"])
         .arg(&folder)
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
