@@ -42,13 +42,18 @@ pub trait Scan: Copy {
 
     /// Bit n of the result is the exclusive or of the bits 0 to n.
     fn prefix_xor(self, bits: u64) -> u64;
+
+    /// Runs a task that looks at bytes, compiled for the processor that this way of scanning needs. The
+    /// other methods are only fast within one.
+    fn enter<T: Task>(self, task: T) -> T::Output;
 }
 
 /// Work that is compiled once for every way of scanning.
 pub trait Task {
     type Output;
 
-    /// To be `#[inline(always)]`, so that it is compiled with the features of its caller.
+    /// For a task that is entered, to be `#[inline(always)]`, so that it is compiled with the features
+    /// of its caller.
     fn run<S: Scan>(self, scan: S) -> Self::Output;
 }
 
@@ -85,7 +90,8 @@ impl Level {
     }
 }
 
-/// Runs `task` at `level`, or at the best one below it that the processor has.
+/// Runs `task` with the way of scanning of `level`, or of the best one below it that the processor has.
+/// The task itself is compiled as everything else is; what is hot in it is for [`Scan::enter`].
 #[inline]
 pub fn run<T: Task>(level: Level, task: T) -> T::Output {
     #[cfg(target_arch = "x86_64")]
@@ -93,12 +99,12 @@ pub fn run<T: Task>(level: Level, task: T) -> T::Output {
         if level >= Level::Avx512
             && let Some(scan) = x86::Avx512::detect()
         {
-            return x86::run_avx512(scan, task);
+            return task.run(scan);
         }
         if level >= Level::Avx2
             && let Some(scan) = x86::Avx2::detect()
         {
-            return x86::run_avx2(scan, task);
+            return task.run(scan);
         }
         if level >= Level::Baseline {
             return task.run(x86::Sse2);
@@ -210,6 +216,11 @@ impl Scan for Portable {
         }
         bits
     }
+
+    #[inline(always)]
+    fn enter<T: Task>(self, task: T) -> T::Output {
+        task.run(self)
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -255,71 +266,36 @@ mod x86 {
             && is_x86_feature_detected!("pclmulqdq")
     }
 
-    pub fn run_avx512<T: Task>(scan: Avx512, task: T) -> T::Output {
-        #[target_feature(enable = "avx512f,avx512bw,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
-        fn inner<T: Task>(scan: Avx512, task: T) -> T::Output {
-            task.run(scan)
-        }
-        // SAFETY: `scan` proves the features (1).
-        unsafe { inner(scan, task) }
-    }
-
-    pub fn run_avx2<T: Task>(scan: Avx2, task: T) -> T::Output {
-        #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
-        fn inner<T: Task>(scan: Avx2, task: T) -> T::Output {
-            task.run(scan)
-        }
-        // SAFETY: `scan` proves the features (1).
-        unsafe { inner(scan, task) }
-    }
-
-    /// Loops over `bytes` from `at` in steps of `$width`, giving `$mask(pointer)` the address of each;
-    /// what remains at the end is left to the narrower `$rest`.
+    /// Looks at windows of `$width` bytes from `$at` on, one after the other, through the marks that
+    /// `$scan.$marks` makes of each. Evaluates to the place where less than a window is left. No
+    /// closures: they would be compiled without the features of the function that they stand in.
     macro_rules! find {
-        ($bytes:ident, $at:ident, $width:literal, $mask:expr, $rest:expr) => {{
+        ($bytes:ident, $at:ident, $width:literal, $scan:ident.$marks:ident) => {{
             let mut at = $at;
-            while let Some(window) = $bytes.get(at..).and_then(|rest| rest.first_chunk::<$width>()) {
-                let mask = $mask(window);
-                if mask != 0 {
-                    return at + mask.trailing_zeros() as usize;
+            while let Some(window) = $bytes.get(at..).and_then(<[u8]>::first_chunk::<$width>) {
+                let marks = $scan.$marks($scan.load(window));
+                if marks != 0 {
+                    return at + marks.trailing_zeros() as usize;
                 }
                 at += $width;
             }
-            $rest(at)
+            at
         }};
     }
 
     impl Scan for Avx512 {
         #[inline(always)]
         fn string_break(self, bytes: &[u8], at: usize) -> usize {
-            let mask = |bytes| {
-                // SAFETY: register arithmetic; `self` proves the features (1).
-                unsafe {
-                    _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8(b'"' as i8))
-                        | _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8(b'\\' as i8))
-                }
-            };
-            find!(bytes, at, 64, |window| mask(self.load(window)), |at| {
-                let found = mask(self.load_tail(bytes, at));
-                bytes.len().min(at + found.trailing_zeros() as usize)
-            })
+            let at = find!(bytes, at, 64, self.string_marks);
+            let found = self.string_marks(self.load_tail(bytes, at));
+            bytes.len().min(at + found.trailing_zeros() as usize)
         }
 
         #[inline(always)]
         fn bare_end(self, bytes: &[u8], at: usize) -> usize {
-            let mask = |bytes| {
-                // SAFETY: register arithmetic; `self` proves the features (1).
-                unsafe {
-                    let folded = _mm512_or_si512(bytes, _mm512_set1_epi8(0x20));
-                    _mm512_cmple_epu8_mask(bytes, _mm512_set1_epi8(b' ' as i8))
-                        | _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8(b',' as i8))
-                        | _mm512_cmpeq_epi8_mask(folded, _mm512_set1_epi8(b'}' as i8))
-                }
-            };
-            find!(bytes, at, 64, |window| mask(self.load(window)), |at| {
-                let found = mask(self.load_tail(bytes, at));
-                bytes.len().min(at + found.trailing_zeros() as usize)
-            })
+            let at = find!(bytes, at, 64, self.bare_marks);
+            let found = self.bare_marks(self.load_tail(bytes, at));
+            bytes.len().min(at + found.trailing_zeros() as usize)
         }
 
         #[inline(always)]
@@ -343,9 +319,39 @@ mod x86 {
             // SAFETY: `self` proves PCLMULQDQ (1).
             unsafe { carryless_prefix_xor(bits) }
         }
+
+        #[inline(always)]
+        fn enter<T: Task>(self, task: T) -> T::Output {
+            #[target_feature(enable = "avx512f,avx512bw,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
+            fn inner<T: Task>(scan: Avx512, task: T) -> T::Output {
+                task.run(scan)
+            }
+            // SAFETY: `self` proves the features (1).
+            unsafe { inner(self, task) }
+        }
     }
 
     impl Avx512 {
+        #[inline(always)]
+        fn string_marks(self, bytes: __m512i) -> u64 {
+            // SAFETY: register arithmetic; `self` proves the features (1).
+            unsafe {
+                _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8(b'"' as i8))
+                    | _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8(b'\\' as i8))
+            }
+        }
+
+        #[inline(always)]
+        fn bare_marks(self, bytes: __m512i) -> u64 {
+            // SAFETY: register arithmetic; `self` proves the features (1).
+            unsafe {
+                let folded = _mm512_or_si512(bytes, _mm512_set1_epi8(0x20));
+                _mm512_cmple_epu8_mask(bytes, _mm512_set1_epi8(b' ' as i8))
+                    | _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8(b',' as i8))
+                    | _mm512_cmpeq_epi8_mask(folded, _mm512_set1_epi8(b'}' as i8))
+            }
+        }
+
         #[inline(always)]
         fn load(self, bytes: &[u8; 64]) -> __m512i {
             // SAFETY: the array has 64 bytes (2); `self` proves the features (1).
@@ -366,28 +372,14 @@ mod x86 {
     impl Scan for Avx2 {
         #[inline(always)]
         fn string_break(self, bytes: &[u8], at: usize) -> usize {
-            let mask = |window: &[u8; 32]| {
-                let bytes = self.load(window);
-                self.equal(bytes, b'"') | self.equal(bytes, b'\\')
-            };
-            find!(bytes, at, 32, mask, |at| Sse2.string_break(bytes, at))
+            let at = find!(bytes, at, 32, self.string_marks);
+            Sse2.string_break(bytes, at)
         }
 
         #[inline(always)]
         fn bare_end(self, bytes: &[u8], at: usize) -> usize {
-            let mask = |window: &[u8; 32]| {
-                let bytes = self.load(window);
-                // SAFETY: register arithmetic; `self` proves the features (1).
-                let (folded, control) = unsafe {
-                    let blank = _mm256_set1_epi8(b' ' as i8);
-                    (
-                        _mm256_or_si256(bytes, blank),
-                        _mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_max_epu8(bytes, blank), blank)),
-                    )
-                };
-                control as u32 | self.equal(bytes, b',') | self.equal(folded, b'}')
-            };
-            find!(bytes, at, 32, mask, |at| Sse2.bare_end(bytes, at))
+            let at = find!(bytes, at, 32, self.bare_marks);
+            Sse2.bare_end(bytes, at)
         }
 
         #[inline(always)]
@@ -402,9 +394,37 @@ mod x86 {
             // SAFETY: `self` proves PCLMULQDQ (1).
             unsafe { carryless_prefix_xor(bits) }
         }
+
+        #[inline(always)]
+        fn enter<T: Task>(self, task: T) -> T::Output {
+            #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
+            fn inner<T: Task>(scan: Avx2, task: T) -> T::Output {
+                task.run(scan)
+            }
+            // SAFETY: `self` proves the features (1).
+            unsafe { inner(self, task) }
+        }
     }
 
     impl Avx2 {
+        #[inline(always)]
+        fn string_marks(self, bytes: __m256i) -> u32 {
+            self.equal(bytes, b'"') | self.equal(bytes, b'\\')
+        }
+
+        #[inline(always)]
+        fn bare_marks(self, bytes: __m256i) -> u32 {
+            // SAFETY: register arithmetic; `self` proves the features (1).
+            let (folded, control) = unsafe {
+                let blank = _mm256_set1_epi8(b' ' as i8);
+                (
+                    _mm256_or_si256(bytes, blank),
+                    _mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_max_epu8(bytes, blank), blank)),
+                )
+            };
+            control as u32 | self.equal(bytes, b',') | self.equal(folded, b'}')
+        }
+
         #[inline(always)]
         fn load(self, bytes: &[u8; 32]) -> __m256i {
             // SAFETY: the array has 32 bytes (2); `self` proves the features (1).
@@ -440,28 +460,14 @@ mod x86 {
     impl Scan for Sse2 {
         #[inline(always)]
         fn string_break(self, bytes: &[u8], at: usize) -> usize {
-            let mask = |window: &[u8; 16]| {
-                let bytes = self.load(window);
-                self.equal(bytes, b'"') | self.equal(bytes, b'\\')
-            };
-            find!(bytes, at, 16, mask, |at| Portable.string_break(bytes, at))
+            let at = find!(bytes, at, 16, self.string_marks);
+            Portable.string_break(bytes, at)
         }
 
         #[inline(always)]
         fn bare_end(self, bytes: &[u8], at: usize) -> usize {
-            let mask = |window: &[u8; 16]| {
-                let bytes = self.load(window);
-                // SAFETY: register arithmetic with SSE2 (1).
-                let (folded, control) = unsafe {
-                    let blank = _mm_set1_epi8(b' ' as i8);
-                    (
-                        _mm_or_si128(bytes, blank),
-                        _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_max_epu8(bytes, blank), blank)),
-                    )
-                };
-                control as u32 | self.equal(bytes, b',') | self.equal(folded, b'}')
-            };
-            find!(bytes, at, 16, mask, |at| Portable.bare_end(bytes, at))
+            let at = find!(bytes, at, 16, self.bare_marks);
+            Portable.bare_end(bytes, at)
         }
 
         #[inline(always)]
@@ -476,9 +482,32 @@ mod x86 {
         fn prefix_xor(self, bits: u64) -> u64 {
             Portable.prefix_xor(bits)
         }
+
+        #[inline(always)]
+        fn enter<T: Task>(self, task: T) -> T::Output {
+            task.run(self)
+        }
     }
 
     impl Sse2 {
+        #[inline(always)]
+        fn string_marks(self, bytes: __m128i) -> u32 {
+            self.equal(bytes, b'"') | self.equal(bytes, b'\\')
+        }
+
+        #[inline(always)]
+        fn bare_marks(self, bytes: __m128i) -> u32 {
+            // SAFETY: register arithmetic with SSE2 (1).
+            let (folded, control) = unsafe {
+                let blank = _mm_set1_epi8(b' ' as i8);
+                (
+                    _mm_or_si128(bytes, blank),
+                    _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_max_epu8(bytes, blank), blank)),
+                )
+            };
+            control as u32 | self.equal(bytes, b',') | self.equal(folded, b'}')
+        }
+
         #[inline(always)]
         fn load(self, bytes: &[u8; 16]) -> __m128i {
             // SAFETY: the array has 16 bytes (2); SSE2 is always there (1).

@@ -4,7 +4,7 @@
 use super::close::Slot;
 use super::fault::{self, Fault};
 use super::names::{NONE, NameId, Names};
-use super::program::{Action, Op, OpId, Program};
+use super::program::{Action, Capture, Op, OpId, Program};
 use super::skip::{Skip, Skipped};
 use super::{Bounds, Values};
 use crate::json::raw::Kind;
@@ -143,6 +143,11 @@ impl Machine {
         })
     }
 
+    /// The slot of a member of the innermost object.
+    pub fn slot(&mut self, capture: &Capture) -> &mut Slot {
+        &mut self.slots[slot_index(&self.frames, capture)]
+    }
+
     /// Bytes of all buffers.
     pub fn held_bytes(&self) -> usize {
         let words = self.bits.capacity() + self.frames.capacity() * size_of::<Frame>() / 8;
@@ -169,6 +174,27 @@ impl Machine {
     }
 }
 
+/// Where the slot of a member of the innermost object lies.
+pub(super) fn slot_index(frames: &[Frame], capture: &Capture) -> usize {
+    let objects = frames.iter().rev().filter(|frame| frame.kind == FrameKind::Object);
+    let slots = objects.skip(usize::from(capture.up)).map(|frame| frame.slots).next();
+    // A capture looks no higher than the object that it was compiled within.
+    slots.expect("the object that captures is open") + usize::from(capture.slot)
+}
+
+/// How to go on.
+#[derive(Debug, Clone, Copy)]
+enum Next {
+    /// From here.
+    At(usize),
+    /// With members, of which the first begins here.
+    Members(usize),
+    /// By passing over the value that begins here.
+    Pass(Sink, usize),
+    /// By passing over more of a value that an earlier chunk began.
+    PassOn(Skip, Sink, usize),
+}
+
 /// A machine at work on one chunk.
 pub(super) struct Run<'a, S> {
     pub machine: &'a mut Machine,
@@ -193,7 +219,6 @@ impl<'a, S: Scan> Run<'a, S> {
     }
 
     /// Runs over the chunk.
-    #[inline(always)]
     pub fn chunk(&mut self) -> Result<(), Fault> {
         let room = self.machine.bounds.json.total_bytes - self.machine.before;
         let over = self.chunk.len() as u64 > room;
@@ -203,10 +228,16 @@ impl<'a, S: Scan> Run<'a, S> {
         }
         let mut at = 0;
         while at < self.chunk.len() {
-            at = match self.machine.state {
-                State::Passing(skip, sink) => self.pass_on(skip, sink, at)?,
-                State::InKey(escaped) => self.key(at, escaped)?,
+            let next = match self.machine.state {
+                State::Passing(skip, sink) => Next::PassOn(skip, sink, at),
+                State::InKey(escaped) => Next::At(self.key(at, escaped)?),
                 _ => self.structure(at)?,
+            };
+            at = match next {
+                Next::At(at) => at,
+                Next::Members(at) => self.members(at)?,
+                Next::Pass(sink, at) => self.pass(sink, at)?,
+                Next::PassOn(skip, sink, at) => self.pass_from(skip, sink, at, at)?,
             };
         }
         self.suspend()?;
@@ -228,27 +259,35 @@ impl<'a, S: Scan> Run<'a, S> {
         Ok(())
     }
 
-    /// Reads white space and one byte of structure, or begins a value or a name.
-    #[inline(always)]
-    fn structure(&mut self, at: usize) -> Result<usize, Fault> {
+    /// Reads white space and one byte of structure, or finds what begins.
+    fn structure(&mut self, at: usize) -> Result<Next, Fault> {
         let mut at = at;
         while is_blank(self.chunk[at]) {
             at += 1;
             if at == self.chunk.len() {
-                return Ok(at);
+                return Ok(Next::At(at));
             }
         }
         let byte = self.chunk[at];
         match (self.machine.state, byte) {
-            (State::FirstKey | State::NextKey, b'"') => return self.members(at),
-            (State::FirstKey | State::AfterMember, b'}') => return self.end_object(at),
-            (State::AfterMember, b',') => self.machine.state = State::NextKey,
+            (State::FirstKey | State::NextKey, b'"') => return Ok(Next::Members(at)),
+            (State::FirstKey | State::AfterMember, b'}') => self.end_object(at)?,
+            (State::AfterMember, b',') => {
+                self.machine.state = State::NextKey;
+                return Ok(self.members_or_blank(at + 1));
+            }
             (State::Colon, b':') => self.machine.state = State::MemberValue,
             (State::MemberValue, _) => return self.member_value(at),
             (State::Value(op), _) => return self.value(op, at),
-            (State::FirstElement | State::AfterElement, b']') => return self.end_array(at),
-            (State::FirstElement, _) => return self.element(at),
-            (State::AfterElement, b',') => self.machine.state = State::Value(self.top().id),
+            (State::FirstElement | State::AfterElement, b']') => self.end_array(at),
+            (State::FirstElement, _) => return self.first_element(at),
+            (State::AfterElement, b',') => {
+                let op = self.top().id;
+                self.machine.state = State::Value(op);
+                if self.chunk.get(at + 1).is_some_and(|byte| !is_blank(*byte)) {
+                    return self.value(op, at + 1);
+                }
+            }
             (State::UnwrapFirst, b']') => return Err(Cause::NotOne.into()),
             (State::UnwrapFirst, _) => return self.value(self.top().id, at),
             (State::UnwrapEnd, b']') => {
@@ -258,7 +297,13 @@ impl<'a, S: Scan> Run<'a, S> {
             (State::UnwrapEnd, b',') => return Err(Cause::NotOne.into()),
             (state, _) => return Err(self.unexpected(at, state)),
         }
-        Ok(at + 1)
+        Ok(Next::At(at + 1))
+    }
+
+    /// On to the members, if one begins at `at`.
+    #[inline(always)]
+    fn members_or_blank(&self, at: usize) -> Next {
+        if self.chunk.get(at) == Some(&b'"') { Next::Members(at) } else { Next::At(at) }
     }
 
     #[cold]
@@ -278,7 +323,7 @@ impl<'a, S: Scan> Run<'a, S> {
     /// Reads on in a name until its closing quote or the end of the chunk.
     fn key(&mut self, from: usize, escaped: bool) -> Result<usize, Fault> {
         let machine = &mut *self.machine;
-        let skipped = Skip::String { escaped }.over(self.scan, self.chunk, from, 0);
+        let skipped = Skip::String { escaped }.enter_over(self.scan, self.chunk, from, 0);
         let (end, piece) = match skipped {
             Skipped::To(end) => (end, &self.chunk[from..end - 1]),
             _ => (self.chunk.len(), &self.chunk[from..]),
@@ -379,21 +424,20 @@ impl<'a, S: Scan> Run<'a, S> {
     }
 
     /// A member's value begins.
-    #[inline(always)]
-    pub fn member_value(&mut self, at: usize) -> Result<usize, Fault> {
-        let top = *self.top();
-        let object = &self.program.objects[top.id as usize];
-        let Some(member) = object.members.get(usize::from(top.member)) else {
-            return self.pass(if object.keep_others { Sink::Copy } else { Sink::Drop }, at);
+    fn member_value(&mut self, at: usize) -> Result<Next, Fault> {
+        let (object, member) = (self.top().id, self.top().member);
+        let object = &self.program.objects[object as usize];
+        let Some(member) = object.members.get(usize::from(member)) else {
+            return Ok(Next::Pass(if object.keep_others { Sink::Copy } else { Sink::Drop }, at));
         };
         for capture in &member.captures {
-            self.slot(capture).open(at);
+            self.machine.slot(capture).open(at);
         }
         match &member.action {
-            Action::Drop => self.pass(Sink::Drop, at),
+            Action::Drop => Ok(Next::Pass(Sink::Drop, at)),
             Action::Copy(prefix) | Action::Rename(prefix) => {
                 self.begin_member(prefix);
-                self.pass(Sink::Copy, at)
+                Ok(Next::Pass(Sink::Copy, at))
             }
             Action::Run(prefix, op) => {
                 if !matches!(self.program.ops[*op as usize], Op::Held(_)) {
@@ -401,21 +445,20 @@ impl<'a, S: Scan> Run<'a, S> {
                 }
                 self.value(*op, at)
             }
-            Action::Refuse(_) if self.chunk[at] == b'n' => self.pass(Sink::Drop, at),
+            Action::Refuse(_) if self.chunk[at] == b'n' => Ok(Next::Pass(Sink::Drop, at)),
             Action::Refuse(reason) => Err(Cause::Refused(*reason).into()),
         }
     }
 
     /// The first element of an array begins.
-    fn element(&mut self, at: usize) -> Result<usize, Fault> {
+    fn first_element(&mut self, at: usize) -> Result<Next, Fault> {
         let op = self.top().id;
         self.machine.state = State::Value(op);
         self.value(op, at)
     }
 
     /// A value begins for `op`, which writes it.
-    #[inline(always)]
-    fn value(&mut self, op: OpId, at: usize) -> Result<usize, Fault> {
+    fn value(&mut self, op: OpId, at: usize) -> Result<Next, Fault> {
         let first = self.chunk[at];
         let program = self.program;
         let mut op = op;
@@ -428,11 +471,11 @@ impl<'a, S: Scan> Run<'a, S> {
             }
             self.machine.wrote = true;
             match &program.ops[op as usize] {
-                Op::Keep => return self.pass(Sink::Copy, at),
-                Op::Held(_) => return self.pass(Sink::Hold(op), at),
+                Op::Keep => return Ok(Next::Pass(Sink::Copy, at)),
+                Op::Held(_) => return Ok(Next::Pass(Sink::Hold(op), at)),
                 Op::Constant(text) => {
                     self.write(text);
-                    return self.pass(Sink::Drop, at);
+                    return Ok(Next::Pass(Sink::Drop, at));
                 }
                 Op::Wrap(inner) => {
                     self.write(b"[");
@@ -441,7 +484,7 @@ impl<'a, S: Scan> Run<'a, S> {
                     op = *inner;
                 }
                 Op::Object(_) | Op::Array(_) | Op::Unwrap(_) if first == b'n' => {
-                    return self.pass(Sink::Copy, at);
+                    return Ok(Next::Pass(Sink::Copy, at));
                 }
                 Op::Object(object) => {
                     self.expect(first, b'{', Kind::Object, at)?;
@@ -449,7 +492,7 @@ impl<'a, S: Scan> Run<'a, S> {
                     self.keep(at, at + 1);
                     self.push_object(*object);
                     self.machine.state = State::FirstKey;
-                    return Ok(at + 1);
+                    return Ok(self.members_or_blank(at + 1));
                 }
                 Op::Array(inner) => {
                     self.expect(first, b'[', Kind::Array, at)?;
@@ -457,14 +500,14 @@ impl<'a, S: Scan> Run<'a, S> {
                     self.keep(at, at + 1);
                     self.push(FrameKind::Array, *inner);
                     self.machine.state = State::FirstElement;
-                    return Ok(at + 1);
+                    return Ok(Next::At(at + 1));
                 }
                 Op::Unwrap(inner) => {
                     self.expect(first, b'[', Kind::Array, at)?;
                     self.enter(at)?;
                     self.push(FrameKind::Unwrap, *inner);
                     self.machine.state = State::UnwrapFirst;
-                    return Ok(at + 1);
+                    return Ok(Next::At(at + 1));
                 }
             }
         }
@@ -516,8 +559,7 @@ impl<'a, S: Scan> Run<'a, S> {
         }
     }
 
-    #[inline(always)]
-    pub fn end_object(&mut self, at: usize) -> Result<usize, Fault> {
+    pub fn end_object(&mut self, at: usize) -> Result<(), Fault> {
         let top = *self.top();
         let object = &self.program.objects[top.id as usize];
         if object.close.is_empty() {
@@ -535,21 +577,20 @@ impl<'a, S: Scan> Run<'a, S> {
         self.machine.bits.truncate(top.bits);
         self.pop();
         self.value_done(at + 1);
-        Ok(at + 1)
+        Ok(())
     }
 
-    fn end_array(&mut self, at: usize) -> Result<usize, Fault> {
+    fn end_array(&mut self, at: usize) {
         self.keep(at, at + 1);
         self.pop();
         self.value_done(at + 1);
-        Ok(at + 1)
     }
 
     /// The value at the innermost place has ended before `at`.
     #[inline(always)]
     pub fn value_done(&mut self, at: usize) {
         loop {
-            let Some(top) = self.machine.frames.last().copied() else {
+            let Some(top) = self.machine.frames.last() else {
                 self.machine.state = State::End;
                 return;
             };
@@ -559,7 +600,7 @@ impl<'a, S: Scan> Run<'a, S> {
                     if let Some(member) = object.members.get(usize::from(top.member)) {
                         for capture in &member.captures {
                             let chunk = self.chunk;
-                            self.slot(capture).end(at, chunk);
+                            self.machine.slot(capture).end(at, chunk);
                         }
                     }
                     self.machine.state = State::AfterMember;
@@ -579,14 +620,6 @@ impl<'a, S: Scan> Run<'a, S> {
                 }
             }
         }
-    }
-
-    /// The slot of a member of the innermost object.
-    pub fn slot(&mut self, capture: &super::program::Capture) -> &mut Slot {
-        let objects = self.machine.frames.iter().rev().filter(|frame| frame.kind == FrameKind::Object);
-        let slots = objects.skip(usize::from(capture.up)).map(|frame| frame.slots).next();
-        // A capture looks no higher than the object that it was compiled within.
-        &mut self.machine.slots[slots.expect("the object that captures is open") + usize::from(capture.slot)]
     }
 
     /// The innermost frame; asked for only where the state says that there is one.

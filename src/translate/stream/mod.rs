@@ -193,7 +193,6 @@ struct Work<'a> {
 impl Task for Work<'_> {
     type Output = Result<(), Fault>;
 
-    #[inline(always)]
     fn run<S: Scan>(self, scan: S) -> Result<(), Fault> {
         Run::new(self.machine, self.program, scan, self.chunk, self.out).chunk()
     }

@@ -25,14 +25,15 @@ pub(super) struct Names {
     pub known: usize,
 }
 
+/// A name as it is compared with text.
 #[derive(Debug, Clone, Copy)]
-struct Name {
+pub(super) struct Name {
     /// `"name":`, padded with zeros.
     words: [u64; WIDTH / 8],
     /// Bytes of `"name":`; 0 when it is too long to be expected.
     len: u8,
     /// The name expected after this one.
-    next: NameId,
+    pub next: NameId,
 }
 
 impl Names {
@@ -50,17 +51,10 @@ impl Names {
         Names { all, first: if count > 0 { 0 } else { NONE }, known: count }
     }
 
-    /// Length of the text of the name `id` with quotes and colon, if that is what stands at `at`.
+    /// The name `id`, unless that is [`NONE`].
     #[inline(always)]
-    pub fn matches(&self, id: NameId, bytes: &[u8], at: usize) -> Option<usize> {
-        let name = self.all.get(usize::from(id))?;
-        let window = bytes.get(at..)?.first_chunk::<WIDTH>()?;
-        let mask = &MASKS[usize::from(name.len) & (WIDTH * 2 - 1)];
-        let mut differing = 0;
-        for (at, word) in window.as_chunks::<8>().0.iter().enumerate() {
-            differing |= (u64::from_le_bytes(*word) & mask[at]) ^ name.words[at];
-        }
-        (differing == 0).then_some(usize::from(name.len))
+    pub fn get(&self, id: NameId) -> Option<&Name> {
+        self.all.get(usize::from(id))
     }
 
     /// The name expected after `id`, or at the start of an object when that is [`NONE`].
@@ -99,6 +93,18 @@ impl Names {
 }
 
 impl Name {
+    /// The length of this name's text with quotes and colon, if that is what stands at `at`.
+    #[inline(always)]
+    pub fn len_at(&self, bytes: &[u8], at: usize) -> Option<usize> {
+        let window = bytes.get(at..)?.first_chunk::<WIDTH>()?;
+        let mask = &MASKS[usize::from(self.len) & (WIDTH * 2 - 1)];
+        let mut differing = 0;
+        for (at, word) in window.as_chunks::<8>().0.iter().enumerate() {
+            differing |= (u64::from_le_bytes(*word) & mask[at]) ^ self.words[at];
+        }
+        (differing == 0).then_some(usize::from(self.len))
+    }
+
     /// Zeros where a text has its quote: equal to no text.
     const UNEXPECTED: Name = Name { words: [u64::MAX; WIDTH / 8], len: 0, next: NONE };
 

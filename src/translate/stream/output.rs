@@ -3,6 +3,10 @@
 use super::machine::{Frame, FrameKind, Run};
 use super::program::Prefix;
 use crate::json::scan::Scan;
+use std::ops::Range;
+
+/// Bytes of a span that are copied without asking how many there are.
+const COPIED_AT_ONCE: usize = 64;
 
 impl<S: Scan> Run<'_, S> {
     /// Writes the name of the member whose value is written next.
@@ -11,10 +15,10 @@ impl<S: Scan> Run<'_, S> {
         self.flush();
         let top = self.top_mut();
         let first = !std::mem::replace(&mut top.wrote, true);
-        let top = *top;
+        let (bits, object, member) = (top.bits, top.id, top.member);
         prefix.write(first, self.out);
-        let words = self.program.objects[top.id as usize].words;
-        self.machine.bits[top.bits + words.seen + usize::from(top.member) / 64] |= 1 << (top.member % 64);
+        let words = self.program.objects[object as usize].words;
+        self.machine.bits[bits + words.seen + usize::from(member) / 64] |= 1 << (member % 64);
     }
 
     pub fn unwrite_member(&mut self, top: &Frame) {
@@ -49,15 +53,30 @@ impl<S: Scan> Run<'_, S> {
 
     #[inline(always)]
     pub fn flush(&mut self) {
-        if !self.span.is_empty() {
-            self.out.extend_from_slice(&self.chunk[self.span.clone()]);
-        }
-        self.span = usize::MAX..usize::MAX;
+        flush(self.chunk, &mut self.span, self.out);
     }
 
     #[inline(always)]
     pub fn write(&mut self, text: &[u8]) {
         self.flush();
         self.out.extend_from_slice(text);
+    }
+}
+
+/// Appends the part of `chunk` that is to be written next, if any; then there is none.
+#[inline(always)]
+pub(super) fn flush(chunk: &[u8], span: &mut Range<usize>, out: &mut Vec<u8>) {
+    let (start, len) = (span.start, span.end - span.start);
+    *span = usize::MAX..usize::MAX;
+    match chunk.get(start..).and_then(|rest| rest.first_chunk::<COPIED_AT_ONCE>()) {
+        // Most spans are short: copying a fixed number of bytes and taking back what is too much costs
+        // less than a call.
+        Some(window) if len <= COPIED_AT_ONCE => {
+            let end = out.len() + len;
+            out.extend_from_slice(window);
+            out.truncate(end);
+        }
+        _ if len == 0 => {}
+        _ => out.extend_from_slice(&chunk[start..start + len]),
     }
 }

@@ -20,16 +20,11 @@ impl<S: Scan> Run<'_, S> {
         self.pass_from(Skip::of(first), sink, at, at + usize::from(first == b'"'))
     }
 
-    /// Goes on passing over a value that an earlier chunk began.
-    pub fn pass_on(&mut self, skip: Skip, sink: Sink, at: usize) -> Result<usize, Fault> {
-        // A bare value that ended with the last chunk does not go on here.
-        self.pass_from(skip, sink, at, at)
-    }
-
+    /// Passes over the value that the chunk has from `start` on; what is before `at` has been read.
     #[inline(always)]
-    fn pass_from(&mut self, skip: Skip, sink: Sink, start: usize, at: usize) -> Result<usize, Fault> {
+    pub fn pass_from(&mut self, skip: Skip, sink: Sink, start: usize, at: usize) -> Result<usize, Fault> {
         let depth_left = self.machine.bounds.json.depth - self.machine.depth;
-        match skip.over(self.scan, self.chunk, at, depth_left) {
+        match skip.enter_over(self.scan, self.chunk, at, depth_left) {
             Skipped::To(end) => {
                 self.value_ends(sink, start, end)?;
                 Ok(end)

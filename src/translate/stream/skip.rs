@@ -1,7 +1,7 @@
 //! Passing over one value without looking into it, over any number of chunks: strings to their closing
 //! quote, containers by counting brackets outside strings, each kind for itself.
 
-use crate::json::scan::{self, Scan};
+use crate::json::scan::{self, Scan, Task};
 
 /// How far the value that is passed over has been read. The first byte of the value decides where to
 /// begin: see [`Skip::of`].
@@ -60,6 +60,11 @@ impl Skip {
         }
     }
 
+    /// [`Skip::over`], entered.
+    pub fn enter_over<S: Scan>(self, scan: S, bytes: &[u8], at: usize, depth_left: usize) -> Skipped {
+        scan.enter(Over { skip: self, bytes, at, depth_left })
+    }
+
     /// Reads on from `at`. A string begins after its opening quote, a container with its bracket.
     /// `depth_left` is how many brackets may be open at one time.
     #[inline(always)]
@@ -75,9 +80,25 @@ impl Skip {
     }
 }
 
+struct Over<'b> {
+    skip: Skip,
+    bytes: &'b [u8],
+    at: usize,
+    depth_left: usize,
+}
+
+impl Task for Over<'_> {
+    type Output = Skipped;
+
+    #[inline(always)]
+    fn run<S: Scan>(self, scan: S) -> Skipped {
+        self.skip.over(scan, self.bytes, self.at, self.depth_left)
+    }
+}
+
 /// Bytes of the word that begins with `first`; none for numbers.
 #[inline(always)]
-pub(super) fn word_len(first: u8) -> Option<usize> {
+fn word_len(first: u8) -> Option<usize> {
     match first {
         b't' | b'n' => Some(4),
         b'f' => Some(5),
@@ -116,8 +137,9 @@ fn string_end<S: Scan>(scan: S, bytes: &[u8], at: usize, escaped: bool) -> Skipp
 }
 
 impl Nested {
+    /// See [`Skip::over`].
     #[inline(always)]
-    fn over<S: Scan>(mut self, scan: S, bytes: &[u8], at: usize, depth_left: usize) -> Skipped {
+    pub fn over<S: Scan>(mut self, scan: S, bytes: &[u8], at: usize, depth_left: usize) -> Skipped {
         let mut at = at;
         while let Some(block) = bytes.get(at..).and_then(|rest| rest.first_chunk::<64>()) {
             if let Some(end) = self.block(scan, block, 64, depth_left) {

@@ -1,175 +1,214 @@
-//! The short cut through the machine: members whose name is the expected one and whose value ends
-//! within the chunk, one after the other. Whatever is unusual is left to the machine, at a place where
-//! the machine could have come by itself.
+//! The short cut through the machine: members whose name is the expected one, that are dropped or
+//! copied, and whose value ends within the chunk, one after the other. Whatever is unusual is left to
+//! the machine, at a place where the machine could have come by itself.
 
 use super::fault::Fault;
-use super::machine::{Run, State};
-use super::names::{NONE, NameId};
-use super::program::Action;
-use super::skip::word_len;
-use crate::json::reader::is_blank;
-use crate::json::scan::Scan;
+use super::machine::{Machine, Run, State, slot_index};
+use super::output::flush;
+use super::program::{Action, Program};
+use super::skip::{Nested, Skipped};
+use crate::json::scan::{Scan, Task};
+use std::ops::Range;
 
 /// Bytes that stand around the text of a name.
 const QUOTES_AND_COLON: usize = 3;
 
+/// Why the short cut ends.
+#[derive(Debug, Clone, Copy)]
+enum Pause {
+    /// At the quote of a name that is not the expected one, or has another difficulty.
+    Name,
+    /// At the value of a member that is neither dropped nor copied.
+    Value,
+    /// After a member that is not followed by another at once.
+    Member,
+}
+
 impl<S: Scan> Run<'_, S> {
     /// Reads members from the quote of a name at `at` on.
-    #[inline(always)]
     pub fn members(&mut self, at: usize) -> Result<usize, Fault> {
-        let mut at = at;
-        loop {
-            let Some((id, value)) = self.expected_name(at) else {
+        let walk = Walk {
+            machine: self.machine,
+            program: self.program,
+            chunk: self.chunk,
+            out: self.out,
+            span: &mut self.span,
+            at,
+        };
+        let (at, pause) = self.scan.enter(walk);
+        match pause {
+            Pause::Name => {
                 self.machine.state = State::InKey(false);
-                return Ok(at + 1);
-            };
-            let end = match self.scalar(id, at, value) {
-                Some(end) => end,
-                None => {
-                    let object = &self.program.objects[self.top().id as usize];
-                    if object.keep_others && self.top().member == NONE {
-                        self.copy_member(at, value);
-                    }
-                    self.machine.state = State::MemberValue;
-                    if self.chunk.get(value).is_none_or(|byte| is_blank(*byte)) {
-                        return Ok(value);
-                    }
-                    self.member_value(value)?
-                }
-            };
-            match self.machine.state {
-                State::AfterMember => match self.chunk.get(end..end + 2) {
-                    Some(b",\"") => at = end + 1,
-                    Some([b'}', _]) => return self.end_object(end),
-                    _ => return Ok(end),
-                },
-                State::FirstKey if self.chunk.get(end) == Some(&b'"') => at = end,
-                _ => return Ok(end),
+                Ok(at + 1)
+            }
+            Pause::Value => {
+                self.machine.state = State::MemberValue;
+                Ok(at)
+            }
+            Pause::Member if self.chunk.get(at) == Some(&b'}') => {
+                self.end_object(at)?;
+                Ok(at + 1)
+            }
+            Pause::Member => {
+                self.machine.state = State::AfterMember;
+                Ok(at)
             }
         }
     }
+}
 
-    /// If the expected name stands at `at`, and the object has not had it, its id and the place after
-    /// its colon; the innermost object then names it.
+/// The members of one object from the quote of a name at `at` on.
+struct Walk<'r> {
+    machine: &'r mut Machine,
+    program: &'r Program,
+    chunk: &'r [u8],
+    out: &'r mut Vec<u8>,
+    /// See [`Run::span`].
+    span: &'r mut Range<usize>,
+    at: usize,
+}
+
+impl Task for Walk<'_> {
+    type Output = (usize, Pause);
+
+    /// Goes as far as members are plain.
     #[inline(always)]
-    fn expected_name(&mut self, at: usize) -> Option<(NameId, usize)> {
-        let top = *self.top();
-        let names = &self.machine.names[top.id as usize];
-        let id = names.after(top.last);
-        let len = names.matches(id, self.chunk, at)?;
-        let known = usize::from(id) < names.known;
-        // A name that is too long by the limits is left to the machine, which tells so.
-        if len > self.machine.bounds.json.key_bytes.saturating_add(QUOTES_AND_COLON) {
-            return None;
-        }
-        if !self.see(&top, id) {
-            return None;
-        }
-        let top = self.top_mut();
-        top.last = id;
-        top.member = if known { id } else { NONE };
-        Some((id, at + len))
+    fn run<S: Scan>(self, scan: S) -> (usize, Pause) {
+        let Walk { machine, program, chunk, out, span: kept, mut at } = self;
+        let innermost = machine.frames.len() - 1;
+        let frame = &machine.frames[innermost];
+        let object = &program.objects[frame.id as usize];
+        let names = &machine.names[frame.id as usize];
+        let (seen, written) = machine.bits[frame.bits..].split_at_mut(object.words.seen);
+        let depth_left = machine.bounds.json.depth - machine.depth;
+        let quoted_bytes_max = machine.bounds.json.key_bytes.saturating_add(QUOTES_AND_COLON);
+        // Kept in registers on the way and written back at the end.
+        let (mut last, mut member_at, mut wrote) = (frame.last, frame.member, frame.wrote);
+        let mut span = kept.clone();
+        let mut id = names.after(last);
+        let pause = loop {
+            let Some(name) = names.get(id) else { break Pause::Name };
+            let Some(len) = name.len_at(chunk, at) else { break Pause::Name };
+            let (word, bit) = (usize::from(id / 64), 1u64 << (id % 64));
+            let value = at + len;
+            let Some(&first) = chunk.get(value) else { break Pause::Name };
+            if seen[word] & bit != 0 || len > quoted_bytes_max {
+                break Pause::Name;
+            }
+            let member = object.members.get(usize::from(id));
+            if let Some(member) = member
+                && matches!(member.action, Action::Run(..) | Action::Refuse(_))
+            {
+                seen[word] |= bit;
+                (last, member_at, at) = (id, id, value);
+                break Pause::Value;
+            }
+            let Some(end) = value_end(scan, chunk, first, value, depth_left) else {
+                break Pause::Name;
+            };
+            seen[word] |= bit;
+            last = id;
+            let joins =
+                if wrote { at > 0 && span.end == at - 1 && chunk[at - 1] == b',' } else { span.end == at };
+            match member.map(|member| &member.action) {
+                Some(Action::Copy(_)) if joins => {
+                    span.end = end;
+                    wrote = true;
+                    written[word] |= bit;
+                }
+                Some(Action::Copy(prefix) | Action::Rename(prefix)) => {
+                    flush(chunk, &mut span, out);
+                    prefix.write(!wrote, out);
+                    span = value..end;
+                    wrote = true;
+                    written[word] |= bit;
+                }
+                None if object.keep_others => {
+                    if !joins {
+                        flush(chunk, &mut span, out);
+                        out.extend_from_slice(if wrote { b"," } else { b"" });
+                        span.start = at;
+                    }
+                    span.end = end;
+                    wrote = true;
+                }
+                _ => {}
+            }
+            for capture in member.map_or(&[][..], |member| &member.captures) {
+                let slot = &mut machine.slots[slot_index(&machine.frames, capture)];
+                slot.open(value);
+                slot.end(end, chunk);
+            }
+            if chunk.get(end..end + 2) != Some(b",\"") {
+                at = end;
+                break Pause::Member;
+            }
+            at = end + 1;
+            id = name.next;
+        };
+        let frame = &mut machine.frames[innermost];
+        (frame.last, frame.member, frame.wrote) = (last, member_at, wrote);
+        *kept = span;
+        (at, pause)
     }
+}
 
-    /// Passes a scalar that is dropped or copied, if that is what stands at `value` and it ends within
-    /// the chunk; the place after it. The member's name stands at `name`.
-    #[inline(always)]
-    fn scalar(&mut self, id: NameId, name: usize, value: usize) -> Option<usize> {
-        let top = *self.top();
-        let object = &self.program.objects[top.id as usize];
-        let end = match *self.chunk.get(value)? {
-            b'"' => self.string_end(value + 1)?,
-            first @ (b'-' | b'0'..=b'9' | b't' | b'f' | b'n') => {
-                let end = self.scan.bare_end(self.chunk, value);
-                if end == self.chunk.len() || word_len(first).is_some_and(|len| len != end - value) {
+/// How the end of a value is found, by its first byte.
+#[derive(Debug, Clone, Copy)]
+enum Shape {
+    None,
+    String,
+    Number,
+    /// A word of this many bytes, of which the last four are checked.
+    Word(u8, [u8; 4]),
+    Nested,
+}
+
+static SHAPES: [Shape; 256] = {
+    let mut shapes = [Shape::None; 256];
+    shapes[b'"' as usize] = Shape::String;
+    shapes[b'-' as usize] = Shape::Number;
+    let mut digit = b'0';
+    while digit <= b'9' {
+        shapes[digit as usize] = Shape::Number;
+        digit += 1;
+    }
+    shapes[b'n' as usize] = Shape::Word(4, *b"null");
+    shapes[b't' as usize] = Shape::Word(4, *b"true");
+    shapes[b'f' as usize] = Shape::Word(5, *b"alse");
+    shapes[b'[' as usize] = Shape::Nested;
+    shapes[b'{' as usize] = Shape::Nested;
+    shapes
+};
+
+/// The place after the value at `value`, which begins with `first`, if it ends within the chunk and
+/// nothing is wrong with it.
+#[inline(always)]
+fn value_end<S: Scan>(scan: S, chunk: &[u8], first: u8, value: usize, depth_left: usize) -> Option<usize> {
+    match SHAPES[usize::from(first)] {
+        Shape::String => {
+            let mut at = value + 1;
+            loop {
+                at = scan.string_break(chunk, at);
+                match chunk.get(at)? {
+                    b'"' => return Some(at + 1),
+                    _ => at += 2,
+                }
+                if at > chunk.len() {
                     return None;
                 }
-                end
-            }
-            _ => return None,
-        };
-        match object.members.get(usize::from(id)) {
-            Some(member) => {
-                match &member.action {
-                    Action::Drop => {}
-                    Action::Copy(prefix) => {
-                        if self.keep_member(name, end) {
-                            self.mark_written();
-                        } else {
-                            self.begin_member(prefix);
-                            self.keep(value, end);
-                        }
-                    }
-                    Action::Rename(prefix) => {
-                        self.begin_member(prefix);
-                        self.keep(value, end);
-                    }
-                    Action::Run(..) | Action::Refuse(_) => return None,
-                }
-                for capture in &member.captures {
-                    let chunk = self.chunk;
-                    let slot = self.slot(capture);
-                    slot.open(value);
-                    slot.end(end, chunk);
-                }
-            }
-            None if object.keep_others => self.copy_member(name, end),
-            None => {}
-        }
-        self.machine.state = State::AfterMember;
-        Some(end)
-    }
-
-    /// Writes a member, or the beginning of one, as it stands, with the comma before it if one is due.
-    #[inline(always)]
-    fn copy_member(&mut self, name: usize, end: usize) {
-        if !self.keep_member(name, end) {
-            if std::mem::replace(&mut self.top_mut().wrote, true) {
-                self.write(b",");
-            }
-            self.keep(name, end);
-        }
-    }
-
-    /// Writes a member as it stands, with the comma before it if one is due, if it continues what is
-    /// written from the chunk already.
-    #[inline(always)]
-    fn keep_member(&mut self, name: usize, end: usize) -> bool {
-        if !self.top().wrote {
-            let continues = self.span.end == name;
-            if continues {
-                self.keep(name, end);
-                self.top_mut().wrote = true;
-            }
-            return continues;
-        }
-        let continues = name > 0 && self.span.end == name - 1 && self.chunk[name - 1] == b',';
-        if continues {
-            self.keep(name - 1, end);
-        }
-        continues
-    }
-
-    /// The place after the quote that ends a string within the chunk.
-    #[inline(always)]
-    fn string_end(&self, at: usize) -> Option<usize> {
-        let mut at = at;
-        loop {
-            at = self.scan.string_break(self.chunk, at);
-            match self.chunk.get(at)? {
-                b'"' => return Some(at + 1),
-                _ => at += 2,
-            }
-            if at > self.chunk.len() {
-                return None;
             }
         }
-    }
-
-    #[inline(always)]
-    fn mark_written(&mut self) {
-        let top = *self.top();
-        let words = self.program.objects[top.id as usize].words;
-        self.machine.bits[top.bits + words.seen + usize::from(top.member) / 64] |= 1 << (top.member % 64);
+        Shape::Number => Some(scan.bare_end(chunk, value)).filter(|end| *end < chunk.len()),
+        Shape::Word(len, last) => {
+            let end = value + usize::from(len);
+            let ends = matches!(chunk.get(end)?, b',' | b'}');
+            (ends && chunk[end - 4..end] == last).then_some(end)
+        }
+        Shape::Nested => match Nested::default().over(scan, chunk, value, depth_left) {
+            Skipped::To(end) => Some(end),
+            _ => None,
+        },
+        Shape::None => None,
     }
 }
