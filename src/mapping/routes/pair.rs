@@ -209,6 +209,8 @@ impl<'a> RouteCheck<'_, 'a> {
         'a: 't,
     {
         let ground = self.ground;
+        // Of several successes some may have a body and some not; where none has, there is nothing to shape.
+        let promised = super::steps::success_body(self.operation).is_some();
         match (what.from, what.to) {
             (Some(from), Some(to)) => {
                 let source = ground.types(what.towards.other()).at(from);
@@ -216,7 +218,7 @@ impl<'a> RouteCheck<'_, 'a> {
                 Some(if what.towards == SideId::OLD { vec![target, source] } else { vec![source, target] })
             }
             // The other side says nothing, or this one wants nothing.
-            (Some(_), None) if what.what == "response" => Some(Vec::new()),
+            (Some(_), None) if what.what == "response" && promised => Some(Vec::new()),
             _ => {
                 self.findings.push(faults::shape_without_body(span, what.what, what.from.is_none()));
                 None

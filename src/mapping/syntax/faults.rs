@@ -80,6 +80,12 @@ pub(super) fn fill_word(word: &str, span: Span) -> Finding {
         .help(near.unwrap_or_else(|| format!("quote it if the text is meant: '{word}'")))
 }
 
+pub(super) fn nearly_a_filling(word: &str, span: Span) -> Finding {
+    let near = did_you_mean(word, super::shape::FILL_WORDS).unwrap_or_default();
+    Finding::error(Code::FillForm, span, format!("`{word}` is nearly a word that fills a field"))
+        .help(format!("{near} If the text is meant, quote it"))
+}
+
 pub(super) fn example_address(span: Span) -> Finding {
     Finding::error(Code::ExampleForm, span, "an example is at a side, a method and an address")
         .help("such as `v1 GET /things/7?page=2`")

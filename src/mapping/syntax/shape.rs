@@ -9,6 +9,9 @@ use crate::yaml::{Key, Keys, Kind, Node};
 /// Keys of a shape's lines; a named shape has `of` and `like` besides.
 pub(super) const LINES: &[&str] = &["same", "rename", "copy", "constant", "by_kind", "only", "rest"];
 
+/// Words that fill a field, beside literals.
+pub(super) const FILL_WORDS: &[&str] = &["absent", "none", "null"];
+
 impl Reader<'_> {
     /// A shape; without a name it is one written in place.
     pub(super) fn shape(&mut self, name: Option<&Key>, node: &Node) -> Option<Shape> {
@@ -182,6 +185,10 @@ impl Reader<'_> {
                 self.findings.push(faults::fill_word(word, node.span));
                 None
             }
+            Kind::String(word, crate::yaml::Style::Plain) if nearly(word) => {
+                self.findings.push(faults::nearly_a_filling(word, node.span));
+                None
+            }
             Kind::String(path, _) if path.starts_with('$') => {
                 if path.strip_prefix("$.config.").is_none_or(str::is_empty) {
                     self.findings.push(faults::config_path(path, node.span));
@@ -219,4 +226,9 @@ impl Reader<'_> {
         }
         rests
     }
+}
+
+/// Whether a plain text is so near to a word with a meaning that it is taken for a typing mistake.
+fn nearly(word: &str) -> bool {
+    word.len() >= 4 && crate::diagnostic::suggest(word, FILL_WORDS).is_some()
 }
