@@ -150,10 +150,10 @@ fn learn(ty: &mut Type, required: &mut bool, names: &[&str], fact: &Fact, types:
     if matches!(fact, Fact::Present) && !matches!(ty.kind, TypeKind::Any) {
         ty.nullable = false;
     }
-    if let TypeKind::Object(object) = &mut ty.kind {
-        if let Some(field) = object.fields.iter_mut().find(|field| field.name == *name) {
-            learn(&mut field.ty, &mut field.required, rest, fact, types);
-        }
+    if let TypeKind::Object(object) = &mut ty.kind
+        && let Some(field) = object.fields.iter_mut().find(|field| field.name == *name)
+    {
+        learn(&mut field.ty, &mut field.required, rest, fact, types);
     }
 }
 

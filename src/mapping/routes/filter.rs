@@ -31,7 +31,7 @@ impl Reading<'_, '_> {
     fn test(&mut self, test: &Test, element: &Held, words: &mut Words<'_>) -> Option<()> {
         match test {
             Test::RelQuery(segments) => self.walk(element.clone(), segments, words).map(|_| ()),
-            Test::AbsQuery(query) => self.from_root(&query.segments, words).map(|_| ()),
+            Test::AbsQuery(query) => self.held_from_root(&query.segments, words).map(|_| ()),
             Test::Function(function) => self.function(function, element, words),
         }
     }
@@ -79,7 +79,7 @@ impl Reading<'_, '_> {
                 self.walk(element.clone(), &plain(segments), words).map(|(held, _)| Compared::Place(held))
             }
             Comparable::SingularQuery(SingularQuery::Root(segments)) => {
-                self.from_root(&plain(segments), words).map(|(held, _)| Compared::Place(held))
+                self.held_from_root(&plain(segments), words).map(|(held, _)| Compared::Place(held))
             }
         }
     }

@@ -109,10 +109,10 @@ fn check_once(
         Route::Serve(serve) => (&serve.notes, Some(serve.side.side)),
     };
     for (side, _) in &notes.verdict {
-        if let (Some(side), Some(own)) = (side, own) {
-            if side.side != own {
-                findings.push(faults::verdict_side(side.span));
-            }
+        if let (Some(side), Some(own)) = (side, own)
+            && side.side != own
+        {
+            findings.push(faults::verdict_side(side.span));
         }
     }
     let Route::Pair(pair) = route else { return };

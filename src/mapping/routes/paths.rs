@@ -31,11 +31,11 @@ impl Found {
     /// The member names of a singular path without indexes.
     pub fn names(&self) -> Option<Vec<&str>> {
         let Path::Singular(steps) = &self.location.path else { return None };
-        let name = |step| match step {
-            &Step::Member(ref key) => Some(key.text.as_ref()),
+        let names = steps.iter().map(|step| match step {
+            Step::Member(key) => Some(key.text.as_ref()),
             Step::Index(_) => None,
-        };
-        steps.iter().map(name).collect()
+        });
+        names.collect()
     }
 }
 
@@ -97,7 +97,7 @@ impl Reading<'_, '_> {
             }
         };
         let mut words = Words::new(self.ground.sources, span);
-        let (held, many) = self.from_root(&query.segments, &mut words)?;
+        let (held, many) = self.held_from_root(&query.segments, &mut words)?;
         let path = match many {
             false => Path::Singular(query.segments.iter().filter_map(step).collect()),
             true => Path::Query(Arc::new(query)),
@@ -121,7 +121,7 @@ impl Reading<'_, '_> {
     }
 
     /// From the root of the context: what a path leads to, and whether it may be several values.
-    pub fn from_root(&mut self, segments: &[Segment], words: &mut Words<'_>) -> Option<(Held, bool)> {
+    pub fn held_from_root(&mut self, segments: &[Segment], words: &mut Words<'_>) -> Option<(Held, bool)> {
         let Some((Segment::Selector(Selector::Name(root)), rest)) = segments.split_first() else {
             self.findings.push(faults::path_root(words.whole, &self.roots()));
             return None;

@@ -33,10 +33,10 @@ impl RouteCheck<'_, '_> {
             }
         }
         // A success that the contract does not list is a success all the same.
-        if !lines.iter().any(|line| line.from == StatusFrom::Class(2)) {
-            if let Some(status) = successes(self.operation).next() {
-                lines.push(Line { from: StatusFrom::Class(2), to: status });
-            }
+        if !lines.iter().any(|line| line.from == StatusFrom::Class(2))
+            && let Some(status) = successes(self.operation).next()
+        {
+            lines.push(Line { from: StatusFrom::Class(2), to: status });
         }
         let mut responses: Vec<Response> =
             lines.iter().map(|line| self.response(pair, called, line)).collect();

@@ -72,7 +72,7 @@ impl<'a> RouteCheck<'_, 'a> {
         self.called.push(operation);
         let effect = effect(&operation.key.method, call.effect.as_ref());
         self.wrote |= effect == Effect::Write;
-        let paged = call.pages.as_ref().and_then(|_| self.ground.paging.as_ref());
+        let paged = call.pages.as_ref().and(self.ground.paging.as_ref());
         let parameter = paged.map(|paging| paging.query.value.as_str());
         let query = self.call_query(&call.query, operation, side, call.operation.span, parameter);
         let headers = self.made_headers(&call.headers);
