@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// Shows the route that a request would take: the calls it would make, and for each field of what goes out where it comes
 /// from, with the line of the mapping that says so.
 #[derive(clap::Args)]
-#[command(after_help = "Example:\n  switchback explain 'POST /v2/chats/7/close' mappings/messaging")]
+#[command(after_help = "Example:\n  switchback explain 'GET /v2/things/7' mappings/things")]
 pub struct Args {
     /// Method and path, such as 'GET /v2/things/7': the side, then the path of an operation
     #[arg(value_name = "REQUEST")]

@@ -17,7 +17,7 @@ pub struct AccessRecord<'a> {
     pub method: &'a str,
     /// The path as received, without its query, which may hold personal data or tokens.
     pub path: &'a str,
-    /// `GET /chats/{id}` of the contract; empty when nothing matched.
+    /// `GET /things/{id}` of the contract; empty when nothing matched.
     pub operation: &'a str,
     /// The enrolled name, empty before authentication.
     pub client: &'a str,

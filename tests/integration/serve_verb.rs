@@ -48,10 +48,10 @@ fn a_right_configuration_is_said_to_be_right_and_nothing_is_opened() {
 #[test]
 fn a_wrong_configuration_is_shown_with_all_its_mistakes() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let file = write(folder.path(), "lisen: 127.0.0.1:1\nlimits: { body_bytes: 1MB }\n");
+    let file = write(folder.path(), "realod: { watch: false }\nlimits: { body_bytes: 1MB }\n");
     let (status, log) = serve(&file, &[]).ended();
     assert_eq!(status.code(), Some(1), "{log}");
-    for part in ["switchback.yaml:7:1", "did you mean `listen`?", "switchback.yaml:8:23", "1MiB"] {
+    for part in ["switchback.yaml:7:1", "did you mean `reload`?", "switchback.yaml:8:23", "1MiB"] {
         assert!(log.contains(part), "{part} in {log}");
     }
 }
