@@ -101,39 +101,42 @@ async fn compose(
     let raw = hold(body, Side::Client, limits.request_bytes_max, &composer.memory).await?;
     let body = uncoded(&composer, &parts.headers, &raw).await?;
     let base = headers::translated_request(&parts.headers, parts.version, facts.trace, &composer.pseudonym);
-    let is_pair = is_pair(&facts, &matched);
-    let run = Run::new(
-        Arc::clone(facts.program.pack()),
-        matched.front.serves,
-        matched.route,
-        translate::Request {
-            path: matched.values.clone(),
-            query: facts.uri.query().map(str::to_owned),
-            headers: parts.headers.clone(),
-            body: body.as_ref().map_or_else(|| raw.bytes.clone(), |held| held.bytes.clone()),
-            language: facts.language.0,
-        },
-        Arc::clone(facts.program.settings()),
-        json_limits(limits, is_pair),
-    );
+    let body = body.as_ref().map_or_else(|| raw.bytes.clone(), |held| held.bytes.clone());
     let original = Original { parts, body: raw.bytes.clone() };
     let program = Arc::clone(&facts.program);
     let route = program.route(matched.front.serves, matched.route);
+    let limits = json_limits(limits, &route.kind);
     let mut exchange =
         Exchange { composer: &composer, facts, matched, client, base, wrote: false, works: Vec::new() };
+    let run = |exchange: &Exchange<'_>, original: &Original| {
+        let (facts, matched) = (&exchange.facts, &exchange.matched);
+        let request = translate::Request {
+            path: matched.values.clone(),
+            query: facts.uri.query().map(str::to_owned),
+            headers: original.parts.headers.clone(),
+            body: body.clone(),
+            language: facts.language.0,
+        };
+        let (pack, settings) = (Arc::clone(facts.program.pack()), Arc::clone(facts.program.settings()));
+        Run::new(pack, matched.front.serves, matched.route, request, settings, limits)
+    };
     match &route.kind {
-        RouteKind::Pair(pair) => exchange.pair(run, route, pair, original).await,
-        RouteKind::Serve(_) | RouteKind::Refuse(_) => exchange.drive(run, original).await,
+        RouteKind::Pair(pair) => {
+            // Most pairs send no body and need no run: the copy of the request is spared.
+            let run = pair.request.as_ref().map(|_| run(&exchange, &original));
+            exchange.pair(run, route, pair, original).await
+        }
+        RouteKind::Serve(_) | RouteKind::Refuse(_) => {
+            let run = run(&exchange, &original);
+            exchange.drive(run, original).await
+        }
     }
-}
-
-fn is_pair(facts: &Facts, matched: &Matched) -> bool {
-    matches!(facts.program.route(matched.front.serves, matched.route).kind, RouteKind::Pair(_))
 }
 
 /// A pair's bodies are copied piece by piece and need no bound on their values; what a route of several calls reads
 /// becomes a tree in memory, several times the size of its text.
-fn json_limits(limits: &Limits, is_pair: bool) -> json::Limits {
+fn json_limits(limits: &Limits, kind: &RouteKind) -> json::Limits {
+    let is_pair = matches!(kind, RouteKind::Pair(_));
     let base = if is_pair { json::Limits::STREAM } else { json::Limits::DOCUMENT };
     base.with_total_bytes(limits.held_bytes_max.max(limits.request_bytes_max))
 }

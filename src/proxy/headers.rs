@@ -2,7 +2,9 @@
 //! cleaned: a field that nobody thought of stays outside.
 //!
 //! Two policies per direction. *Translated* messages let a short list through, because everything else described a
-//! message that no longer exists (lengths, codings, validators, ranges, cookies of the other side). *Forwarded* messages,
+//! message that no longer exists (lengths, codings, validators, ranges, cookies of the other side). `no-transform` is not
+//! heeded there: it binds those who pass a representation on (RFC 9110, section 7.7), while a translated answer is another
+//! resource's, made from the upstream's. *Forwarded* messages,
 //! to the old service while it lives, keep all but what belongs to one hop (RFC 9110, section 7.6.1).
 
 use crate::telemetry::trace::{TRACEPARENT, TRACESTATE, TraceParent};

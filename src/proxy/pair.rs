@@ -11,8 +11,8 @@ use crate::error::{GatewayError, Kind, Side};
 use crate::plan::{Pair, ResponseBody, Route};
 use crate::telemetry::metrics as names;
 use crate::translate::stream::{Bounds, Check, Transcoder};
-use crate::translate::{Event, Next, PairHeads, RequestHead, Run, error_answer, head};
-use http::{HeaderValue, StatusCode, header};
+use crate::translate::{self, Event, Fault, Next, PairHeads, RequestHead, Run, error_answer, head};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use std::sync::Arc;
 use tower::ServiceExt as _;
 
@@ -20,23 +20,57 @@ use tower::ServiceExt as _;
 const DRAINED_BYTES_MAX: u64 = 256 * 1024;
 
 impl Exchange<'_> {
-    /// Runs a pair: `run` makes the call, the answer is translated while it comes.
+    /// Answers by a pair: one call, whose answer is translated while it comes. `run` makes the call of a pair that sends a
+    /// body; the others need none.
     pub(super) async fn pair(
         &mut self,
-        mut run: Run,
+        run: Option<Run>,
         route: &Route,
         pair: &Pair,
         original: Original,
     ) -> Result<Response, GatewayError> {
-        let call = match run.next(Event::Start).map_err(|fault| self.fault(&fault))? {
+        let next = match run {
+            Some(mut run) => run.next(Event::Start),
+            None => self.bodiless(route, pair, &original).map(Next::Call),
+        };
+        let call = match next.map_err(|fault| self.fault(&fault))? {
             Next::Call(call) => call,
-            Next::Answer(answer) => return Ok(self.response(answer, &http::HeaderMap::new())),
+            Next::Answer(answer) => return Ok(self.response(answer, &HeaderMap::new())),
             Next::Refuse(refused) => return self.refuse(refused, original).await,
         };
-        drop(run);
         let call = self.outgoing(call)?;
         let reply = self.composer.calls.clone().oneshot(call).await?;
         self.pair_answer(route, pair, &original, reply).await
+    }
+
+    /// The call of a pair that sends no body: what a run would say, without copying the request for it.
+    fn bodiless(&self, route: &Route, pair: &Pair, original: &Original) -> Result<translate::Call, Fault> {
+        let (heads, head) = (self.heads(route, original), &pair.call);
+        Ok(translate::Call {
+            step: 0,
+            operation: Arc::clone(&head.operation),
+            method: head.method.clone(),
+            target: heads.target(head)?,
+            headers: heads.call_headers(head)?,
+            body: None,
+            effect: head.effect,
+            repeatable: head.repeatable,
+            resume_key: None,
+        })
+    }
+
+    fn heads<'h>(&'h self, route: &'h Route, original: &'h Original) -> PairHeads<'h> {
+        PairHeads {
+            pack: self.facts.program.pack(),
+            route,
+            settings: self.facts.program.settings(),
+            language: self.facts.language.0,
+            request: RequestHead {
+                path: &self.matched.values,
+                query: self.facts.uri.query().unwrap_or(""),
+                headers: &original.parts.headers,
+            },
+        }
     }
 
     async fn pair_answer(
@@ -51,17 +85,7 @@ impl Exchange<'_> {
         let at = pair.responses.iter().position(|response| response.from.matches(status));
         let at = at.ok_or_else(|| GatewayError::new(Kind::UpstreamBroken, "a status that no rule is for"))?;
         let response = &pair.responses[at];
-        let heads = PairHeads {
-            pack: self.facts.program.pack(),
-            route,
-            settings: self.facts.program.settings(),
-            language: self.facts.language.0,
-            request: RequestHead {
-                path: &self.matched.values,
-                query: self.facts.uri.query().unwrap_or(""),
-                headers: &original.parts.headers,
-            },
-        };
+        let heads = self.heads(route, original);
         let own =
             heads.answer_headers(response, status, &parts.headers).map_err(|fault| self.fault(&fault))?;
         let body = match &response.body {
@@ -93,12 +117,7 @@ impl Exchange<'_> {
     }
 
     /// The body through the plan of the pair's response `at`.
-    async fn converted(
-        &self,
-        at: usize,
-        headers: &http::HeaderMap,
-        body: Body,
-    ) -> Result<Body, GatewayError> {
+    async fn converted(&self, at: usize, headers: &HeaderMap, body: Body) -> Result<Body, GatewayError> {
         let limits = &self.composer.limits;
         let body =
             decoded(body, headers, Side::Upstream, limits.decode_ratio_max, limits.response_bytes_max)?;
@@ -116,7 +135,7 @@ impl Exchange<'_> {
         })
     }
 
-    async fn words(&self, headers: &http::HeaderMap, body: Body) -> Result<bytes::Bytes, GatewayError> {
+    async fn words(&self, headers: &HeaderMap, body: Body) -> Result<bytes::Bytes, GatewayError> {
         let limits = &self.composer.limits;
         let body = decoded(body, headers, Side::Upstream, limits.decode_ratio_max, limits.held_bytes_max)?;
         let held = hold(body, Side::Upstream, limits.held_bytes_max, &self.composer.memory).await?;
