@@ -17,6 +17,7 @@ mod pack;
 mod reload_pack;
 mod sandbox;
 mod serve_verb;
+mod server_protocols;
 mod store_cli;
 mod store_files;
 mod support;

@@ -27,6 +27,7 @@ use switchback::token::{App, Endpoint, NewClient, OAuth, Registry, Tokens};
 use switchback::translate::Settings;
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
 use tokio_util::task::TaskTracker;
 
 /// What `acme` shows at the gateway.
@@ -41,6 +42,7 @@ pub struct Setup {
     pub old: Option<SocketAddr>,
     /// The secondary account of `acme`.
     pub account: Option<String>,
+    pub tls: Option<TlsAcceptor>,
 }
 
 /// A running gateway.
@@ -146,7 +148,7 @@ impl Gateway {
             clock: Clock::machine(),
             detached: detached.clone(),
         });
-        let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), false, None).unwrap();
+        let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), false, setup.tls).unwrap();
         let address = listener.address().unwrap();
         let drain = Drain::new();
         let serving = tokio::spawn(server::serve(listener, stack, Arc::new(setup.options), drain.clone()));

@@ -7,4 +7,5 @@ pub mod pack;
 pub mod postgres;
 pub mod program;
 pub mod raw;
+pub mod tls;
 pub mod tokens;

@@ -1,0 +1,123 @@
+//! The listener's protocols as clients meet them: HTTP/2 by prior knowledge, TLS with either version by ALPN, and how each
+//! of them ends when the gateway drains.
+
+use crate::support::gateway::{Gateway, Setup, TOKEN};
+use crate::support::raw::{Act, PATIENCE, Upstream};
+use crate::support::tls;
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Empty, Full};
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use std::sync::Arc;
+use std::time::Duration;
+use switchback::proxy::limits::Limits;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+const ITEM: &str = r#"{"title":"a"}"#;
+const THING: &str = r#"{"name":"a"}"#;
+
+async fn secured(gateway: &Gateway, protocol: &[u8]) -> TlsStream<TcpStream> {
+    let mut config = tls::client_config();
+    config.alpn_protocols = vec![protocol.to_vec()];
+    let stream = TcpStream::connect(gateway.address).await.unwrap();
+    let name = "gateway.test".try_into().unwrap();
+    let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap();
+    assert_eq!(stream.get_ref().1.alpn_protocol(), Some(protocol));
+    stream
+}
+
+async fn h2<T>(transport: T) -> http2::SendRequest<Full<Bytes>>
+where
+    T: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+{
+    let (sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(transport)).await.unwrap();
+    tokio::spawn(connection);
+    sender
+}
+
+fn get(uri: &str) -> http::request::Builder {
+    http::Request::get(uri).header("x-own", format!("Bearer {TOKEN}"))
+}
+
+async fn text(response: http::Response<hyper::body::Incoming>) -> String {
+    String::from_utf8(response.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap()
+}
+
+#[tokio::test]
+async fn http2_is_spoken_to_who_speaks_it_first() {
+    let new = Upstream::start(vec![Act::json(200, ITEM)]).await;
+    let gateway = Gateway::before(&new).await;
+    let mut sender = h2(TcpStream::connect(gateway.address).await.unwrap()).await;
+    for _ in 0..2 {
+        let request = get("http://gateway.test/old/things/a").body(Full::default()).unwrap();
+        let response = sender.send_request(request).await.unwrap();
+        assert_eq!((response.status().as_u16(), response.version()), (200, http::Version::HTTP_2));
+        assert_eq!(text(response).await, THING);
+    }
+    let seen = new.seen().remove(0);
+    assert_eq!((seen.line(), seen.values("via")), ("GET /new/items/a HTTP/1.1", vec!["2.0 switchback"]));
+}
+
+#[tokio::test]
+async fn an_error_over_http2_ends_its_stream_and_not_the_connection() {
+    let new = Upstream::start(vec![Act::json(200, ITEM)]).await;
+    let limits = Limits { request_bytes_max: 10, ..Limits::default() };
+    let gateway = Gateway::start(new.address, Setup { limits, ..Setup::default() }).await;
+    let mut sender = h2(TcpStream::connect(gateway.address).await.unwrap()).await;
+    let large =
+        http::Request::post("http://gateway.test/old/things").header("x-own", format!("Bearer {TOKEN}"));
+    let response = sender.send_request(large.body(Full::from(vec![b' '; 100_000])).unwrap()).await.unwrap();
+    assert_eq!(response.status().as_u16(), 413);
+    let response =
+        sender.send_request(get("http://gateway.test/old/things/a").body(Full::default()).unwrap()).await;
+    assert_eq!(response.unwrap().status().as_u16(), 200);
+    assert_eq!(new.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn a_head_over_http2_has_no_body() {
+    let new = Upstream::start(vec![Act::json(200, ITEM)]).await;
+    let gateway = Gateway::before(&new).await;
+    let mut sender = h2(TcpStream::connect(gateway.address).await.unwrap()).await;
+    let request =
+        http::Request::head("http://gateway.test/old/things/a").header("x-own", format!("Bearer {TOKEN}"));
+    let response = sender.send_request(request.body(Full::default()).unwrap()).await.unwrap();
+    assert_eq!(response.status().as_u16(), 200);
+    assert_eq!(text(response).await, "");
+}
+
+#[tokio::test]
+async fn tls_carries_both_versions() {
+    let new = Upstream::start(vec![Act::json(200, ITEM)]).await;
+    let setup = Setup { tls: Some(tls::acceptor()), ..Setup::default() };
+    let gateway = Gateway::start(new.address, setup).await;
+
+    let mut sender = h2(secured(&gateway, b"h2").await).await;
+    let request = get("https://gateway.test/old/things/a").body(Full::default()).unwrap();
+    assert_eq!(text(sender.send_request(request).await.unwrap()).await, THING);
+
+    let io = TokioIo::new(secured(&gateway, b"http/1.1").await);
+    let (mut sender, connection) = http1::handshake::<_, Empty<Bytes>>(io).await.unwrap();
+    tokio::spawn(connection);
+    let request = get("/old/things/a").header("host", "gateway.test").body(Empty::new()).unwrap();
+    assert_eq!(text(sender.send_request(request).await.unwrap()).await, THING);
+}
+
+#[tokio::test]
+async fn draining_ends_http2_after_what_is_in_flight() {
+    let new = Upstream::start(vec![Act::Silence]).await;
+    let limits = Limits { upstream_timeout: Duration::from_millis(300), ..Limits::default() };
+    let gateway = Gateway::start(new.address, Setup { limits, ..Setup::default() }).await;
+    let stream = TcpStream::connect(gateway.address).await.unwrap();
+    let (mut sender, connection) =
+        http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+    let ended = tokio::spawn(connection);
+    let request = get("http://gateway.test/old/things/a").body(Full::<Bytes>::default()).unwrap();
+    let answering = tokio::spawn(sender.send_request(request));
+    new.received(1).await;
+    assert_eq!(gateway.stop().await.cut, 0);
+    assert_eq!(answering.await.unwrap().unwrap().status().as_u16(), 504);
+    tokio::time::timeout(PATIENCE, ended).await.expect("the connection ends").unwrap().unwrap();
+}
