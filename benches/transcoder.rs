@@ -113,7 +113,7 @@ fn rebuild(element: &mut Map<String, Value>, captures: bool) -> Value {
     Value::Object(out)
 }
 
-/// A list of at least `bytes` bytes, 800 bytes an element, as a service would send it.
+/// A list of at least `bytes` bytes, about 620 bytes an element, as a service would send it.
 fn list(bytes: usize) -> Bytes {
     const TEXTS: [&str; 5] = [
         "The parcel is at the depot in Lisbon and goes out with the morning round; someone has to be there to sign for it, otherwise it waits for you until Friday.",
