@@ -148,7 +148,7 @@ impl Body {
     /// Reads all of it. Fails when more than `bytes_max` bytes come, before holding more than that.
     pub async fn collect(mut self, bytes_max: u64) -> Result<Bytes, GatewayError> {
         if self.length().is_some_and(|length| length > bytes_max) {
-            return Err(self.too_large(bytes_max));
+            return Err(self.too_large());
         }
         if let Source::Full(bytes) = &mut self.kind {
             let bytes = std::mem::take(bytes);
@@ -160,7 +160,7 @@ impl Body {
         let mut all = BytesMut::new();
         while let Some(chunk) = self.chunk().await.transpose()? {
             if (first.len() + all.len() + chunk.len()) as u64 > bytes_max {
-                return Err(self.too_large(bytes_max));
+                return Err(self.too_large());
             }
             // The usual body is one frame: it is handed on without a copy.
             if first.is_empty() && all.is_empty() {
@@ -181,8 +181,8 @@ impl Body {
         std::future::poll_fn(|cx| Pin::new(&mut *self).poll_bytes(cx)).await
     }
 
-    fn too_large(&self, bytes_max: u64) -> GatewayError {
-        let detail = format!("a body of the {} is larger than {bytes_max} bytes", self.side.name());
+    fn too_large(&self) -> GatewayError {
+        let detail = format!("a body of the {} is over its limit", self.side.name());
         match self.side {
             Side::Client => GatewayError::new(Kind::TooLarge, detail),
             Side::Gateway | Side::Upstream => GatewayError::new(Kind::UpstreamBroken, detail),
@@ -287,7 +287,7 @@ impl Body {
         if let Some(left) = &mut self.left {
             match left.checked_sub(bytes.len() as u64) {
                 Some(rest) => *left = rest,
-                None => return Err(self.too_large_by_limit()),
+                None => return Err(self.too_large()),
             }
         }
         if let Some(pace) = &mut self.pace {
@@ -297,14 +297,6 @@ impl Body {
         }
         self.saw(bytes.len());
         Ok(bytes)
-    }
-
-    fn too_large_by_limit(&self) -> GatewayError {
-        let detail = format!("a body of the {} is over its limit", self.side.name());
-        match self.side {
-            Side::Client => GatewayError::new(Kind::TooLarge, detail),
-            Side::Gateway | Side::Upstream => GatewayError::new(Kind::UpstreamBroken, detail),
-        }
     }
 
     /// Ready when the body has been too slow. Only asked while the source is pending.
