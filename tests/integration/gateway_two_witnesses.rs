@@ -218,6 +218,32 @@ fn no_operation_of_the_old_contract_is_left_out() {
     assert_eq!(pack.directions[0].routes.len(), 22);
 }
 
+#[tokio::test]
+async fn half_done_work_is_taken_up_by_the_clients_retry_and_nothing_is_made_twice() {
+    let (pack, service) = (messaging_pack(), sandbox().await);
+    let gateway = Gateway::before_sandbox(&pack, &service).await;
+    let fault = r#"{"side":"v3","method":"PUT","path":"/contacts/{id}","count":1,"action":{"status":{"code":503,"body":{"reason":"later"}}}}"#;
+    call(service.address(), &service, "POST /_sandbox/faults", fault).await;
+    let create = r#"{"name":"Zoë","phone":"34911222333","email":"zoe@example.com"}"#;
+
+    let first = call(gateway.address, &service, "POST /v2/contacts", create).await;
+    assert_eq!((first.status, first.text().as_str()), (503, r#"{"reason":"later"}"#));
+    let second = call(gateway.address, &service, "POST /v2/contacts", create).await;
+    assert_eq!(second.status, 201, "{}", second.text());
+    assert_eq!(created(&service).await, 1, "the retry went on where the first request stopped");
+    let third = call(gateway.address, &service, "POST /v2/contacts", create).await;
+    assert_eq!(third.status, 201);
+    assert_ne!(json(&third)[0]["id"], json(&second)[0]["id"], "what was finished is not taken up again");
+    assert_eq!(created(&service).await, 2);
+}
+
+/// How often the sandbox was asked to make a contact.
+async fn created(service: &Sandbox) -> usize {
+    let log = json(&call(service.address(), service, "GET /_sandbox/requests", "").await);
+    let calls = log.as_array().or_else(|| log["requests"].as_array()).expect("a list of requests");
+    calls.iter().filter(|call| call["method"] == "POST" && call["path"] == "/v3/contacts").count()
+}
+
 async fn sandbox() -> Sandbox {
     Sandbox::start(Options::default()).await.unwrap()
 }
