@@ -18,7 +18,7 @@ mod failure;
 mod fault;
 pub mod head;
 mod language;
-mod overlay;
+pub mod overlay;
 mod pieces;
 mod request;
 mod run;

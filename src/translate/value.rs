@@ -1,7 +1,7 @@
 //! Values for calls and answers, made out of the context document.
 
 use super::context::Context;
-use super::document::{Env, document, document_of_source};
+use super::document::{Env, document};
 use super::fault::{Fault, FaultKind, Sender, Stop};
 use super::overlay;
 use super::settings::Settings;
@@ -83,7 +83,7 @@ impl Scope<'_> {
     ) -> Result<Option<Value>, Stop> {
         let Some(overlay) = over else {
             let Some(source) = source else { return Ok(None) };
-            return self.run(op, &source, supplied, sender, true).map(Some);
+            return self.run(op, &source, supplied, sender).map(Some);
         };
         let base = self.value(&overlay.base)?;
         let base = overlay::cut(base, &overlay.fields).map_err(|found| {
@@ -91,9 +91,9 @@ impl Scope<'_> {
         })?;
         // Laying nothing over the old value leaves the old value.
         let source = source.unwrap_or_else(|| Value::Object(Object::new()));
-        let stated = self.run(op, &source, supplied, sender, false)?;
-        let whole = self.run(op, &source, supplied, sender, true)?;
-        Ok(Some(overlay::put(base, stated, whole)))
+        let env = Env { settings: self.settings, supplied };
+        let laid = overlay::put(op, &source, base, &env, self.limits);
+        laid.map(Some).map_err(|error| Stop::of_body(sender, &error))
     }
 
     fn run(
@@ -102,12 +102,10 @@ impl Scope<'_> {
         source: &Value,
         supplied: &[Option<Vec<u8>>],
         sender: Sender,
-        make_up: bool,
     ) -> Result<Value, Stop> {
         let env = Env { settings: self.settings, supplied };
-        let translate = if make_up { document } else { document_of_source };
         let mut out = Vec::new();
-        translate(op, &source.to_vec(), &env, self.limits, &mut out)
+        document(op, &source.to_vec(), &env, self.limits, &mut out)
             .map_err(|error| Stop::of_body(sender, &error))?;
         Ok(own(&out))
     }
