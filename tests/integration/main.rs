@@ -10,6 +10,7 @@ mod gateway_two_witnesses;
 mod gateway_upstream;
 mod http_fields;
 mod http_framing;
+mod lens_laws;
 mod manual;
 mod oauth_connect;
 mod oauth_peer;

@@ -4,8 +4,10 @@
 pub mod authority;
 pub mod gateway;
 pub mod pack;
+pub mod packs;
 pub mod postgres;
 pub mod program;
 pub mod raw;
 pub mod tls;
 pub mod tokens;
+pub mod values;

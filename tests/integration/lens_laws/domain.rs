@@ -1,0 +1,184 @@
+//! What an op does to the values it reads: which objects it takes apart, and which values its conversions take, so that
+//! values are generated that mean something on both sides.
+
+use crate::support::values::{Spot, any_json, below, integer, text};
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+use switchback::json::{Object, Value};
+use switchback::plan::convert::{Conversion, ConversionKind};
+use switchback::plan::{Captured, Close, CloseFrom, MemberAction, ObjectOp, SideId, ValueOp};
+
+/// What an op reads, by path.
+#[derive(Debug, Default)]
+pub struct Reading {
+    taken_apart: BTreeSet<String>,
+    conversions: BTreeMap<String, Conversion>,
+    /// Lists of which exactly one element is taken.
+    single: BTreeSet<String>,
+}
+
+impl Reading {
+    pub fn of(op: &ValueOp) -> Reading {
+        let mut reading = Reading::default();
+        reading.value(op, "$".to_owned());
+        reading
+    }
+
+    /// Whether the object or list at a path is read member by member, rather than taken over as one.
+    pub fn is_taken_apart(&self, path: &str) -> bool {
+        self.taken_apart.contains(path)
+    }
+
+    /// Whether a conversion reads the value at a path.
+    pub fn converts(&self, path: &str) -> bool {
+        self.conversions.contains_key(path)
+    }
+
+    /// Whether a value leaves its counterpart out, so that over an old value nothing is said.
+    pub fn is_silent(&self, path: &str, value: Option<&Value>) -> bool {
+        let nothing = |conversion: &Conversion| {
+            matches!(conversion.kind, ConversionKind::AbsentToNull) && value.is_some_and(Value::is_null)
+        };
+        value.is_none() || self.conversions.get(path).is_some_and(nothing)
+    }
+
+    fn value(&mut self, op: &ValueOp, path: String) {
+        match op {
+            ValueOp::Keep | ValueOp::Constant(_) => {}
+            ValueOp::Object(op) => self.object(op, path),
+            ValueOp::Array(op) => {
+                self.value(op, format!("{path}[*]"));
+                self.taken_apart.insert(path);
+            }
+            ValueOp::Wrap(op) => self.value(op, path),
+            ValueOp::Unwrap(op) => {
+                self.value(op, format!("{path}[*]"));
+                self.single.insert(path.clone());
+                self.taken_apart.insert(path);
+            }
+            ValueOp::Convert(conversion) => {
+                self.conversions.insert(path, conversion.clone());
+            }
+        }
+    }
+
+    fn object(&mut self, op: &ObjectOp, path: String) {
+        for member in &op.members {
+            let place = below(&path, &member.name.text);
+            if let MemberAction::Emit(emit) = &member.action {
+                self.value(&emit.op, place.clone());
+            }
+            let captured =
+                captures(&op.close).into_iter().filter(|captured| member.capture == Some(captured.slot));
+            for captured in captured {
+                let mut place = place.clone();
+                for key in &captured.path {
+                    let inner = below(&place, &key.text);
+                    self.taken_apart.insert(std::mem::replace(&mut place, inner));
+                }
+                self.value(&captured.op, place);
+            }
+        }
+        self.taken_apart.insert(path);
+    }
+
+    /// The values of a place for which its conversion has an inverse. The other spellings that some conversions accept
+    /// (`{}` where the side writes `[]`, null where it leaves a member out) come back as the usual one.
+    pub fn narrow(&self, spot: &Spot<'_>, plain: BoxedStrategy<Value>) -> BoxedStrategy<Value> {
+        if self.single.contains(spot.path) {
+            let one = |value: &Value| value.as_array().is_none_or(|items| items.len() == 1);
+            return plain.prop_filter("a list of one", one).boxed();
+        }
+        let Some(conversion) = self.conversions.get(spot.path) else { return plain };
+        let values = domain(conversion, plain);
+        let passes = conversion.kind.spec().null_passes;
+        if passes && spot.nullable {
+            prop_oneof![1 => Just(Value::Null), 4 => values].boxed()
+        } else {
+            values
+        }
+    }
+}
+
+fn captures(close: &[Close]) -> Vec<&Captured> {
+    let mut found = Vec::new();
+    for close in close {
+        match &close.from {
+            CloseFrom::Captured { alternatives, .. } => found.extend(alternatives),
+            CloseFrom::Object(close) => found.extend(captures(close)),
+            _ => {}
+        }
+    }
+    found
+}
+
+/// What a conversion takes, as far as it gives the same back.
+fn domain(conversion: &Conversion, plain: BoxedStrategy<Value>) -> BoxedStrategy<Value> {
+    let from = conversion.from();
+    match (&conversion.kind, conversion.forward) {
+        (ConversionKind::IntegerToString, false) | (ConversionKind::StringToInteger, true) => {
+            integer().prop_map(|digits| Value::string(&digits)).boxed()
+        }
+        (ConversionKind::IntegerToString, true) | (ConversionKind::StringToInteger, false) => {
+            plain.prop_filter("an integer", |value| !value.is_null()).boxed()
+        }
+        (ConversionKind::AbsentToNull, true) => {
+            plain.prop_filter("null is written by leaving out", |value| !value.is_null()).boxed()
+        }
+        (ConversionKind::AbsentToNull, false) => plain,
+        (ConversionKind::EmptyArrayToNull, forward) => {
+            let none = if forward { Value::from(Vec::new()) } else { Value::Null };
+            let some = plain.prop_filter_map("an object with members", |value| match value {
+                Value::Object(members) if !members.is_empty() => Some(Value::Object(members)),
+                _ => None,
+            });
+            prop_oneof![1 => Just(none), 3 => some].boxed()
+        }
+        (ConversionKind::Table(table), _) => {
+            let cells = table.rows.iter().map(|(old, new)| if from == SideId::OLD { old } else { new });
+            let values = cells.map(|cell| Value::parse(cell, &Default::default()).expect("cells are JSON"));
+            prop::sample::select(values.collect::<Vec<_>>()).boxed()
+        }
+        (ConversionKind::CsvToArray, true) => plain.prop_filter("a text", |value| !value.is_null()).boxed(),
+        (ConversionKind::CsvToArray, false) => {
+            let item =
+                text().prop_filter("no comma", |item| !item.decode().contains(',')).prop_map(Value::String);
+            let items = prop::collection::vec(item, 0..4);
+            items
+                .prop_filter("not one empty text", |items| *items != [Value::string("")])
+                .prop_map(Value::from)
+                .boxed()
+        }
+        (ConversionKind::ObjectToPairs { .. }, true) => {
+            plain.prop_filter("an object", |value| !value.is_null()).boxed()
+        }
+        (ConversionKind::ObjectToPairs { key, value }, false) => {
+            let (key, value) = (key.to_string(), value.to_string());
+            let entries = prop::collection::vec((text(), any_json()), 0..3);
+            entries
+                .prop_map(move |entries| {
+                    let different: Object = entries.into_iter().collect();
+                    let entry = |(name, content): (switchback::json::Str, Value)| {
+                        Value::Object(
+                            [(key.as_str(), Value::String(name)), (value.as_str(), content)]
+                                .into_iter()
+                                .collect(),
+                        )
+                    };
+                    Value::from(different.into_iter().map(entry).collect::<Vec<_>>())
+                })
+                .boxed()
+        }
+        (ConversionKind::Date { old, new }, forward) => {
+            let pattern = if forward { old.to_string() } else { new.to_string() };
+            let parts = (0..10_000u16, 1..=12u8, 1..=28u8, 0..24u8, 0..60u8, 0..=60u8);
+            parts.prop_map(move |parts| Value::string(&date(&pattern, parts))).boxed()
+        }
+    }
+}
+
+fn date(pattern: &str, (year, month, day, hour, minute, second): (u16, u8, u8, u8, u8, u8)) -> String {
+    let parts = [("%m", month), ("%d", day), ("%H", hour), ("%M", minute), ("%S", second)];
+    let dated = pattern.replace("%Y", &format!("{year:04}"));
+    parts.iter().fold(dated, |text, (part, value)| text.replace(part, &format!("{value:02}")))
+}
