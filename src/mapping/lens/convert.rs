@@ -6,6 +6,7 @@ use crate::diagnostic::Findings;
 use crate::json::raw::Kind;
 use crate::mapping::ast::ConversionUse;
 use crate::mapping::literal;
+use crate::mapping::syntax::keys;
 use crate::plan::convert::{
     Arguments, Conversion, ConversionKind, Law, Otherwise, Spec, Table, check_date_patterns,
 };
@@ -110,8 +111,7 @@ fn key_json(text: &str, ty: Option<TypeIn<'_>>) -> Vec<u8> {
 }
 
 fn pairs(node: &Node, findings: &mut Findings) -> Option<ConversionKind> {
-    const KEYS: yaml::Keys = yaml::Keys::new("`pairs`", &["key", "value"], &[]);
-    let fields = yaml::Fields::read(node, &KEYS, findings)?;
+    let fields = yaml::Fields::read(node, &keys::PAIRS, findings)?;
     let key = fields.get("key")?.text(findings)?;
     let value = fields.get("value")?.text(findings)?;
     Some(ConversionKind::ObjectToPairs { key: Arc::from(key), value: Arc::from(value) })

@@ -11,7 +11,7 @@ mod faults;
 mod line;
 mod loss;
 
-pub(super) use convert::{Read as ReadConversion, read as read_conversion};
+pub(super) use convert::{Read as ReadConversion, SINGLE_IN_ARRAY, read as read_conversion};
 
 use super::ast::{Program, ShapeUse, Spanned};
 use super::names::Names;

@@ -1,10 +1,10 @@
 //! Entries of `examples:`.
 
-use super::{Reader, faults};
+use super::{Reader, faults, keys};
 use crate::mapping::ast::{
     Example, ExampleAnswer, ExampleCall, Exchange, RouteExample, ShapeExample, Spanned,
 };
-use crate::yaml::{Fields, Keys, Kind, Node, Style};
+use crate::yaml::{Fields, Kind, Node, Style};
 
 impl Reader<'_> {
     pub(super) fn example(&mut self, node: &Node) -> Option<Example> {
@@ -20,15 +20,12 @@ impl Reader<'_> {
     }
 
     fn route_example(&mut self, node: &Node) -> Option<RouteExample> {
-        const KEYS: Keys = Keys::new("an example", &["at"], &["send", "calls", "answer", "refused", "again"]);
-        const SEND: Keys = Keys::new("`send`", &[], &["headers", "body", "config"]);
-        const AGAIN: Keys = Keys::new("`again`", &[], &["calls", "answer", "refused"]);
-        let fields = self.fields(node, &KEYS)?;
+        let fields = self.fields(node, &keys::ROUTE_EXAMPLE)?;
         let at = self.text_of(fields.get("at"))?;
         if at.value.split(' ').count() != 3 {
             self.findings.push(faults::example_address(at.span));
         }
-        let send = fields.get("send").and_then(|n| self.fields(n, &SEND));
+        let send = fields.get("send").and_then(|n| self.fields(n, &keys::SEND));
         let part = |name| send.and_then(|send| send.get(name));
         let headers = self.header_texts(part("headers"));
         let config =
@@ -37,7 +34,7 @@ impl Reader<'_> {
         let exchange = self.exchange(&fields);
         let again = match fields.get("again") {
             Some(again) => {
-                let fields = self.fields(again, &AGAIN)?;
+                let fields = self.fields(again, &keys::AGAIN)?;
                 Some(self.exchange(&fields)?)
             }
             None => None,
@@ -67,16 +64,14 @@ impl Reader<'_> {
     }
 
     fn example_answer(&mut self, node: &Node) -> Option<ExampleAnswer> {
-        const KEYS: Keys = Keys::new("an answer", &["status"], &["headers", "body"]);
-        let fields = self.fields(node, &KEYS)?;
+        let fields = self.fields(node, &keys::EXAMPLE_ANSWER)?;
         let status = fields.get("status").and_then(|n| self.status(n));
         let headers = self.header_texts(fields.get("headers"));
         Some(ExampleAnswer::Answer { status: status?, headers, body: fields.get("body").cloned() })
     }
 
     fn example_call(&mut self, node: &Node) -> Option<ExampleCall> {
-        const KEYS: Keys = Keys::new("a call", &["expect", "reply"], &["body"]);
-        let fields = self.fields(node, &KEYS)?;
+        let fields = self.fields(node, &keys::EXAMPLE_CALL)?;
         let expect = self.text_of(fields.get("expect"));
         let reply = fields.get("reply")?;
         let [(status, body)] = reply.map(self.findings)? else {

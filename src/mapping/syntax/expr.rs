@@ -1,10 +1,8 @@
 //! Values to be made: literals, paths, objects, arrays, and the `$` forms.
 
-use super::{Reader, faults};
+use super::{Reader, faults, keys};
 use crate::mapping::ast::{Expr, ExprKind, ShapeExpr};
-use crate::yaml::{Keys, Kind, Node};
-
-const FORMS: &[&str] = &["$from", "$text", "$shape", "$value", "$first"];
+use crate::yaml::{Kind, Node};
 
 impl Reader<'_> {
     pub(super) fn expr(&mut self, node: &Node) -> Option<Expr> {
@@ -12,9 +10,9 @@ impl Reader<'_> {
             Kind::String(text, _) if text.starts_with('$') => ExprKind::Path(text.clone()),
             Kind::Seq(items) => ExprKind::Array(items.iter().filter_map(|n| self.expr(n)).collect()),
             Kind::Map(entries) => match entries.iter().find(|(key, _)| key.name.starts_with('$')) {
-                Some((key, _)) if FORMS.contains(&key.name.as_str()) => self.form(&key.name, node)?,
+                Some((key, _)) if keys::FORMS.contains(&key.name.as_str()) => self.form(&key.name, node)?,
                 Some((key, _)) => {
-                    self.findings.push(faults::unknown_form(&key.name, key.span, FORMS));
+                    self.findings.push(faults::unknown_form(&key.name, key.span, keys::FORMS));
                     return None;
                 }
                 None => ExprKind::Object(self.exprs(Some(node))),
@@ -30,14 +28,12 @@ impl Reader<'_> {
             "$text" => self.localised(node),
             "$shape" => self.shaped(node),
             "$first" => {
-                const KEYS: Keys = Keys::new("`$first`", &["$first"], &[]);
-                let fields = self.fields(node, &KEYS)?;
+                let fields = self.fields(node, &keys::FIRST_OF)?;
                 let items = self.list_of(fields.get("$first"));
                 Some(ExprKind::FirstOf(items.iter().filter_map(|n| self.expr(n)).collect()))
             }
             _ => {
-                const KEYS: Keys = Keys::new("`$value`", &["$value"], &["despite"]);
-                let fields = self.fields(node, &KEYS)?;
+                let fields = self.fields(node, &keys::VALUE)?;
                 let despite = fields.get("despite");
                 if let Some(despite) = despite {
                     despite.word(&["type"], self.findings);
@@ -49,24 +45,20 @@ impl Reader<'_> {
     }
 
     fn convert(&mut self, node: &Node) -> Option<ExprKind> {
-        const KEYS: Keys = Keys::new("`$from`", &["$from", "as"], &["else"]);
-        let fields = self.fields(node, &KEYS)?;
+        let fields = self.fields(node, &keys::FROM)?;
         let from = fields.get("$from").and_then(|n| self.expr(n));
         let conversion = self.conversion(fields.get("as"), fields.get("else"));
         Some(ExprKind::Convert { from: Box::new(from?), conversion: conversion? })
     }
 
     fn localised(&mut self, node: &Node) -> Option<ExprKind> {
-        const KEYS: Keys = Keys::new("`$text`", &["$text"], &["with"]);
-        let fields = self.fields(node, &KEYS)?;
+        let fields = self.fields(node, &keys::TEXT)?;
         let reason = self.text_of(fields.get("$text"));
         Some(ExprKind::Text { reason: reason?, with: self.exprs(fields.get("with")) })
     }
 
     fn shaped(&mut self, node: &Node) -> Option<ExprKind> {
-        const KEYS: Keys =
-            Keys::new("`$shape`", &["$shape", "from"], &["over", "with", "null_as", "null_else"]);
-        let fields = self.fields(node, &KEYS)?;
+        let fields = self.fields(node, &keys::SHAPED)?;
         let shape = fields.get("$shape").and_then(|n| self.shape_use(n));
         let from = fields.get("from").and_then(|n| self.expr(n));
         let null_as = self.map_of(fields.get("null_as")).iter();

@@ -1,18 +1,12 @@
 //! `pack.yaml`.
 
-use super::Reader;
+use super::{Reader, keys};
 use crate::diagnostic::Findings;
 use crate::mapping::ast::{Credential, Errors, Manifest, Paging, RefusePolicy, Setting, Spanned};
-use crate::yaml::{Fields, Keys, Node};
-
-const KEYS: Keys = Keys::new(
-    "a pack",
-    &["pack", "sides", "contracts", "credentials", "languages", "errors", "refuse"],
-    &["scope", "paging", "settings"],
-);
+use crate::yaml::{Fields, Node};
 
 pub(super) fn read(root: &Node, findings: &mut Findings) -> Option<Manifest> {
-    let fields = Fields::read(root, &KEYS, findings)?;
+    let fields = Fields::read(root, &keys::PACK, findings)?;
     let sides = sides(fields.get("sides")?, findings)?;
     let mut reader = Reader { sides: sides.clone(), findings };
     let contracts = reader.texts_by_side(fields.get("contracts")?, "`contracts`");
@@ -33,8 +27,7 @@ pub(super) fn read(root: &Node, findings: &mut Findings) -> Option<Manifest> {
 }
 
 fn sides(node: &Node, findings: &mut Findings) -> Option<[Spanned<String>; 2]> {
-    const KEYS: Keys = Keys::new("`sides`", &["old", "new"], &[]);
-    let fields = Fields::read(node, &KEYS, findings)?;
+    let fields = Fields::read(node, &keys::SIDES, findings)?;
     let mut side = |name| {
         let node: &Node = fields.get(name)?;
         Some(Spanned { value: node.text(findings)?.to_owned(), span: node.span })
@@ -45,9 +38,8 @@ fn sides(node: &Node, findings: &mut Findings) -> Option<[Spanned<String>; 2]> {
 
 impl Reader<'_> {
     fn credentials(&mut self, node: &Node) -> [Option<Credential>; 2] {
-        const KEYS: Keys = Keys::new("a credential", &["read", "send", "scheme"], &[]);
         self.by_side(node, "`credentials`", false).map(|node| {
-            let fields = self.fields(node?, &KEYS)?;
+            let fields = self.fields(node?, &keys::CREDENTIAL)?;
             let read = self.texts(fields.get("read"));
             let (send, scheme) = (self.text_of(fields.get("send")), self.text_of(fields.get("scheme")));
             Some(Credential { read, send: send?, scheme: scheme? })
@@ -59,8 +51,7 @@ impl Reader<'_> {
     }
 
     fn paging(&mut self, node: &Node) -> Option<Paging> {
-        const KEYS: Keys = Keys::new("`paging`", &["query", "first", "size"], &[]);
-        let fields = self.fields(node, &KEYS)?;
+        let fields = self.fields(node, &keys::PAGING)?;
         let query = self.text_of(fields.get("query"));
         let first = fields.get("first").and_then(|n| self.whole(n, 0..=1));
         let size = fields.get("size").and_then(|n| self.whole(n, 1..=10_000));
@@ -68,8 +59,7 @@ impl Reader<'_> {
     }
 
     fn errors(&mut self, node: &Node) -> Option<Errors> {
-        const KEYS: Keys = Keys::new("`errors`", &["body", "types"], &["shape", "status", "text"]);
-        let fields = self.fields(node, &KEYS)?;
+        let fields = self.fields(node, &keys::ERRORS)?;
         let types = fields.get("types").and_then(|node| self.texts_by_side(node, "`types`"));
         let mut status = Vec::new();
         for (key, value) in self.map_of(fields.get("status")) {
@@ -84,10 +74,9 @@ impl Reader<'_> {
     }
 
     fn settings(&mut self, node: Option<&Node>) -> Vec<Setting> {
-        const KEYS: Keys = Keys::new("a setting", &["type", "about"], &["default"]);
         let mut settings = Vec::new();
         for (key, value) in self.map_of(node) {
-            let Some(fields) = self.fields(value, &KEYS) else { continue };
+            let Some(fields) = self.fields(value, &keys::SETTING) else { continue };
             let (kind, about) = (self.text_of(fields.get("type")), self.text_of(fields.get("about")));
             let (Some(kind), Some(about)) = (kind, about) else { continue };
             settings.push(Setting {

@@ -7,6 +7,7 @@
 mod example;
 mod expr;
 mod faults;
+pub(super) mod keys;
 mod manifest;
 mod policy;
 mod route;
@@ -23,6 +24,11 @@ pub(super) struct Reader<'a> {
     findings: &'a mut Findings,
 }
 
+/// The words of the closed list of conditions.
+pub(super) fn predicates() -> impl Iterator<Item = &'static str> {
+    step::PREDICATES.iter().map(|(word, _)| *word)
+}
+
 /// Reads `pack.yaml`. `None` when the sides, the contracts or the form of errors cannot be known.
 pub fn manifest(root: &Node, findings: &mut Findings) -> Option<Manifest> {
     manifest::read(root, findings)
@@ -30,10 +36,8 @@ pub fn manifest(root: &Node, findings: &mut Findings) -> Option<Manifest> {
 
 /// Reads one mapping file into a program.
 pub fn file(root: &Node, program: &mut Program, findings: &mut Findings) {
-    const KEYS: Keys =
-        Keys::new("a mapping file", &["mapping"], &["shapes", "routes", "reasons", "examples"]);
     let mut reader = Reader { sides: program.manifest.sides.clone(), findings };
-    let Some(fields) = Fields::read(root, &KEYS, reader.findings) else { return };
+    let Some(fields) = Fields::read(root, &keys::FILE, reader.findings) else { return };
     if let Some(version) = fields.get("mapping") {
         reader.version(version);
     }

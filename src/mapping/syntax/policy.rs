@@ -1,22 +1,22 @@
 //! What happens to refused operations, as the manifest and single routes say it.
 
-use super::Reader;
+use super::{Reader, keys};
 use crate::mapping::ast::{Refuse, RefusePolicy, Spanned};
-use crate::yaml::{Keys, Node};
+use crate::yaml::Node;
 
 impl Reader<'_> {
     /// `{legacy, status, after: {date, status}}`
     pub(super) fn policy(&mut self, node: &Node) -> RefusePolicy {
-        const KEYS: Keys = Keys::new("a policy of refusal", &[], &["legacy", "status", "after"]);
-        const AFTER: Keys = Keys::new("`after`", &["date"], &["status"]);
         let mut policy = RefusePolicy::default();
-        let Some(fields) = self.fields(node, &KEYS) else { return policy };
+        let Some(fields) = self.fields(node, &keys::POLICY) else { return policy };
         if let Some(legacy) = fields.get("legacy") {
             let word = legacy.word(&["forward", "never"], self.findings);
             policy.legacy_forward = word.map(|word| Spanned { value: word == "forward", span: legacy.span });
         }
         policy.status = fields.get("status").and_then(|n| self.status(n));
-        let Some(after) = fields.get("after").and_then(|n| self.fields(n, &AFTER)) else { return policy };
+        let Some(after) = fields.get("after").and_then(|n| self.fields(n, &keys::AFTER)) else {
+            return policy;
+        };
         if let Some(date) = after.get("date") {
             let value = if date.is_null() { Some(None) } else { self.text(date).map(|t| Some(t.value)) };
             policy.after_date = value.map(|value| Spanned { value, span: date.span });

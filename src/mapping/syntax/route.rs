@@ -1,8 +1,8 @@
 //! Entries of `routes:`: pairs, and the head of `serve` routes.
 
-use super::{Reader, faults, shape::LINES};
+use super::{Reader, faults, keys};
 use crate::mapping::ast::{Body, Notes, Pair, Route, Serve, SideRef, Spanned, StatusLine, StatusWord};
-use crate::yaml::{Key, Keys, Kind, Node};
+use crate::yaml::{Key, Kind, Node};
 
 impl Reader<'_> {
     pub(super) fn route(&mut self, node: &Node) -> Option<Route> {
@@ -19,28 +19,9 @@ impl Reader<'_> {
     }
 
     fn pair(&mut self, node: &Node) -> Option<Pair> {
-        const KEYS: Keys = Keys::new(
-            "a pair",
-            &["pair"],
-            &[
-                "path",
-                "query",
-                "headers",
-                "request",
-                "response",
-                "status",
-                "business_errors",
-                "retry",
-                "effect",
-                "differs",
-                "approximate",
-                "verdict",
-            ],
-        );
-        const HEADERS: Keys = Keys::new("`headers`", &[], &["request", "response"]);
-        let fields = self.fields(node, &KEYS)?;
+        let fields = self.fields(node, &keys::PAIR)?;
         let (operations, front) = self.pair_of(fields.get("pair")?)?;
-        let headers = fields.get("headers").and_then(|n| self.fields(n, &HEADERS));
+        let headers = fields.get("headers").and_then(|n| self.fields(n, &keys::PAIR_HEADERS));
         let header = |reader: &mut Self, name| reader.texts_map(headers.and_then(|h| h.get(name)));
         let (request_headers, response_headers) = (header(self, "request"), header(self, "response"));
         let path = self.texts_map(fields.get("path"));
@@ -107,7 +88,7 @@ impl Reader<'_> {
             Kind::Map(_) => self.shape(None, node).map(|shape| Body::Inline(Box::new(shape))),
             Kind::Seq(_) | Kind::String(..) => self.shape_use(node).map(Body::Shape),
             _ => {
-                let lines = LINES.iter().map(|line| format!("`{line}`")).collect::<Vec<_>>().join(", ");
+                let lines = keys::LINES.iter().map(|line| format!("`{line}`")).collect::<Vec<_>>().join(", ");
                 let help =
                     format!("the name of a shape, `[Name]`, `empty`, `keep`, or lines of a shape: {lines}");
                 node.wrong_kind("a body", Some(help), self.findings)
@@ -197,26 +178,7 @@ impl Reader<'_> {
     }
 
     fn serve(&mut self, node: &Node) -> Option<Serve> {
-        const KEYS: Keys = Keys::new(
-            "a `serve` route",
-            &["serve", "at"],
-            &[
-                "check",
-                "fill",
-                "query",
-                "steps",
-                "answer",
-                "refuse",
-                "policy",
-                "decide",
-                "outcomes",
-                "business_errors",
-                "differs",
-                "approximate",
-                "verdict",
-            ],
-        );
-        let fields = self.fields(node, &KEYS)?;
+        let fields = self.fields(node, &keys::SERVE)?;
         let side = self.text_of(fields.get("serve")).and_then(|name| self.side(&name.value, name.span));
         let at = self.text_of(fields.get("at"));
         let check = self.list_of(fields.get("check")).iter().filter_map(|n| self.check(n)).collect();

@@ -1,13 +1,10 @@
 //! Shapes, named and in place.
 
-use super::{Reader, faults};
+use super::{Reader, faults, keys};
 use crate::mapping::ast::{
     ByKind, Constant, ConversionUse, Copy, Fill, Only, Rename, Rest, Shape, ShapeUse, SideRef, Spanned,
 };
-use crate::yaml::{Key, Keys, Kind, Node};
-
-/// Keys of a shape's lines; a named shape has `of` and `like` besides.
-pub(super) const LINES: &[&str] = &["same", "rename", "copy", "constant", "by_kind", "only", "rest"];
+use crate::yaml::{Key, Kind, Node};
 
 /// Words that fill a field, beside literals.
 pub(super) const FILL_WORDS: &[&str] = &["absent", "none", "null"];
@@ -15,11 +12,7 @@ pub(super) const FILL_WORDS: &[&str] = &["absent", "none", "null"];
 impl Reader<'_> {
     /// A shape; without a name it is one written in place.
     pub(super) fn shape(&mut self, name: Option<&Key>, node: &Node) -> Option<Shape> {
-        const LINE_KEYS: &[&str] =
-            &["of", "like", "same", "rename", "copy", "constant", "by_kind", "only", "rest"];
-        const NAMED: Keys = Keys::new("a shape", &["of"], LINE_KEYS);
-        const IN_PLACE: Keys = Keys::new("a shape in place", &[], LINES);
-        let fields = self.fields(node, if name.is_some() { &NAMED } else { &IN_PLACE })?;
+        let fields = self.fields(node, if name.is_some() { &keys::SHAPE } else { &keys::SHAPE_IN_PLACE })?;
         let of = match fields.get("of") {
             Some(of) => Some(self.texts_by_side(of, "`of`")?),
             None => None,
@@ -54,7 +47,7 @@ impl Reader<'_> {
         }
         let new_side = self.sides[1].value.clone();
         let entries = node.map(self.findings)?;
-        let known = [new_side.as_str(), "shape", "as", "else", "default"];
+        let known = [&[new_side.as_str()], keys::RENAME].concat();
         for (key, _) in entries.iter().filter(|(key, _)| !known.contains(&key.name.as_str())) {
             self.findings.push(faults::unknown_line(&key.name, key.span, "a rename", &known));
         }
@@ -143,14 +136,13 @@ impl Reader<'_> {
     }
 
     fn by_kinds(&mut self, node: Option<&Node>) -> Vec<ByKind> {
-        const KINDS: &[&str] = &["integer", "number", "boolean", "string", "object", "array"];
         let mut lines = Vec::new();
         for (key, value) in self.map_of(node) {
             let Some(old) = self.place(&key.name, key.span) else { continue };
             let mut new = Vec::new();
             for (kind, place) in self.map_of(Some(value)) {
-                if !KINDS.contains(&kind.name.as_str()) {
-                    self.findings.push(faults::unknown_line(&kind.name, kind.span, "`by_kind`", KINDS));
+                if !keys::KINDS.contains(&kind.name.as_str()) {
+                    self.findings.push(faults::unknown_line(&kind.name, kind.span, "`by_kind`", keys::KINDS));
                     continue;
                 }
                 let place = self.text(place).and_then(|text| self.place(&text.value, text.span));
@@ -176,8 +168,6 @@ impl Reader<'_> {
 
     /// What a one-sided field is built with.
     fn fill(&mut self, node: &Node) -> Option<Fill> {
-        const VALUE: Keys = Keys::new("a value", &["value"], &["despite"]);
-        const REFUSE: Keys = Keys::new("a refusal", &["refuse"], &[]);
         match &node.kind {
             Kind::String(word, crate::yaml::Style::Plain) if word == "absent" => Some(Fill::Absent),
             Kind::String(word, crate::yaml::Style::Plain) if word == "none" => Some(Fill::Nothing),
@@ -197,11 +187,11 @@ impl Reader<'_> {
                 Some(Fill::Setting(Spanned { value: path["$.config.".len()..].to_owned(), span: node.span }))
             }
             Kind::Map(_) if node.get("refuse").is_some() => {
-                let fields = self.fields(node, &REFUSE)?;
+                let fields = self.fields(node, &keys::FILL_REFUSE)?;
                 self.text_of(fields.get("refuse")).map(Fill::Refuse)
             }
             Kind::Map(_) if node.get("value").is_some() => {
-                let fields = self.fields(node, &VALUE)?;
+                let fields = self.fields(node, &keys::FILL_VALUE)?;
                 let despite = fields.get("despite");
                 if let Some(despite) = despite {
                     despite.word(&["type"], self.findings);

@@ -1,15 +1,15 @@
 //! Routes of several calls: checks, steps, ends, decision tables.
 
-use super::{Reader, faults};
+use super::{Reader, faults, keys};
 use crate::diagnostic::Span;
 use crate::mapping::ast::{
     Answer, Block, Call, Cell, Check, Column, Decide, End, Expr, OnFail, Outcome, Pages, Pick, Predicate,
     PredicateWord, Row, Spanned, Step, StepAction, Take,
 };
-use crate::yaml::{Fields, Key, Keys, Kind, Node, Style};
+use crate::yaml::{Fields, Key, Kind, Node, Style};
 
 /// The closed list of conditions.
-const PREDICATES: &[(&str, PredicateWord)] = &[
+pub(super) const PREDICATES: &[(&str, PredicateWord)] = &[
     ("present", PredicateWord::Present),
     ("missing", PredicateWord::Missing),
     ("not_null", PredicateWord::NotNull),
@@ -20,9 +20,6 @@ const PREDICATES: &[(&str, PredicateWord)] = &[
     ("equal", PredicateWord::Equal),
     ("absent_or_equal", PredicateWord::AbsentOrEqual),
 ];
-
-/// Keys that tell an unnamed step from a named one.
-const ACTIONS: &[&str] = &["call", "pick", "first"];
 
 impl Reader<'_> {
     /// Steps and their end, out of the keys of a route or an outcome.
@@ -64,8 +61,7 @@ impl Reader<'_> {
 
     /// `{status, headers, body}`
     pub(super) fn answer(&mut self, node: &Node) -> Option<Answer> {
-        const KEYS: Keys = Keys::new("an answer", &["status"], &["headers", "body"]);
-        let fields = self.fields(node, &KEYS)?;
+        let fields = self.fields(node, &keys::ANSWER)?;
         let headers = self.exprs(fields.get("headers"));
         let body = fields.get("body").and_then(|n| self.expr(n));
         let status = fields.get("status").and_then(|n| self.status(n))?;
@@ -82,13 +78,7 @@ impl Reader<'_> {
     }
 
     fn decide(&mut self, node: &Node, fields: &Fields<'_>) -> Option<Decide> {
-        const KEYS: Keys = Keys::new("a decision", &["on", "rows"], &[]);
-        const OUTCOME: Keys = Keys::new(
-            "an outcome",
-            &[],
-            &["steps", "answer", "refuse", "policy", "decide", "outcomes", "differs", "approximate"],
-        );
-        let decide = self.fields(node, &KEYS)?;
+        let decide = self.fields(node, &keys::DECIDE)?;
         let on: Vec<Column> = self.list_of(decide.get("on")).iter().filter_map(|n| self.column(n)).collect();
         let mut rows = Vec::new();
         for row in self.list_of(decide.get("rows")) {
@@ -99,7 +89,7 @@ impl Reader<'_> {
         }
         let mut outcomes = Vec::new();
         for (key, value) in self.map_of(fields.get("outcomes")) {
-            let Some(fields) = self.fields(value, &OUTCOME) else { continue };
+            let Some(fields) = self.fields(value, &keys::OUTCOME) else { continue };
             let block = self.block(&fields, "this outcome");
             outcomes.push(Outcome { name: Self::key(key), block, notes: self.notes(value) });
         }
@@ -126,14 +116,13 @@ impl Reader<'_> {
 
     /// `{predicate: …, if: $.config.x, else: {status, reason}}`
     pub(super) fn check(&mut self, node: &Node) -> Option<Check> {
-        const ELSE: Keys = Keys::new("`else`", &["status", "reason"], &[]);
-        let predicate = self.predicate(node, &["if", "else"]);
+        let predicate = self.predicate(node, keys::CHECK);
         let only_if = self.text_of(node.get("if"));
         let Some(otherwise) = node.get("else") else {
             self.findings.push(faults::check_without_else(node.span));
             return None;
         };
-        let fields = self.fields(otherwise, &ELSE)?;
+        let fields = self.fields(otherwise, &keys::CHECK_ELSE)?;
         let (status, reason) =
             (fields.get("status").and_then(|n| self.status(n)), self.text_of(fields.get("reason")));
         Some(Check { predicate: predicate?, only_if, status: status?, reason: reason?, span: node.span })
@@ -198,7 +187,7 @@ impl Reader<'_> {
     /// `name: {call: …}`, or the action alone.
     fn step(&mut self, node: &Node) -> Option<Step> {
         let entries = node.map(self.findings)?;
-        if entries.iter().any(|(key, _)| ACTIONS.contains(&key.name.as_str())) {
+        if entries.iter().any(|(key, _)| keys::ACTIONS.contains(&key.name.as_str())) {
             return Some(Step { name: None, action: self.action(node)?, span: node.span });
         }
         match entries {
@@ -206,38 +195,32 @@ impl Reader<'_> {
                 Some(Step { name: Some(Self::key(key)), action: self.action(value)?, span: key.span })
             }
             _ => {
-                self.findings.push(faults::one_of_keys(node.span, "a step", ACTIONS));
+                self.findings.push(faults::one_of_keys(node.span, "a step", keys::ACTIONS));
                 None
             }
         }
     }
 
     fn action(&mut self, node: &Node) -> Option<StepAction> {
-        const FIRST: Keys = Keys::new("a step that chooses", &["first"], &[]);
         node.map(self.findings)?;
-        let actions: Vec<_> = ACTIONS.iter().copied().filter(|key| node.get(key).is_some()).collect();
+        let actions: Vec<_> = keys::ACTIONS.iter().copied().filter(|key| node.get(key).is_some()).collect();
         match actions.as_slice() {
             ["call"] => self.call(node).map(StepAction::Call),
             ["pick"] => self.pick(node, false).map(StepAction::Pick),
             ["first"] => {
-                let fields = self.fields(node, &FIRST)?;
+                let fields = self.fields(node, &keys::FIRST)?;
                 let choices = self.list_of(fields.get("first")).iter().filter_map(|n| self.pick(n, true));
                 Some(StepAction::First(choices.collect()))
             }
             _ => {
-                self.findings.push(faults::one_of_keys(node.span, "a step", ACTIONS));
+                self.findings.push(faults::one_of_keys(node.span, "a step", keys::ACTIONS));
                 None
             }
         }
     }
 
     fn call(&mut self, node: &Node) -> Option<Call> {
-        const KEYS: Keys = Keys::new(
-            "a call",
-            &["call"],
-            &["query", "headers", "body", "pages", "on_fail", "resume", "retry", "effect"],
-        );
-        let fields = self.fields(node, &KEYS)?;
+        let fields = self.fields(node, &keys::CALL)?;
         let operation = self.text_of(fields.get("call"))?;
         Some(Call {
             operation,
@@ -253,33 +236,30 @@ impl Reader<'_> {
     }
 
     fn pages(&mut self, node: &Node) -> Option<Pages> {
-        const KEYS: Keys = Keys::new("`pages`", &["upto"], &["until"]);
-        let fields = self.fields(node, &KEYS)?;
+        let fields = self.fields(node, &keys::PAGES)?;
         let upto = fields.get("upto").and_then(|n| self.whole(n, 1..=1000));
         Some(Pages { upto: upto?, until: self.text_of(fields.get("until")), span: node.span })
     }
 
     fn on_fail(&mut self, node: &Node) -> Option<OnFail> {
-        const WORDS: &[&str] = &["pass", "answer", "use", "refuse"];
-        const PASS: Keys = Keys::new("`pass`", &["headers"], &[]);
         if let Kind::String(..) = &node.kind {
             return node.word(&["pass"], self.findings).map(|_| OnFail::Pass(node.span));
         }
         let entries = node.map(self.findings)?;
         let [(key, value)] = entries else {
-            self.findings.push(faults::one_of_keys(node.span, "`on_fail`", WORDS));
+            self.findings.push(faults::one_of_keys(node.span, "`on_fail`", keys::ON_FAIL));
             return None;
         };
         match key.name.as_str() {
             "pass" => {
-                let fields = self.fields(value, &PASS)?;
+                let fields = self.fields(value, &keys::PASS)?;
                 Some(OnFail::PassWith(self.exprs(fields.get("headers"))))
             }
             "answer" => self.answer(value).map(OnFail::Answer),
             "use" => self.expr(value).map(OnFail::Use),
             "refuse" => self.refuse(value, None).map(OnFail::Refuse),
             other => {
-                self.findings.push(faults::unknown_line(other, key.span, "`on_fail`", WORDS));
+                self.findings.push(faults::unknown_line(other, key.span, "`on_fail`", keys::ON_FAIL));
                 None
             }
         }
@@ -287,9 +267,7 @@ impl Reader<'_> {
 
     /// `pick: path` with `take:` or `newest:`, and `when:` in a choice.
     fn pick(&mut self, node: &Node, choice: bool) -> Option<Pick> {
-        const STEP: Keys = Keys::new("a selection", &["pick"], &["take", "newest"]);
-        const CHOICE: Keys = Keys::new("a choice", &["pick"], &["when", "take", "newest"]);
-        let fields = self.fields(node, if choice { &CHOICE } else { &STEP })?;
+        let fields = self.fields(node, if choice { &keys::CHOICE } else { &keys::PICK })?;
         let when = fields.get("when").and_then(|n| self.predicate(n, &[]));
         let path = self.text_of(fields.get("pick"))?;
         let take = match (fields.get("take"), fields.get("newest")) {

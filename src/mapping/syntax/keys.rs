@@ -1,0 +1,126 @@
+//! The keys of every kind of map in a pack, and the words of closed lists: what the reader knows, in one place, so that the
+//! schema for editors knows the same.
+
+use crate::yaml::Keys;
+
+// pack.yaml
+pub(in crate::mapping) const PACK: Keys = Keys::new(
+    "a pack",
+    &["pack", "sides", "contracts", "credentials", "languages", "errors", "refuse"],
+    &["scope", "paging", "settings"],
+);
+pub(in crate::mapping) const SIDES: Keys = Keys::new("`sides`", &["old", "new"], &[]);
+pub(in crate::mapping) const CREDENTIAL: Keys = Keys::new("a credential", &["read", "send", "scheme"], &[]);
+pub(in crate::mapping) const PAGING: Keys = Keys::new("`paging`", &["query", "first", "size"], &[]);
+pub(in crate::mapping) const ERRORS: Keys =
+    Keys::new("`errors`", &["body", "types"], &["shape", "status", "text"]);
+pub(in crate::mapping) const SETTING: Keys = Keys::new("a setting", &["type", "about"], &["default"]);
+pub(in crate::mapping) const POLICY: Keys =
+    Keys::new("a policy of refusal", &[], &["legacy", "status", "after"]);
+pub(in crate::mapping) const AFTER: Keys = Keys::new("`after`", &["date"], &["status"]);
+
+// mapping files
+pub(in crate::mapping) const FILE: Keys =
+    Keys::new("a mapping file", &["mapping"], &["shapes", "routes", "reasons", "examples"]);
+
+// shapes
+/// Keys of a shape's lines; a named shape has `of` and `like` besides.
+pub(in crate::mapping) const LINES: &[&str] =
+    &["same", "rename", "copy", "constant", "by_kind", "only", "rest"];
+pub(in crate::mapping) const SHAPE: Keys =
+    Keys::new("a shape", &["of"], &["like", "same", "rename", "copy", "constant", "by_kind", "only", "rest"]);
+pub(in crate::mapping) const SHAPE_IN_PLACE: Keys = Keys::new("a shape in place", &[], LINES);
+/// Keys of a rename beside the one that is the new side's name.
+pub(in crate::mapping) const RENAME: &[&str] = &["shape", "as", "else", "default"];
+/// Kinds that `by_kind` tells apart.
+pub(in crate::mapping) const KINDS: &[&str] = &["integer", "number", "boolean", "string", "object", "array"];
+pub(in crate::mapping) const FILL_VALUE: Keys = Keys::new("a value", &["value"], &["despite"]);
+pub(in crate::mapping) const FILL_REFUSE: Keys = Keys::new("a refusal", &["refuse"], &[]);
+
+/// Arguments of the conversion `pairs`.
+pub(in crate::mapping) const PAIRS: Keys = Keys::new("`pairs`", &["key", "value"], &[]);
+
+// routes
+pub(in crate::mapping) const PAIR: Keys = Keys::new(
+    "a pair",
+    &["pair"],
+    &[
+        "path",
+        "query",
+        "headers",
+        "request",
+        "response",
+        "status",
+        "business_errors",
+        "retry",
+        "effect",
+        "differs",
+        "approximate",
+        "verdict",
+    ],
+);
+pub(in crate::mapping) const PAIR_HEADERS: Keys = Keys::new("`headers`", &[], &["request", "response"]);
+pub(in crate::mapping) const SERVE: Keys = Keys::new(
+    "a `serve` route",
+    &["serve", "at"],
+    &[
+        "check",
+        "fill",
+        "query",
+        "steps",
+        "answer",
+        "refuse",
+        "policy",
+        "decide",
+        "outcomes",
+        "business_errors",
+        "differs",
+        "approximate",
+        "verdict",
+    ],
+);
+pub(in crate::mapping) const ANSWER: Keys = Keys::new("an answer", &["status"], &["headers", "body"]);
+pub(in crate::mapping) const DECIDE: Keys = Keys::new("a decision", &["on", "rows"], &[]);
+pub(in crate::mapping) const OUTCOME: Keys = Keys::new(
+    "an outcome",
+    &[],
+    &["steps", "answer", "refuse", "policy", "decide", "outcomes", "differs", "approximate"],
+);
+/// Keys of a check beside its condition.
+pub(in crate::mapping) const CHECK: &[&str] = &["if", "else"];
+pub(in crate::mapping) const CHECK_ELSE: Keys = Keys::new("`else`", &["status", "reason"], &[]);
+
+// steps
+/// Keys that tell an unnamed step from a named one.
+pub(in crate::mapping) const ACTIONS: &[&str] = &["call", "pick", "first"];
+pub(in crate::mapping) const CALL: Keys = Keys::new(
+    "a call",
+    &["call"],
+    &["query", "headers", "body", "pages", "on_fail", "resume", "retry", "effect"],
+);
+pub(in crate::mapping) const PAGES: Keys = Keys::new("`pages`", &["upto"], &["until"]);
+pub(in crate::mapping) const ON_FAIL: &[&str] = &["pass", "answer", "use", "refuse"];
+pub(in crate::mapping) const PASS: Keys = Keys::new("`pass`", &["headers"], &[]);
+pub(in crate::mapping) const FIRST: Keys = Keys::new("a step that chooses", &["first"], &[]);
+pub(in crate::mapping) const PICK: Keys = Keys::new("a selection", &["pick"], &["take", "newest"]);
+pub(in crate::mapping) const CHOICE: Keys = Keys::new("a choice", &["pick"], &["when", "take", "newest"]);
+
+// values
+/// The keys that make a map one of the forms of a value.
+pub(in crate::mapping) const FORMS: &[&str] = &["$from", "$text", "$shape", "$value", "$first"];
+pub(in crate::mapping) const FROM: Keys = Keys::new("`$from`", &["$from", "as"], &["else"]);
+pub(in crate::mapping) const TEXT: Keys = Keys::new("`$text`", &["$text"], &["with"]);
+pub(in crate::mapping) const SHAPED: Keys =
+    Keys::new("`$shape`", &["$shape", "from"], &["over", "with", "null_as", "null_else"]);
+pub(in crate::mapping) const VALUE: Keys = Keys::new("`$value`", &["$value"], &["despite"]);
+pub(in crate::mapping) const FIRST_OF: Keys = Keys::new("`$first`", &["$first"], &[]);
+
+// examples
+pub(in crate::mapping) const ROUTE_EXAMPLE: Keys =
+    Keys::new("an example", &["at"], &["send", "calls", "answer", "refused", "again"]);
+pub(in crate::mapping) const SEND: Keys = Keys::new("`send`", &[], &["headers", "body", "config"]);
+pub(in crate::mapping) const AGAIN: Keys = Keys::new("`again`", &[], &["calls", "answer", "refused"]);
+pub(in crate::mapping) const EXAMPLE_ANSWER: Keys = Keys::new("an answer", &["status"], &["headers", "body"]);
+pub(in crate::mapping) const EXAMPLE_CALL: Keys = Keys::new("a call", &["expect", "reply"], &["body"]);
+/// Keys of an example of a shape beside the names of the sides.
+pub(in crate::mapping) const SHAPE_EXAMPLE: &[&str] = &["shape", "lost"];
