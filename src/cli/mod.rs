@@ -9,6 +9,7 @@ mod key;
 mod pack;
 mod report;
 mod sandbox;
+mod schema;
 mod serve;
 mod stored;
 mod test;
@@ -42,6 +43,8 @@ enum Verb {
     Serve(serve::Args),
     /// The service itself, stateful, on one address: v3, v2 and the authorization server
     Sandbox(sandbox::Args),
+    /// JSON Schema of mapping files, packs and the configuration, for editors
+    Schema(schema::Args),
     /// Runs the examples of a pack
     Test(test::Args),
 }
@@ -57,6 +60,7 @@ pub fn main() -> ExitCode {
         Verb::Demo(args) => demo::run(&args),
         Verb::Serve(args) => serve::run(&args),
         Verb::Sandbox(args) => sandbox::run(args),
+        Verb::Schema(args) => schema::run(&args),
         Verb::Test(args) => test::run(&args),
     }
 }

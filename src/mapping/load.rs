@@ -110,6 +110,14 @@ pub fn read(
     Some((program, [old?, new?]))
 }
 
+/// The names of a pack's sides, old one first; none when the manifest cannot be read.
+pub fn sides(source: &PackSource) -> Option<[String; 2]> {
+    let (mut sources, mut findings) = (Sources::new(), Findings::new());
+    let root = yaml::read(&mut sources, MANIFEST, source.file(MANIFEST)?, &mut findings)?;
+    let manifest = syntax::manifest(&root, &mut findings)?;
+    Some(manifest.sides.map(|side| side.value))
+}
+
 fn read_contract(
     source: &PackSource,
     manifest: &Manifest,

@@ -10,6 +10,7 @@ pub mod load;
 mod manifest;
 pub mod names;
 mod routes;
+pub mod schema;
 pub mod syntax;
 mod texts;
 

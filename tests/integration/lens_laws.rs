@@ -9,7 +9,7 @@
 mod domain;
 mod shapes;
 
-use crate::support::packs::{manual, messaging};
+use crate::support::packs;
 use crate::support::values::{Fill, Generator, Spot, below};
 use domain::Reading;
 use proptest::prelude::*;
@@ -478,9 +478,9 @@ fn undeclared_members_stay_behind(journey: &Journey<'_>) -> Spoke {
     Spoke::Yes
 }
 
-/// The journeys of both packs that a law has nothing to say about.
+/// The journeys of all packs that a law has nothing to say about.
 fn silent(law: impl Fn(&Journey<'_>) -> Spoke) -> Vec<String> {
-    [messaging(), manual()].iter().flat_map(|source| each(source, &law)).collect()
+    packs::all().iter().flat_map(|source| each(source, &law)).collect()
 }
 
 #[test]

@@ -17,6 +17,7 @@ mod oauth_peer;
 mod pack;
 mod reload_pack;
 mod sandbox;
+mod schema_cli;
 mod serve_verb;
 mod server_protocols;
 mod store_cli;

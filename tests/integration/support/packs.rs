@@ -1,12 +1,22 @@
 //! The packs that there are: the first one, and the manual of the language, whose blocks are a pack.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use switchback::mapping::load::PackSource;
 
 /// `mappings/messaging`.
-pub fn messaging() -> PackSource {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("mappings/messaging");
-    PackSource::from_dir(&folder).expect("the pack lies beside the tests")
+pub fn messaging_folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("mappings/messaging")
+}
+
+/// Every pack under `mappings/`, and the manual.
+pub fn all() -> Vec<PackSource> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("mappings");
+    let entries = std::fs::read_dir(folder).expect("the packs lie beside the tests");
+    let folders = entries.map(|entry| entry.expect("a folder that can be listed").path());
+    let mut packs: Vec<PathBuf> = folders.filter(|path| path.join("pack.yaml").is_file()).collect();
+    packs.sort();
+    let packs = packs.iter().map(|folder| PackSource::from_dir(folder).expect("a pack can be read"));
+    packs.chain([manual()]).collect()
 }
 
 /// The blocks of `mappings/README.md` that start with `# file:`.

@@ -1,0 +1,66 @@
+//! `switchback schema`: what an editor needs to complete and check files as they are typed.
+
+use super::pack::{COULD_NOT_RUN, HAS_FINDINGS};
+use crate::mapping::load::{self, PackSource};
+use crate::mapping::schema;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Prints the JSON Schema (2020-12) of one kind of file.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    switchback schema > mapping.schema.json\n  \
+    switchback schema pack --pack mappings/things > pack.schema.json\n\n\
+    At the top of a mapping file, for editors with the YAML language server:\n  \
+    # yaml-language-server: $schema=../mapping.schema.json")]
+pub struct Args {
+    /// Which files
+    #[arg(value_enum, default_value = "mapping")]
+    of: Of,
+
+    /// Folder of a pack: its sides' names become keys that are completed and checked
+    #[arg(long, value_name = "PACK")]
+    pack: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Of {
+    /// `*.map.yaml`
+    Mapping,
+    /// `pack.yaml`
+    Pack,
+    /// The gateway's configuration
+    Config,
+}
+
+/// Runs the verb.
+pub fn run(args: &Args) -> ExitCode {
+    let sides = match args.pack.as_deref().map(sides).transpose() {
+        Ok(sides) => sides,
+        Err((message, code)) => {
+            eprintln!("{message}");
+            return ExitCode::from(code);
+        }
+    };
+    let sides = sides.as_ref().map(|sides| sides.each_ref().map(String::as_str));
+    let schema = match args.of {
+        Of::Mapping => schema::mapping(sides),
+        Of::Pack => schema::pack(sides),
+        Of::Config => crate::config::schema(),
+    };
+    match io::stdout().write_all(format!("{schema:#}\n").as_bytes()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::from(COULD_NOT_RUN),
+    }
+}
+
+/// The names of a pack's sides, or what to say and the exit code.
+fn sides(folder: &Path) -> Result<[String; 2], (String, u8)> {
+    let source = PackSource::from_dir(folder)
+        .map_err(|error| (format!("{}: {error}", folder.display()), COULD_NOT_RUN))?;
+    load::sides(&source).ok_or_else(|| {
+        let message = format!("{}: the sides cannot be read; `switchback check` says why", folder.display());
+        (message, HAS_FINDINGS)
+    })
+}

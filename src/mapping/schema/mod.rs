@@ -1,0 +1,130 @@
+//! JSON Schema (2020-12) of a pack's files, for editors: which keys there are where, what each says, and which words and
+//! forms a value takes. The keys are those of the reader's own tables, so the two cannot drift apart; whether names exist
+//! and types fit is the checker's to say, not the schema's.
+
+mod defs;
+mod manifest;
+#[cfg(test)]
+mod tests;
+
+use super::syntax::keys;
+use crate::yaml::Keys;
+use serde_json::{Map, Value, json};
+
+const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
+
+/// The names of a pack's sides, old one first, where they are known: then keys that name a side are closed as well.
+pub type Sides<'a> = Option<[&'a str; 2]>;
+
+/// The schema of mapping files (`*.map.yaml`).
+pub fn mapping(sides: Sides<'_>) -> Value {
+    let mut schema = object(
+        &keys::FILE,
+        &[
+            ("mapping", "Version of the language.", json!({"const": 1})),
+            (
+                "shapes",
+                "Lenses between a type of the old side and a type of the new one, by name; each works in both directions.",
+                map_of(&reference("shape")),
+            ),
+            (
+                "routes",
+                "How each operation of either side is answered.",
+                list_of(&json!({"anyOf": [reference("pair"), reference("serve")]})),
+            ),
+            (
+                "reasons",
+                "Texts for people, by name and language; `{name}` is a placeholder.",
+                map_of(&map_of(&text())),
+            ),
+            (
+                "examples",
+                "What must come of what: the tests of the pack.",
+                list_of(&json!({"anyOf": [reference("routeExample"), reference("shapeExample")]})),
+            ),
+        ],
+    );
+    schema["$schema"] = DIALECT.into();
+    schema["title"] = "Switchback mapping file".into();
+    schema["$defs"] = defs::defs(sides);
+    schema
+}
+
+/// The schema of `pack.yaml`.
+pub fn pack(sides: Sides<'_>) -> Value {
+    let mut schema = manifest::manifest(sides);
+    schema["$schema"] = DIALECT.into();
+    schema["title"] = "Switchback pack".into();
+    schema["$defs"] = json!({"status": defs::status(), "policy": defs::policy()});
+    schema
+}
+
+/// What is said about one key: its name, what it says, and what its value is.
+type Line<'a> = (&'a str, &'a str, Value);
+
+/// A map with the keys of a table. Every key of the table has a line, and every line a key: a test holds it so.
+fn object(keys: &Keys, lines: &[Line<'_>]) -> Value {
+    let named = |name: &str| lines.iter().find(|(line, ..)| *line == name);
+    let all = keys.required.iter().chain(keys.optional);
+    let properties = all.map(|name| ((*name).to_owned(), named(name).map_or(Value::Bool(true), described)));
+    let properties: Map<String, Value> = properties.collect();
+    debug_assert!(
+        lines.iter().all(|(name, ..)| properties.contains_key(*name)),
+        "{}: a line without a key",
+        keys.what
+    );
+    let mut object = json!({"type": "object", "additionalProperties": false, "properties": properties});
+    if !keys.required.is_empty() {
+        object["required"] = json!(keys.required);
+    }
+    object
+}
+
+/// The schema of a line with its sentence. Beside a reference other words count as well, since 2019-09.
+fn described((_, about, schema): &Line<'_>) -> Value {
+    let mut schema = schema.clone();
+    if let Value::Object(members) = &mut schema {
+        members.insert("description".to_owned(), (*about).into());
+        return schema;
+    }
+    json!({"description": about})
+}
+
+/// A map with one entry per side, of which `needed` must be there.
+fn by_side(sides: Sides<'_>, needed: usize, value: &Value) -> Value {
+    match sides {
+        Some(sides) => {
+            let properties: Map<String, Value> =
+                sides.map(|side| (side.to_owned(), value.clone())).into_iter().collect();
+            json!({"type": "object", "additionalProperties": false, "properties": properties, "minProperties": needed})
+        }
+        None => {
+            json!({"type": "object", "additionalProperties": value, "minProperties": needed, "maxProperties": 2})
+        }
+    }
+}
+
+/// A map with keys that are the author's.
+fn map_of(value: &Value) -> Value {
+    json!({"type": "object", "additionalProperties": value})
+}
+
+fn list_of(value: &Value) -> Value {
+    json!({"type": "array", "items": value})
+}
+
+fn text() -> Value {
+    json!({"type": "string"})
+}
+
+fn words(words: &[&str]) -> Value {
+    json!({"enum": words})
+}
+
+fn anything() -> Value {
+    json!({})
+}
+
+fn reference(name: &str) -> Value {
+    json!({"$ref": format!("#/$defs/{name}")})
+}
