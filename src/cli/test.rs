@@ -1,25 +1,23 @@
 //! `switchback test`: runs the examples of a pack.
 
-use crate::diagnostic::{self, Colour};
+use super::pack::{COULD_NOT_RUN, HAS_FINDINGS, PackArg, shown};
 use crate::json::Value;
+use crate::mapping::Compiled;
 use crate::mapping::examples::blessed;
-use crate::mapping::load::PackSource;
-use crate::mapping::{Compiled, compile};
 use crate::plan::Pack;
 use crate::translate::example::{Outcome, Report, Unreached, run_all};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Runs the examples of a pack: every request with its scripted replies, every shape there and back. Fails when one of
 /// them does not hold, and when an end of a route is reached by none.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Folder of the pack
-    #[arg(value_name = "PACK", default_value = "mappings/messaging")]
-    pack: PathBuf,
+    #[command(flatten)]
+    pack: PackArg,
 
     /// Write what was found where an example says '?'
     #[arg(long)]
@@ -36,22 +34,14 @@ enum Format {
     Json,
 }
 
-const FOUND_FAULTS: u8 = 1;
-const COULD_NOT_RUN: u8 = 3;
-
 pub fn run(args: &Args) -> ExitCode {
-    let source = match PackSource::from_dir(&args.pack) {
-        Ok(source) => source,
-        Err(error) => {
-            eprintln!("{}: {error}", args.pack.display());
-            return ExitCode::from(COULD_NOT_RUN);
-        }
+    let compiled = match args.pack.compile() {
+        Ok(compiled) => compiled,
+        Err(code) => return code,
     };
-    let compiled = compile(&source);
     let Some(pack) = &compiled.pack else {
-        let colour = if io::stderr().is_terminal() { Colour::Always } else { Colour::Never };
-        eprint!("{}", diagnostic::to_text(&compiled.sources, &compiled.findings, colour));
-        return ExitCode::from(FOUND_FAULTS);
+        eprint!("{}", shown(&compiled, io::stderr().is_terminal()));
+        return ExitCode::from(HAS_FINDINGS);
     };
     let report = run_all(pack);
     let said = match args.format {
@@ -60,13 +50,17 @@ pub fn run(args: &Args) -> ExitCode {
     };
     // A closed pipe is the reader's choice; the exit code still tells.
     let _ = io::stdout().write_all(said.as_bytes());
-    if args.bless
-        && let Err(error) = bless(&compiled, &report, &args.pack)
-    {
-        eprintln!("{error}");
-        return ExitCode::from(COULD_NOT_RUN);
+    if args.bless {
+        let Some(folder) = args.pack.folder() else {
+            eprintln!("the pack that is built in cannot be filled in: name a folder");
+            return ExitCode::from(COULD_NOT_RUN);
+        };
+        if let Err(error) = bless(&compiled, &report, folder) {
+            eprintln!("{error}");
+            return ExitCode::from(COULD_NOT_RUN);
+        }
     }
-    if report.is_good() { ExitCode::SUCCESS } else { ExitCode::from(FOUND_FAULTS) }
+    if report.is_good() { ExitCode::SUCCESS } else { ExitCode::from(HAS_FINDINGS) }
 }
 
 /// Fills in the open places of all examples that hold.

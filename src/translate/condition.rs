@@ -62,9 +62,9 @@ impl Context {
     }
 
     /// The first row of a table that matches.
-    pub fn decide<'d>(&self, decision: &'d Decision) -> Option<&'d Row> {
+    pub fn decide<'d>(&self, decision: &'d Decision) -> Option<(usize, &'d Row)> {
         let values: Vec<_> = decision.columns.iter().map(|column| self.column(column)).collect();
-        decision.rows.iter().find(|row| {
+        decision.rows.iter().enumerate().find(|(_, row)| {
             row.cells.len() == values.len()
                 && row.cells.iter().zip(&values).all(|(cell, value)| matches_cell(cell, value.as_deref()))
         })

@@ -1,4 +1,4 @@
-//! The ends of a route that examples must reach.
+//! The ends of a route, and the rows of its tables, that examples must reach.
 
 use crate::plan::{Block, End, OnFail, Origin, Route, RouteKind, StepAction};
 use std::fmt;
@@ -14,6 +14,8 @@ pub enum Mark {
     Check(usize),
     /// The end of the block at the end of these outcomes.
     End(Vec<u16>),
+    /// A row (by index) of the table that the block at the end of these outcomes ends in.
+    Row(Vec<u16>, usize),
     /// A call failed whose `on_fail` is not just `pass`: outcomes, and index of the step.
     OnFail(Vec<u16>, usize),
 }
@@ -63,6 +65,11 @@ fn block_ends(block: &Block, way: &mut Vec<u16>, name: &str, origin: &Origin, re
     }
     match &block.end {
         End::Decide(decision) => {
+            for (at, row) in decision.rows.iter().enumerate() {
+                let outcome = &decision.outcomes[usize::from(row.outcome)].name;
+                let what = format!("row {} (`{outcome}`)", at + 1);
+                reaches.push(Reach { mark: Mark::Row(way.clone(), at), what, origin: row.origin.clone() });
+            }
             for (at, outcome) in decision.outcomes.iter().enumerate() {
                 // A pack with more outcomes in one table than this does not compile.
                 way.push(u16::try_from(at).unwrap_or(u16::MAX));

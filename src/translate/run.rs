@@ -331,8 +331,9 @@ impl Run {
                 }
                 End::Decide(decision) => {
                     let row = at.context.decide(decision);
-                    let row =
+                    let (index, row) =
                         row.ok_or_else(|| Fault::new(FaultKind::Internal, "no row of a decision matches"))?;
+                    self.marks.push(Mark::Row(at.outcomes.clone(), index));
                     at.outcomes.push(row.outcome);
                     at.step = 0;
                 }

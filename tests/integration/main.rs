@@ -27,4 +27,3 @@ mod token_clients;
 mod token_kill;
 mod token_refresh;
 mod token_replicas;
-mod typos;
