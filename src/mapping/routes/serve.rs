@@ -58,6 +58,7 @@ impl<'a> RouteCheck<'_, 'a> {
         let fill = self.fill(&serve.fill);
         let block = self.block(&serve.block);
         self.dropped(serve);
+        self.unread_results();
         // What a faulty line would have read is not called unread besides.
         if !self.findings.errors_since(mark) {
             self.unread(serve);
@@ -146,13 +147,18 @@ impl<'a> RouteCheck<'_, 'a> {
         }
     }
 
-    /// Results, parameters and variables that nobody reads; fields of the request body go on the list of losses.
-    fn unread(&mut self, serve: &Serve) {
+    /// Results that nobody reads. Beside other errors too: a slip in a step's name is seen where the name is given, and not
+    /// only where it is read.
+    fn unread_results(&mut self) {
         for name in std::mem::take(&mut self.results) {
             if !self.context.is_read(&name.value) {
                 self.findings.push(faults::unread_result(&name));
             }
         }
+    }
+
+    /// Parameters and variables that nobody reads; fields of the request body go on the list of losses.
+    fn unread(&mut self, serve: &Serve) {
         let side = self.ground.side_name(self.serves);
         for variable in &self.operation.path_params {
             if !self.context.is_read(&format!("request.path.{}", variable.name)) {
