@@ -1,13 +1,15 @@
-//! Every operation of the old side through real sockets, before two witnesses: the sandbox's own v2 front, and v2 as the
+//! Every operation of the old side through the real binary, before two witnesses: the sandbox's own v2 front, and v2 as the
 //! gateway makes it of the sandbox's v3. Both sandboxes begin from the same seed, so every difference is the gateway's, and
 //! each must be one that the pack declares: a lost field that stands as null, or an outcome named here as refused or
 //! different with the reading that says so. After a write the state of both is compared as well.
 
-use crate::support::gateway::{Gateway, messaging_pack};
+use crate::support::packs;
 use crate::support::raw::{Answer, Client};
+use crate::support::serving::Serving;
 use serde_json::Value;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use switchback::mapping;
 use switchback::plan::{Pack, Route};
 use switchback::route::{Found, Router};
 use switchback::sandbox::{Options, Sandbox};
@@ -183,7 +185,7 @@ async fn every_operation_answers_as_the_old_service_does_up_to_what_the_pack_dec
     let mut faults = Vec::new();
     for case in CASES {
         let (own, behind) = (sandbox().await, sandbox().await);
-        let gateway = Gateway::before_sandbox(&pack, &behind).await;
+        let gateway = Serving::before(&behind).await;
         let told = call(own.address(), &own, case.line, case.body).await;
         let got = call(gateway.address, &behind, case.line, case.body).await;
         let mut found = compare(&pack, case, &told, &got);
@@ -219,8 +221,8 @@ fn no_operation_of_the_old_contract_is_left_out() {
 
 #[tokio::test]
 async fn half_done_work_is_taken_up_by_the_clients_retry_and_nothing_is_made_twice() {
-    let (pack, service) = (messaging_pack(), sandbox().await);
-    let gateway = Gateway::before_sandbox(&pack, &service).await;
+    let service = sandbox().await;
+    let gateway = Serving::before(&service).await;
     let fault = r#"{"side":"v3","method":"PUT","path":"/contacts/{id}","count":1,"action":{"status":{"code":503,"body":{"reason":"later"}}}}"#;
     call(service.address(), &service, "POST /_sandbox/faults", fault).await;
     let create = r#"{"name":"Zoë","phone":"34911222333","email":"zoe@example.com"}"#;
@@ -241,6 +243,10 @@ async fn created(service: &Sandbox) -> usize {
     let log = json(&call(service.address(), service, "GET /_sandbox/requests", "").await);
     let calls = log.as_array().or_else(|| log["requests"].as_array()).expect("a list of requests");
     calls.iter().filter(|call| call["method"] == "POST" && call["path"] == "/v3/contacts").count()
+}
+
+fn messaging_pack() -> Arc<Pack> {
+    mapping::compile(&packs::messaging()).pack.expect("the pack compiles")
 }
 
 async fn sandbox() -> Sandbox {

@@ -1,25 +1,11 @@
 //! `switchback serve` as an operator runs it: what it says about a configuration, how it starts, reloads and stops.
 
-use crate::support::program::Program;
+use crate::support::serving::{self, start as serve};
 use std::path::{Path, PathBuf};
-use switchback::store::seal::SealingKey;
 
+/// A configuration whose service cannot be reached: nothing here calls it.
 fn write(folder: &Path, more: &str) -> PathBuf {
-    let file = folder.join("switchback.yaml");
-    let text = format!(
-        "listen: 127.0.0.1:0\nadmin: {{ listen: 127.0.0.1:0 }}\nstore: sqlite:{}/store.db\nkey: ${{TEST_KEY}}\n\
-         upstreams: {{ v3: {{ url: 'http://127.0.0.1:9/v3' }} }}\nsettings: {{ agents: {{ max_chats: 10 }} }}\n{more}",
-        folder.display()
-    );
-    std::fs::write(&file, text).expect("the file is written");
-    file
-}
-
-fn serve(file: &Path, more: &[&str]) -> Program {
-    let key = SealingKey::generate();
-    let file = file.to_str().expect("temporary folders have plain names");
-    let arguments = [&["serve", "--config", file], more].concat();
-    Program::start(&arguments, &[("TEST_KEY", key.expose())])
+    serving::write(folder, "127.0.0.1:9", more)
 }
 
 #[test]

@@ -4,12 +4,9 @@ use super::pack;
 use super::raw::{Act, Upstream};
 use arc_swap::ArcSwap;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 use switchback::clock::Clock;
-use switchback::json::{self, Value};
-use switchback::mapping::{self, load::PackSource};
-use switchback::plan::{Pack, SideId};
+use switchback::plan::SideId;
 use switchback::proxy::headers::Pseudonym;
 use switchback::proxy::limits::Limits;
 use switchback::proxy::program::{Front, Program};
@@ -17,7 +14,6 @@ use switchback::proxy::retry::Budget;
 use switchback::proxy::stack::{self, Parts};
 use switchback::proxy::upstream;
 use switchback::route::Router;
-use switchback::sandbox::Sandbox;
 use switchback::secret::Secret;
 use switchback::server::{self, Drain, Drained, Listener};
 use switchback::store::seal::{KeyRing, SealingKey};
@@ -51,28 +47,9 @@ pub struct Gateway {
     pub drain: Drain,
     pub detached: TaskTracker,
     /// The authorization server, which gives `new-token-1`, then `new-token-2`.
-    authorization: Option<Upstream>,
+    authorization: Upstream,
     serving: JoinHandle<Drained>,
     _folder: TempDir,
-}
-
-/// What a gateway serves and where its calls go.
-struct Served {
-    pack: Arc<Pack>,
-    settings: Settings,
-    prefix: &'static str,
-    /// Address and path of the upstream of the new side, and of the old one while it lives.
-    new: (SocketAddr, &'static str),
-    old: Option<(SocketAddr, &'static str)>,
-    authorization: (SocketAddr, &'static str),
-    client: NewClient,
-}
-
-/// The pack of the messaging service, compiled.
-pub fn messaging_pack() -> Arc<Pack> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("mappings/messaging");
-    let compiled = mapping::compile(&PackSource::from_dir(&folder).unwrap());
-    compiled.pack.expect("the pack compiles")
 }
 
 impl Gateway {
@@ -84,60 +61,27 @@ impl Gateway {
     /// A gateway that serves the pack of things.
     pub async fn start(new: SocketAddr, setup: Setup) -> Gateway {
         let authorization = Upstream::start(vec![granted(1), granted(2)]).await;
-        let served = Served {
-            pack: Arc::new(pack::things()),
-            settings: Settings::default(),
-            prefix: "/old",
-            new: (new, "/new"),
-            old: setup.old.map(|address| (address, "/base")),
-            authorization: (authorization.address, "/token"),
-            client: client(TOKEN, ("app", "app-secret"), "refresh-0", setup.account.clone()),
-        };
-        Gateway::serve(served, setup, Some(authorization)).await
-    }
-
-    /// A gateway that serves v2 from the v3 of a sandbox, to whoever shows the sandbox's own v2 token.
-    pub async fn before_sandbox(pack: &Arc<Pack>, sandbox: &Sandbox) -> Gateway {
-        let known = sandbox.credentials();
-        let given = Value::parse(br#"{"agents":{"max_chats":5}}"#, &json::Limits::UNLIMITED).unwrap();
-        let served = Served {
-            pack: Arc::clone(pack),
-            settings: Settings::new(pack, &given).unwrap(),
-            prefix: "/v2",
-            new: (sandbox.address(), "/v3"),
-            old: None,
-            authorization: (sandbox.address(), "/oauth/access_token"),
-            client: client(
-                &known.v2_token,
-                (&known.client_id, &known.client_secret),
-                &known.refresh_token,
-                None,
-            ),
-        };
-        Gateway::serve(served, Setup::default(), None).await
-    }
-
-    async fn serve(served: Served, setup: Setup, authorization: Option<Upstream>) -> Gateway {
         // Silent unless `SWITCHBACK_LOG` asks for more.
         log::init(&LogSettings { filter: "off".into(), ..LogSettings::default() });
         let folder = tempfile::tempdir().unwrap();
-        let (store, tokens) = enrolled(&folder, served.authorization, served.client).await;
+        let (store, tokens) = enrolled(&folder, authorization.address, setup.account).await;
         let limits = Arc::new(setup.limits);
         let upstream = |name: &str, (address, path): (SocketAddr, &str)| {
             let url = format!("http://{address}{path}").parse().unwrap();
             Arc::new(upstream::Upstream::new(name, &url, Arc::clone(&limits)).unwrap())
         };
+        let pack = Arc::new(pack::things());
         let front = Front {
-            prefix: served.prefix.into(),
+            prefix: "/old".into(),
             serves: SideId::OLD,
-            router: Router::new(&served.pack.directions[0]),
-            backend: upstream("new", served.new),
-            own: served.old.map(|old| upstream("old", old)),
+            router: Router::new(&pack.directions[0]),
+            backend: upstream("new", (new, "/new")),
+            own: setup.old.map(|old| upstream("old", (old, "/base"))),
             announcements: Vec::new(),
             phases: Default::default(),
         };
         let detached = TaskTracker::new();
-        let program = Program::new(served.pack, Arc::new(served.settings), vec![front]);
+        let program = Program::new(pack, Arc::new(Settings::default()), vec![front]);
         let stack = stack::stack(Parts {
             program: Arc::new(ArcSwap::from_pointee(program)),
             tokens,
@@ -157,7 +101,7 @@ impl Gateway {
 
     /// How often the scripted authorization server was asked.
     pub fn refreshes(&self) -> usize {
-        self.authorization.as_ref().map_or(0, |authorization| authorization.seen().len())
+        self.authorization.seen().len()
     }
 
     /// Drains and says how it went.
@@ -174,30 +118,28 @@ fn granted(number: u32) -> Act {
     Act::json(200, &body)
 }
 
-fn client(token: &str, app: (&str, &str), refresh_token: &str, account: Option<String>) -> NewClient {
-    let secret = |text: &str| Secret::new(text.to_owned());
-    NewClient {
-        name: "acme".into(),
-        company: account,
-        token: Some(secret(token)),
-        app: Some(App { id: secret(app.0), secret: secret(app.1) }),
-        refresh_token: Some(secret(refresh_token)),
-    }
-}
-
-async fn enrolled(folder: &TempDir, authorization: (SocketAddr, &str), client: NewClient) -> (Store, Tokens) {
+/// The store with `acme` in it, and its tokens.
+async fn enrolled(folder: &TempDir, authorization: SocketAddr, account: Option<String>) -> (Store, Tokens) {
     let keys = KeyRing::parse(&[SealingKey::generate()]).unwrap();
     let url = format!("sqlite:{}", folder.path().join("store.db").display());
     let store = Store::open(&url, keys, Clock::machine(), Missing::Create).await.unwrap();
-    let at = |path: &str| format!("http://{}{path}", authorization.0).parse().unwrap();
+    let at = |path: &str| format!("http://{authorization}{path}").parse().unwrap();
     let endpoint = Endpoint::new(OAuth {
         authorize_url: at("/oauth/authorize"),
-        token_url: at(authorization.1),
+        token_url: at("/token"),
         redirect_url: at("/callback"),
         scopes: Vec::new(),
         timeout: std::time::Duration::from_secs(5),
     });
     let endpoint = endpoint.unwrap();
+    let secret = |text: &str| Secret::new(text.to_owned());
+    let client = NewClient {
+        name: "acme".into(),
+        company: account,
+        token: Some(secret(TOKEN)),
+        app: Some(App { id: secret("app"), secret: secret("app-secret") }),
+        refresh_token: Some(secret("refresh-0")),
+    };
     Registry::new(store.clone(), Some(endpoint.clone())).ensure(vec![client]).await.unwrap();
     let tokens =
         Tokens::open(store.clone(), Some(endpoint), switchback::token::Settings::default()).await.unwrap();

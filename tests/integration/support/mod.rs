@@ -8,6 +8,7 @@ pub mod packs;
 pub mod postgres;
 pub mod program;
 pub mod raw;
+pub mod serving;
 pub mod tls;
 pub mod tokens;
 pub mod values;
