@@ -125,14 +125,15 @@ fn outcome(error: &GatewayError) -> Outcome {
     }
 }
 
+/// What a client did wrong, or the pack refuses on purpose, is nothing for an operator to act on; the access log has it.
 fn log(facts: &Facts, error: &GatewayError) {
     let (id, operation, client) = (facts.id, facts.operation(), facts.client());
     let (kind, side, detail) = (error.kind().name(), error.side().name(), error.detail());
-    match error.side() {
-        Side::Client => {
+    match outcome(error) {
+        Outcome::ClientError | Outcome::Refused => {
             tracing::debug!(request_id = %id, operation, client, kind, side, detail = %Escaped(&detail), "refused a request");
         }
-        Side::Gateway | Side::Upstream => {
+        _ => {
             tracing::warn!(request_id = %id, operation, client, kind, side, detail = %Escaped(&detail), "a request failed");
         }
     }
