@@ -9,7 +9,7 @@ use crate::support::serving::Serving;
 use serde_json::Value;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use switchback::mapping;
+use switchback::mapping::{self, load::PackSource};
 use switchback::plan::{Pack, Route};
 use switchback::route::{Found, Router};
 use switchback::sandbox::{Options, Sandbox};
@@ -246,7 +246,8 @@ async fn created(service: &Sandbox) -> usize {
 }
 
 fn messaging_pack() -> Arc<Pack> {
-    mapping::compile(&packs::messaging()).pack.expect("the pack compiles")
+    let source = PackSource::from_dir(&packs::messaging_folder()).expect("the pack lies beside the tests");
+    mapping::compile(&source).pack.expect("the pack compiles")
 }
 
 async fn sandbox() -> Sandbox {
