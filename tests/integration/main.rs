@@ -6,6 +6,7 @@ mod config_files;
 mod contract_walk;
 mod demo_lines;
 mod diagnostics;
+mod gateway_load;
 mod gateway_two_witnesses;
 mod gateway_upstream;
 mod http_fields;
