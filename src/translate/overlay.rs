@@ -2,7 +2,7 @@
 //! its old value; what neither has is made up as the shape says.
 //!
 //! To know before editing: old and new are merged member by member only where the op composes an object of members. A
-//! value that the op takes over as one is replaced as one, whatever it is, or an edit could never take anything away. A
+//! value that the op takes over as one, and every list, is replaced as one, or an edit could never take anything away. A
 //! source that says "none" where its op then writes nothing (null on the side that has null, for a side that leaves the
 //! member out; another kind, where the kind decides the place) states that, and the old value goes.
 
@@ -41,7 +41,7 @@ pub fn put(
     document_of_source(op, &text, env, limits, &mut stated)?;
     document(op, &text, env, limits, &mut whole)?;
     take_away(op, source, &mut base);
-    let made = Made::By(op);
+    let made = Made::by(op);
     Ok(made.under(made.over(base, own(&stated)), own(&whole)))
 }
 
@@ -61,6 +61,14 @@ enum Made<'p> {
 }
 
 impl<'p> Made<'p> {
+    /// What the only element of a list becomes is what that element is made to.
+    fn by(op: &'p ValueOp) -> Made<'p> {
+        match op {
+            ValueOp::Unwrap(inner) => Made::by(inner),
+            op => Made::By(op),
+        }
+    }
+
     fn is_composed(self) -> bool {
         matches!(self, Made::By(ValueOp::Object(_)) | Made::Of(_))
     }
@@ -76,7 +84,7 @@ impl<'p> Made<'p> {
                 let emit = emits.into_iter().find(|emit| &*emit.name.text == name);
                 emit.map_or_else(
                     || written(&op.close).map_or(Made::AsOne, Made::at_close),
-                    |emit| Made::By(&emit.op),
+                    |emit| Made::by(&emit.op),
                 )
             }
             Made::Of(close) => written(close).map_or(Made::AsOne, Made::at_close),
@@ -88,7 +96,7 @@ impl<'p> Made<'p> {
         match &close.from {
             CloseFrom::Object(close) => Made::Of(close),
             CloseFrom::Captured { alternatives, .. } => match alternatives.as_slice() {
-                [only] => Made::By(&only.op),
+                [only] => Made::by(&only.op),
                 _ => Made::AsOne,
             },
             _ => Made::AsOne,
@@ -135,6 +143,9 @@ impl<'p> Made<'p> {
 
 /// Removes from the old value what the source states not to be there.
 fn take_away(op: &ValueOp, source: &Value, base: &mut Value) {
+    if let (ValueOp::Unwrap(inner), Some([only])) = (op, source.as_array().map(|items| &items[..])) {
+        return take_away(inner, only, base);
+    }
     let ValueOp::Object(op) = op else { return };
     let Some(old) = base.as_object_mut() else { return };
     for member in &op.members {
