@@ -238,7 +238,9 @@ impl Builder<'_, '_> {
                 };
                 let item = array.types.at(items);
                 let (from, to) = if self.to == 1 { (wrapped, item) } else { (item, wrapped) };
+                let mark = self.losses.len();
                 let inner = Box::new(self.value(from, to, way, shape)?);
+                self.inside_list(mark, if self.to == 1 { way.1 } else { &source.value });
                 Some((if self.to == 1 { ValueOp::Wrap(inner) } else { ValueOp::Unwrap(inner) }, None))
             }
             Some((used, Read::Convert { kind, otherwise })) => {
@@ -256,7 +258,9 @@ impl Builder<'_, '_> {
                     }
                     Ok(true) => {
                         self.private[1] = true;
-                        self.lose(&source.value, span);
+                        for name in convert::passed_over(&conversion.kind, read.ty) {
+                            self.lose_at(format!("{}[*].{name}", loss::path(&source.value)), span);
+                        }
                     }
                     Ok(false) => {}
                 }
@@ -518,9 +522,22 @@ impl Builder<'_, '_> {
         }
     }
 
+    /// The losses from `mark` on that were found within the only element of a list at `list` are at that element: places of
+    /// what is read when the list is, else of what is built.
+    fn inside_list(&mut self, mark: usize, list: &Place) {
+        let (list, reads) = (loss::path(list), self.to == 0);
+        for found in self.losses[mark..].iter_mut().filter(|found| found.instead.is_none() == reads) {
+            found.place.insert_str(list.len(), "[*]");
+        }
+    }
+
     fn lose(&mut self, place: &Place, span: Span) {
+        self.lose_at(loss::path(place), span);
+    }
+
+    fn lose_at(&mut self, place: String, span: Span) {
         let side = self.lenses.world.program.manifest.sides[self.from].value.clone();
-        let loss = Loss { side, place: loss::path(place), instead: None, origin: self.origin(span) };
+        let loss = Loss { side, place, instead: None, origin: self.origin(span) };
         self.losses.push(loss);
     }
 

@@ -179,6 +179,12 @@ pub fn check(conversion: &Conversion, from: TypeIn<'_>, to: TypeIn<'_>) -> Resul
     let (spec, from_side) = (conversion.kind.spec(), conversion.from());
     if matches!(conversion.kind, ConversionKind::AbsentToNull) {
         super::goes_but_for_null(from, to).map_err(|why| why.to_string())?;
+        let shown = !matches!(from.types.resolve(from.ty).kind, TypeKind::Any);
+        if conversion.forward && shown && kinds_of(from).null {
+            return Err(
+                "it does not take null, which may stand there and would come back as absent".to_owned()
+            );
+        }
         let lands = !conversion.forward || kinds_of(to).null;
         return if lands {
             Ok(false)
@@ -207,6 +213,18 @@ pub fn check(conversion: &Conversion, from: TypeIn<'_>, to: TypeIn<'_>) -> Resul
         check_table(table, conversion, from, to)?;
     }
     Ok(spec.law == Law::Lens && !conversion.forward)
+}
+
+/// Declared members of a list's entries that the old side has no place for.
+pub fn passed_over(kind: &ConversionKind, list: TypeIn<'_>) -> Vec<String> {
+    let (ConversionKind::ObjectToPairs { key, value }, TypeKind::Array(array)) =
+        (kind, list.types.resolve(list.ty).kind)
+    else {
+        return Vec::new();
+    };
+    let TypeKind::Object(entry) = list.types.resolve(&array.items).kind else { return Vec::new() };
+    let names = entry.fields.iter().map(|field| field.name.as_str());
+    names.filter(|name| *name != &**key && *name != &**value).map(str::to_owned).collect()
 }
 
 fn has_fraction(ty: TypeIn<'_>) -> bool {
