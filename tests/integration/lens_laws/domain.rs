@@ -13,6 +13,11 @@ use switchback::plan::{Captured, Close, CloseFrom, MemberAction, ObjectOp, SideI
 pub struct Reading {
     taken_apart: BTreeSet<String>,
     conversions: BTreeMap<String, Conversion>,
+    /// Members that are left out by no value with an inverse: their absence is written as a default, which comes back, or is
+    /// that of a choice which must be made.
+    needed: BTreeSet<String>,
+    /// Places that share a counterpart: one of them is there.
+    choices: Vec<Vec<String>>,
     /// Lists of which exactly one element is taken.
     single: BTreeSet<String>,
 }
@@ -32,6 +37,16 @@ impl Reading {
     /// Whether a conversion reads the value at a path.
     pub fn converts(&self, path: &str) -> bool {
         self.conversions.contains_key(path)
+    }
+
+    /// Whether no value with an inverse leaves the member at a path out.
+    pub fn must_be_there(&self, path: &str) -> bool {
+        self.needed.contains(path)
+    }
+
+    /// Places of which one is there.
+    pub fn choices(&self) -> &[Vec<String>] {
+        &self.choices
     }
 
     /// Whether a value leaves its counterpart out, so that over an old value nothing is said.
@@ -79,7 +94,35 @@ impl Reading {
                 self.value(&captured.op, place);
             }
         }
+        for close in &op.close {
+            self.close(close, op, &path);
+        }
         self.taken_apart.insert(path);
+    }
+
+    fn close(&mut self, close: &Close, op: &ObjectOp, path: &str) {
+        match &close.from {
+            CloseFrom::Object(inner) => inner.iter().for_each(|close| self.close(close, op, path)),
+            CloseFrom::Default { unless_written, .. } => {
+                let member = &op.members[usize::from(*unless_written)];
+                let emits_null =
+                    matches!(&member.action, MemberAction::Emit(emit) if converts_absence(&emit.op));
+                if !emits_null {
+                    self.needed.insert(below(path, &member.name.text));
+                }
+            }
+            CloseFrom::Captured { alternatives, .. } if alternatives.len() > 1 => {
+                let place = |captured: &Captured| {
+                    let holder = op.members.iter().find(|member| member.capture == Some(captured.slot));
+                    let top = below(path, &holder.expect("a slot has a member").name.text);
+                    captured.path.iter().fold(top, |place, key| below(&place, &key.text))
+                };
+                let places: Vec<String> = alternatives.iter().map(place).collect();
+                self.needed.extend(places.iter().cloned());
+                self.choices.push(places);
+            }
+            _ => {}
+        }
     }
 
     /// The values of a place for which its conversion has an inverse. The other spellings that some conversions accept
@@ -110,6 +153,10 @@ fn captures(close: &[Close]) -> Vec<&Captured> {
         }
     }
     found
+}
+
+fn converts_absence(op: &ValueOp) -> bool {
+    matches!(op, ValueOp::Convert(Conversion { kind: ConversionKind::AbsentToNull, .. }))
 }
 
 /// What a conversion takes, as far as it gives the same back.

@@ -120,8 +120,13 @@ impl Loaded {
         ];
         for (how, supply) in tries {
             let Some(lens) = lenses.lens(name, to, &supply, &mut Findings::new()) else { continue };
-            let generator =
-                Generator { types: ty.types, fill: Fill::Any, narrow: &|_, plain| plain, extras: &|_| true };
+            let generator = Generator {
+                types: ty.types,
+                fill: Fill::Any,
+                narrow: &|_, plain| plain,
+                must: &|_| false,
+                extras: &|_| true,
+            };
             let of_field = |field: &switchback::plan::Key| {
                 let field = object(ty).field(&field.text).expect("supplied fields are declared");
                 generator.value(&field.ty)

@@ -19,6 +19,12 @@ pub fn all() -> Vec<PackSource> {
     packs.chain([manual()]).collect()
 }
 
+/// A pack with every form of line that a shape has.
+pub fn forms() -> PackSource {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/integration/lens_laws/forms");
+    PackSource::from_dir(&folder).expect("the pack lies beside the tests")
+}
+
 /// The blocks of `mappings/README.md` that start with `# file:`.
 pub fn manual() -> PackSource {
     let text = include_str!("../../../mappings/README.md");

@@ -34,6 +34,8 @@ pub struct Generator<'a> {
     pub fill: Fill,
     /// Called for every place; gives back what it was given where there is nothing to narrow.
     pub narrow: Narrow<'a>,
+    /// Whether the member at a path must be there, optional or not.
+    pub must: &'a dyn Fn(&str) -> bool,
     /// Whether the object at a path may get members that its type does not declare.
     pub extras: &'a dyn Fn(&str) -> bool,
 }
@@ -118,8 +120,9 @@ impl Generator<'_> {
     }
 
     fn field(&self, path: &str, field: &Field, depth: usize) -> BoxedStrategy<Option<Value>> {
-        let value = self.at(&below(path, &field.name), &field.ty, depth + 1);
-        match field.required || self.fill == Fill::Full {
+        let path = below(path, &field.name);
+        let value = self.at(&path, &field.ty, depth + 1);
+        match field.required || self.fill == Fill::Full || (self.must)(&path) {
             true => value.prop_map(Some).boxed(),
             false => prop::option::weighted(0.7, value).boxed(),
         }
