@@ -1,6 +1,8 @@
 //! `switchback serve` as an operator runs it: what it says about a configuration, how it starts, reloads and stops.
 
+use crate::support::raw::{Act, Upstream, exchange};
 use crate::support::serving::{self, start as serve};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 /// A configuration whose service cannot be reached: nothing here calls it.
@@ -56,4 +58,51 @@ fn a_file_that_is_not_there_is_named() {
     let (status, log) = serve(Path::new("/nowhere/switchback.yaml"), &[]).ended();
     assert_eq!(status.code(), Some(3), "{log}");
     assert!(log.contains("/nowhere/switchback.yaml cannot be read"), "{log}");
+}
+
+/// The service shows the agents, with an escape that JSON does not have in a field that v2 knows nothing of.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_passes_unread_is_checked_where_the_configuration_is_strict() {
+    let token = r#"{"token_type":"Bearer","expires_in":2592000,"access_token":"a-1","refresh_token":"r-1"}"#;
+    let agents = r#"[{"id":1,"name":"Ana","unheard_of":"\q"}]"#;
+    for (strict, status) in [(false, 200), (true, 502)] {
+        let service = Upstream::start(vec![Act::json(200, token), Act::json(200, agents)]).await;
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let at = service.address;
+        let more = format!(
+            "oauth: {{ authorize_url: 'http://{at}/a', token_url: 'http://{at}/t', redirect_url: 'http://{at}/r' }}\n\
+             clients: [{{ name: acme, v2_token: old-token-of-acme, \
+             grant: {{ client_id: app, client_secret: secret-of-app, refresh_token: r-0 }} }}]\n\
+             limits: {{ strict_answers: {strict} }}\n"
+        );
+        let program = serve(&serving::write(folder.path(), &at.to_string(), &more), &[]);
+        let gateway = serving::address(&program);
+        assert_eq!(asked(gateway, "GET /v2/agents", "old-token-of-acme").await, status, "strict: {strict}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refusal_is_no_warning_and_a_client_without_a_grant_is_one() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = write(folder.path(), "clients: [{ name: acme, v2_token: old-token-of-acme }]\n");
+    let program = serve(&file, &[]);
+    let gateway = serving::address(&program);
+    for (line, token, status) in [
+        ("GET /v2/agents", "of-nobody", 401),
+        ("GET /v2/nothing", "old-token-of-acme", 404),
+        ("DELETE /v2/contacts/1", "old-token-of-acme", 501),
+        ("GET /v2/agents", "old-token-of-acme", 503),
+    ] {
+        assert_eq!(asked(gateway, line, token).await, status, "{line}");
+    }
+    program.signal("TERM");
+    let (_, log) = program.ended();
+    let warnings: Vec<_> = log.lines().filter(|line| line.contains("a request failed")).collect();
+    assert_eq!(warnings.len(), 1, "{log}");
+    assert!(warnings[0].contains("WARN") && warnings[0].contains("needs_reconnect"), "{log}");
+}
+
+async fn asked(gateway: SocketAddr, line: &str, token: &str) -> u16 {
+    let request = format!("{line} HTTP/1.1\r\nhost: g\r\nx-authorization: Bearer {token}\r\n\r\n");
+    exchange(gateway, request).await.expect("an answer").status
 }

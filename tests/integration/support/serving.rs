@@ -28,6 +28,14 @@ pub fn start(file: &Path, more: &[&str]) -> Program {
     Program::start(&arguments, &[("TEST_KEY", key.expose())])
 }
 
+/// Waits until a gateway serves, and says where clients connect to it.
+pub fn address(program: &Program) -> SocketAddr {
+    let said = program.stderr_until("serving");
+    let address = said.split("clients=").nth(1).and_then(|rest| rest.split_whitespace().next());
+    let address = address.and_then(|address| address.parse().ok());
+    address.unwrap_or_else(|| panic!("no address in:\n{said}"))
+}
+
 /// A client of a gateway: an account of the sandbox, by its v2 token and with a grant of its own.
 pub struct Enrolled<'s> {
     pub account: &'s Account,
@@ -58,13 +66,10 @@ impl Serving {
         // Waiting blocks, and the sandbox may run on this very thread.
         let starting = tokio::task::spawn_blocking(move || {
             let program = start(&file, &[]);
-            let said = program.stderr_until("serving");
-            (program, said)
+            let address = address(&program);
+            (program, address)
         });
-        let (program, said) = starting.await.expect("it serves");
-        let address = said.split("clients=").nth(1).and_then(|rest| rest.split_whitespace().next());
-        let address = address.and_then(|address| address.parse().ok());
-        let address = address.unwrap_or_else(|| panic!("no address in:\n{said}"));
+        let (program, address) = starting.await.expect("it serves");
         Serving { address, _program: program, _folder: folder }
     }
 }
