@@ -13,6 +13,7 @@ use crate::route::Router;
 use crate::server;
 use crate::token::OAuth;
 use crate::translate::Settings;
+use crate::translate::stream::Check;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -35,6 +36,7 @@ pub(super) fn limits(limits: &config::Limits) -> Limits {
         held_bytes_max: limits.held_bytes,
         whole_bytes_max: limits.whole_bytes,
         response_bytes_max: limits.answer_bytes,
+        answer_check: if limits.strict_answers { Check::Strict } else { Check::Lenient },
         decode_ratio_max: u64::from(limits.decode_ratio),
         in_flight_max: count(limits.requests),
         client_in_flight_max: count(limits.requests_per_client),

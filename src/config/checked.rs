@@ -144,6 +144,7 @@ pub struct Limits {
     pub held_bytes_all: u64,
     pub whole_bytes: u64,
     pub answer_bytes: u64,
+    pub strict_answers: bool,
     pub decode_ratio: u32,
     pub buffer_bytes: u64,
     pub header_timeout: Duration,

@@ -69,7 +69,7 @@ clients:
 settings: { a: { n: 10 }, s: 'x' }
 phases: { default: legacy, 'GET /things/{id}': translated }
 sunset: { old: { deprecated: 2026-01-01, sunset: 2027-01-01, policy: https://a/p, successor: https://a/n } }
-limits: { body_bytes: 1MiB, total_timeout: 1m, requests: 7 }
+limits: { body_bytes: 1MiB, total_timeout: 1m, requests: 7, strict_answers: true }
 log: { format: json, level: 'warn,switchback::access=info' }
 reload: { watch: false, settle: 1s }
 ",
@@ -91,6 +91,7 @@ reload: { watch: false, settle: 1s }
     assert_eq!(config.phases.default, Phase::Legacy);
     assert_eq!(config.limits.total_timeout, Duration::from_secs(60));
     assert_eq!(config.limits.requests, 7);
+    assert!(config.limits.strict_answers && !Limits::default().strict_answers);
     assert!(!config.reload.watch);
 }
 

@@ -1,6 +1,7 @@
 //! The bounds of the data path, with their defaults. Each is reached by a test.
 
 use crate::body::Tempo;
+use crate::translate::stream::Check;
 use std::time::Duration;
 
 /// Bounds on one request, on one client, and on all of them together.
@@ -18,6 +19,8 @@ pub struct Limits {
     pub whole_bytes_max: u64,
     /// Bytes of an upstream's answer that streams through, once decoded; beyond it the answer breaks off.
     pub response_bytes_max: u64,
+    /// How much of an upstream's answer is checked while it is converted.
+    pub answer_check: Check,
     /// How many times larger than its coded form a decoded body may be.
     pub decode_ratio_max: u64,
     /// Requests being answered at once; beyond it 503.
@@ -51,6 +54,7 @@ impl Default for Limits {
             held_bytes_max: 16 * 1024 * 1024,
             whole_bytes_max: 64 * 1024,
             response_bytes_max: 1024 * 1024 * 1024,
+            answer_check: Check::Lenient,
             decode_ratio_max: 100,
             in_flight_max: 4_096,
             client_in_flight_max: 512,

@@ -10,7 +10,7 @@ use crate::body::Body;
 use crate::error::{GatewayError, Kind, Side};
 use crate::plan::{Pair, ResponseBody, Route};
 use crate::telemetry::metrics as names;
-use crate::translate::stream::{Bounds, Check, Transcoder};
+use crate::translate::stream::{Bounds, Transcoder};
 use crate::translate::{self, Event, Fault, Next, PairHeads, RequestHead, Run, error_answer, head};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use std::sync::Arc;
@@ -125,7 +125,7 @@ impl Exchange<'_> {
         let transcoder = Transcoder::new(
             program.transcoder(self.matched.front.serves, self.matched.route, at),
             Arc::clone(program.values()),
-            Check::Lenient,
+            limits.answer_check,
             Bounds::default(),
         );
         converted(body, transcoder, limits.whole_bytes_max).await.inspect_err(|_| {
