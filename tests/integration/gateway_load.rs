@@ -177,9 +177,9 @@ fn nobody_had_anothers_token(log: &[&Value]) {
     }
     let shared: Vec<_> = holders.values().filter(|clients| clients.len() != 1).collect();
     assert!(shared.is_empty(), "{shared:?}");
-    for at in 0..CLIENTS.len() {
+    for (at, (role, ..)) in CLIENTS.iter().enumerate() {
         let tokens = holders.values().filter(|clients| clients.contains(&at)).count();
-        assert!(tokens >= 2, "{} went on with its first token", CLIENTS[at].0);
+        assert!(tokens >= 2, "{role} went on with its first token");
     }
 }
 

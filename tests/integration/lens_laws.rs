@@ -291,7 +291,7 @@ fn losses_are_what_is_lost(journey: &Journey<'_>) -> Spoke {
     let (full, old) = (journey.values(0, Fill::Full), journey.values(1, Fill::Full));
     let leaves = journey.leaves();
     let mut changed: BTreeSet<&str> = BTreeSet::new();
-    for _ in 0..config().cases.div_ceil(8) {
+    for _ in 0..config().cases.div_ceil(4) {
         let trial = Trial {
             journey,
             value: samples.draw(&full),

@@ -1,10 +1,10 @@
 //! What an op does to the values it reads: which objects it takes apart, and which values its conversions take, so that
 //! values are generated that mean something on both sides.
 
-use crate::support::values::{Spot, any_json, below, integer, text};
+use crate::support::values::{Spot, below, integer, text};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
-use switchback::json::{Object, Value};
+use switchback::json::{Str, Value};
 use switchback::plan::convert::{Conversion, ConversionKind};
 use switchback::plan::{Captured, Close, CloseFrom, MemberAction, ObjectOp, SideId, ValueOp};
 
@@ -34,9 +34,9 @@ impl Reading {
         self.taken_apart.contains(path)
     }
 
-    /// Whether a conversion reads the value at a path.
+    /// Whether a conversion reads the value at a path, as one.
     pub fn converts(&self, path: &str) -> bool {
-        self.conversions.contains_key(path)
+        self.conversions.contains_key(path) && !self.is_taken_apart(path)
     }
 
     /// Whether no value with an inverse leaves the member at a path out.
@@ -72,6 +72,9 @@ impl Reading {
                 self.taken_apart.insert(path);
             }
             ValueOp::Convert(conversion) => {
+                if matches!(conversion.kind, ConversionKind::ObjectToPairs { .. }) && !conversion.forward {
+                    self.taken_apart.extend([path.clone(), format!("{path}[*]")]);
+                }
                 self.conversions.insert(path, conversion.clone());
             }
         }
@@ -199,22 +202,9 @@ fn domain(conversion: &Conversion, plain: BoxedStrategy<Value>) -> BoxedStrategy
         (ConversionKind::ObjectToPairs { .. }, true) => {
             plain.prop_filter("an object", |value| !value.is_null()).boxed()
         }
-        (ConversionKind::ObjectToPairs { key, value }, false) => {
-            let (key, value) = (key.to_string(), value.to_string());
-            let entries = prop::collection::vec((text(), any_json()), 0..3);
-            entries
-                .prop_map(move |entries| {
-                    let different: Object = entries.into_iter().collect();
-                    let entry = |(name, content): (switchback::json::Str, Value)| {
-                        Value::Object(
-                            [(key.as_str(), Value::String(name)), (value.as_str(), content)]
-                                .into_iter()
-                                .collect(),
-                        )
-                    };
-                    Value::from(different.into_iter().map(entry).collect::<Vec<_>>())
-                })
-                .boxed()
+        (ConversionKind::ObjectToPairs { key, .. }, false) => {
+            let key = key.to_string();
+            plain.prop_map(move |entries| with_different_keys(entries, &key)).boxed()
         }
         (ConversionKind::Date { old, new }, forward) => {
             let pattern = if forward { old.to_string() } else { new.to_string() };
@@ -222,6 +212,16 @@ fn domain(conversion: &Conversion, plain: BoxedStrategy<Value>) -> BoxedStrategy
             parts.prop_map(move |parts| Value::string(&date(&pattern, parts))).boxed()
         }
     }
+}
+
+/// The same entries, each key with its number behind it.
+fn with_different_keys(mut entries: Value, key: &str) -> Value {
+    for (at, entry) in entries.as_array_mut().into_iter().flat_map(|all| all.iter_mut()).enumerate() {
+        let Some(Value::String(name)) = entry.get_mut(key) else { continue };
+        let different = format!("{}#{at}", name.raw());
+        *name = Str::from_raw(&different).expect("a text with a number behind it");
+    }
+    entries
 }
 
 fn date(pattern: &str, (year, month, day, hour, minute, second): (u16, u8, u8, u8, u8, u8)) -> String {
