@@ -1,1 +1,0 @@
-//! See the map in `src/README.md`.
