@@ -69,6 +69,11 @@ fn check_front(front: &Front, pack: &PackFacts, findings: &mut Findings) {
     if !speaks.is_served {
         let what = format!("the pack cannot serve `{}`", speaks.name);
         findings.push(Finding::error(Code::PackMismatch, front.speaks.span, what));
+    } else if speaks.name != pack.sides[0].name {
+        // Grants are credentials of the new side; sent to the old one they would be given to the wrong service.
+        let what = format!("a front that speaks `{}` is not available in this version", speaks.name);
+        let help = format!("use a front that speaks `{}`", pack.sides[0].name);
+        findings.push(Finding::error(Code::NotAvailable, front.speaks.span, what).help(help));
     }
     let Some(backend) = &front.backend else { return };
     if known_side(backend, pack, findings).is_some() && backend.value == front.speaks.value {

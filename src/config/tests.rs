@@ -292,6 +292,20 @@ mod with_a_pack {
             ["calls of `new` are translated to `old`, which has no upstream", "the pack cannot serve `new`"]
         );
     }
+
+    #[test]
+    fn a_front_of_the_new_side_is_refused_while_grants_are_of_the_new_side() {
+        let mut both = pack();
+        both.sides[1].is_served = true;
+        let old = "upstreams: { new: { url: http://127.0.0.1:1 }, old: { url: http://127.0.0.1:2 } }";
+        let more =
+            format!("{SMALLEST}settings: {{ a: {{ limit: 1 }} }}\nfronts: {{ /new: {{ speaks: new }} }}\n");
+        let more = more.lines().map(|line| if line.starts_with("upstreams:") { old } else { line });
+        let config = config(&more.collect::<Vec<_>>().join("\n"));
+        let said: Vec<_> =
+            against_pack(&config, &both).sorted().iter().map(|finding| finding.message.clone()).collect();
+        assert_eq!(said, ["a front that speaks `new` is not available in this version"]);
+    }
 }
 
 #[test]
