@@ -308,7 +308,8 @@ fn places_hold(sources: &Sources, node: &Node) {
             inside(value.span);
             places_hold(sources, value);
         }),
-        Kind::Number(text) => assert_eq!(sources.snippet(node.span), text),
+        // The place of a value with an anchor, which is refused, starts at the anchor.
+        Kind::Number(text) => assert!(sources.snippet(node.span).ends_with(text)),
         _ => {}
     }
 }
