@@ -9,6 +9,7 @@ pub mod config;
 pub mod contract;
 pub mod diagnostic;
 pub mod error;
+pub mod har;
 pub mod json;
 pub mod mapping;
 pub mod plan;

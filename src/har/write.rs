@@ -1,0 +1,140 @@
+//! Writing archives, one entry a line, so that a long recording needs no memory and can be looked at with line tools.
+
+use super::{Body, Exchange, Gateway, Request, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value, json};
+use std::io::{self, Write};
+
+/// An archive being written. Without [`Writer::finish`] the file ends early and is no archive.
+pub struct Writer<W> {
+    out: W,
+    is_first: bool,
+}
+
+impl<W: Write> Writer<W> {
+    /// Begins an archive.
+    pub fn new(mut out: W) -> io::Result<Writer<W>> {
+        let creator = json!({"name": "Switchback", "version": env!("CARGO_PKG_VERSION")});
+        write!(out, "{{\"log\":{{\"version\":\"1.2\",\"creator\":{creator},\"pages\":[],\"entries\":[")?;
+        Ok(Writer { out, is_first: true })
+    }
+
+    /// Adds an entry. What must not be kept has to be gone from it.
+    pub fn entry(&mut self, exchange: &Exchange) -> io::Result<()> {
+        let separator = if self.is_first { "\n" } else { ",\n" };
+        self.is_first = false;
+        write!(self.out, "{separator}{}", entry(exchange))
+    }
+
+    /// Ends the archive and gives back what it was written to, flushed.
+    pub fn finish(mut self) -> io::Result<W> {
+        self.out.write_all(b"\n]}}\n")?;
+        self.out.flush()?;
+        Ok(self.out)
+    }
+}
+
+fn entry(exchange: &Exchange) -> Value {
+    let mut written = json!({
+        "startedDateTime": exchange.started,
+        "time": exchange.millis,
+        "request": request(&exchange.request),
+        "response": response(exchange.response.as_ref()),
+        "cache": {},
+        "timings": {"send": 0, "wait": exchange.millis, "receive": 0},
+    });
+    if let Some(known) = &exchange.gateway {
+        let Gateway { side, target, client, language, calls } = known;
+        let calls: Vec<Value> = calls.iter().map(entry).collect();
+        written["_switchback"] =
+            json!({"side": side, "target": target, "client": client, "language": language, "calls": calls});
+    }
+    written
+}
+
+fn request(request: &Request) -> Value {
+    let query = request.url.split_once('?').map_or("", |(_, query)| query);
+    let query: Vec<Value> = query.split('&').filter(|pair| !pair.is_empty()).map(parameter).collect();
+    let mut value = json!({
+        "method": request.method,
+        "url": request.url,
+        "httpVersion": "HTTP/1.1",
+        "cookies": [],
+        "headers": fields(&request.headers),
+        "queryString": query,
+        "headersSize": -1,
+        "bodySize": size(&request.body),
+    });
+    if request.body != Body::None {
+        let mut data = content(&request.body);
+        data.insert("mimeType".into(), mime_type(&request.headers).into());
+        value["postData"] = Value::Object(data);
+    }
+    value
+}
+
+fn response(response: Option<&Response>) -> Value {
+    let none = Response::default();
+    // What HAR writes where nothing was answered is a status of 0.
+    let response = response.unwrap_or(&none);
+    let reason =
+        http::StatusCode::from_u16(response.status).ok().and_then(|status| status.canonical_reason());
+    let mut content = content(&response.body);
+    content.insert("size".into(), size(&response.body).into());
+    content.insert("mimeType".into(), mime_type(&response.headers).into());
+    json!({
+        "status": response.status,
+        "statusText": reason.unwrap_or_default(),
+        "httpVersion": "HTTP/1.1",
+        "cookies": [],
+        "headers": fields(&response.headers),
+        "content": content,
+        "redirectURL": "",
+        "headersSize": -1,
+        "bodySize": size(&response.body),
+    })
+}
+
+fn content(body: &Body) -> Map<String, Value> {
+    let mut content = Map::new();
+    match body {
+        Body::None => {}
+        Body::Missing => {
+            content.insert("_missing".into(), true.into());
+        }
+        Body::Whole(bytes) => match std::str::from_utf8(bytes) {
+            Ok(text) => {
+                content.insert("text".into(), text.into());
+            }
+            Err(_) => {
+                content.insert("text".into(), STANDARD.encode(bytes).into());
+                content.insert("encoding".into(), "base64".into());
+            }
+        },
+    }
+    content
+}
+
+/// Bytes, or −1 where it is not known (HAR 1.2, `bodySize`).
+fn size(body: &Body) -> i64 {
+    body.known().map_or(-1, |bytes| i64::try_from(bytes.len()).unwrap_or(-1))
+}
+
+fn mime_type(headers: &[(String, String)]) -> &str {
+    let found = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-type"));
+    found.map_or("", |(_, value)| value.as_str())
+}
+
+fn fields(headers: &[(String, String)]) -> Value {
+    headers.iter().map(|(name, value)| json!({"name": name, "value": value})).collect()
+}
+
+fn parameter(pair: &str) -> Value {
+    let decoded = |text: &str| {
+        let spaced = text.replace('+', " ");
+        percent_encoding::percent_decode_str(&spaced).decode_utf8_lossy().into_owned()
+    };
+    let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+    json!({"name": decoded(name), "value": decoded(value)})
+}
