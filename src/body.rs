@@ -5,6 +5,10 @@
 //! body, so that whoever reads it cannot forget them. [`Watch`]ers see its bytes pass and how it ended; they also carry
 //! whatever must live as long as the body does, such as the permit of a limit.
 
+mod copy;
+
+pub use copy::{Copied, Copier};
+
 use crate::error::{GatewayError, Kind, Side};
 use bytes::{Bytes, BytesMut};
 use http_body::{Body as _, Frame, SizeHint};
@@ -30,8 +34,8 @@ pub enum End {
 
 /// Someone who looks on while a body is read. Dropped after `end`.
 pub trait Watch: Send {
-    /// A frame of this many bytes was read.
-    fn bytes(&mut self, count: usize);
+    /// These bytes were read.
+    fn chunk(&mut self, bytes: &Bytes);
     /// Called once.
     fn end(&mut self, end: End);
 }
@@ -152,7 +156,7 @@ impl Body {
         }
         if let Source::Full(bytes) = &mut self.kind {
             let bytes = std::mem::take(bytes);
-            self.saw(bytes.len());
+            self.saw(&bytes);
             self.finish(End::Complete);
             return Ok(bytes);
         }
@@ -207,9 +211,9 @@ impl Body {
         }
     }
 
-    fn saw(&mut self, count: usize) {
+    fn saw(&mut self, bytes: &Bytes) {
         for watcher in &mut self.watchers {
-            watcher.bytes(count);
+            watcher.chunk(bytes);
         }
     }
 
@@ -295,7 +299,7 @@ impl Body {
             // Set again at the next wait: resetting a timer for every frame would cost more than the frame.
             pace.timer = None;
         }
-        self.saw(bytes.len());
+        self.saw(&bytes);
         Ok(bytes)
     }
 
@@ -387,8 +391,8 @@ mod tests {
     struct Spy(Arc<Mutex<Seen>>);
 
     impl Watch for Spy {
-        fn bytes(&mut self, count: usize) {
-            self.0.lock().unwrap().bytes += count;
+        fn chunk(&mut self, bytes: &Bytes) {
+            self.0.lock().unwrap().bytes += bytes.len();
         }
         fn end(&mut self, end: End) {
             assert!(self.0.lock().unwrap().end.replace(end).is_none(), "ended twice");

@@ -6,6 +6,7 @@ use super::context::Facts;
 use super::{Request, Response};
 use crate::body::{End, Watch};
 use crate::telemetry::access::AccessRecord;
+use bytes::Bytes;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -74,8 +75,8 @@ pub struct Line {
 }
 
 impl Watch for Line {
-    fn bytes(&mut self, count: usize) {
-        self.body_bytes += count as u64;
+    fn chunk(&mut self, bytes: &Bytes) {
+        self.body_bytes += bytes.len() as u64;
     }
 
     fn end(&mut self, end: End) {

@@ -8,6 +8,7 @@ use crate::error::{GatewayError, Kind};
 use crate::telemetry::metrics as names;
 use crate::token::Client;
 use arc_swap::ArcSwap;
+use bytes::Bytes;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -56,7 +57,7 @@ impl Drop for Slot {
 }
 
 impl Watch for Slot {
-    fn bytes(&mut self, _count: usize) {}
+    fn chunk(&mut self, _bytes: &Bytes) {}
     fn end(&mut self, _end: End) {}
 }
 

@@ -6,6 +6,7 @@ use super::context::Facts;
 use super::{Request, Response};
 use crate::body::{End, Watch};
 use crate::telemetry::metrics::{self as names, Outcome};
+use bytes::Bytes;
 use http::StatusCode;
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 use std::cell::RefCell;
@@ -87,7 +88,7 @@ impl Sample {
 }
 
 impl Watch for Sample {
-    fn bytes(&mut self, _count: usize) {}
+    fn chunk(&mut self, _bytes: &Bytes) {}
 
     fn end(&mut self, end: End) {
         self.end = Some(end);

@@ -1,0 +1,91 @@
+//! A bounded copy of a body, taken while the body goes to its reader: for those who look at messages beside the data path.
+//! The reader waits for nobody, and gets its bytes whether or not the copy has room for them.
+
+use super::{End, Watch};
+use bytes::Bytes;
+
+/// What was seen of a body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Copied {
+    /// Its beginning: all of it when `total` says so.
+    pub bytes: Bytes,
+    /// Bytes that went by.
+    pub total: u64,
+    pub end: End,
+}
+
+impl Copied {
+    /// Whether the copy is the body: nothing failed, and nothing is left out.
+    pub fn is_whole(&self) -> bool {
+        self.end == End::Complete && self.bytes.len() as u64 == self.total
+    }
+}
+
+/// Copies a body up to a bound; then `done` is told once what there was. Given to [`super::Body::watched`].
+pub struct Copier<F: FnOnce(Copied) + Send> {
+    kept: Vec<u8>,
+    bytes_max: usize,
+    total: u64,
+    done: Option<F>,
+}
+
+impl<F: FnOnce(Copied) + Send> Copier<F> {
+    /// Keeps the first `bytes_max` bytes. `done` must not block: it is called where the body is read.
+    pub fn new(bytes_max: usize, done: F) -> Copier<F> {
+        Copier { kept: Vec::new(), bytes_max, total: 0, done: Some(done) }
+    }
+}
+
+impl<F: FnOnce(Copied) + Send> Watch for Copier<F> {
+    fn chunk(&mut self, bytes: &Bytes) {
+        self.total += bytes.len() as u64;
+        let room = self.bytes_max - self.kept.len();
+        // Copied and not shared: a share of a frame keeps the connection's whole read buffer alive, which no bound sees.
+        self.kept.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    }
+
+    fn end(&mut self, end: End) {
+        if let Some(done) = self.done.take() {
+            done(Copied { bytes: std::mem::take(&mut self.kept).into(), total: self.total, end });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::body::Body;
+    use std::sync::mpsc::{Receiver, channel};
+
+    /// A body of these frames that is copied up to `bytes_max`, and what its copier says.
+    fn copied(frames: &[&'static str], bytes_max: usize) -> (Body, Receiver<Copied>) {
+        let (sender, body) = Body::channel(frames.len(), None);
+        for frame in frames {
+            sender.try_send(Ok(Bytes::from_static(frame.as_bytes()))).expect("the channel has room for all");
+        }
+        let (tell, told) = channel();
+        let copier = Copier::new(bytes_max, move |copied| tell.send(copied).expect("the test waits for it"));
+        (body.watched(Box::new(copier)), told)
+    }
+
+    #[tokio::test]
+    async fn the_reader_gets_all_and_the_copy_what_it_has_room_for() {
+        for (bytes_max, kept) in [(0, ""), (4, "abcd"), (6, "abcdef"), (7, "abcdef")] {
+            let (body, told) = copied(&["abc", "def"], bytes_max);
+            assert_eq!(body.collect(100).await.unwrap(), "abcdef");
+            let copied = told.try_recv().unwrap();
+            assert_eq!(copied, Copied { bytes: kept.into(), total: 6, end: End::Complete });
+            assert_eq!(copied.is_whole(), bytes_max >= 6);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_body_that_nobody_reads_to_its_end_is_no_whole_copy() {
+        let (mut body, told) = copied(&["abc", "def"], 100);
+        body.chunk().await.unwrap().unwrap();
+        drop(body);
+        let copied = told.try_recv().unwrap();
+        assert_eq!((copied.end, &*copied.bytes), (End::Abandoned, &b"abc"[..]));
+        assert!(!copied.is_whole());
+    }
+}
