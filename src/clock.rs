@@ -6,6 +6,8 @@
 
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 use tokio::sync::watch;
 
 /// A source of time, cheap to clone; clones share their time.
@@ -97,6 +99,12 @@ impl Default for Clock {
     fn default() -> Self {
         Clock::machine()
     }
+}
+
+/// Wall time for people, to the second; what lies outside the years that RFC 3339 knows shows as milliseconds.
+pub fn rfc3339(unix_ms: i64) -> String {
+    let moment = OffsetDateTime::from_unix_timestamp(unix_ms.div_euclid(1000)).ok();
+    moment.and_then(|moment| moment.format(&Rfc3339).ok()).unwrap_or_else(|| format!("{unix_ms} ms"))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! is given out this once.
 
 use super::wire::{App, Endpoint};
+use crate::clock::rfc3339;
 use crate::secret::Secret;
 use crate::store::seal::{HashOf, random};
 use crate::store::{ClientRow, GrantKey, GrantState, GrantSummary, Store, StoreError, TokenOrigin};
@@ -12,8 +13,6 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Serialize;
 use std::collections::HashMap;
 use std::time::Duration;
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 
 const NAME_CHARS_MAX: usize = 64;
 const TOKEN_BYTES_MIN: usize = 8;
@@ -287,12 +286,4 @@ fn info(row: &ClientRow, grant: GrantSummary, now_ms: i64) -> ClientInfo {
             expires_at: end.map(rfc3339),
         },
     }
-}
-
-/// Wall time for people; what lies outside the years that RFC 3339 knows shows as milliseconds.
-pub(super) fn rfc3339(unix_ms: i64) -> String {
-    OffsetDateTime::from_unix_timestamp(unix_ms.div_euclid(1000))
-        .ok()
-        .and_then(|moment| moment.format(&Rfc3339).ok())
-        .unwrap_or_else(|| format!("{unix_ms} ms"))
 }
