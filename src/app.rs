@@ -10,7 +10,7 @@ mod reload;
 mod watch;
 
 use crate::admin::{self, Admin, Board, PackStatus, Status};
-use crate::clock::Clock;
+use crate::clock::{Clock, rfc3339};
 use crate::config::{self, Config};
 use crate::proxy::headers::Pseudonym;
 use crate::proxy::program::Current;
@@ -18,6 +18,7 @@ use crate::proxy::retry::Budget;
 use crate::proxy::stack;
 use crate::proxy::upstream::UpstreamError;
 use crate::server::{self, Drain, Drained, Listener, TlsError};
+use crate::shadow::Phases;
 use crate::store::seal::{KeyRing, SealError};
 use crate::store::{Missing, Store, StoreError};
 use crate::telemetry::metrics;
@@ -29,8 +30,6 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 use tokio::sync::Notify;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio_rustls::TlsAcceptor;
@@ -134,7 +133,10 @@ impl App {
 
         let limits = Arc::new(assemble::limits(&config.limits));
         let upstreams = assemble::upstreams(&config, &limits, &assemble::Upstreams::new())?;
-        let program = assemble::program(&config, &loaded.pack, &upstreams)?;
+        let phases = Phases::open(store.clone()).await?;
+        let tables = assemble::tables(&config, &loaded.pack);
+        let program = assemble::program(&config, &loaded.pack, &upstreams, &tables)?;
+        phases.serve(tables.into_iter().flatten().collect());
         let current: Current = Arc::new(ArcSwap::from_pointee(program));
         let detached = TaskTracker::new();
         let parts = stack::Parts {
@@ -169,6 +171,7 @@ impl App {
             metrics: metrics.clone(),
             registry: registry.clone(),
             tokens: tokens.clone(),
+            phases: phases.clone(),
             board: Arc::clone(&board),
             reload: Arc::clone(&reload),
             clock: clock.clone(),
@@ -198,10 +201,12 @@ impl App {
             board: Arc::clone(&board),
             registry: registry.clone(),
             tokens: tokens.clone(),
+            phases: phases.clone(),
             clock,
         };
         let background = vec![
             tokio::spawn(tokens.clone().run()),
+            tokio::spawn(phases.run()),
             tokio::spawn(reload_when_asked(reloader, watch, Arc::clone(&reload))),
             tokio::spawn(keep_up(metrics)),
         ];
@@ -275,7 +280,19 @@ pub async fn check(config: &Config, file: Option<PathBuf>) -> Result<(), StartEr
     config.tls.as_ref().map(|files| server::tls_acceptor(&tls_files(files))).transpose()?;
     let limits = Arc::new(assemble::limits(&config.limits));
     let upstreams = assemble::upstreams(config, &limits, &assemble::Upstreams::new())?;
-    assemble::program(config, &loaded.pack, &upstreams).map(drop)
+    let tables = assemble::tables(config, &loaded.pack);
+    assemble::program(config, &loaded.pack, &upstreams, &tables).map(drop)
+}
+
+/// The phases of what a configuration serves, without a gateway that serves it: for the command line, which works on the
+/// store beside a running one.
+pub async fn phases(config: &Config, store: Store, file: Option<PathBuf>) -> Result<Phases, StartError> {
+    let loaded = load_pack(config).await?;
+    reload::check_against_pack(config, &pack::facts(&loaded.pack), file.as_deref())
+        .map_err(StartError::Mismatch)?;
+    let phases = Phases::open(store).await?;
+    phases.serve(assemble::tables(config, &loaded.pack).into_iter().flatten().collect());
+    Ok(phases)
 }
 
 async fn load_pack(config: &Config) -> Result<pack::LoadedPack, StartError> {
@@ -336,10 +353,4 @@ async fn keep_up(metrics: metrics::Metrics) {
         tokio::time::sleep(METRICS_UPKEEP).await;
         metrics.upkeep();
     }
-}
-
-/// Wall time for people, to the second.
-fn rfc3339(unix_ms: i64) -> String {
-    let moment = OffsetDateTime::from_unix_timestamp(unix_ms.div_euclid(1000)).ok();
-    moment.and_then(|moment| moment.format(&Rfc3339).ok()).unwrap_or_else(|| format!("{unix_ms} ms"))
 }

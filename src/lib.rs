@@ -18,6 +18,7 @@ pub mod route;
 pub mod sandbox;
 pub mod secret;
 pub mod server;
+pub mod shadow;
 pub mod store;
 pub mod telemetry;
 pub mod token;

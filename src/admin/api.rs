@@ -153,7 +153,7 @@ fn app(id: Option<Secret<String>>, secret: Option<Secret<String>>) -> Result<Opt
 }
 
 /// Reads a JSON body. An empty one is an empty object, since all members may be left out for some calls.
-async fn read<T: DeserializeOwned>(request: Request<Body>) -> Result<T, Answer> {
+pub(super) async fn read<T: DeserializeOwned>(request: Request<Body>) -> Result<T, Answer> {
     let body = request.into_body().collect(BODY_BYTES_MAX).await;
     let body = body
         .map_err(|_| Answer::error(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large, or broke off"))?;

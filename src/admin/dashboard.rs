@@ -4,6 +4,7 @@
 use super::Parts;
 use super::answer::{Answer, escape};
 use super::status::{PackStatus, ReloadOutcome};
+use crate::shadow::PhaseInfo;
 use crate::telemetry::metrics::OUTCOMES;
 use crate::token::ClientInfo;
 use http::StatusCode;
@@ -27,12 +28,13 @@ pub(super) async fn page(parts: &Parts) -> Answer {
          <meta http-equiv=\"refresh\" content=\"{REFRESH_SECONDS}\">\n\
          <meta name=\"viewport\" content=\"width=device-width\">\n<title>Switchback</title>\n\
          <link rel=\"stylesheet\" href=\"/dashboard.css\">\n<h1>Switchback</h1>\n\
-         <h2>Pack</h2>\n{}<h2>Clients</h2>\n{clients}<h2>Operations</h2>\n{}\
+         <h2>Pack</h2>\n{}<h2>Clients</h2>\n{clients}<h2>Operations</h2>\n{}<h2>Phases</h2>\n{}\
          <p class=\"quiet\">The same as JSON: <a href=\"/api/pack\">pack</a>, <a href=\"/api/clients\">clients</a>, \
-         <a href=\"/api/operations\">operations</a>, <a href=\"/api/config\">configuration</a>. \
+         <a href=\"/api/operations\">operations</a>, <a href=\"/api/phases\">phases</a>, <a href=\"/api/config\">configuration</a>. \
          <a href=\"/metrics\">Metrics</a>.</p>\n</html>\n",
         pack(&status.pack),
         operations_table(&parts.metrics.requests_by_operation()),
+        phases_table(&parts.phases.list()),
     );
     Answer::html(StatusCode::OK, body)
 }
@@ -108,6 +110,22 @@ fn operations_table(table: &BTreeMap<String, BTreeMap<String, u64>>) -> String {
                 write!(html, "<td class=\"number\">{}", outcomes.get(outcome.as_str()).copied().unwrap_or(0));
         }
         html.push('\n');
+    }
+    html + "</table>\n"
+}
+
+fn phases_table(operations: &[PhaseInfo]) -> String {
+    let mut html = "<table>\n<tr><th>Operation<th>Phase<th>Share<th>Set by<th>Since\n".to_owned();
+    for info in operations {
+        let share = info.now.share.map(|share| share.to_string()).unwrap_or_default();
+        let _ = writeln!(
+            html,
+            "<tr><td>{}<td>{}<td class=\"number\">{share}<td>{}<td>{}",
+            escape(&info.operation),
+            info.now.phase,
+            escape(&info.from),
+            escape(info.since.as_deref().unwrap_or_default()),
+        );
     }
     html + "</table>\n"
 }

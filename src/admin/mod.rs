@@ -13,6 +13,7 @@ mod callback;
 mod dashboard;
 mod guard;
 mod health;
+mod phases;
 mod status;
 
 pub use status::{Board, PackStatus, ReloadOutcome, Status};
@@ -20,6 +21,7 @@ pub use status::{Board, PackStatus, ReloadOutcome, Status};
 use crate::body::Body;
 use crate::clock::Clock;
 use crate::secret::Secret;
+use crate::shadow::Phases;
 use crate::telemetry::metrics::Metrics;
 use crate::token::{Registry, Tokens};
 use answer::Answer;
@@ -36,6 +38,7 @@ pub struct Parts {
     pub metrics: Metrics,
     pub registry: Registry,
     pub tokens: Tokens,
+    pub phases: Phases,
     /// Pack, configuration and last reload, as `app` posts them.
     pub board: Board,
     /// Told when an operator asks for a reload.
@@ -105,6 +108,10 @@ async fn route(parts: &Arc<Parts>, request: Request<Body>) -> Answer {
         ("POST", ["api", "clients", name, "revoke"]) => api::revoke(parts, name).await,
         ("POST", ["api", "clients", name, "connect"]) => api::connect(parts, name, request).await,
         ("POST", ["api", "reload"]) => api::reload(parts),
+        ("GET", ["api", "phases"]) => phases::list(parts),
+        ("POST", ["api", "phases"]) => phases::set(parts, request).await,
+        ("POST", ["api", "phases", "reset"]) => phases::reset(parts, request).await,
+        ("GET", ["api", "phases", "moves"]) => phases::moves(parts).await,
         (
             _,
             ["healthz", "live" | "ready"] | ["metrics"] | ["oauth", "callback"] | [""] | ["dashboard.css"],

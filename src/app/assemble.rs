@@ -5,12 +5,13 @@ use super::announcements;
 use crate::body::Tempo;
 use crate::config::{self, Config};
 use crate::json::{self, Value};
-use crate::plan::{Direction, Pack, RouteId, SideId};
+use crate::plan::{Effect, Pack, Route, SideId};
 use crate::proxy::limits::Limits;
-use crate::proxy::program::{Front, Phase, Program};
+use crate::proxy::program::{Front, Program};
 use crate::proxy::upstream::Upstream;
 use crate::route::Router;
 use crate::server;
+use crate::shadow::{Served, Table};
 use crate::token::OAuth;
 use crate::translate::Settings;
 use crate::translate::stream::Check;
@@ -121,10 +122,12 @@ pub(super) fn program(
     config: &Config,
     pack: &Arc<Pack>,
     upstreams: &Upstreams,
+    tables: &Tables,
 ) -> Result<Program, StartError> {
     let mut fronts = Vec::new();
     for (prefix, side) in prefixes(config, pack) {
-        fronts.push(front(prefix, side, config, pack, upstreams)?);
+        let table = tables[usize::from(side.0)].clone().unwrap_or_default();
+        fronts.push(front(prefix, side, config, pack, upstreams, table)?);
     }
     Ok(Program::new(Arc::clone(pack), Arc::new(settings(config, pack)?), fronts))
 }
@@ -154,6 +157,7 @@ fn front(
     config: &Config,
     pack: &Pack,
     upstreams: &Upstreams,
+    phases: Arc<Table>,
 ) -> Result<Front, StartError> {
     let name = |side: SideId| pack.sides[usize::from(side.0)].name.as_str();
     let upstream = |side: SideId| upstreams.get(name(side)).map(|(_, upstream)| Arc::clone(upstream));
@@ -167,17 +171,26 @@ fn front(
             .ok_or_else(|| StartError::NoUpstream(name(serves.other()).to_owned()))?,
         own: upstream(serves),
         announcements: sunset.map(announcements::fields).unwrap_or_default(),
-        phases: phases(config, direction),
+        phases,
     })
 }
 
-/// The operations that are not translated.
-fn phases(config: &Config, direction: &Direction) -> HashMap<RouteId, Phase> {
-    let phase = |operation: &str| {
-        let own = config.phases.operations.iter().find(|(key, _)| key.value == operation);
-        own.map_or(config.phases.default, |(_, phase)| *phase)
+/// Of each side that clients speak, the phases of its operations.
+pub(super) type Tables = [Option<Arc<Table>>; 2];
+
+/// All operations that are served, in their configured phases. Fronts of one side share a table.
+pub(super) fn tables(config: &Config, pack: &Pack) -> Tables {
+    let spoken: Vec<SideId> = prefixes(config, pack).into_iter().map(|(_, side)| side).collect();
+    [SideId::OLD, SideId::NEW].map(|side| spoken.contains(&side).then(|| table(side, config, pack)))
+}
+
+fn table(side: SideId, config: &Config, pack: &Pack) -> Arc<Table> {
+    let name = &pack.sides[usize::from(side.0)].name;
+    let served = |route: &Route| Served {
+        operation: Arc::clone(&route.operation.key),
+        writes: route.operation.effect == Effect::Write,
+        configured: config.phases.of(&route.operation.key),
     };
-    let is_legacy = |operation: &str| phase(operation) == config::Phase::Legacy;
-    let routes = direction.routes.iter().filter(|route| is_legacy(&route.operation.key));
-    routes.map(|route| (route.id, Phase::Legacy)).collect()
+    let routes = pack.directions[usize::from(side.0)].routes.iter();
+    Arc::new(Table::new(name, config.upstream(name).is_some(), routes.map(served)))
 }

@@ -3,13 +3,14 @@
 //! they began with.
 
 use super::assemble::{self, Upstreams};
-use super::{StartError, client_of, pack, rfc3339};
+use super::{StartError, client_of, pack};
 use crate::admin::{Board, PackStatus, ReloadOutcome, Status};
-use crate::clock::Clock;
+use crate::clock::{Clock, rfc3339};
 use crate::config::{self, Config, Surroundings, against_pack};
 use crate::diagnostic::{Colour, to_text};
 use crate::proxy::limits::Limits;
 use crate::proxy::program::Current;
+use crate::shadow::Phases;
 use crate::telemetry::metrics;
 use crate::token::{Registry, Tokens};
 use std::path::PathBuf;
@@ -30,6 +31,7 @@ pub(super) struct Reloader {
     pub(super) board: Board,
     pub(super) registry: Registry,
     pub(super) tokens: Tokens,
+    pub(super) phases: Phases,
     pub(super) clock: Clock,
 }
 
@@ -78,10 +80,12 @@ impl Reloader {
         check_against_pack(&config, &pack::facts(&loaded.pack), self.file.as_deref())?;
         let text = |error: StartError| error.to_string();
         let upstreams = assemble::upstreams(&config, &self.limits, &self.upstreams).map_err(text)?;
-        let program = assemble::program(&config, &loaded.pack, &upstreams).map_err(text)?;
+        let tables = assemble::tables(&config, &loaded.pack);
+        let program = assemble::program(&config, &loaded.pack, &upstreams, &tables).map_err(text)?;
         let clients = config.clients.iter().map(client_of).collect();
         self.registry.ensure(clients).await.map_err(|error| error.to_string())?;
         // Nothing fails from here on.
+        self.phases.serve(tables.into_iter().flatten().collect());
         self.current.store(Arc::new(program));
         if let Err(error) = self.tokens.sync().await {
             tracing::warn!(%error, "changes of clients are stored; they are taken up at the next look at the store");

@@ -7,6 +7,7 @@ mod demo;
 mod explain;
 mod key;
 mod pack;
+mod phase;
 mod report;
 mod sandbox;
 mod schema;
@@ -35,6 +36,8 @@ enum Verb {
     Explain(explain::Args),
     /// The sealing key: generate, rotate
     Key(key::Args),
+    /// How operations are answered, and moving them while gateways serve: list, set, reset, moves
+    Phase(phase::Args),
     /// What a pack keeps, changes, loses and refuses
     Report(report::Args),
     /// Sandbox, gateway and dashboard in one process on loopback, ready to be tried with curl
@@ -56,6 +59,7 @@ pub fn main() -> ExitCode {
         Verb::Client(args) => client::run(args),
         Verb::Explain(args) => explain::run(&args),
         Verb::Key(args) => key::run(args),
+        Verb::Phase(args) => phase::run(args),
         Verb::Report(args) => report::run(&args),
         Verb::Demo(args) => demo::run(&args),
         Verb::Serve(args) => serve::run(&args),

@@ -1,9 +1,11 @@
 //! What the verbs that work on the store share: which store and key, how secrets are given, and how a failure is told.
 
+use crate::app::StartError;
 use crate::clock::Clock;
 use crate::config::{self, Config, Surroundings};
 use crate::diagnostic::{self, Colour};
 use crate::secret::Secret;
+use crate::shadow::PhasesError;
 use crate::store::seal::{KeyRing, SealError};
 use crate::store::{Missing, Store, StoreError};
 use crate::token::{ConnectError, Endpoint, OAuth, OAuthConfigError, RegistryError};
@@ -73,6 +75,17 @@ impl StoreArgs {
     /// Opens the store, making a SQLite file that is not there.
     pub async fn open(&self) -> Result<Opened, Failure> {
         self.open_as(Missing::Create).await
+    }
+
+    /// The configuration file that was given.
+    pub fn file(&self) -> Option<&Path> {
+        self.config.as_deref()
+    }
+
+    /// The configuration, for verbs that cannot do without.
+    pub fn configuration(&self) -> Result<Config, Failure> {
+        let file = self.config.as_deref();
+        configured(file.ok_or_else(|| Failure::Usage("this verb needs --config".to_owned()))?)
     }
 
     /// Opens the store if it is there.
@@ -206,13 +219,19 @@ pub enum Failure {
     Connect(#[from] ConnectError),
     #[error(transparent)]
     OAuth(#[from] OAuthConfigError),
+    #[error(transparent)]
+    Phases(#[from] PhasesError),
+    #[error(transparent)]
+    Start(#[from] StartError),
 }
 
 impl Failure {
     /// 2 for what the caller can mend on the command line, 3 for what could not be run.
     fn exit_code(&self) -> u8 {
         match self {
-            Failure::Usage(_) | Failure::Key(_) | Failure::OAuth(_) => 2,
+            Failure::Usage(_) | Failure::Key(_) | Failure::OAuth(_) | Failure::Start(_) => 2,
+            Failure::Phases(PhasesError::Store(_) | PhasesError::Moved) => 3,
+            Failure::Phases(_) => 2,
             Failure::Connect(ConnectError::NoApp(_)) => 2,
             Failure::Registry(RegistryError::Store(error))
             | Failure::Connect(ConnectError::Registry(RegistryError::Store(error)))

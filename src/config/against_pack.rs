@@ -3,7 +3,6 @@
 
 use super::checked::{Client, Config, Front};
 use super::read::Placed;
-use super::sections::Phase;
 use crate::diagnostic::{Code, Finding, Findings, Span, did_you_mean};
 use serde_json::Value;
 
@@ -89,17 +88,14 @@ fn check_upstreams(config: &Config, pack: &PackFacts, findings: &mut Findings) {
     }
     for side in spoken(config, pack) {
         let Some(other) = pack.sides.iter().find(|facts| facts.name != side) else { continue };
-        let is_all_legacy = config.phases.default == Phase::Legacy
-            && config.phases.operations.iter().all(|(_, phase)| *phase == Phase::Legacy);
-        if config.upstream(&other.name).is_none() && !is_all_legacy {
+        if config.upstream(&other.name).is_none() && !config.phases.is_all_legacy() {
             let what = format!("calls of `{side}` are translated to `{}`, which has no upstream", other.name);
             let help = format!("add `upstreams.{}.url`", other.name);
             findings.push(Finding::error(Code::MissingKey, beginning(config), what).help(help));
         }
-        let forwards = config.phases.default == Phase::Legacy
-            || config.phases.operations.iter().any(|(_, phase)| *phase == Phase::Legacy);
-        if forwards && config.upstream(side).is_none() {
-            let what = format!("the phase `legacy` forwards to the upstream of `{side}`, and there is none");
+        if let Some(phase) = config.phases.forwarding().filter(|_| config.upstream(side).is_none()) {
+            let name = phase.name();
+            let what = format!("the phase `{name}` forwards to the upstream of `{side}`, and there is none");
             let help = format!("add `upstreams.{side}.url`, or leave the phase out");
             findings.push(Finding::error(Code::MissingKey, beginning(config), what).help(help));
         }

@@ -4,14 +4,15 @@
 use super::checked::{
     Admin, Client, Config, Front, Grant, Limits, OAuth, Phases, Reload, Sunset, TlsFiles, Upstream,
 };
+use super::dual;
 use super::read::{FromYaml, Named, OneOrMore, Placed};
 use super::scalars::{Prefix, WebUrl};
 use super::sections::{
-    Phase, RawAdmin, RawClient, RawConfig, RawFront, RawGrant, RawLimits, RawOAuth, RawSunset, RawTls,
-    RawUpstream,
+    RawAdmin, RawClient, RawConfig, RawFront, RawGrant, RawLimits, RawOAuth, RawSunset, RawTls, RawUpstream,
 };
 use crate::diagnostic::{Code, Finding, Findings, Span};
 use crate::secret::Secret;
+use crate::shadow::Phase;
 use crate::telemetry::log::LogSettings;
 use std::collections::HashMap;
 use std::time::Duration;
@@ -20,6 +21,7 @@ use std::time::Duration;
 pub(super) fn check(raw: RawConfig, findings: &mut Findings) -> Option<Config> {
     let masked = raw.shown();
     check_limits(&raw.limits.value, findings);
+    dual::check_shadow(&raw.shadow.value, findings);
     let settings = raw.settings;
     if !settings.0.is_object() {
         findings.push(Finding::error(
@@ -54,6 +56,7 @@ pub(super) fn check(raw: RawConfig, findings: &mut Findings) -> Option<Config> {
         clients,
         settings: Placed { value: settings.value.0, span: settings.span },
         phases,
+        shadow: dual::shadow(&raw.shadow.value),
         sunsets,
         limits: limits(&raw.limits.value),
         log: LogSettings { format: raw.log.value.format.value, filter: raw.log.value.level.value.0 },
@@ -238,7 +241,7 @@ const DEFAULT_PHASE: &str = "default";
 fn phases(raw: Named<String, Phase>) -> Phases {
     let (defaults, operations): (Vec<_>, Vec<_>) =
         raw.0.into_iter().partition(|(key, _)| key.value == DEFAULT_PHASE);
-    let default = defaults.first().map_or(Phase::Translated, |(_, phase)| *phase);
+    let default = defaults.first().map_or(Phase::default(), |(_, phase)| *phase);
     Phases { default, operations }
 }
 

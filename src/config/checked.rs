@@ -3,8 +3,8 @@
 
 use super::read::Placed;
 use super::scalars::{Moment, Prefix, StoreUrl, WebUrl};
-use super::sections::Phase;
 use crate::secret::Secret;
+use crate::shadow::{Phase, Share};
 use crate::telemetry::log::LogSettings;
 use serde_json::Value;
 use std::net::SocketAddr;
@@ -32,6 +32,7 @@ pub struct Config {
     /// A JSON object.
     pub settings: Placed<Value>,
     pub phases: Phases,
+    pub shadow: Shadow,
     pub sunsets: Vec<Sunset>,
     pub limits: Limits,
     pub log: LogSettings,
@@ -111,12 +112,48 @@ pub struct Grant {
     pub refresh_token: Option<Secret<String>>,
 }
 
-/// How operations are answered.
+/// How operations are answered until something else is set at run time.
 #[derive(Clone, Debug)]
 pub struct Phases {
     pub default: Phase,
     /// By operation, such as `GET /things/{id}`.
     pub operations: Vec<(Placed<String>, Phase)>,
+}
+
+impl Phases {
+    /// The phase that an operation begins in.
+    pub fn of(&self, operation: &str) -> Phase {
+        let own = self.operations.iter().find(|(key, _)| key.value == operation);
+        own.map_or(self.default, |(_, phase)| *phase)
+    }
+
+    fn all(&self) -> impl Iterator<Item = Phase> {
+        std::iter::once(self.default).chain(self.operations.iter().map(|(_, phase)| *phase))
+    }
+
+    /// Whether everything is forwarded, so that the other side is never called.
+    pub fn is_all_legacy(&self) -> bool {
+        self.all().all(|phase| phase == Phase::Legacy)
+    }
+
+    /// The first phase that needs the upstream of the side that clients speak.
+    pub fn forwarding(&self) -> Option<Phase> {
+        self.all().find(|phase| phase.needs_own())
+    }
+}
+
+/// Asking the other side beside the one that answers; what each bound means stands with the key of its name in `dual`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Shadow {
+    pub sample: Share,
+    pub noise: Share,
+    pub queue: u32,
+    pub queue_bytes: u64,
+    pub body_bytes: u64,
+    pub calls: u32,
+    pub timeout: Duration,
+    pub keep: Duration,
+    pub findings: u32,
 }
 
 /// What answers of a side say about its end.

@@ -8,6 +8,7 @@
 mod against_pack;
 mod check;
 mod checked;
+mod dual;
 mod read;
 mod references;
 mod scalars;
@@ -17,11 +18,10 @@ mod tests;
 
 pub use against_pack::{PackFacts, SettingFacts, SettingKind, SideFacts, against_pack};
 pub use checked::{
-    Admin, Client, Config, Front, Grant, Limits, OAuth, Phases, Reload, Sunset, TlsFiles, Upstream,
+    Admin, Client, Config, Front, Grant, Limits, OAuth, Phases, Reload, Shadow, Sunset, TlsFiles, Upstream,
 };
 pub use read::Placed;
 pub use scalars::{Moment, Period, Prefix, Size, StoreUrl, WebUrl};
-pub use sections::Phase;
 
 use crate::diagnostic::{Findings, Sources, Span};
 use crate::yaml;

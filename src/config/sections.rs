@@ -1,12 +1,14 @@
 //! The configuration file as typed: every section and every key, with its default and what it does. This list is the
 //! reference; the JSON Schema and the masked dump are made from it. Rules between keys are in `check`.
 
+use super::dual::RawShadow;
 use super::read::{
     Count, Free, FromYaml, Named, OneOrMore, Placed, Reading, described, scalar_text, section,
 };
 use super::scalars::{Moment, Period, Prefix, Size, StoreUrl, WebUrl};
 use crate::diagnostic::{Code, Finding, Span};
 use crate::secret::Secret;
+use crate::shadow::Phase;
 use crate::telemetry::log::{LogFormat, check_filter};
 use crate::yaml::{Kind, Node};
 use serde_json::{Value, json};
@@ -44,11 +46,14 @@ section! {
         clients: Vec<RawClient> = Vec::new(),
         /// What the pack reads as `$.config`; the pack says which settings there are.
         settings: Free = Free(json!({})),
-        /// How operations are answered: `default` and operations such as `GET /things/{id}`, each `translated` or `legacy`
-        /// (forwarded unchanged to the upstream of the side that the client speaks).
+        /// How operations are answered until something else is set at run time: `default` and operations such as
+        /// `GET /things/{id}`, each `legacy` (forwarded unchanged to the upstream of the side that the client speaks),
+        /// `shadow` (so too, and the other side is asked beside it), `{ phase: canary, share: 0.1 }` (the other side for
+        /// this share of the clients) or `translated` (the other side; `{ phase: translated, check: 0.01 }` compares a share
+        /// of requests).
         phases: Named<String, Phase> = Named(Vec::new()),
-        /// Comparing both versions; not available in this version of the gateway.
-        shadow: NotYet,
+        /// Asking the other side beside the one that answers, and comparing.
+        shadow: RawShadow = RawShadow::assumed(),
         /// What answers say about the end of a side, by the name of the side.
         sunset: Named<String, RawSunset> = Named(Vec::new()),
         /// Bounds on sizes, numbers and times.
@@ -304,62 +309,6 @@ impl FromYaml for RawClient {
             shown[format!("{}{TOKEN_SUFFIX}", side.value)] = token.shown();
         }
         shown
-    }
-}
-
-/// How an operation is answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// Forwarded unchanged to the upstream of the side that the client speaks.
-    Legacy,
-    /// Answered from the other side.
-    Translated,
-}
-
-impl FromYaml for Phase {
-    fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
-        let word = node.get("phase").unwrap_or(node);
-        if let Some(later @ ("shadow" | "canary")) = word.as_str() {
-            let what = format!("the phase `{later}` is not available in this version");
-            let help = "use `translated` or `legacy`";
-            reading.findings.push(Finding::error(Code::NotAvailable, word.span, what).help(help));
-            return None;
-        }
-        match node.word(&["translated", "legacy"], reading.findings)? {
-            "legacy" => Some(Phase::Legacy),
-            _ => Some(Phase::Translated),
-        }
-    }
-
-    fn schema() -> Value {
-        json!({"enum": ["translated", "legacy"]})
-    }
-
-    fn shown(&self) -> Value {
-        json!(match self {
-            Phase::Legacy => "legacy",
-            Phase::Translated => "translated",
-        })
-    }
-}
-
-/// A key that later versions know.
-#[derive(Clone, Debug)]
-pub(super) struct NotYet;
-
-impl FromYaml for NotYet {
-    fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
-        let what = "comparing both versions is not available in this version";
-        reading.findings.push(Finding::error(Code::NotAvailable, node.span, what).help("leave the key out"));
-        None
-    }
-
-    fn schema() -> Value {
-        json!({"not": {}})
-    }
-
-    fn shown(&self) -> Value {
-        Value::Null
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::diagnostic::{Colour, to_text};
+use crate::shadow::{Phase, Share};
 use std::time::Duration;
 
 const SMALLEST: &str = "key: ${KEY}\nupstreams: { new: { url: 'https://api.example.com/new' } }\n";
@@ -46,7 +47,7 @@ fn two_keys_are_enough_and_the_rest_has_defaults() {
     assert_eq!(config.upstream("new").unwrap().url.base_path(), "/new");
     assert_eq!(config.limits, Limits::default());
     assert_eq!(config.limits.body_bytes, 10 << 20);
-    assert_eq!(config.phases.default, Phase::Translated);
+    assert_eq!(config.phases.default, Phase::default());
     assert!(config.mapping.is_none() && config.fronts.is_empty() && config.clients.is_empty());
     assert!(config.reload.watch);
 }
@@ -67,8 +68,9 @@ oauth: { authorize_url: https://a/x?y=z, token_url: https://a/t, redirect_url: h
 clients:
   - { name: acme, old_token: ${NUMERIC}, new_token: t2345678, company: 42, grant: { client_id: ${KEY}, client_secret: 'file:/run/secrets/app', refresh_token: r } }
 settings: { a: { n: 10 }, s: 'x' }
-phases: { default: legacy, 'GET /things/{id}': translated }
+phases: { default: legacy, 'GET /things/{id}': { phase: canary, share: 10% }, 'GET /things': { phase: translated, check: 0.01 } }
 sunset: { old: { deprecated: 2026-01-01, sunset: 2027-01-01, policy: https://a/p, successor: https://a/n } }
+shadow: { sample: 0.5, noise: 0, calls: 4, keep: 1d }
 limits: { body_bytes: 1MiB, total_timeout: 1m, requests: 7, strict_answers: true }
 log: { format: json, level: 'warn,switchback::access=info' }
 reload: { watch: false, settle: 1s }
@@ -89,6 +91,14 @@ reload: { watch: false, settle: 1s }
     assert_eq!(client.grant.as_ref().unwrap().client_secret.expose(), "from-file");
     assert_eq!(config.settings.value, serde_json::json!({"a": {"n": 10}, "s": "x"}));
     assert_eq!(config.phases.default, Phase::Legacy);
+    assert_eq!(config.phases.of("GET /things/{id}"), Phase::named("canary", Share::new(0.1)).unwrap());
+    assert_eq!(config.phases.of("GET /things"), Phase::named("translated", Share::new(0.01)).unwrap());
+    assert_eq!(
+        config.masked["phases"]["GET /things/{id}"],
+        serde_json::json!({"phase": "canary", "share": 0.1})
+    );
+    assert_eq!(config.shadow.sample, Share::new(0.5).unwrap());
+    assert_eq!((config.shadow.calls, config.shadow.keep), (4, Duration::from_secs(86_400)));
     assert_eq!(config.limits.total_timeout, Duration::from_secs(60));
     assert_eq!(config.limits.requests, 7);
     assert!(config.limits.strict_answers && !Limits::default().strict_answers);
@@ -123,7 +133,7 @@ upstreams:
 limits:
   body_bytes: 10MB
   upstream_timeout: 40s
-phases: { default: shadow }
+phases: { default: canary }
 ";
     assert_eq!(
         found(text),
@@ -135,7 +145,7 @@ phases: { default: shadow }
             "G002 5: `ftp` is not supported; use `http` or `https`",
             "G002 7: expected a number of bytes such as `512`, `64KiB`, `10MiB` or `1GiB`",
             "G003 8: `upstream_timeout` (40s) is longer than `total_timeout` (30s)",
-            "G005 9: the phase `shadow` is not available in this version",
+            "Y021 9: the phase `canary` needs a share of clients",
         ]
     );
 }
@@ -205,10 +215,20 @@ fn what_contradicts_itself_is_refused() {
         ("limits: { header_bytes: 100 }", "Y024 3: `header_bytes` is at least 8192 bytes"),
         ("limits: { requests: 0 }", "Y024 3: a whole number from 1 to 1000000 is needed here"),
         ("log: { level: switchback=loud }", "G002 3: this is no level and no list of directives"),
-        ("shadow: { sample: 1.0 }", "G005 3: comparing both versions is not available in this version"),
+        ("shadow: { sample: 2 }", "G002 3: expected a share such as `0.1` or `10%`, from 0 to 1, not `2`"),
+        ("shadow: { queue_bytes: 1KiB }", "G003 3: `queue_bytes` has room for the two bodies of a pair"),
+        ("shadow: { timeout: 0s }", "Y024 3: `timeout` is at least 1ms"),
         (
-            "phases: { 'GET /x': { phase: canary, share: 0.1 } }",
-            "G005 3: the phase `canary` is not available in this version",
+            "phases: { 'GET /x': { phase: canary, share: 1.5 } }",
+            "G002 3: expected a share such as `0.1` or `10%`, from 0 to 1, not `1.5`",
+        ),
+        (
+            "phases: { 'GET /x': { phase: shadow, share: 0.1 } }",
+            "G003 3: `share` belongs to the phase `canary`",
+        ),
+        (
+            "phases: { 'GET /x': { phase: canary, check: 0.1 } }",
+            "G003 3: `check` belongs to the phase `translated`",
         ),
         ("settings: [1]", "Y022 3: `settings` is a map from names to values"),
         ("tls: { certificate: a.pem }", "Y021 3: `tls` needs the key `private_key`"),

@@ -4,12 +4,12 @@
 use super::compose::{self, Composer};
 use super::context::Facts;
 use super::forward::forward;
-use super::program::Phase;
 use super::route::Matched;
 use super::upstream::Upstream;
 use super::{Request, Response};
 use crate::error::GatewayError;
 use crate::plan::RouteKind;
+use crate::shadow::Phase;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -56,6 +56,10 @@ fn forwarded_to(facts: &Facts, matched: &Matched) -> Option<Arc<Upstream>> {
     let own = matched.front.own.as_ref()?;
     let route = facts.program.route(matched.front.serves, matched.route);
     let is_refused = matches!(&route.kind, RouteKind::Refuse(refusal) if refusal.legacy_forward);
-    let is_legacy = matched.front.phase(matched.route) == Phase::Legacy;
-    (is_refused || is_legacy).then(|| Arc::clone(own))
+    let is_own = match matched.front.phase(matched.route) {
+        Phase::Legacy | Phase::Shadow => true,
+        Phase::Canary(share) => !share.has_client(facts.client(), facts.operation()),
+        Phase::Translated { .. } => false,
+    };
+    (is_refused || is_own).then(|| Arc::clone(own))
 }

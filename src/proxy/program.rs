@@ -6,11 +6,11 @@ use super::error_form::ErrorForm;
 use super::upstream::Upstream;
 use crate::plan::{Credential, Pack, ResponseBody, Route, RouteId, RouteKind, SideId, ValueOp};
 use crate::route::Router;
+use crate::shadow::{Phase, Table};
 use crate::translate::Settings;
 use crate::translate::stream::{self, Values};
 use arc_swap::ArcSwap;
 use http::{HeaderName, HeaderValue};
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The program that new requests get.
@@ -46,25 +46,15 @@ pub struct Front {
     pub own: Option<Arc<Upstream>>,
     /// Fields that every answer of this front carries: `Deprecation`, `Sunset`, `Link`.
     pub announcements: Vec<(HeaderName, HeaderValue)>,
-    /// Routes that are not in the phase `Translated`.
-    pub phases: HashMap<RouteId, Phase>,
+    /// In which phase each route is; changes while it is served.
+    pub phases: Arc<Table>,
 }
 
 impl Front {
-    /// Who answers a route.
+    /// Who answers a route, and who is asked beside.
     pub fn phase(&self, route: RouteId) -> Phase {
-        self.phases.get(&route).copied().unwrap_or_default()
+        self.phases.phase(usize::from(route.0))
     }
-}
-
-/// Who answers an operation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Phase {
-    /// The served side's own service; the request is forwarded unchanged.
-    Legacy,
-    /// The plans.
-    #[default]
-    Translated,
 }
 
 impl Program {

@@ -1,4 +1,4 @@
-//! The one place that speaks SQL: clients, grants, pending authorizations and half-done work, in SQLite (default) or PostgreSQL.
+//! The one place that speaks SQL: clients, grants, pending authorizations, half-done work and phases, in SQLite (default) or PostgreSQL.
 //! What to do with them is decided elsewhere (`token`, `proxy`); how they are sealed is in [`seal`].
 //!
 //! - [`Store::open`] checks the sealing key before it changes anything, then brings the schema up to date.
@@ -13,6 +13,7 @@ mod connect;
 mod db;
 mod grants;
 mod keys;
+mod phases;
 mod resume;
 pub mod seal;
 
@@ -21,6 +22,7 @@ pub use clients::{ClientRow, TokenOrigin, TokenRow};
 pub(crate) use grants::GrantSeed;
 pub use grants::{Begin, Finish, GrantKey, GrantRow, GrantState, GrantSummary, NewTokens, Opened};
 pub use keys::Resealed;
+pub use phases::{MoveRow, PhaseRow};
 
 use crate::clock::Clock;
 use db::{Db, Tx, args};

@@ -24,6 +24,8 @@ pub const TOKEN_STATE: &str = "switchback_token_state";
 pub const TOKEN_UNPERSISTED: &str = "switchback_token_unpersisted";
 pub const CONFIG_RELOAD: &str = "switchback_config_reload_total";
 pub const CONFIG_LOADED_AT: &str = "switchback_config_loaded_timestamp_seconds";
+pub const PHASE: &str = "switchback_phase";
+pub const PHASE_MOVES: &str = "switchback_phase_moves_total";
 pub const BUILD_INFO: &str = "switchback_build_info";
 
 /// Label value where there is no operation or no client, so that a query over all requests misses none.
@@ -153,6 +155,20 @@ pub fn deprecated_request(client: &str, operation: &str) {
         .increment(1);
 }
 
+/// Shows the phase that an operation is in; `phases` are the names of all.
+pub fn in_phase(side: &str, operation: &str, phase: &str, phases: &[&'static str]) {
+    for name in phases {
+        let value = if *name == phase { 1.0 } else { 0.0 };
+        gauge!(PHASE, "side" => side.to_owned(), "operation" => operation.to_owned(), "phase" => *name)
+            .set(value);
+    }
+}
+
+/// Counts a move of an operation to a phase.
+pub fn phase_moved(operation: &str, phase: &'static str, by: &'static str) {
+    counter!(PHASE_MOVES, "operation" => operation.to_owned(), "phase" => phase, "by" => by).increment(1);
+}
+
 /// Counts a reload of the pack or the configuration.
 pub fn config_reloaded(succeeded: bool, unix_seconds: i64) {
     let result = if succeeded { "success" } else { "failure" };
@@ -193,6 +209,8 @@ fn describe() {
         CONFIG_LOADED_AT,
         "When the serving pack and configuration were loaded, seconds since 1970"
     );
+    describe_gauge!(PHASE, "1 for the phase that an operation is in, 0 for the others");
+    describe_counter!(PHASE_MOVES, "Moves of operations, by operation, the phase moved to, and who moved it");
     describe_gauge!(BUILD_INFO, "Always 1; the label says which version runs");
 }
 

@@ -9,6 +9,7 @@ use switchback::clock::Clock;
 use switchback::sandbox::{Options, Sandbox};
 use switchback::secret::Secret;
 use switchback::server::{self, Drain, Listener};
+use switchback::shadow::Phases;
 use switchback::store::seal::{KeyRing, SealingKey};
 use switchback::store::{Missing, Store};
 use switchback::telemetry::metrics;
@@ -60,6 +61,7 @@ impl Port {
         let reload = Arc::new(Notify::new());
         let admin = Admin::new(Parts {
             metrics: metrics::install(),
+            phases: Phases::open(store.clone()).await.expect("nothing was set"),
             registry: Registry::new(store, Some(endpoint)),
             tokens,
             board: board(),

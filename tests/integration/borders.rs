@@ -209,7 +209,7 @@ fn pure_rooms_know_no_sockets_files_clocks_or_tasks() {
 
 #[test]
 fn rooms_do_not_see_what_they_must_not_see() {
-    const FORBIDDEN: [(&str, &[&str]); 9] = [
+    const FORBIDDEN: [(&str, &[&str]); 10] = [
         ("mapping", &["translate", "route"]),
         ("translate", &["mapping", "contract", "yaml", "diagnostic"]),
         ("route", &["mapping", "contract", "yaml", "translate"]),
@@ -220,6 +220,7 @@ fn rooms_do_not_see_what_they_must_not_see() {
             &["plan", "mapping", "translate", "proxy", "contract", "json", "route", "store", "token"],
         ),
         ("proxy", &["mapping", "sandbox", "contract", "yaml", "config", "admin"]),
+        ("shadow", &["token", "proxy", "mapping", "sandbox", "config", "admin", "yaml"]),
         ("token", &["body", "translate", "plan", "json", "proxy", "mapping"]),
         ("store", &["token", "proxy", "plan", "config"]),
     ];

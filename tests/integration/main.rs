@@ -6,6 +6,7 @@ mod config_files;
 mod contract_walk;
 mod demo_lines;
 mod diagnostics;
+mod dual_phases;
 mod gateway_load;
 mod gateway_two_witnesses;
 mod gateway_upstream;

@@ -78,7 +78,7 @@ impl Gateway {
             backend: upstream("new", (new, "/new")),
             own: setup.old.map(|old| upstream("old", (old, "/base"))),
             announcements: Vec::new(),
-            phases: Default::default(),
+            phases: Arc::default(),
         };
         let detached = TaskTracker::new();
         let program = Program::new(pack, Arc::new(Settings::default()), vec![front]);

@@ -2,6 +2,7 @@
 //! can be told to misbehave, a PostgreSQL of our own, and a gateway's tokens.
 
 pub mod authority;
+pub mod dual;
 pub mod gateway;
 pub mod pack;
 pub mod packs;

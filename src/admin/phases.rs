@@ -1,0 +1,94 @@
+//! Phases in the admin API: which operation is in which, and moving them while the gateway serves.
+
+use super::Parts;
+use super::answer::Answer;
+use super::api::read;
+use crate::body::Body;
+use crate::shadow::{Mover, Phase, PhaseInfo, PhasesError, Share};
+use http::{Request, StatusCode};
+use serde::Deserialize;
+use serde_json::json;
+
+/// How many moves are shown.
+const MOVES_MAX: u32 = 200;
+
+pub(super) fn list(parts: &Parts) -> Answer {
+    Answer::json(StatusCode::OK, &parts.phases.list())
+}
+
+pub(super) async fn moves(parts: &Parts) -> Answer {
+    match parts.phases.moves(MOVES_MAX).await {
+        Ok(moves) => Answer::json(StatusCode::OK, &moves),
+        Err(error) => refused(&PhasesError::Store(error)),
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Set {
+    /// Only needed where several sides that clients speak have the operation.
+    side: Option<String>,
+    operation: String,
+    phase: String,
+    share: Option<f64>,
+}
+
+pub(super) async fn set(parts: &Parts, request: Request<Body>) -> Answer {
+    let asked: Set = match read(request).await {
+        Ok(asked) => asked,
+        Err(answer) => return answer,
+    };
+    let share = match asked.share.map(|share| Share::new(share).ok_or(share)).transpose() {
+        Ok(share) => share,
+        Err(share) => {
+            return Answer::error(
+                StatusCode::BAD_REQUEST,
+                format!("a share is a number from 0 to 1, not {share}"),
+            );
+        }
+    };
+    let phase = match Phase::named(&asked.phase, share) {
+        Ok(phase) => phase,
+        Err(fault) => return Answer::error(StatusCode::BAD_REQUEST, fault.to_string()),
+    };
+    let side = asked.side.as_deref();
+    shown(parts.phases.set(side, &asked.operation, phase, Mover::Operator, None, "").await)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Reset {
+    side: Option<String>,
+    operation: String,
+}
+
+pub(super) async fn reset(parts: &Parts, request: Request<Body>) -> Answer {
+    let asked: Reset = match read(request).await {
+        Ok(asked) => asked,
+        Err(answer) => return answer,
+    };
+    shown(parts.phases.reset(asked.side.as_deref(), &asked.operation).await)
+}
+
+fn shown(outcome: Result<PhaseInfo, PhasesError>) -> Answer {
+    match outcome {
+        Ok(info) => Answer::json(StatusCode::OK, &json!(info)),
+        Err(error) => refused(&error),
+    }
+}
+
+fn refused(error: &PhasesError) -> Answer {
+    let status = match error {
+        PhasesError::NoSuchOperation(_) => StatusCode::NOT_FOUND,
+        PhasesError::WhichSide(..) => StatusCode::BAD_REQUEST,
+        PhasesError::NoUpstream { .. } | PhasesError::Moved => StatusCode::CONFLICT,
+        PhasesError::Store(error) => {
+            tracing::error!(%error, "the store did not do what the admin API asked");
+            return Answer::error(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "the store did not do it; the log says why",
+            );
+        }
+    };
+    Answer::error(status, error.to_string())
+}

@@ -1,0 +1,146 @@
+//! The sections about the dual run: in which phase operations are, and what the shadow may cost.
+
+use super::checked::Shadow;
+use super::read::{Count, FromYaml, Placed, Reading, described, scalar_text, section};
+use super::scalars::{Period, Size};
+use crate::diagnostic::{Code, Finding, Findings, Span};
+use crate::shadow::{PHASES, Phase, Share};
+use crate::yaml::{Fields, Keys, Kind, Node};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+section! {
+    /// Asking the other side beside the one that answers, and comparing what the client would have seen. All of it comes out of
+    /// bounds of its own; what passes one is dropped and counted, and no client waits for it.
+    RawShadow is "`shadow`",
+    required {}
+    optional {
+        /// Share of the requests, of operations in the phases `shadow` and `canary`, for which the other side is asked.
+        sample: Share = Share::ALL,
+        /// Share of these, reads only, for which the side that answered is asked once more: what differs then is noise.
+        noise: Share = Share::new(0.01).expect("between 0 and 1"),
+        /// Pairs that may wait for their other side.
+        queue: Count = Count(256),
+        /// Bytes of all bodies that are kept for pairs, waiting and being compared.
+        queue_bytes: Size = Size(32 << 20),
+        /// Bytes kept of one body; of longer ones the beginning is compared.
+        body_bytes: Size = Size(256 << 10),
+        /// Pairs being compared at one time, and calls to one upstream at one time.
+        calls: Count = Count(16),
+        /// Time for the other side's answer, all its calls included.
+        timeout: Period = Period(Duration::from_secs(5)),
+        /// How long findings and samples are kept.
+        keep: Period = Period(Duration::from_secs(30 * 86_400)),
+        /// Findings kept per operation, each with its newest sample; beyond it the oldest are forgotten.
+        findings: Count = Count(200),
+    }
+}
+
+/// The section in its plain types.
+pub(super) fn shadow(raw: &RawShadow) -> Shadow {
+    Shadow {
+        sample: raw.sample.value,
+        noise: raw.noise.value,
+        queue: raw.queue.0,
+        queue_bytes: raw.queue_bytes.0,
+        body_bytes: raw.body_bytes.0,
+        calls: raw.calls.0,
+        timeout: raw.timeout.0,
+        keep: raw.keep.0,
+        findings: raw.findings.0,
+    }
+}
+
+pub(super) fn check_shadow(raw: &RawShadow, findings: &mut Findings) {
+    if raw.timeout.0 == Duration::ZERO {
+        let what = "`timeout` is at least 1ms";
+        findings.push(Finding::error(Code::OutOfRange, raw.timeout.span, what));
+    }
+    if raw.queue_bytes.0 < raw.body_bytes.0.saturating_mul(2) {
+        let what = "`queue_bytes` has room for the two bodies of a pair";
+        let help = "raise it to at least twice `body_bytes`";
+        findings.push(Finding::error(Code::Conflict, raw.queue_bytes.span, what).help(help));
+    }
+}
+
+const PHASE: Keys = Keys::new("a phase", &["phase"], &["share", "check"]);
+
+impl FromYaml for Phase {
+    /// A word, or `{ phase: canary, share: 0.1 }`, or `{ phase: translated, check: 0.01 }`.
+    fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
+        let Kind::Map(_) = node.kind else {
+            return match node.word(&PHASES, reading.findings)? {
+                "canary" => no_share(node, reading),
+                name => Phase::named(name, None).ok(),
+            };
+        };
+        let fields = Fields::read(node, &PHASE, reading.findings)?;
+        let name = fields.get("phase")?.word(&PHASES, reading.findings)?;
+        for (key, owner) in [("share", "canary"), ("check", "translated")] {
+            if let Some((key, _)) = fields.entry(key).filter(|_| name != owner) {
+                let what = format!("`{}` belongs to the phase `{owner}`", key.name);
+                reading.findings.push(Finding::error(Code::Conflict, key.span, what).help("leave it out"));
+                return None;
+            }
+        }
+        match (name, fields.get("share").or_else(|| fields.get("check"))) {
+            ("canary", None) => no_share(node, reading),
+            (name, Some(share)) => Phase::named(name, Some(Share::read(share, reading)?)).ok(),
+            (name, None) => Phase::named(name, None).ok(),
+        }
+    }
+
+    fn schema() -> Value {
+        let with = |phase: &str, key: &str, required: &[&str]| {
+            json!({
+                "type": "object",
+                "additionalProperties": false,
+                "required": required,
+                "properties": {"phase": {"const": phase}, key: Share::schema()},
+            })
+        };
+        json!({"anyOf": [
+            {"enum": ["legacy", "shadow", "translated"]},
+            with("canary", "share", &["phase", "share"]),
+            with("translated", "check", &["phase"]),
+            {"type": "object", "additionalProperties": false, "required": ["phase"],
+             "properties": {"phase": {"enum": ["legacy", "shadow"]}}},
+        ]})
+    }
+
+    fn shown(&self) -> Value {
+        match self {
+            Phase::Canary(share) => json!({"phase": "canary", "share": share.part()}),
+            Phase::Translated { check } if !check.is_none() => {
+                json!({"phase": "translated", "check": check.part()})
+            }
+            other => json!(other.name()),
+        }
+    }
+}
+
+fn no_share<T>(node: &Node, reading: &mut Reading<'_>) -> Option<T> {
+    let what = "the phase `canary` needs a share of clients";
+    let help = "write `{ phase: canary, share: 0.1 }`";
+    reading.findings.push(Finding::error(Code::MissingKey, node.span, what).help(help));
+    None
+}
+
+impl FromYaml for Share {
+    fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
+        let text = scalar_text(node, "a share such as `0.1`", reading)?;
+        text.parse()
+            .map_err(|why: String| {
+                reading.findings.push(Finding::error(Code::ValueForm, node.span, why));
+            })
+            .ok()
+    }
+
+    fn schema() -> Value {
+        json!({"type": ["number", "string"], "minimum": 0, "maximum": 1, "examples": [0.1, "10%"]})
+    }
+
+    fn shown(&self) -> Value {
+        json!(self.part())
+    }
+}

@@ -1,0 +1,329 @@
+//! Phases at run time. The configuration says in which phase an operation begins; what is set while the gateway runs, by a
+//! person or by the gate, is kept in the store and wins over the configuration until it is reset. Every move is kept too.
+//!
+//! Gateways that share a store follow one another: each looks for changes about once per second.
+
+use super::phase::{PHASES, Phase, Share};
+use super::table::{Row, Table};
+use crate::clock::{Clock, rfc3339};
+use crate::store::{MoveRow, PhaseRow, Store, StoreError};
+use crate::telemetry::metrics;
+use serde::Serialize;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How often the store is looked at for what others have set.
+const POLL: Duration = Duration::from_secs(1);
+
+/// Phases of all operations that are served. Clones share them.
+#[derive(Clone, Debug)]
+pub struct Phases {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    store: Store,
+    clock: Clock,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// What is served, one table per side.
+    tables: Vec<Arc<Table>>,
+    /// What was set at run time, by side and operation.
+    set: HashMap<(String, String), PhaseRow>,
+    /// The number of the store's write up to which `set` is known.
+    change: i64,
+}
+
+/// Who moved an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mover {
+    Operator,
+    Gate,
+}
+
+impl Mover {
+    pub fn name(self) -> &'static str {
+        match self {
+            Mover::Operator => "operator",
+            Mover::Gate => "gate",
+        }
+    }
+}
+
+/// An operation and its phase, as people and programs are shown it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PhaseInfo {
+    pub side: String,
+    pub operation: String,
+    /// Whether it changes something: such calls are never made twice.
+    pub writes: bool,
+    #[serde(flatten)]
+    pub now: Shown,
+    /// `configuration`, `operator` or `gate`.
+    pub from: String,
+    /// RFC 3339; none while it is as configured.
+    pub since: Option<String>,
+    pub configured: Shown,
+}
+
+/// A phase in an answer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Shown {
+    pub phase: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share: Option<f64>,
+}
+
+impl From<Phase> for Shown {
+    fn from(phase: Phase) -> Shown {
+        // A check of nothing is the usual thing, and not worth a word.
+        let share = phase.share().filter(|share| !share.is_none() || phase.name() == "canary");
+        Shown { phase: phase.name(), share: share.map(Share::part) }
+    }
+}
+
+/// A move of an operation from one phase to another.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Move {
+    pub at: String,
+    pub side: String,
+    pub operation: String,
+    pub from: String,
+    pub to: String,
+    /// `operator` or `gate`.
+    pub by: String,
+    /// Why: what the gate saw; empty when a person moved it.
+    pub evidence: String,
+}
+
+/// Why a phase was not set.
+#[derive(Debug, thiserror::Error)]
+pub enum PhasesError {
+    #[error("no front serves an operation `{0}`")]
+    NoSuchOperation(String),
+    #[error("`{0}` is an operation of several sides; say of which: {1}")]
+    WhichSide(String, String),
+    #[error("the phase `{phase}` needs the service of `{side}` itself: `upstreams.{side}` is not configured")]
+    NoUpstream { side: String, phase: &'static str },
+    /// Someone else has moved the operation since it was looked at.
+    #[error("the operation was moved by someone else meanwhile")]
+    Moved,
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Phases {
+    /// Reads what was set in the store. Nothing is served yet.
+    pub async fn open(store: Store) -> Result<Phases, StoreError> {
+        let clock = store.clock().clone();
+        let phases = Phases { shared: Arc::new(Shared { store, clock, state: Mutex::default() }) };
+        phases.sync().await?;
+        Ok(phases)
+    }
+
+    /// From now on these tables are what the data path reads; each operation is in the phase that was set for it, else in
+    /// the configured one.
+    pub fn serve(&self, tables: Vec<Arc<Table>>) {
+        let mut state = self.state();
+        state.tables = tables;
+        state.settle();
+    }
+
+    /// Takes up what others have set. Costs one small query when nothing was written since the last time.
+    pub async fn sync(&self) -> Result<(), StoreError> {
+        // Before the rows, so that what is written in between is read again and never missed.
+        let change = self.shared.store.change().await?;
+        if self.state().change == change {
+            return Ok(());
+        }
+        let rows = self.shared.store.phases().await?;
+        let mut state = self.state();
+        if state.change <= change {
+            state.set =
+                rows.into_iter().map(|row| ((row.side.clone(), row.operation.clone()), row)).collect();
+            state.change = change;
+            state.settle();
+        }
+        Ok(())
+    }
+
+    /// Follows the store for ever.
+    pub async fn run(self) {
+        let mut failing = false;
+        loop {
+            self.shared.clock.sleep(POLL).await;
+            match self.sync().await {
+                Ok(()) => failing = false,
+                Err(error) if !failing => {
+                    failing = true;
+                    tracing::warn!(%error, "phases set elsewhere cannot be read; the last known ones stay");
+                }
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// All operations that are served, side by side in the order of their contracts.
+    pub fn list(&self) -> Vec<PhaseInfo> {
+        let state = self.state();
+        let of_table =
+            |table: &Arc<Table>| table.rows().iter().map(|row| state.info(table, row)).collect::<Vec<_>>();
+        state.tables.iter().flat_map(of_table).collect()
+    }
+
+    /// One operation; `side` may be left out where only one side has it.
+    pub fn get(&self, side: Option<&str>, operation: &str) -> Result<PhaseInfo, PhasesError> {
+        let state = self.state();
+        let (table, at) = state.find(side, operation)?;
+        Ok(state.info(&table, &table.rows()[at]))
+    }
+
+    /// Sets a phase until it is set anew or reset. With `expected`, only if that is the operation's phase in the store's
+    /// eyes too: the gate decides by what it has seen, and a person's word must not be undone by it unseen.
+    pub async fn set(
+        &self,
+        side: Option<&str>,
+        operation: &str,
+        phase: Phase,
+        by: Mover,
+        expected: Option<Phase>,
+        evidence: &str,
+    ) -> Result<PhaseInfo, PhasesError> {
+        let (table, at) = self.state().find(side, operation)?;
+        if phase.needs_own() && !table.has_own() {
+            return Err(PhasesError::NoUpstream { side: table.side().to_string(), phase: phase.name() });
+        }
+        self.change(&table, at, Some(phase), by, expected, evidence).await
+    }
+
+    /// Takes back what was set: the operation is in its configured phase again.
+    pub async fn reset(&self, side: Option<&str>, operation: &str) -> Result<PhaseInfo, PhasesError> {
+        let (table, at) = self.state().find(side, operation)?;
+        self.change(&table, at, None, Mover::Operator, None, "").await
+    }
+
+    async fn change(
+        &self,
+        table: &Table,
+        at: usize,
+        to: Option<Phase>,
+        by: Mover,
+        expected: Option<Phase>,
+        evidence: &str,
+    ) -> Result<PhaseInfo, PhasesError> {
+        self.sync().await?;
+        let row = &table.rows()[at];
+        let (side, operation) = (table.side().as_ref(), row.operation.as_ref());
+        let (before, seen) = {
+            let state = self.state();
+            let set = state.set_for(side, operation);
+            (set.and_then(phase_of).unwrap_or(row.configured), set.map(|row| row.change))
+        };
+        if expected.is_some_and(|expected| expected != before) {
+            return Err(PhasesError::Moved);
+        }
+        let after = to.unwrap_or(row.configured);
+        let now_ms = self.shared.clock.unix_ms();
+        let moved = MoveRow {
+            side: side.to_owned(),
+            operation: operation.to_owned(),
+            from: before.to_string(),
+            to: after.to_string(),
+            by: by.name().to_owned(),
+            at_ms: now_ms,
+            evidence: evidence.to_owned(),
+        };
+        let row = to.map(|phase| PhaseRow {
+            side: side.to_owned(),
+            operation: operation.to_owned(),
+            phase: phase.name().to_owned(),
+            share: phase.share().map(|share| i64::from(share.millionths())),
+            set_by: by.name().to_owned(),
+            set_ms: now_ms,
+            change: 0,
+        });
+        if !self.shared.store.put_phase(&moved, row.as_ref(), seen).await? {
+            return Err(PhasesError::Moved);
+        }
+        tracing::info!(side, operation, from = %before, to = %after, by = by.name(), evidence, "phase moved");
+        metrics::phase_moved(operation, after.name(), by.name());
+        self.sync().await?;
+        self.get(Some(side), operation)
+    }
+
+    /// The last `count` moves, newest first.
+    pub async fn moves(&self, count: u32) -> Result<Vec<Move>, StoreError> {
+        let rows = self.shared.store.phase_moves(count).await?;
+        let shown = |row: MoveRow| Move {
+            at: rfc3339(row.at_ms),
+            side: row.side,
+            operation: row.operation,
+            from: row.from,
+            to: row.to,
+            by: row.by,
+            evidence: row.evidence,
+        };
+        Ok(rows.into_iter().map(shown).collect())
+    }
+
+    /// The table is only held for moments, never across a wait.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn set_for(&self, side: &str, operation: &str) -> Option<&PhaseRow> {
+        self.set.get(&(side.to_owned(), operation.to_owned()))
+    }
+
+    fn settle(&self) {
+        for table in &self.tables {
+            table.settle(|operation| self.set_for(table.side(), operation).and_then(phase_of));
+            for row in table.rows() {
+                metrics::in_phase(table.side(), &row.operation, row.now().name(), &PHASES);
+            }
+        }
+    }
+
+    fn info(&self, table: &Table, row: &Row) -> PhaseInfo {
+        let set = self.set_for(table.side(), &row.operation).filter(|set| phase_of(set).is_some());
+        PhaseInfo {
+            side: table.side().to_string(),
+            operation: row.operation.to_string(),
+            writes: row.writes,
+            now: row.now().into(),
+            from: set.map_or_else(|| "configuration".to_owned(), |set| set.set_by.clone()),
+            since: set.map(|set| rfc3339(set.set_ms)),
+            configured: row.configured.into(),
+        }
+    }
+
+    fn find(&self, side: Option<&str>, operation: &str) -> Result<(Arc<Table>, usize), PhasesError> {
+        let tables = self.tables.iter().filter(|table| side.is_none_or(|side| **table.side() == *side));
+        let at = |table: &Arc<Table>| table.rows().iter().position(|row| *row.operation == *operation);
+        let mut found = tables.filter_map(|table| Some((Arc::clone(table), at(table)?)));
+        match (found.next(), found.next()) {
+            (None, _) => Err(PhasesError::NoSuchOperation(operation.to_owned())),
+            (Some(only), None) => Ok(only),
+            (Some(_), Some(_)) => {
+                let sides = self.tables.iter().map(|table| table.side().as_ref()).collect::<Vec<_>>();
+                Err(PhasesError::WhichSide(operation.to_owned(), sides.join(", ")))
+            }
+        }
+    }
+}
+
+/// What a row of the store says; none of it where a later version of this program wrote it.
+fn phase_of(row: &PhaseRow) -> Option<Phase> {
+    let share = match row.share {
+        Some(millionths) => Some(Share::of_millionths(millionths)?),
+        None => None,
+    };
+    Phase::named(&row.phase, share).ok()
+}

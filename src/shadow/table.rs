@@ -1,0 +1,119 @@
+//! The phases of one side's operations as the data path reads them: one number per operation, without a lock. Who may
+//! write them, and why, is in [`super::phases`].
+
+use super::phase::Phase;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// What a program serves of one side. A reload makes new tables; requests in flight read the one they began with.
+#[derive(Debug, Default)]
+pub struct Table {
+    side: Arc<str>,
+    /// Whether the side's own service is there.
+    has_own: bool,
+    rows: Vec<Row>,
+}
+
+/// One operation.
+#[derive(Debug)]
+pub(super) struct Row {
+    pub(super) operation: Arc<str>,
+    /// Whether it changes something.
+    pub(super) writes: bool,
+    pub(super) configured: Phase,
+    now: AtomicU64,
+}
+
+/// An operation as a table is made of it.
+#[derive(Clone, Debug)]
+pub struct Served {
+    /// Such as `GET /things/{id}`.
+    pub operation: Arc<str>,
+    /// Whether it changes something.
+    pub writes: bool,
+    /// Its phase while none is set at run time.
+    pub configured: Phase,
+}
+
+impl Table {
+    /// The operations of a side in the order of its routes, each in its configured phase. `has_own` says whether the side's
+    /// own service is configured: without it every operation is translated.
+    pub fn new(side: &str, has_own: bool, served: impl IntoIterator<Item = Served>) -> Table {
+        let row = |served: Served| Row {
+            now: AtomicU64::new(possible(served.configured, has_own).packed()),
+            operation: served.operation,
+            writes: served.writes,
+            configured: served.configured,
+        };
+        Table { side: side.into(), has_own, rows: served.into_iter().map(row).collect() }
+    }
+
+    /// The phase of the route with this index.
+    pub fn phase(&self, route: usize) -> Phase {
+        self.rows.get(route).map_or_else(Phase::default, |row| row.now())
+    }
+
+    /// The side that these operations are of.
+    pub fn side(&self) -> &Arc<str> {
+        &self.side
+    }
+
+    pub(super) fn has_own(&self) -> bool {
+        self.has_own
+    }
+
+    pub(super) fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    /// Puts every operation into the phase that was set for it, or into the configured one.
+    pub(super) fn settle(&self, set: impl Fn(&str) -> Option<Phase>) {
+        for row in &self.rows {
+            let phase = set(&row.operation).unwrap_or(row.configured);
+            row.now.store(possible(phase, self.has_own).packed(), Relaxed);
+        }
+    }
+}
+
+impl Row {
+    pub(super) fn now(&self) -> Phase {
+        Phase::unpacked(self.now.load(Relaxed))
+    }
+}
+
+/// Without the side's own service there is nobody to forward to.
+fn possible(phase: Phase, has_own: bool) -> Phase {
+    if phase.needs_own() && !has_own { Phase::default() } else { phase }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(has_own: bool) -> Table {
+        let served = ["GET /a", "GET /b"].map(|operation| Served {
+            operation: operation.into(),
+            writes: false,
+            configured: Phase::Shadow,
+        });
+        Table::new("old", has_own, served)
+    }
+
+    #[test]
+    fn what_is_set_wins_until_it_is_gone() {
+        let table = table(true);
+        table.settle(|operation| (operation == "GET /a").then_some(Phase::Legacy));
+        assert_eq!([table.phase(0), table.phase(1)], [Phase::Legacy, Phase::Shadow]);
+        table.settle(|_| None);
+        assert_eq!([table.phase(0), table.phase(1)], [Phase::Shadow, Phase::Shadow]);
+        assert_eq!(table.phase(2), Phase::default());
+    }
+
+    #[test]
+    fn without_the_old_service_everything_is_translated() {
+        let table = table(false);
+        assert_eq!(table.phase(0), Phase::default());
+        table.settle(|_| Some(Phase::Legacy));
+        assert_eq!(table.phase(0), Phase::default());
+    }
+}

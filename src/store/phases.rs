@@ -1,0 +1,126 @@
+//! Phases that were set at run time, and every move of an operation from one phase to another. What the words mean is the
+//! business of `shadow`.
+
+use super::db::{Row, args};
+use super::{Store, StoreError, new_id};
+
+/// The phase that was set for an operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PhaseRow {
+    pub side: String,
+    pub operation: String,
+    pub phase: String,
+    /// In millionths, for phases that have one.
+    pub share: Option<i64>,
+    pub set_by: String,
+    /// Wall time in milliseconds since 1970.
+    pub set_ms: i64,
+    /// Number of the write that set it.
+    pub change: i64,
+}
+
+/// A move of an operation, kept for good.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MoveRow {
+    pub side: String,
+    pub operation: String,
+    pub from: String,
+    pub to: String,
+    pub by: String,
+    /// Wall time in milliseconds since 1970.
+    pub at_ms: i64,
+    pub evidence: String,
+}
+
+impl Store {
+    /// Everything that was set and not reset.
+    pub async fn phases(&self) -> Result<Vec<PhaseRow>, StoreError> {
+        let sql = "SELECT side, operation, phase, share, set_by, set_ms, change FROM phases ORDER BY side, operation";
+        self.db.rows(sql, &[]).await?.iter().map(phase).collect()
+    }
+
+    /// Sets a phase, or with `row` none takes it back, and keeps the move. Does neither and says `false` when the row that
+    /// is there is not the one of write `seen` (none: no row): someone else was faster.
+    pub async fn put_phase(
+        &self,
+        moved: &MoveRow,
+        row: Option<&PhaseRow>,
+        seen: Option<i64>,
+    ) -> Result<bool, StoreError> {
+        let (side, operation) = (moved.side.as_str(), moved.operation.as_str());
+        let mut tx = self.write().await?;
+        let found = tx
+            .row("SELECT change FROM phases WHERE side = $1 AND operation = $2", args![side, operation])
+            .await?;
+        if found.map(|row| row.int("change")).transpose()? != seen {
+            return Ok(false);
+        }
+        tx.run("DELETE FROM phases WHERE side = $1 AND operation = $2", args![side, operation]).await?;
+        if let Some(row) = row {
+            let change = tx.change();
+            tx.run(
+                "INSERT INTO phases (side, operation, phase, share, set_by, set_ms, change) \
+                 VALUES ($1, $2, $3, $4, $5, $6, $7)",
+                args![
+                    side,
+                    operation,
+                    row.phase.as_str(),
+                    row.share,
+                    row.set_by.as_str(),
+                    row.set_ms,
+                    change
+                ],
+            )
+            .await?;
+        }
+        tx.run(
+            "INSERT INTO phase_moves (id, side, operation, moved_from, moved_to, moved_by, at_ms, evidence, change) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+            args![
+                new_id().as_str(),
+                side,
+                operation,
+                moved.from.as_str(),
+                moved.to.as_str(),
+                moved.by.as_str(),
+                moved.at_ms,
+                moved.evidence.as_str(),
+                tx.change(),
+            ],
+        )
+        .await?;
+        tx.commit().await?;
+        Ok(true)
+    }
+
+    /// The last `count` moves, newest first.
+    pub async fn phase_moves(&self, count: u32) -> Result<Vec<MoveRow>, StoreError> {
+        let sql = "SELECT side, operation, moved_from, moved_to, moved_by, at_ms, evidence FROM phase_moves \
+                   ORDER BY change DESC LIMIT $1";
+        self.db.rows(sql, args![i64::from(count)]).await?.iter().map(moved).collect()
+    }
+}
+
+fn phase(row: &Row) -> Result<PhaseRow, StoreError> {
+    Ok(PhaseRow {
+        side: row.text("side")?,
+        operation: row.text("operation")?,
+        phase: row.text("phase")?,
+        share: row.int_or_none("share")?,
+        set_by: row.text("set_by")?,
+        set_ms: row.int("set_ms")?,
+        change: row.int("change")?,
+    })
+}
+
+fn moved(row: &Row) -> Result<MoveRow, StoreError> {
+    Ok(MoveRow {
+        side: row.text("side")?,
+        operation: row.text("operation")?,
+        from: row.text("moved_from")?,
+        to: row.text("moved_to")?,
+        by: row.text("moved_by")?,
+        at_ms: row.int("at_ms")?,
+        evidence: row.text("evidence")?,
+    })
+}

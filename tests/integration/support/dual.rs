@@ -1,0 +1,189 @@
+//! A gateway between v2 clients and both versions of a sandbox, as an operator runs it: from a configuration file that can
+//! change, with an admin port that takes changes, and with the command line beside it.
+
+use super::program::Program;
+use super::raw::{Answer, Client};
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::Command;
+use switchback::sandbox::{Account, Sandbox};
+use switchback::secret::Secret;
+use switchback::store::seal::SealingKey;
+use tempfile::TempDir;
+
+/// What the admin port asks for.
+pub const ADMIN_TOKEN: &str = "admin-token-of-the-dual-run";
+
+/// The files and secrets of a gateway; outlives its processes.
+pub struct Dual {
+    pub folder: TempDir,
+    key: Secret<String>,
+    /// Where the store is.
+    pub store: String,
+}
+
+/// A running gateway. Stopped when dropped.
+pub struct Running {
+    /// Where clients connect.
+    pub address: SocketAddr,
+    pub admin: SocketAddr,
+    pub program: Program,
+}
+
+/// Where calls go: the addresses of the v2 and of the v3 service.
+#[derive(Clone, Copy)]
+pub struct Upstreams {
+    pub v2: SocketAddr,
+    pub v3: SocketAddr,
+}
+
+impl Upstreams {
+    /// Both are the sandbox.
+    pub fn of(sandbox: &Sandbox) -> Upstreams {
+        Upstreams { v2: sandbox.address(), v3: sandbox.address() }
+    }
+}
+
+impl Dual {
+    /// On a SQLite file of its own.
+    pub fn new() -> Dual {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let store = format!("sqlite:{}/store.db", folder.path().display());
+        Dual { folder, key: SealingKey::generate(), store }
+    }
+
+    /// Another gateway on the same store, with files of its own.
+    pub fn beside(&self) -> Dual {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        Dual { folder, key: self.key.clone(), store: self.store.clone() }
+    }
+
+    pub fn file(&self) -> PathBuf {
+        self.folder.path().join("switchback.yaml")
+    }
+
+    /// Writes the configuration: every account of `clients` is enrolled by its v2 token and with its grant; `more` is YAML.
+    pub fn configure(&self, sandbox: &Sandbox, upstreams: Upstreams, clients: &[&str], more: &str) {
+        let (at, app) = (sandbox.address(), sandbox.credentials());
+        let mut text = format!(
+            "listen: 127.0.0.1:0\nadmin: {{ listen: 127.0.0.1:0, token: {ADMIN_TOKEN} }}\nstore: '{}'\nkey: ${{TEST_KEY}}\n\
+             upstreams: {{ v3: {{ url: 'http://{}/v3' }}, v2: {{ url: 'http://{}/v2' }} }}\n\
+             settings: {{ agents: {{ max_chats: 5 }} }}\n\
+             oauth: {{ authorize_url: 'http://{at}/oauth/authorize', token_url: 'http://{at}/oauth/access_token', \
+             redirect_url: '{}' }}\nclients:\n",
+            self.store, upstreams.v3, upstreams.v2, app.redirect_uri
+        );
+        for role in clients {
+            let account = sandbox.credentials().account(role).expect("a known role");
+            let _ = writeln!(
+                text,
+                "- {{ name: {role}, v2_token: '{}', grant: {{ client_id: '{}', client_secret: '{}', refresh_token: '{}' }} }}",
+                account.v2_token, app.client_id, app.client_secret, account.refresh_token
+            );
+        }
+        text.push_str(more);
+        std::fs::write(self.file(), text).expect("the file is written");
+    }
+
+    /// Starts a gateway from the configuration and waits until it serves.
+    pub async fn start(&self) -> Running {
+        let (file, key) = (self.file(), self.key.clone());
+        // Waiting blocks, and the sandbox may run on this very thread.
+        let starting = tokio::task::spawn_blocking(move || {
+            let file = file.to_str().expect("temporary folders have plain names");
+            let program = Program::start(&["serve", "--config", file], &[("TEST_KEY", key.expose())]);
+            let said = program.stderr_until("serving");
+            let address = |name: &str| {
+                let rest = said.split(name).nth(1).and_then(|rest| rest.split_whitespace().next());
+                rest.and_then(|text| text.parse().ok()).unwrap_or_else(|| panic!("no {name} in:\n{said}"))
+            };
+            Running { address: address("clients="), admin: address("admin="), program }
+        });
+        starting.await.expect("it serves")
+    }
+
+    /// Runs a verb of the command line with this configuration; gives its exit code, output and errors.
+    pub async fn cli(&self, words: &[&str]) -> (Option<i32>, String, String) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_switchback"));
+        command.args(words).arg("--config").arg(self.file()).env("TEST_KEY", self.key.expose());
+        let output = tokio::task::spawn_blocking(move || command.output().expect("the program runs"));
+        let output = output.await.expect("it ends");
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    }
+
+    /// The same for verbs that must succeed and print JSON.
+    pub async fn cli_json(&self, words: &[&str]) -> Value {
+        let (code, out, err) = self.cli(&[words, &["--format", "json"]].concat()).await;
+        assert_eq!(code, Some(0), "{words:?}: {out}{err}");
+        serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}{err}"))
+    }
+}
+
+impl Running {
+    /// A request of an account with its v2 token; `fields` end in `\r\n` each. None when the connection ended without an
+    /// answer.
+    pub async fn ask(&self, account: &Account, line: &str, fields: &str, body: &str) -> Option<Answer> {
+        let mut client = Client::connect(self.address).await;
+        client.send(request(account, line, fields, body)).await;
+        client.answer().await
+    }
+
+    /// Asks the admin port; gives the status and the answer, as JSON where it is that.
+    pub async fn admin(&self, line: &str, body: &Value) -> (u16, Value) {
+        let answer = self.admin_text(line, body).await;
+        (answer.status, serde_json::from_slice(&answer.body).unwrap_or(Value::Null))
+    }
+
+    /// The same, as it came.
+    pub async fn admin_text(&self, line: &str, body: &Value) -> Answer {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let mut client = Client::connect(self.admin).await;
+        let head = format!(
+            "{line} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {ADMIN_TOKEN}\r\n\
+             content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        client.send(head).await;
+        client.answer().await.expect("the admin port answers")
+    }
+
+    /// Stops it, as a service manager does, and waits.
+    pub async fn stop(self) {
+        let program = self.program;
+        let status = tokio::task::spawn_blocking(move || program.stop()).await.expect("it ends");
+        assert!(status.success(), "{status}");
+    }
+}
+
+/// A request with an account's v2 token; `fields` end in `\r\n` each.
+pub fn request(account: &Account, line: &str, fields: &str, body: &str) -> String {
+    let length = if body.is_empty() { String::new() } else { format!("content-length: {}\r\n", body.len()) };
+    let token = &account.v2_token;
+    format!(
+        "{line} HTTP/1.1\r\nhost: service.test\r\nx-authorization: Bearer {token}\r\n{length}{fields}\r\n{body}"
+    )
+}
+
+/// Asks the sandbox's control; it must agree.
+pub async fn control(sandbox: &Sandbox, line: &str, body: Value) -> Value {
+    let (method, what) = line.split_once(' ').expect("a method and what follows `/_sandbox/`");
+    let body = if body.is_null() { String::new() } else { body.to_string() };
+    let head = format!("{method} /_sandbox/{what} HTTP/1.1\r\nhost: control\r\n");
+    let mut client = Client::connect(sandbox.address()).await;
+    client.send(format!("{head}content-length: {}\r\n\r\n{body}", body.len())).await;
+    let answer = client.answer().await.expect("control answers");
+    assert!(answer.status < 300, "{line}: {}", answer.text());
+    serde_json::from_slice(&answer.body).unwrap_or(Value::Null)
+}
+
+/// The requests that the sandbox received below a path, without what control was asked.
+pub async fn received(sandbox: &Sandbox, below: &str) -> Vec<Value> {
+    let all = control(sandbox, "GET requests", Value::Null).await;
+    let all = all.as_array().cloned().unwrap_or_default();
+    all.into_iter()
+        .filter(|entry| entry["path"].as_str().is_some_and(|path| path.starts_with(below)))
+        .collect()
+}
