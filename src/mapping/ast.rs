@@ -116,7 +116,7 @@ pub struct Shape {
     pub by_kind: Vec<ByKind>,
     /// `only: {v2: {field: …}, v3: {field: …}}`
     pub only: Vec<Only>,
-    /// `rest: {v3: lost}`: all fields of the side that no line names.
+    /// `rest: {v3: lost}` or `rest: {v3: null}`: all fields of the side that no line names.
     pub rest: Vec<Rest>,
     pub span: Span,
 }
@@ -212,7 +212,17 @@ pub enum Fill {
 #[derive(Clone, Debug)]
 pub struct Rest {
     pub side: SideRef,
+    /// What they are built with; none (`lost`) when the side can only be built without them.
+    pub fill: Option<RestFill>,
     pub span: Span,
+}
+
+/// One literal for all fields that no line names: `null`, or `{value: null, despite: type}` where some of them break their
+/// type with it.
+#[derive(Clone, Debug)]
+pub struct RestFill {
+    pub value: Node,
+    pub despite_type: Option<Span>,
 }
 
 /// One entry of `routes:`.

@@ -160,7 +160,7 @@ pub enum Verdict {
 }
 
 /// A sentence for the report.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
     pub kind: NoteKind,
     pub text: String,

@@ -41,7 +41,7 @@ pub(super) fn check(
         let claimed: Vec<&Place> = known.iter().map(|at| &at.value).collect();
         let missing = unaccounted(types[side], &claimed);
         match lines.rest[side] {
-            Some(rest) if missing.is_empty() => findings.push(faults::empty_rest(rest, world, side)),
+            Some(rest) if missing.is_empty() => findings.push(faults::empty_rest(rest.span, world, side)),
             Some(_) => {}
             None => {
                 for place in missing {

@@ -6,7 +6,7 @@ use super::line::{At, Line, Lines, What};
 use super::{Law, Lens, Lenses, Supply, faults, loss, object};
 use crate::contract::{Array, TypeIn, TypeKind, assignable};
 use crate::diagnostic::{Findings, Span};
-use crate::mapping::ast::{ConversionUse, Fill, Place, ShapeUse};
+use crate::mapping::ast::{ConversionUse, Fill, Place, RestFill, ShapeUse};
 use crate::mapping::literal;
 use crate::plan::convert::Conversion;
 use crate::plan::{
@@ -491,7 +491,8 @@ impl Builder<'_, '_> {
         }
     }
 
-    /// `rest: lost`: dropped when its side is read; when it is built, only what need not be there can be missing.
+    /// `rest`: dropped when its side is read. When it is built, each field gets the literal that `rest` gives; with `lost`
+    /// only what need not be there can be missing.
     fn rest(&mut self, lines: &Lines<'_>) {
         let types = self.types;
         for side in [0, 1] {
@@ -502,8 +503,12 @@ impl Builder<'_, '_> {
             self.private[side] |= !missing.is_empty();
             if side == self.from {
                 for place in &missing {
-                    self.lose(place, rest);
+                    self.lose(place, rest.span);
                 }
+                continue;
+            }
+            if let Some(fill) = &rest.fill {
+                self.fill_rest(rest.span, fill, missing);
                 continue;
             }
             let needed = |place: &&Place| {
@@ -513,12 +518,46 @@ impl Builder<'_, '_> {
             if !needed.is_empty() && !self.with.over {
                 self.findings.push(faults::rest_has_no_source(
                     self.name,
-                    rest,
+                    rest.span,
                     &needed,
                     &self.lenses.world,
                     side,
                 ));
             }
+        }
+    }
+
+    /// One literal for each field that no line names.
+    fn fill_rest(&mut self, span: Span, fill: &RestFill, missing: Vec<Place>) {
+        let (types, to) = (self.types, self.to);
+        let (value, origin) = (literal::json(&fill.value), self.origin(span));
+        let mut misfits = Vec::new();
+        for place in missing {
+            if self.is_supplied(&place) {
+                continue;
+            }
+            let Ok(found) = field_at(types[to], &place) else { continue };
+            if literal::check(&fill.value, found.ty).is_err() {
+                misfits.push(place.0.join("."));
+            }
+            self.always(&place, &value, span);
+            let what = Closing::From(CloseFrom::Constant(value.clone()));
+            self.close.push(CloseDraft { place: place.0, what, origin: origin.clone() });
+        }
+        match (misfits.is_empty(), fill.despite_type) {
+            (false, None) => {
+                let world = &self.lenses.world;
+                self.findings.push(faults::rest_misfits(fill.value.span, &misfits, world, to));
+            }
+            (true, Some(despite)) => self.findings.push(faults::rest_fits(despite)),
+            (false, Some(_)) => {
+                let value = String::from_utf8_lossy(&value);
+                for place in misfits {
+                    let text = format!("`{place}` is {value}, which its type does not allow");
+                    self.notes.push(Note { kind: NoteKind::Despite, text, origin: origin.clone() });
+                }
+            }
+            (true, None) => {}
         }
     }
 

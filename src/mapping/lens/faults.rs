@@ -227,6 +227,25 @@ pub(super) fn no_source(shape: &str, at: &At, world: &World<'_>, of: usize) -> F
     ))
 }
 
+/// A literal for the rest that some fields cannot be.
+pub(super) fn rest_misfits(span: Span, names: &[String], world: &World<'_>, of: usize) -> Finding {
+    let message = format!("this does not fit {} of {}", some(names), side(world, of));
+    Finding::error(Code::LiteralType, span, message)
+        .help("give these lines of their own under `only`, or write `{value: …, despite: type}`")
+}
+
+pub(super) fn rest_fits(span: Span) -> Finding {
+    Finding::error(Code::LiteralType, span, "the value fits every field that it stands for")
+        .help("write the value alone")
+}
+
+/// The first few of some names.
+fn some(names: &[String]) -> String {
+    let list = names.iter().take(8).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let more = if names.len() > 8 { format!(" and {} more", names.len() - 8) } else { String::new() };
+    list + &more
+}
+
 pub(super) fn rest_has_no_source(
     shape: &str,
     span: Span,
@@ -235,10 +254,11 @@ pub(super) fn rest_has_no_source(
     of: usize,
 ) -> Finding {
     let own = side(world, of);
-    let list = names.iter().take(8).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-    let more = if names.len() > 8 { format!(" and {} more", names.len() - 8) } else { String::new() };
-    Finding::error(Code::NoSource, span, format!("no source for {list}{more} ({own}, required) where `{shape}` builds {own}"))
-        .help(format!("give them lines under `only: {{{own}: …}}`, supply them under `with:`, or serve one side only (`front:`)"))
+    let message = format!("no source for {} ({own}, required) where `{shape}` builds {own}", some(names));
+    Finding::error(Code::NoSource, span, message).help(format!(
+        "give them lines under `only: {{{own}: …}}`, a value for all (`rest: {{{own}: null}}`), supply them under `with:`, or \
+         serve one side only (`front:`)"
+    ))
 }
 
 pub(super) fn refuse_within(at: &At) -> Finding {

@@ -2,15 +2,15 @@
 
 use super::{World, faults};
 use crate::diagnostic::{Findings, Span};
-use crate::mapping::ast::{ConversionUse, Fill, Place, Shape, ShapeUse, Spanned};
+use crate::mapping::ast::{ConversionUse, Fill, Place, Rest, Shape, ShapeUse, Spanned};
 use crate::yaml::Node;
 
 /// All lines of a shape.
 #[derive(Debug, Default)]
 pub(super) struct Lines<'p> {
     pub(super) lines: Vec<Line<'p>>,
-    /// `rest: {side: lost}`, by side.
-    pub(super) rest: [Option<Span>; 2],
+    /// `rest: {side: …}`, by side.
+    pub(super) rest: [Option<&'p Rest>; 2],
 }
 
 /// One line.
@@ -127,7 +127,7 @@ fn own(shape: &Shape) -> Lines<'_> {
     }
     let mut rest = [None, None];
     for line in &shape.rest {
-        rest[line.side.side] = Some(line.span);
+        rest[line.side.side] = Some(line);
     }
     Lines { lines, rest }
 }

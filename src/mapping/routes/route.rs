@@ -76,7 +76,11 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
 
     /// What a shape says of the route that uses it.
     pub fn take_over(&mut self, lens: &Lens) {
-        self.notes.extend(lens.notes.iter().cloned());
+        for note in &lens.notes {
+            if !self.notes.contains(note) {
+                self.notes.push(note.clone());
+            }
+        }
         for loss in &lens.losses {
             if !self.losses.contains(loss) {
                 self.losses.push(loss.clone());

@@ -9,7 +9,8 @@ use crate::plan::{NoteKind, Verdict};
 impl RouteCheck<'_, '_> {
     /// The verdict of a route that is not refused as a whole. `None` when the author says another one.
     pub(super) fn verdict(&mut self, notes: &Notes, span: Span) -> Option<Verdict> {
-        let differs = |kind| matches!(kind, NoteKind::Differs | NoteKind::Approximate);
+        // A type that is not kept is a difference like any other: strict clients stumble over it.
+        let differs = |kind| matches!(kind, NoteKind::Differs | NoteKind::Approximate | NoteKind::Despite);
         let found = if self.refuses {
             Verdict::Partly
         } else if self.notes.iter().any(|note| differs(note.kind)) {
@@ -32,7 +33,9 @@ impl RouteCheck<'_, '_> {
         let span = said.map_or(span, |(_, word)| word.span);
         let why = match found {
             Verdict::Partly => "some of it is refused",
-            Verdict::Different => "`differs` or `approximate` says that something is different",
+            Verdict::Different => {
+                "`differs` or `approximate` says that something is different, or a type is not kept"
+            }
             Verdict::Exact | Verdict::Not => "nothing is refused, and no line says what differs",
         };
         let side = self.ground.side_name(self.serves);

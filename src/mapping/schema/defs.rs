@@ -96,7 +96,11 @@ fn shape_lines(sides: Sides<'_>) -> Vec<Line<'static>> {
             "Places that one side has and the other has not, and what they are built with.",
             by_side(sides, 1, &map_of(&fill())),
         ),
-        ("rest", "All members of a side that no line names are lost.", by_side(sides, 1, &words(&["lost"]))),
+        (
+            "rest",
+            "All members of a side that no line names: `lost`, or the value that they are built with.",
+            by_side(sides, 1, &rest()),
+        ),
     ]
 }
 
@@ -186,6 +190,18 @@ fn fill() -> Value {
     );
     let literal = json!({"type": ["null", "boolean", "number", "string", "array"]});
     json!({"anyOf": [literal, {"type": "object", "maxProperties": 0}, value, refuse]})
+}
+
+/// What the members that no line names are built with.
+fn rest() -> Value {
+    let value = object(
+        &keys::FILL_VALUE,
+        &[
+            ("value", "A literal for all of them.", anything()),
+            ("despite", "It breaks the type of some, which are listed in the report.", words(&["type"])),
+        ],
+    );
+    json!({"anyOf": [words(&["lost"]), {"type": ["null", "boolean", "number", "array"]}, value]})
 }
 
 fn operation() -> Value {

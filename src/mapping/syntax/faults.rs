@@ -74,6 +74,11 @@ pub(super) fn fill(span: Span) -> Finding {
         .help("write a literal, `absent`, `none`, `$.config.<setting>`, `{value: x, despite: type}` or `{refuse: reason}`")
 }
 
+pub(super) fn rest_fill(span: Span) -> Finding {
+    Finding::error(Code::FillForm, span, "this cannot stand for all fields that no line names")
+        .help("write `lost`, a literal such as `null`, or `{value: null, despite: type}`")
+}
+
 pub(super) fn fill_word(word: &str, span: Span) -> Finding {
     let near = did_you_mean(word, vec!["absent", "none"]);
     Finding::error(Code::FillForm, span, format!("`{word}` is neither `absent` nor `none`"))

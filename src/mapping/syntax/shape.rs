@@ -2,7 +2,8 @@
 
 use super::{Reader, faults, keys};
 use crate::mapping::ast::{
-    ByKind, Constant, ConversionUse, Copy, Fill, Only, Rename, Rest, Shape, ShapeUse, SideRef, Spanned,
+    ByKind, Constant, ConversionUse, Copy, Fill, Only, Rename, Rest, RestFill, Shape, ShapeUse, SideRef,
+    Spanned,
 };
 use crate::yaml::{Key, Kind, Node};
 
@@ -210,11 +211,26 @@ impl Reader<'_> {
     fn rests(&mut self, node: Option<&Node>) -> Vec<Rest> {
         let mut rests = Vec::new();
         for (key, value) in self.map_of(node) {
-            value.word(&["lost"], self.findings);
+            // With a faulty filling the fields are accounted for all the same.
+            let fill = self.rest_fill(value).unwrap_or(None);
             let side = self.side(&key.name, key.span);
-            rests.extend(side.map(|side| Rest { side, span: key.span.to(value.span) }));
+            rests.extend(side.map(|side| Rest { side, fill, span: key.span.to(value.span) }));
         }
         rests
+    }
+
+    /// `lost`, a literal, or a literal despite the type.
+    fn rest_fill(&mut self, node: &Node) -> Option<Option<RestFill>> {
+        if let Kind::String(_, crate::yaml::Style::Plain) = &node.kind {
+            return node.word(&["lost"], self.findings).map(|_| None);
+        }
+        match self.fill(node)? {
+            Fill::Value { value, despite_type } => Some(Some(RestFill { value, despite_type })),
+            Fill::Absent | Fill::Nothing | Fill::Setting(_) | Fill::Refuse(_) => {
+                self.findings.push(faults::rest_fill(node.span));
+                None
+            }
+        }
     }
 }
 
