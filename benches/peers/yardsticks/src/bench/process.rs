@@ -1,0 +1,132 @@
+//! A peer's processes: started on the first core, watched through `/proc`, stopped when dropped.
+
+use anyhow::{Context, Result, bail};
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const STOP_WAIT_MAX: Duration = Duration::from_secs(3);
+
+/// A command that runs, with the processes it has started.
+pub struct Process {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Process {
+    /// Starts a command bound to a core (if one is named), its output going to a file. It is told to end when we do.
+    pub fn start(command: &Command, core: Option<usize>, log: &Path) -> Result<Self> {
+        let mut words = vec!["setpriv".to_owned(), "--pdeathsig".to_owned(), "TERM".to_owned()];
+        if let Some(core) = core {
+            words.extend(["taskset".to_owned(), "-c".to_owned(), core.to_string()]);
+        }
+        let out = fs::OpenOptions::new().create(true).append(true).open(log)?;
+        let mut bound = Command::new(&words[0]);
+        bound.args(&words[1..]).arg(command.get_program()).args(command.get_args());
+        bound.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        bound.stdin(Stdio::null()).stdout(out.try_clone()?).stderr(out);
+        let child = bound.spawn().with_context(|| format!("{command:?} cannot be started"))?;
+        Ok(Self { child, log: log.to_owned() })
+    }
+
+    /// Fails, with what it said last, when the process has ended.
+    pub fn check(&mut self) -> Result<()> {
+        if let Some(status) = self.child.try_wait()? {
+            let log = fs::read_to_string(&self.log).unwrap_or_default();
+            let last = log.len().saturating_sub(2000);
+            bail!("it ended with {status}: {}", log.get(last..).unwrap_or(&log));
+        }
+        Ok(())
+    }
+
+    /// Empties the log: it is written to as it would be in use, but nobody reads it.
+    pub fn forget_log(&self) -> Result<()> {
+        Ok(fs::OpenOptions::new().write(true).open(&self.log)?.set_len(0)?)
+    }
+
+    /// The process and all below it.
+    pub fn tree(&self) -> Vec<u32> {
+        let mut tree = vec![self.child.id()];
+        let mut at = 0;
+        while let Some(pid) = tree.get(at).copied() {
+            for thread in entries(&format!("/proc/{pid}/task")) {
+                let children =
+                    fs::read_to_string(format!("/proc/{pid}/task/{thread}/children")).unwrap_or_default();
+                tree.extend(children.split_ascii_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
+            }
+            at += 1;
+        }
+        tree
+    }
+
+    /// Time that the threads have been on a core, each by its id.
+    pub fn cpu(&self) -> Cpu {
+        let mut threads = HashMap::new();
+        for pid in self.tree() {
+            for thread in entries(&format!("/proc/{pid}/task")) {
+                let text =
+                    fs::read_to_string(format!("/proc/{pid}/task/{thread}/schedstat")).unwrap_or_default();
+                let nanoseconds = text.split(' ').next().and_then(|word| word.parse().ok());
+                threads.insert(thread, nanoseconds.unwrap_or(0));
+            }
+        }
+        Cpu { threads }
+    }
+
+    /// A line of `/proc/PID/status` in bytes, over all processes: `VmRSS` now, `VmHWM` at its highest.
+    pub fn memory(&self, line: &str) -> u64 {
+        let of = |pid: u32| {
+            let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            let value = text.lines().find_map(|found| found.strip_prefix(line)?.strip_prefix(':'));
+            let kibibytes = value.and_then(|value| value.trim().trim_end_matches(" kB").parse::<u64>().ok());
+            kibibytes.unwrap_or(0) * 1024
+        };
+        self.tree().into_iter().map(of).sum()
+    }
+
+    /// Lets `VmHWM` begin anew at what is resident now.
+    pub fn forget_peak(&self) {
+        for pid in self.tree() {
+            // Where the kernel does not allow it the peak is that since the start, which is never less.
+            fs::write(format!("/proc/{pid}/clear_refs"), "5").ok();
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        let signal = |signal| rustix::process::kill_process(pid, signal).ok();
+        signal(rustix::process::Signal::TERM);
+        let start = Instant::now();
+        while matches!(self.child.try_wait(), Ok(None)) {
+            if start.elapsed() > STOP_WAIT_MAX {
+                signal(rustix::process::Signal::KILL);
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+/// Time on a core at one moment.
+pub struct Cpu {
+    threads: HashMap<String, u64>,
+}
+
+impl Cpu {
+    /// Time since an earlier moment. Threads that ended meanwhile are left out; those of a proxy end after idling.
+    pub fn since(&self, earlier: &Cpu) -> Duration {
+        let spent = self.threads.iter().map(|(thread, now)| {
+            let before = earlier.threads.get(thread).copied().unwrap_or(0);
+            now.saturating_sub(before)
+        });
+        Duration::from_nanos(spent.sum())
+    }
+}
+
+fn entries(folder: &str) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten();
+    entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect()
+}

@@ -1,0 +1,263 @@
+//! The load generator: one thread, many connections, answers framed and skipped. Closed loop as `wrk` does it, and open loop at a
+//! fixed rate as `wrk2` does it: each request has a time at which it is due, and its latency counts from then, so a peer that
+//! stalls cannot hide the requests that were not sent meanwhile (coordinated omission).
+
+use crate::wire::Reader;
+use anyhow::{Context, Result, bail, ensure};
+use hdrhistogram::Histogram;
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::{Duration, Instant};
+
+/// Longest wait of a loop that nothing happens in: whoever tells it to stop is heard by then.
+const WAIT_MAX: Duration = Duration::from_millis(20);
+const ANSWER_WAIT_MAX: Duration = Duration::from_secs(120);
+
+/// What is asked, how often at one time, and how fast.
+pub struct Load {
+    pub address: SocketAddr,
+    pub request: Vec<u8>,
+    /// The status that every answer must have.
+    pub status: u16,
+    pub connections: usize,
+    pub pace: Pace,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Pace {
+    /// The next request when the answer is there.
+    Closed,
+    /// So many a second over all connections, whatever the answers do.
+    Open { per_second: u32 },
+}
+
+/// When a load ends and which answers are noted.
+pub enum Until<'a> {
+    /// After so many answers, all of them noted.
+    Count(u64),
+    /// When told; answers are noted between `NOTE` and `STOP`.
+    Told(&'a AtomicU8),
+}
+
+pub const WARM: u8 = 0;
+pub const NOTE: u8 = 1;
+pub const STOP: u8 = 2;
+
+/// What came of it.
+pub struct Tally {
+    /// Nanoseconds from when a request was due to the end of its answer.
+    pub latencies: Histogram<u64>,
+    pub answers: u64,
+    /// Answers of another status, and connections that broke in the middle of one.
+    pub failures: u64,
+}
+
+/// One answer, with its body.
+pub struct Answer {
+    pub status: u16,
+    pub body: Vec<u8>,
+}
+
+/// Sends one request on a connection of its own.
+pub fn fetch(address: SocketAddr, request: &[u8]) -> Result<Answer> {
+    let mut socket = TcpStream::connect(address)?;
+    socket.set_read_timeout(Some(ANSWER_WAIT_MAX))?;
+    socket.write_all(request)?;
+    let mut reader = Reader::new(true);
+    let mut buffer = vec![0; 256 * 1024];
+    while !reader.is_complete() {
+        let read = socket.read(&mut buffer)?;
+        ensure!(read > 0, "the connection ended within the answer");
+        reader.push(&buffer[..read])?;
+    }
+    Ok(Answer { status: reader.status(), body: reader.body().to_vec() })
+}
+
+/// Runs a load to its end.
+///
+/// # Errors
+/// A peer that cannot be reached, or one that fails more than a thousand times.
+pub fn run(load: &Load, until: &Until<'_>) -> Result<Tally> {
+    let mut running = Running::start(load)?;
+    let result = running.run(until);
+    result?;
+    Ok(running.tally)
+}
+
+struct Running<'a> {
+    load: &'a Load,
+    epoll: OwnedFd,
+    connections: Vec<Connection>,
+    /// Connections that wait for the time at which their next request is due.
+    due: BinaryHeap<Reverse<(Instant, usize)>>,
+    tally: Tally,
+    buffer: Vec<u8>,
+    noting: bool,
+}
+
+struct Connection {
+    socket: TcpStream,
+    reader: Reader,
+    /// When the request under way, or the next one, was to be sent.
+    due: Instant,
+    /// Whether anything of the answer has come.
+    begun: bool,
+    asking: bool,
+}
+
+impl<'a> Running<'a> {
+    fn start(load: &'a Load) -> Result<Self> {
+        // Without this, waits end up to 50 µs late, which is as much as what is to be measured.
+        rustix::thread::set_current_timer_slack(std::num::NonZero::new(1)).ok();
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        let latencies = Histogram::new_with_bounds(1, 600_000_000_000, 3).context("bounds of latencies")?;
+        let mut running = Self {
+            load,
+            epoll,
+            connections: Vec::with_capacity(load.connections),
+            due: BinaryHeap::new(),
+            tally: Tally { latencies, answers: 0, failures: 0 },
+            buffer: vec![0; 256 * 1024],
+            noting: false,
+        };
+        let start = Instant::now();
+        for at in 0..load.connections {
+            let socket = running.connect(at)?;
+            let due = match load.pace {
+                Pace::Closed => start,
+                Pace::Open { per_second } => {
+                    start + Duration::from_secs_f64(at as f64 / f64::from(per_second))
+                }
+            };
+            running.connections.push(Connection {
+                socket,
+                reader: Reader::new(false),
+                due,
+                begun: false,
+                asking: false,
+            });
+            running.due.push(Reverse((due, at)));
+        }
+        Ok(running)
+    }
+
+    fn connect(&self, at: usize) -> Result<TcpStream> {
+        let socket = TcpStream::connect(self.load.address).context("the peer cannot be reached")?;
+        socket.set_nodelay(true)?;
+        socket.set_nonblocking(true)?;
+        epoll::add(&self.epoll, &socket, EventData::new_u64(at as u64), EventFlags::IN)?;
+        Ok(socket)
+    }
+
+    fn run(&mut self, until: &Until<'_>) -> Result<()> {
+        let mut events: Vec<epoll::Event> = Vec::with_capacity(256);
+        loop {
+            match until {
+                Until::Count(count) if self.tally.answers >= *count => return Ok(()),
+                Until::Count(_) => self.noting = true,
+                Until::Told(phase) => match phase.load(Ordering::Relaxed) {
+                    STOP => return Ok(()),
+                    phase => self.noting = phase == NOTE,
+                },
+            }
+            let wait = self.ask_what_is_due()?;
+            events.clear();
+            let wait = Timespec { tv_sec: 0, tv_nsec: i64::from(wait.subsec_nanos()) };
+            match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&wait)) {
+                Err(rustix::io::Errno::INTR) => continue,
+                result => result?,
+            };
+            for event in &events {
+                self.take(event.data.u64() as usize)?;
+            }
+            if self.tally.failures > 1000 {
+                bail!("more than a thousand answers failed");
+            }
+        }
+    }
+
+    /// Sends what is due; returns how long nothing will be.
+    fn ask_what_is_due(&mut self) -> Result<Duration> {
+        while let Some(Reverse((due, at))) = self.due.peek().copied() {
+            let now = Instant::now();
+            if due > now {
+                return Ok((due - now).min(WAIT_MAX));
+            }
+            self.due.pop();
+            if self.load.pace == Pace::Closed {
+                self.connections[at].due = now;
+            }
+            self.ask(at)?;
+        }
+        Ok(WAIT_MAX)
+    }
+
+    fn ask(&mut self, at: usize) -> Result<()> {
+        let written = match self.connections[at].socket.write(&self.load.request) {
+            Ok(written) => written,
+            Err(_) => {
+                // Closed by the peer between two requests, as it may.
+                let socket = self.connect(at)?;
+                self.connections[at].socket = socket;
+                self.connections[at].socket.write(&self.load.request)?
+            }
+        };
+        ensure!(written == self.load.request.len(), "a request does not fit into the socket's buffer");
+        self.connections[at].asking = true;
+        Ok(())
+    }
+
+    /// Reads what has come on a connection.
+    fn take(&mut self, at: usize) -> Result<()> {
+        let connection = &mut self.connections[at];
+        let read = match connection.socket.read(&mut self.buffer) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+            Ok(0) | Err(_) => return self.reconnect(at),
+            Ok(read) => read,
+        };
+        connection.begun = true;
+        let taken = connection.reader.push(&self.buffer[..read])?;
+        ensure!(taken == read, "more than an answer");
+        if connection.reader.is_complete() {
+            self.answered(at);
+        }
+        Ok(())
+    }
+
+    fn answered(&mut self, at: usize) {
+        let connection = &mut self.connections[at];
+        let now = Instant::now();
+        let latency = now.saturating_duration_since(connection.due);
+        let failed = connection.reader.status() != self.load.status;
+        connection.reader.reset();
+        (connection.begun, connection.asking) = (false, false);
+        connection.due = match self.load.pace {
+            Pace::Closed => now,
+            Pace::Open { per_second } => {
+                connection.due + Duration::from_secs_f64(self.load.connections as f64 / f64::from(per_second))
+            }
+        };
+        self.due.push(Reverse((connection.due, at)));
+        self.tally.failures += u64::from(failed);
+        if self.noting {
+            self.tally.answers += 1;
+            self.tally.latencies.saturating_record(latency.as_nanos() as u64);
+        }
+    }
+
+    /// Opens a connection anew that the peer has closed; one that broke within an answer has failed.
+    fn reconnect(&mut self, at: usize) -> Result<()> {
+        let socket = self.connect(at)?;
+        let connection = &mut self.connections[at];
+        connection.socket = socket;
+        connection.reader.reset();
+        self.tally.failures += u64::from(std::mem::take(&mut connection.begun));
+        if connection.asking { self.ask(at) } else { Ok(()) }
+    }
+}
