@@ -17,7 +17,7 @@ use crate::proxy::program::Current;
 use crate::proxy::retry::Budget;
 use crate::proxy::stack;
 use crate::proxy::upstream::UpstreamError;
-use crate::server::{self, Drain, Drained, Listener, TlsError};
+use crate::server::{self, Bound, Cores, Drain, Drained, Listener, TlsError};
 use crate::shadow::Phases;
 use crate::store::seal::{KeyRing, SealError};
 use crate::store::{Missing, Store, StoreError};
@@ -27,6 +27,7 @@ use arc_swap::ArcSwap;
 use reload::Reloader;
 use std::io;
 use std::net::SocketAddr;
+use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -96,7 +97,8 @@ pub struct App {
     drain_clients: Drain,
     /// Stops the admin port, which outlives the clients' so that draining can be watched.
     drain_admin: Drain,
-    clients: JoinHandle<Drained>,
+    /// The threads that answer clients.
+    cores: Cores,
     admin: JoinHandle<Drained>,
     /// Requests with effects that go on although their client has left.
     detached: TaskTracker,
@@ -150,8 +152,8 @@ impl App {
             detached: detached.clone(),
         };
         let tls = config.tls.as_ref().map(|files| server::tls_acceptor(&tls_files(files))).transpose()?;
-        let (listener, address) = bind(config.listen, tls)?;
-        let (admin_listener, admin_address) = bind(config.admin.listen, None)?;
+        let (listeners, address) = bind(config.listen, tls)?;
+        let (admin_listener, admin_address) = bind_admin(config.admin.listen)?;
 
         let now_ms = clock.unix_ms();
         metrics::config_reloaded(true, now_ms.div_euclid(1000));
@@ -182,8 +184,8 @@ impl App {
         let (drain_clients, drain_admin) = (Drain::new(), Drain::new());
         let options = Arc::new(assemble::listener_options(&config.limits));
         let admin_options = Arc::new(assemble::admin_options(&config.limits));
-        let clients =
-            tokio::spawn(server::serve(listener, stack::stack(parts), options, drain_clients.clone()));
+        let cores = Cores::start(listeners, &stack::stack(parts), &options, &drain_clients)
+            .map_err(|error| StartError::Listen(address, error))?;
         let admin = tokio::spawn(server::serve(admin_listener, admin, admin_options, drain_admin.clone()));
 
         let grace = config.limits.drain_timeout;
@@ -215,7 +217,7 @@ impl App {
             addresses,
             drain_clients,
             drain_admin,
-            clients,
+            cores,
             admin,
             detached,
             grace,
@@ -250,9 +252,9 @@ impl App {
 
     /// Stops: no new connections, requests in flight end within `limits.drain_timeout`, refreshes under way are stored, then
     /// everything closes.
-    pub async fn shutdown(self) -> Drained {
+    pub async fn shutdown(mut self) -> Drained {
         self.drain_clients.begin();
-        let drained = self.clients.await.unwrap_or(Drained { cut: 0 });
+        let drained = self.cores.drained().await;
         self.detached.close();
         if tokio::time::timeout(self.grace, self.detached.wait()).await.is_err() {
             tracing::error!(requests = self.detached.len(), "requests with effects did not end in time");
@@ -266,6 +268,7 @@ impl App {
             tracing::error!(%error, "the admin port broke off");
         }
         self.store.close().await;
+        self.cores.let_go().await;
         drained
     }
 }
@@ -301,9 +304,18 @@ async fn load_pack(config: &Config) -> Result<pack::LoadedPack, StartError> {
     loaded.map_err(|_| StartError::Interrupted)?.map_err(StartError::Pack)
 }
 
-fn bind(address: SocketAddr, tls: Option<TlsAcceptor>) -> Result<(Listener, SocketAddr), StartError> {
+/// A socket per core for clients.
+fn bind(address: SocketAddr, tls: Option<TlsAcceptor>) -> Result<(Vec<Bound>, SocketAddr), StartError> {
     let failed = |error| StartError::Listen(address, error);
-    let listener = Listener::bind(address, false, tls).map_err(failed)?;
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let listeners = Bound::together(address, cores, tls).map_err(failed)?;
+    let bound = listeners[0].address().map_err(failed)?;
+    Ok((listeners, bound))
+}
+
+fn bind_admin(address: SocketAddr) -> Result<(Listener, SocketAddr), StartError> {
+    let failed = |error| StartError::Listen(address, error);
+    let listener = Listener::bind(address, None).map_err(failed)?;
     let bound = listener.address().map_err(failed)?;
     Ok((listener, bound))
 }

@@ -136,9 +136,10 @@ impl From<std::io::Error> for Failure {
     }
 }
 
-/// Runs a verb's work on a runtime of its own; shows the error when it was not done.
+/// Runs a verb's work on a runtime of its own; shows the error when it was not done. One thread besides this one is
+/// enough for all but the clients, who are served by threads of their own.
 pub(super) fn block_on(verb: &str, work: impl Future<Output = Result<(), Failure>>) -> ExitCode {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let outcome = runtime.map_err(Failure::from).and_then(|runtime| runtime.block_on(work));
     let Err(failure) = outcome else { return ExitCode::SUCCESS };
     match failure.exit_code {

@@ -1,11 +1,14 @@
-//! What a connection is doing, as its transport and its requests tell it, and whether it has taken too long over it.
-//! The transport is wrapped to note reads and writes that cannot go on; nothing is timed per byte or per request.
+//! What a connection is doing, as its transport and its requests tell it, whether it has taken too long over it, and what
+//! it is told to do. The transport is wrapped to note reads and writes that cannot go on; nothing is timed per byte or per
+//! request, and nothing is asked of other connections: what a connection looks at is its own.
 
 use super::Options;
+use futures_util::task::AtomicWaker;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -13,8 +16,11 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 /// A moment that has not been.
 const NEVER: u64 = 0;
 
-/// Shared by one connection's transport, its requests and its timer; never by two connections. All moments are
-/// milliseconds since `opened`, plus one.
+/// How long a connection that was asked to close for its idleness may take to say good-bye.
+const FAREWELL_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Shared by one connection's transport, its requests and the roster that watches it; never by two connections. All
+/// moments are milliseconds since `opened`, plus one.
 pub(super) struct Activity {
     opened: Instant,
     in_flight: AtomicU32,
@@ -25,15 +31,33 @@ pub(super) struct Activity {
     head_since: AtomicU64,
     /// When a write could not go on.
     stalled_since: AtomicU64,
+    /// When it was asked to close for its idleness.
+    farewell_since: AtomicU64,
+    /// The highest [`Order`] given.
+    order: AtomicU8,
+    /// Wakes the connection's task when an order comes.
+    waker: AtomicWaker,
 }
 
-/// Why a connection is closed by its timer.
+/// What a connection is told from outside. A later one never takes back an earlier, stronger one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Order {
+    None,
+    /// Answer what is in flight, then close.
+    Finish,
+    /// End now.
+    Cut,
+}
+
+/// Why a connection is closed by its deadlines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Overdue {
     /// No request, or half of one.
     Head,
     /// No request for long: a polite close will do.
     Idle,
+    /// The polite close took too long.
+    Farewell,
     /// The client does not read its answer.
     Write,
 }
@@ -47,10 +71,41 @@ impl Activity {
             quiet_since: AtomicU64::new(NEVER),
             head_since: AtomicU64::new(NEVER),
             stalled_since: AtomicU64::new(NEVER),
+            farewell_since: AtomicU64::new(NEVER),
+            order: AtomicU8::new(Order::None as u8),
+            waker: AtomicWaker::new(),
         };
-        // A new connection owes its first request as if its first byte had come.
-        activity.head_since.store(activity.now(), Relaxed);
+        activity.begin();
         Arc::new(activity)
+    }
+
+    /// A connection that is new, or whose handshake is done, owes its first request as if its first byte had come.
+    pub(super) fn begin(&self) {
+        self.head_since.store(self.now(), Relaxed);
+    }
+
+    /// Tells the connection what to do, from any thread.
+    pub(super) fn give(&self, order: Order) {
+        if self.order.fetch_max(order as u8, AcqRel) < order as u8 {
+            self.waker.wake();
+        }
+    }
+
+    /// Asks an idle connection to close, within [`FAREWELL_TIMEOUT`].
+    pub(super) fn part(&self) {
+        self.farewell_since.store(self.now(), Relaxed);
+        self.give(Order::Finish);
+    }
+
+    /// What the connection has been told. Its task is woken when that changes.
+    pub(super) fn order(&self, cx: &Context<'_>) -> Order {
+        // Registered first: an order that comes in between is seen below or wakes.
+        self.waker.register(cx.waker());
+        match self.order.load(Acquire) {
+            0 => Order::None,
+            1 => Order::Finish,
+            _ => Order::Cut,
+        }
     }
 
     fn now(&self) -> u64 {
@@ -97,6 +152,11 @@ impl Activity {
         }
         if is_over(self.head_since.load(Relaxed), options.header_timeout) {
             return Some(Overdue::Head);
+        }
+        // Whoever has been asked to close is given a little time and not asked again.
+        let farewell_since = self.farewell_since.load(Relaxed);
+        if farewell_since != NEVER {
+            return is_over(farewell_since, FAREWELL_TIMEOUT).then_some(Overdue::Farewell);
         }
         is_over(self.quiet_since.load(Relaxed), options.idle_timeout).then_some(Overdue::Idle)
     }
@@ -209,6 +269,25 @@ mod tests {
         assert_eq!(activity.overdue(&options(LONG, LONG, 0)), Some(Overdue::Write));
         activity.wrote(false);
         assert_eq!(activity.overdue(&options(LONG, LONG, 0)), None);
+    }
+
+    #[test]
+    fn an_idle_connection_is_asked_to_close_once() {
+        let activity = Activity::new();
+        drop(activity.request(false));
+        assert_eq!(activity.overdue(&options(LONG, 0, LONG)), Some(Overdue::Idle));
+        activity.part();
+        assert_eq!(activity.overdue(&options(LONG, 0, LONG)), None);
+    }
+
+    #[test]
+    fn an_order_is_never_taken_back() {
+        let activity = Activity::new();
+        let cx = Context::from_waker(std::task::Waker::noop());
+        assert_eq!(activity.order(&cx), Order::None);
+        activity.give(Order::Cut);
+        activity.give(Order::Finish);
+        assert_eq!(activity.order(&cx), Order::Cut);
     }
 
     #[test]

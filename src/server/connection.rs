@@ -1,8 +1,8 @@
-//! One connection: TLS if asked for, HTTP/1.1 or HTTP/2 by ALPN or by its first bytes, one timer for all its deadlines,
-//! and a polite end when draining begins.
+//! One connection: TLS if asked for, HTTP/1.1 or HTTP/2 by ALPN or by its first bytes, and the end that it is told to
+//! come to, politely or at once. Its deadlines are watched by the roster of its listener.
 
-use super::activity::{Activity, InFlight, Overdue, Told};
-use super::{Drain, Options};
+use super::Options;
+use super::activity::{Activity, InFlight, Order, Told};
 use crate::body::Body;
 use crate::error::{GatewayError, Side};
 use bytes::Bytes;
@@ -11,7 +11,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use pin_project_lite::pin_project;
 use std::convert::Infallible;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,7 +19,6 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::time::{Instant, MissedTickBehavior};
 use tokio_rustls::TlsAcceptor;
 use tower::Service;
 
@@ -36,9 +35,6 @@ const BUSY: &[u8] =
 
 /// How long a refused connection may take to hear so.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// How long a connection that was closed for its deadline may take to say good-bye.
-const FAREWELL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// HTTP/2 flow control: what a client may send ahead of us, per stream and per connection.
 const H2_STREAM_WINDOW_BYTES: u32 = 64 * 1024;
@@ -60,76 +56,60 @@ pub(super) async fn refuse(mut stream: TcpStream, is_tls: bool) {
     }
 }
 
-/// Answers the requests of one connection until it ends.
+/// Answers the requests of one connection until it ends, or is cut.
 pub(super) async fn serve<S>(
     stream: TcpStream,
     address: SocketAddr,
     tls: Option<TlsAcceptor>,
     service: S,
     options: Arc<Options>,
-    drain: Drain,
+    activity: Arc<Activity>,
 ) where
     S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible> + Send + 'static,
     S::Future: Send + 'static,
 {
     let peer = Peer { address, is_tls: tls.is_some() };
-    match tls {
-        None => serve_transport(stream, peer, service, &options, &drain).await,
-        Some(acceptor) => match tokio::time::timeout(options.header_timeout, acceptor.accept(stream)).await {
-            Ok(Ok(stream)) => serve_transport(stream, peer, service, &options, &drain).await,
-            Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
-            Err(_) => tracing::debug!("a TLS handshake took too long"),
-        },
-    }
+    let mut serving = pin!(async {
+        match tls {
+            None => serve_transport(stream, peer, service, &options, &activity).await,
+            Some(acceptor) => match acceptor.accept(stream).await {
+                Ok(stream) => {
+                    activity.begin();
+                    serve_transport(stream, peer, service, &options, &activity).await;
+                }
+                Err(error) => tracing::debug!(%error, "a TLS handshake failed"),
+            },
+        }
+    });
+    poll_fn(|cx| match activity.order(cx) {
+        Order::Cut => Poll::Ready(()),
+        Order::None | Order::Finish => serving.as_mut().poll(cx),
+    })
+    .await;
 }
 
-async fn serve_transport<T, S>(transport: T, peer: Peer, service: S, options: &Options, drain: &Drain)
+async fn serve_transport<T, S>(transport: T, peer: Peer, service: S, options: &Options, activity: &Arc<Activity>)
 where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible> + Send + 'static,
     S::Future: Send + 'static,
 {
-    let activity = Activity::new();
-    let io = TokioIo::new(Told { transport, activity: Arc::clone(&activity) });
-    let handler = Handler { service: Mutex::new(service), peer, activity: Arc::clone(&activity) };
+    let io = TokioIo::new(Told { transport, activity: Arc::clone(activity) });
+    let handler = Handler { service: Mutex::new(service), peer, activity: Arc::clone(activity) };
     let builder = builder(options);
     let mut connection = pin!(builder.serve_connection(io, handler));
     let mut is_ending = false;
-    let mut ticks = tokio::time::interval_at(Instant::now() + tick(options), tick(options));
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        tokio::select! {
-            ended = connection.as_mut() => {
-                if let Err(error) = ended {
-                    tracing::debug!(error = &*error, "a connection broke");
-                }
-                return;
-            }
-            () = drain.begun(), if !is_ending => {
-                is_ending = true;
-                connection.as_mut().graceful_shutdown();
-            }
-            _ = ticks.tick() => match activity.overdue(options) {
-                None => {}
-                Some(Overdue::Idle) => {
-                    // HTTP/2 is told by GOAWAY; a request that crosses it on the way is still answered.
-                    connection.as_mut().graceful_shutdown();
-                    let _ = tokio::time::timeout(FAREWELL_TIMEOUT, connection.as_mut()).await;
-                    return;
-                }
-                Some(overdue @ (Overdue::Head | Overdue::Write)) => {
-                    tracing::debug!(?overdue, "a connection is cut");
-                    return;
-                }
-            },
+    let ended = poll_fn(|cx| {
+        if !is_ending && activity.order(cx) >= Order::Finish {
+            is_ending = true;
+            // HTTP/2 is told by GOAWAY; a request that crosses it on the way is still answered.
+            connection.as_mut().graceful_shutdown();
         }
+        connection.as_mut().poll(cx)
+    });
+    if let Err(error) = ended.await {
+        tracing::debug!(error = &*error, "a connection broke");
     }
-}
-
-/// How often deadlines are looked at: often enough that none is missed by more than half of the shortest.
-fn tick(options: &Options) -> Duration {
-    let shortest = options.header_timeout.min(options.idle_timeout).min(options.write_timeout);
-    (shortest / 2).max(Duration::from_millis(10))
 }
 
 fn builder(options: &Options) -> auto::Builder<TokioExecutor> {

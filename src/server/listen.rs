@@ -14,6 +14,66 @@ const BACKLOG: i32 = 1024;
 /// How long accepting pauses when the process has no file descriptor left: at once would spin.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(100);
 
+/// A listening socket that no runtime has taken up yet.
+pub struct Bound {
+    socket: std::net::TcpListener,
+    tls: Option<TlsAcceptor>,
+}
+
+impl Bound {
+    /// Binds one socket, alone at its address.
+    fn alone(address: SocketAddr, tls: Option<TlsAcceptor>) -> io::Result<Bound> {
+        Ok(Bound { socket: listening(socket(address, false)?)?, tls })
+    }
+
+    /// Binds `count` sockets (at least one) of the same address, over which the kernel spreads connections. The address
+    /// must be free: another program's sockets are not joined, even where they would allow it.
+    pub fn together(address: SocketAddr, count: usize, tls: Option<TlsAcceptor>) -> io::Result<Vec<Bound>> {
+        if count <= 1 || !cfg!(unix) {
+            return Ok(vec![Bound::alone(address, tls)?]);
+        }
+        if address.port() != 0 {
+            // A socket that shares with no one finds out whether someone is there.
+            drop(socket(address, false)?);
+        }
+        let first = listening(socket(address, true)?)?;
+        let address = first.local_addr()?;
+        let mut all = vec![Bound { socket: first, tls: tls.clone() }];
+        for _ in 1..count {
+            all.push(Bound { socket: listening(socket(address, true)?)?, tls: tls.clone() });
+        }
+        Ok(all)
+    }
+
+    /// The address bound, with the port the system chose where port 0 was asked for.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// Gives the socket to the runtime in which this is called.
+    pub(super) fn open(self) -> io::Result<Listener> {
+        Ok(Listener { socket: TcpListener::from_std(self.socket)?, tls: self.tls })
+    }
+}
+
+/// A socket bound to an address; with `shared`, others may bind it too.
+fn socket(address: SocketAddr, shared: bool) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    #[cfg(unix)]
+    socket.set_reuse_port(shared)?;
+    #[cfg(not(unix))]
+    let _ = shared;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    Ok(socket)
+}
+
+fn listening(socket: Socket) -> io::Result<std::net::TcpListener> {
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
 /// A bound socket that accepts connections, plain or with TLS.
 pub struct Listener {
     socket: TcpListener,
@@ -21,19 +81,9 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Binds. With `shared`, other listeners may bind the same address and the kernel spreads connections over them.
-    /// Must be called inside the runtime that will accept.
-    pub fn bind(address: SocketAddr, shared: bool, tls: Option<TlsAcceptor>) -> io::Result<Listener> {
-        let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-        socket.set_reuse_address(true)?;
-        #[cfg(unix)]
-        socket.set_reuse_port(shared)?;
-        #[cfg(not(unix))]
-        let _ = shared;
-        socket.set_nonblocking(true)?;
-        socket.bind(&address.into())?;
-        socket.listen(BACKLOG)?;
-        Ok(Listener { socket: TcpListener::from_std(socket.into())?, tls })
+    /// Binds, alone at the address. Must be called inside the runtime that will accept.
+    pub fn bind(address: SocketAddr, tls: Option<TlsAcceptor>) -> io::Result<Listener> {
+        Bound::alone(address, tls)?.open()
     }
 
     /// The address bound, with the port the system chose where port 0 was asked for.

@@ -1,26 +1,32 @@
 //! Listeners and connections: TCP and TLS, HTTP/1.1 and HTTP/2, their limits, and how they end. What a request means is
 //! not known here: a tower service answers it.
 //!
-//! Decisions to know before editing: one timer per connection watches all its deadlines (first request, head, idle, stalled
-//! reader), because a timer per request costs more than it is worth; and nothing here is shared between connections but
-//! the counters of open ones, so that `serve` can run once per core on listeners of the same address as well as once on a
-//! runtime of many threads.
+//! Decisions to know before editing: one timer per listener watches all deadlines of its connections (first request, head,
+//! idle, stalled reader), because a timer per request costs more than it is worth; and nothing here is shared between
+//! connections but the count of open ones, so that [`serve`] can run once per core on listeners of the same address
+//! ([`Cores`]) as well as once on a runtime of many threads.
 
 mod activity;
 mod connection;
+mod cores;
 mod listen;
+mod roster;
 mod tls;
 
 pub use connection::Peer;
-pub use listen::Listener;
+pub use cores::Cores;
+pub use listen::{Bound, Listener};
 pub use tls::{TlsError, TlsFiles, tls_acceptor};
 
 use crate::body::Body;
 use crate::telemetry::metrics as names;
+use activity::{Activity, Order};
+use roster::Roster;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
+use tokio::time::{Instant, Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::Service;
@@ -91,7 +97,7 @@ impl Drain {
 }
 
 /// How a listener ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Drained {
     /// Connections that were still busy when the grace was over, and were cut.
     pub cut: usize,
@@ -107,45 +113,81 @@ where
         + 'static,
     S::Future: Send + 'static,
 {
-    let open = Arc::new(Semaphore::new(options.connections_max));
+    let places = Arc::new(Semaphore::new(options.connections_max));
+    serve_among(listener, service, options, drain, places).await
+}
+
+/// The same, where several listeners share the places for connections.
+async fn serve_among<S>(
+    listener: Listener,
+    service: S,
+    options: Arc<Options>,
+    drain: Drain,
+    places: Arc<Semaphore>,
+) -> Drained
+where
+    S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible>
+        + Clone
+        + Send
+        + 'static,
+    S::Future: Send + 'static,
+{
     let connections = TaskTracker::new();
-    let cut = CancellationToken::new();
+    let roster = Arc::new(Roster::default());
+    let mut ticks = ticks(&options);
     loop {
         let (stream, address) = tokio::select! {
             biased;
             () = drain.begun() => break,
+            _ = ticks.tick() => {
+                roster.sweep(&options);
+                continue;
+            }
             accepted = listener.accept() => accepted,
         };
-        let Ok(permit) = Arc::clone(&open).try_acquire_owned() else {
+        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
             metrics::counter!(names::LIMITED, "limit" => "connections").increment(1);
             connections.spawn(connection::refuse(stream, listener.is_tls()));
             continue;
         };
-        let served = connection::serve(
-            stream,
-            address,
-            listener.tls(),
-            service.clone(),
-            Arc::clone(&options),
-            drain.clone(),
-        );
-        let cut = cut.clone();
+        let activity = Activity::new();
+        let entry = roster.enter(Arc::clone(&activity));
+        let options = Arc::clone(&options);
+        let served = connection::serve(stream, address, listener.tls(), service.clone(), options, activity);
         connections.spawn(async move {
-            let _permit = permit;
+            let _held = (place, entry);
             let gauge = metrics::gauge!(names::CONNECTIONS);
             gauge.increment(1.0);
-            tokio::select! {
-                () = served => {}
-                () = cut.cancelled() => {}
-            }
+            served.await;
             gauge.decrement(1.0);
         });
     }
     drop(listener);
     connections.close();
-    let in_time = tokio::time::timeout(options.grace, connections.wait()).await.is_ok();
-    let left = if in_time { 0 } else { connections.len() };
-    cut.cancel();
+    roster.give(Order::Finish);
+    let in_time = finished(&connections, &roster, &options, &mut ticks).await;
+    let cut = if in_time { 0 } else { connections.len() };
+    roster.give(Order::Cut);
     connections.wait().await;
-    Drained { cut: left }
+    Drained { cut }
+}
+
+/// Waits for the connections to end, their deadlines still watched; whether they did within the grace.
+async fn finished(connections: &TaskTracker, roster: &Roster, options: &Options, ticks: &mut Interval) -> bool {
+    let in_time = tokio::time::timeout(options.grace, async {
+        loop {
+            tokio::select! {
+                () = connections.wait() => return,
+                _ = ticks.tick() => roster.sweep(options),
+            }
+        }
+    });
+    in_time.await.is_ok()
+}
+
+fn ticks(options: &Options) -> Interval {
+    let period = roster::tick(options);
+    let mut ticks = tokio::time::interval_at(Instant::now() + period, period);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
 }

@@ -37,7 +37,7 @@ impl Drop for Port {
 impl Port {
     async fn open(token: Option<&str>) -> Port {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), false, None).expect("a free port");
+        let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), None).expect("a free port");
         let base = format!("http://{}", listener.address().unwrap());
         let callback = format!("{base}/oauth/callback");
         let options = Options { redirect_uris: vec![callback.clone()], ..Options::default() };

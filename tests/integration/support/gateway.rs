@@ -92,7 +92,7 @@ impl Gateway {
             clock: Clock::machine(),
             detached: detached.clone(),
         });
-        let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), false, setup.tls).unwrap();
+        let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), setup.tls).unwrap();
         let address = listener.address().unwrap();
         let drain = Drain::new();
         let serving = tokio::spawn(server::serve(listener, stack, Arc::new(setup.options), drain.clone()));

@@ -1,0 +1,108 @@
+//! One listener per core, each with a thread and a runtime of its own: a connection lives on the core that accepted it, its
+//! requests never change threads, and no scheduler is shared. What connections do in the background (calls to upstreams,
+//! work that outlives its client) runs on the same core, so the threads stay until they are let go, after the draining.
+
+use super::{Bound, Drain, Drained, Options, serve_among};
+use crate::body::Body;
+use std::convert::Infallible;
+use std::io;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::{Semaphore, oneshot};
+use tokio_util::sync::CancellationToken;
+use tower::Service;
+
+/// Cores that serve one address. Dropped, they end at once, whatever is in flight.
+pub struct Cores {
+    ends: Vec<oneshot::Receiver<Drained>>,
+    threads: Vec<JoinHandle<()>>,
+    let_go: CancellationToken,
+}
+
+impl Cores {
+    /// Serves with a thread per listener, as [`super::serve`] does. The limit of connections is one for all of them.
+    /// Returns when all of them accept.
+    pub fn start<S>(
+        listeners: Vec<Bound>,
+        service: &S,
+        options: &Arc<Options>,
+        drain: &Drain,
+    ) -> io::Result<Cores>
+    where
+        S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible>
+            + Clone
+            + Send
+            + 'static,
+        S::Future: Send + 'static,
+    {
+        let places = Arc::new(Semaphore::new(options.connections_max));
+        let mut cores =
+            Cores { ends: Vec::new(), threads: Vec::new(), let_go: CancellationToken::new() };
+        for (number, bound) in listeners.into_iter().enumerate() {
+            let runtime = Builder::new_current_thread().enable_all().build()?;
+            let listener = {
+                let _inside = runtime.enter();
+                bound.open()?
+            };
+            let (service, options, drain) = (service.clone(), Arc::clone(options), drain.clone());
+            let serving = serve_among(listener, service, options, drain, Arc::clone(&places));
+            let (sender, end) = oneshot::channel();
+            let let_go = cores.let_go.clone();
+            let thread = std::thread::Builder::new().name(format!("core-{number}"));
+            cores.threads.push(thread.spawn(move || run(runtime, serving, sender, &let_go))?);
+            cores.ends.push(end);
+        }
+        Ok(cores)
+    }
+
+    /// Waits until all listeners have drained. Work in the background goes on.
+    pub async fn drained(&mut self) -> Drained {
+        let mut all = Drained::default();
+        for end in self.ends.drain(..) {
+            // A core that panicked has lost its connections; it reports none.
+            all.cut += end.await.unwrap_or_default().cut;
+        }
+        all
+    }
+
+    /// Ends the threads, and with them whatever still runs on them.
+    pub async fn let_go(mut self) {
+        self.let_go.cancel();
+        let threads = std::mem::take(&mut self.threads);
+        let joined = tokio::task::spawn_blocking(|| {
+            for thread in threads {
+                if thread.join().is_err() {
+                    tracing::error!("a core panicked");
+                }
+            }
+        });
+        let _ = joined.await;
+    }
+}
+
+impl Drop for Cores {
+    fn drop(&mut self) {
+        self.let_go.cancel();
+    }
+}
+
+/// The life of one core's thread.
+fn run(
+    runtime: Runtime,
+    serving: impl Future<Output = Drained>,
+    ended: oneshot::Sender<Drained>,
+    let_go: &CancellationToken,
+) {
+    runtime.block_on(async {
+        tokio::select! {
+            () = let_go.cancelled() => {}
+            drained = serving => {
+                let _ = ended.send(drained);
+                let_go.cancelled().await;
+            }
+        }
+    });
+    // Not waiting for threads that look up names: they may take long, and nobody asks for their answer any more.
+    runtime.shutdown_background();
+}

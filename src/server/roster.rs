@@ -1,0 +1,77 @@
+//! The open connections of one listener, watched together: one timer looks at all their deadlines now and then, because a
+//! timer per connection would be touched whenever the connection is. A connection enters when it is accepted and leaves
+//! when its task ends; between the two nothing of the roster is on its way.
+
+use super::Options;
+use super::activity::{Activity, Order, Overdue};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Who is connected. Locked when connections come and go and when deadlines are looked at, never while requests are
+/// answered.
+#[derive(Default)]
+pub(super) struct Roster {
+    open: Mutex<Open>,
+}
+
+#[derive(Default)]
+struct Open {
+    next: u64,
+    by_number: HashMap<u64, Arc<Activity>>,
+}
+
+impl Roster {
+    /// Watches a connection until the entry is dropped.
+    pub(super) fn enter(self: &Arc<Roster>, activity: Arc<Activity>) -> Entry {
+        let mut open = self.open();
+        let number = open.next;
+        open.next += 1;
+        open.by_number.insert(number, activity);
+        drop(open);
+        Entry { roster: Arc::clone(self), number }
+    }
+
+    /// Tells all connections the same.
+    pub(super) fn give(&self, order: Order) {
+        for activity in self.open().by_number.values() {
+            activity.give(order);
+        }
+    }
+
+    /// Looks at all deadlines; those who missed one are told to end.
+    pub(super) fn sweep(&self, options: &Options) {
+        for activity in self.open().by_number.values() {
+            match activity.overdue(options) {
+                None => {}
+                Some(Overdue::Idle) => activity.part(),
+                Some(overdue @ (Overdue::Head | Overdue::Write | Overdue::Farewell)) => {
+                    tracing::debug!(?overdue, "a connection is cut");
+                    activity.give(Order::Cut);
+                }
+            }
+        }
+    }
+
+    fn open(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A connection's place in the roster.
+pub(super) struct Entry {
+    roster: Arc<Roster>,
+    number: u64,
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.roster.open().by_number.remove(&self.number);
+    }
+}
+
+/// How often deadlines are looked at: often enough that none is missed by more than half of the shortest.
+pub(super) fn tick(options: &Options) -> Duration {
+    let shortest = options.header_timeout.min(options.idle_timeout).min(options.write_timeout);
+    (shortest / 2).max(Duration::from_millis(10))
+}
