@@ -88,8 +88,13 @@ pub(super) async fn serve<S>(
     .await;
 }
 
-async fn serve_transport<T, S>(transport: T, peer: Peer, service: S, options: &Options, activity: &Arc<Activity>)
-where
+async fn serve_transport<T, S>(
+    transport: T,
+    peer: Peer,
+    service: S,
+    options: &Options,
+    activity: &Arc<Activity>,
+) where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible> + Send + 'static,
     S::Future: Send + 'static,

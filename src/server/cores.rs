@@ -37,8 +37,7 @@ impl Cores {
         S::Future: Send + 'static,
     {
         let places = Arc::new(Semaphore::new(options.connections_max));
-        let mut cores =
-            Cores { ends: Vec::new(), threads: Vec::new(), let_go: CancellationToken::new() };
+        let mut cores = Cores { ends: Vec::new(), threads: Vec::new(), let_go: CancellationToken::new() };
         for (number, bound) in listeners.into_iter().enumerate() {
             let runtime = Builder::new_current_thread().enable_all().build()?;
             let listener = {

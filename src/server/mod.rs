@@ -173,7 +173,12 @@ where
 }
 
 /// Waits for the connections to end, their deadlines still watched; whether they did within the grace.
-async fn finished(connections: &TaskTracker, roster: &Roster, options: &Options, ticks: &mut Interval) -> bool {
+async fn finished(
+    connections: &TaskTracker,
+    roster: &Roster,
+    options: &Options,
+    ticks: &mut Interval,
+) -> bool {
     let in_time = tokio::time::timeout(options.grace, async {
         loop {
             tokio::select! {
