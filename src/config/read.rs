@@ -3,8 +3,8 @@
 
 use super::scalars::{self, Moment, Period, Prefix, Size, StoreUrl, WebUrl};
 use crate::diagnostic::{Code, Finding, Findings, Span};
+use crate::redact::MASK;
 use crate::secret::Secret;
-use crate::telemetry::redact::MASK;
 use crate::yaml::{Kind, Node};
 use serde_json::{Value, json};
 use std::net::SocketAddr;

@@ -1,0 +1,177 @@
+//! What tells a credential: the name it goes by, or its looks. Both err on the side of masking: a masked identifier costs a
+//! reader a look at its hash, a shown token costs more.
+
+/// Names, as they stand in headers, query strings, members and token answers, whose value is a credential. Compared in
+/// lower case without `-` and `_`, as a whole or as the end of a longer name (`x-client-secret`).
+const TELLING: [&str; 22] = [
+    "accesstoken",
+    "refreshtoken",
+    "idtoken",
+    "clientsecret",
+    "authorization",
+    "proxyauthorization",
+    "xauthorization",
+    "authenticate",
+    "apikey",
+    "secretkey",
+    "privatekey",
+    "password",
+    "passwd",
+    "passphrase",
+    "secret",
+    "token",
+    "credential",
+    "credentials",
+    "cookie",
+    "setcookie",
+    "session",
+    "signature",
+];
+
+/// Names that tell only when they are the whole name.
+const TELLING_ALONE: [&str; 5] = ["code", "pin", "otp", "auth", "jwt"];
+
+/// Endings after which a name is a credential's, whatever stands before.
+const TELLING_ENDS: [&str; 6] = ["token", "secret", "password", "apikey", "authorization", "credential"];
+
+/// Whether a value under this name is a credential, by the name alone.
+///
+/// ```
+/// use switchback::redact::is_telling_name;
+/// assert!(is_telling_name("X-Authorization") && is_telling_name("client_secret") && is_telling_name("botToken"));
+/// assert!(!is_telling_name("barcode") && !is_telling_name("tokens_used"));
+/// ```
+pub fn is_telling_name(name: &str) -> bool {
+    let bare: String =
+        name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).take(64).collect();
+    TELLING.contains(&bare.as_str())
+        || TELLING_ALONE.contains(&bare.as_str())
+        || TELLING_ENDS.iter().any(|end| bare.ends_with(end))
+}
+
+/// Schemes and prefixes that a credential begins with.
+const PREFIXES: [&str; 12] = [
+    "bearer ",
+    "basic ",
+    "digest ",
+    "sk-",
+    "sk_",
+    "pk_",
+    "ghp_",
+    "gho_",
+    "github_pat_",
+    "xoxb-",
+    "xoxp-",
+    "akia",
+];
+
+/// Least characters of an unbroken run that can be a token by its looks.
+const TOKEN_CHARS_MIN: usize = 20;
+
+/// Whether a text is a credential or a person's address by its looks: an authorization value, a signed token, a long run
+/// without spaces in which letters and digits mix, an e-mail address, a telephone number.
+pub fn looks_secret(text: &str) -> bool {
+    let trimmed = text.trim();
+    let head: String = trimmed.chars().take(16).flat_map(char::to_lowercase).collect();
+    PREFIXES.iter().any(|prefix| head.starts_with(prefix))
+        || has_token(trimmed)
+        || is_address(trimmed)
+        || is_telephone(trimmed)
+}
+
+/// Whether some run of token characters is long and mixed enough to have been made by a machine.
+fn has_token(text: &str) -> bool {
+    let is_token_char =
+        |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '+' | '/' | '=' | '~');
+    text.split(|c: char| !is_token_char(c)).any(is_token)
+}
+
+fn is_token(run: &str) -> bool {
+    // A path or a host name is a run of words; what hides in it is one of its parts.
+    let parts = run.split(['/', '.']).filter(|part| !part.is_empty());
+    let signed = run.starts_with("eyJ") && run.matches('.').count() >= 1;
+    signed || parts.into_iter().any(is_token_part)
+}
+
+fn is_token_part(part: &str) -> bool {
+    let count = |test: fn(&char) -> bool| part.chars().filter(test).count();
+    let (letters, digits) = (count(char::is_ascii_alphabetic), count(char::is_ascii_digit));
+    let long = part.len() >= TOKEN_CHARS_MIN;
+    let mixed = letters >= 2 && digits >= 2;
+    // Base64 without a digit is rare but possible: cases that change all along are no word of any language.
+    let pairs = part.as_bytes().windows(2);
+    let turns = pairs.filter(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase()).count();
+    long && (mixed || turns >= 4)
+}
+
+fn is_address(text: &str) -> bool {
+    text.split(|c: char| c.is_whitespace() || matches!(c, '<' | '>' | ',' | ';' | '(' | ')' | '"')).any(
+        |word| {
+            let Some((local, domain)) = word.split_once('@') else { return false };
+            !local.is_empty() && domain.len() >= 3 && domain.trim_end_matches('.').contains('.')
+        },
+    )
+}
+
+/// Eight digits and more with nothing but the marks of a telephone number between them. A date has its own marks.
+fn is_telephone(text: &str) -> bool {
+    let digits = text.chars().filter(char::is_ascii_digit).count();
+    let only_marks =
+        text.chars().all(|c| c.is_ascii_digit() || matches!(c, '+' | '(' | ')' | ' ' | '-' | '.'));
+    digits >= 8 && only_marks && !is_date(text)
+}
+
+/// `YYYY-MM-DD` or `DD-MM-YYYY` with any of the usual separators, and what may follow.
+fn is_date(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let mark = |at: usize| bytes.get(at).is_some_and(|b| matches!(b, b'-' | b'.' | b'/'));
+    let digits =
+        |from: usize, to: usize| bytes.get(from..to).is_some_and(|part| part.iter().all(u8::is_ascii_digit));
+    (digits(0, 4) && mark(4) && digits(5, 7) && mark(7) && digits(8, 10))
+        || (digits(0, 2) && mark(2) && digits(3, 5) && mark(5) && digits(6, 10))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_keys_and_addresses_of_people_look_secret() {
+        for text in [
+            "Bearer abc",
+            "basic dXNlcjpwdw==",
+            "eyJhbGciOiJIUzI1NiJ9.e30.XmNK3GpH3Ys_7wsYBfq4C3M6goz71I7dTgUkuIa5lyQ",
+            "0f3a9c8e7d6b5a4f3e2d1c0b",
+            "550e8400-e29b-41d4-a716-446655440000",
+            "the key is 9f86d081884c7d659a2feaa0c55ad015, keep it",
+            "https://files.example/9f86d081884c7d659a2feaa0c55ad015.png",
+            "ana@example.org",
+            "Ana <ana@example.org>",
+            "+55 11 98888-7777",
+            "5511988887777",
+            "QWxhZGRpbjpvcGVuIHNlc2FtZQ",
+        ] {
+            assert!(looks_secret(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn words_numbers_and_dates_do_not() {
+        for text in [
+            "",
+            "in_chat",
+            "wait_for_chat",
+            "Recife",
+            "2024-03-09",
+            "2024-03-09 10:00:00",
+            "09/03/2024 10:00",
+            "A chat cannot be opened through this version.",
+            "https://example.org/some/long/path/of/plain/words",
+            "12345",
+            "an_identifier_made_of_words_only",
+            "@here",
+        ] {
+            assert!(!looks_secret(text), "{text}");
+        }
+    }
+}
