@@ -46,7 +46,29 @@ pub struct Manifest {
     pub refuse: RefusePolicy,
     /// `settings: {things.max: {type: integer, about: …}}`
     pub settings: Vec<Setting>,
+    /// `compare: {headers: […], types: {v2: {Thing: {key: id, …}}}}`
+    pub compare: Compare,
     pub span: Span,
+}
+
+/// What comparing two answers in a dual run looks at and looks away from.
+#[derive(Debug, Default)]
+pub struct Compare {
+    /// Headers compared beside the usual ones.
+    pub headers: Vec<Spanned<String>>,
+    pub types: Vec<CompareType>,
+}
+
+/// What is declared of one type of one side.
+#[derive(Debug)]
+pub struct CompareType {
+    pub side: SideRef,
+    pub name: Spanned<String>,
+    /// The member by which elements of its lists are matched.
+    pub key: Option<Spanned<Place>>,
+    pub noise: Vec<Spanned<Place>>,
+    pub unordered: Vec<Spanned<Place>>,
+    pub secret: Vec<Spanned<Place>>,
 }
 
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use super::ast::Program;
 use super::lens::{Lenses, Supply, World};
 use super::load::{self, PackSource};
 use super::names::Names;
-use super::{examples, manifest, routes, texts};
+use super::{compare, examples, manifest, routes, texts};
 use crate::contract::Contract;
 use crate::diagnostic::{Findings, Sources};
 use crate::plan::{self, Direction, Pack, SideId};
@@ -66,8 +66,10 @@ fn lower(
         || plan::BodyPlan { op: plan::ValueOp::Keep, class: plan::Class::Pass, because: String::new() };
     let has_errors = errors.is_some();
     let errors = errors.unwrap_or_else(|| [keep(), keep()]);
+    let comparisons = compare::check(written, contracts, sources, findings);
     let ground = routes::Ground {
         sources,
+        comparisons: &comparisons,
         contracts,
         names: &names,
         world,
@@ -80,6 +82,8 @@ fn lower(
         credential_headers: &credential_headers,
     };
     let [old_routes, new_routes] = routes::compile(&ground, program, findings);
+    let compared_errors = [0, 1].map(|side| comparisons.of_type(side, &written.errors.types[side].value));
+    comparisons.unused(findings);
     let shapes = shapes(program, &lenses, sources);
     lenses.unused(findings);
     names.unused(findings);
@@ -103,6 +107,8 @@ fn lower(
         settings,
         shapes,
         examples,
+        compared_headers: comparisons.headers,
+        compared_errors,
     })
 }
 

@@ -80,6 +80,39 @@ pub(super) fn error_status(status: &Spanned<i64>) -> Finding {
         .help("a number from 400 to 599")
 }
 
+pub(super) fn compared_type(name: &Spanned<String>, side: &str, known: Vec<&str>) -> Finding {
+    let message = format!("the contract of `{side}` has no type `{}`", name.value);
+    Finding::error(Code::Comparison, name.span, message).maybe_help(did_you_mean(&name.value, known))
+}
+
+pub(super) fn compared_member(at: Span, member: &str, ty: &str, known: Vec<&str>) -> Finding {
+    let message = format!("`{ty}` has no member `{member}`");
+    Finding::error(Code::Comparison, at, message).maybe_help(did_you_mean(member, known))
+}
+
+pub(super) fn compared_key(key: Span, found: &str) -> Finding {
+    Finding::error(Code::Comparison, key, format!("a key is one scalar member, and this is {found}"))
+        .help("name the member that is the same whenever the thing is, such as `id`")
+}
+
+pub(super) fn compared_order(at: Span, found: &str) -> Finding {
+    Finding::error(Code::Comparison, at, format!("only a list has an order, and this is {found}"))
+}
+
+pub(super) fn compared_unused(name: &Spanned<String>) -> Finding {
+    Finding::warning(
+        Code::Unused,
+        name.span,
+        format!("no answer of an operation has a `{}` in it", name.value),
+    )
+    .help("comparisons are of what clients get; take the line out")
+}
+
+pub(super) fn compared_credential(name: &Spanned<String>) -> Finding {
+    let message = format!("`{}` carries a token, and tokens are not compared", name.value);
+    Finding::error(Code::Comparison, name.span, message).help("take it out")
+}
+
 pub(super) fn no_language(span: Span) -> Finding {
     Finding::error(Code::Language, span, "the pack has no language").help("add `languages: [en]`")
 }

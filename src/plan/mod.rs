@@ -5,6 +5,7 @@
 //! Constants and keys are stored as ready JSON text, because the run time writes bytes, not values.
 
 mod body;
+mod compare;
 pub mod convert;
 mod example;
 mod explain;
@@ -18,6 +19,7 @@ pub use body::{
     Absent, BodyPlan, Captured, Class, Close, CloseFrom, Emit, Key, Kinds, Member, MemberAction, ObjectOp,
     Others, Raw, ValueOp,
 };
+pub use compare::{CompareKind, CompareRule};
 pub use example::{
     Example, ExampleCall, ExampleEnd, ExampleKind, Exchange, RouteExample, Shape, ShapeExample, ShapePlan,
     Wanted,
@@ -78,6 +80,10 @@ pub struct Pack {
     pub shapes: Vec<Shape>,
     /// In the order of the program.
     pub examples: Vec<Example>,
+    /// Headers (lower case) compared in a dual run beside the usual ones.
+    pub compared_headers: Vec<String>,
+    /// What is declared of error bodies, by side.
+    pub compared_errors: [Vec<CompareRule>; 2],
 }
 
 /// One side of a pack.

@@ -3,7 +3,7 @@
 use super::body::{BodyPlan, Class};
 use super::head::{CallHead, HeaderRule, StatusFrom, StatusTo};
 use super::step::Serve;
-use super::{Origin, ReasonId};
+use super::{CompareRule, Origin, ReasonId};
 use std::sync::Arc;
 
 /// Index into [`super::Direction::routes`].
@@ -26,6 +26,8 @@ pub struct Route {
     pub calls_max: u32,
     /// Statuses of the other side that are answers of the business, not failures: no retry, no breaker.
     pub business_errors: Vec<u16>,
+    /// What is declared about comparing successful answers in a dual run.
+    pub compare: Vec<CompareRule>,
     pub origin: Origin,
 }
 

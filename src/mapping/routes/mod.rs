@@ -25,6 +25,7 @@ mod verdict;
 pub(super) use policy::of_pack as refuse_policy;
 
 use super::ast::{ConversionUse, Paging, Pair, Program, Route, Spanned};
+use super::compare::Comparisons;
 use super::lens::{Lenses, ReadConversion, World, read_conversion};
 use super::names::Names;
 use crate::contract::{Contract, Type, Types, assignable};
@@ -47,6 +48,7 @@ pub(super) struct Ground<'a> {
     pub placeholders: &'a [BTreeSet<String>],
     pub lenses: &'a Lenses<'a>,
     pub refuse: &'a RefusePolicy,
+    pub comparisons: &'a Comparisons<'a>,
     pub paging: Option<&'a Paging>,
     /// By served side: the other side's errors turned into this one's.
     pub errors: &'a [BodyPlan; 2],
@@ -82,6 +84,7 @@ pub(super) fn compile(
     assigned.map(|assigned| {
         let mut routes = Vec::new();
         for one in assigned {
+            let compare = ground.comparisons.of_operation(usize::from(one.serves.0), one.operation);
             let check = RouteCheck::new(ground, one.serves, one.operation, findings);
             let served = match (one.route, one.operations) {
                 (Route::Pair(pair), Some(operations)) => check.pair(pair, operations),
@@ -89,7 +92,7 @@ pub(super) fn compile(
                 (Route::Serve(serve), _) => check.serve(serve),
             };
             let id = RouteId(routes.len() as u16);
-            routes.extend(served.map(|served| served.with_id(id)));
+            routes.extend(served.map(|served| plan::Route { compare, ..served.with_id(id) }));
         }
         routes
     })
@@ -178,6 +181,7 @@ impl Served {
             calls_min: self.calls_min,
             calls_max: self.calls_max,
             business_errors: self.business_errors,
+            compare: Vec::new(),
             origin: self.origin,
         }
     }

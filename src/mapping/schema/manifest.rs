@@ -32,6 +32,7 @@ pub(super) fn manifest(sides: Sides<'_>) -> Value {
             reference("policy"),
         ),
         ("settings", "What the pack reads under `$.config`; the operator gives values.", map_of(&setting())),
+        ("compare", "What comparing two answers in a dual run looks at and looks away from.", compare(sides)),
     ];
     object(&keys::PACK, lines)
 }
@@ -96,6 +97,25 @@ fn setting() -> Value {
                 "Used when the operator gives nothing; without it, the operator must.",
                 json!({"type": ["boolean", "integer", "string"]}),
             ),
+        ],
+    )
+}
+
+fn compare(sides: Sides<'_>) -> Value {
+    let of_type = object(
+        &keys::COMPARE_TYPE,
+        &[
+            ("key", "Member by whose value elements of a list of this type are the same.", text()),
+            ("noise", "Members whose value differs from one asking to the next.", list_of(&text())),
+            ("unordered", "Lists whose order says nothing.", list_of(&text())),
+            ("secret", "Members whose value is never stored or shown.", list_of(&text())),
+        ],
+    );
+    object(
+        &keys::COMPARE,
+        &[
+            ("headers", "Header fields that are compared beside the usual ones.", list_of(&text())),
+            ("types", "What is declared of types of the contracts.", by_side(sides, 0, &map_of(&of_type))),
         ],
     )
 }

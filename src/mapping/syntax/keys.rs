@@ -7,7 +7,7 @@ use crate::yaml::Keys;
 pub(in crate::mapping) const PACK: Keys = Keys::new(
     "a pack",
     &["pack", "sides", "contracts", "credentials", "languages", "errors", "refuse"],
-    &["scope", "paging", "settings"],
+    &["scope", "paging", "settings", "compare"],
 );
 pub(in crate::mapping) const SIDES: Keys = Keys::new("`sides`", &["old", "new"], &[]);
 pub(in crate::mapping) const CREDENTIAL: Keys = Keys::new("a credential", &["read", "send", "scheme"], &[]);
@@ -15,6 +15,9 @@ pub(in crate::mapping) const PAGING: Keys = Keys::new("`paging`", &["query", "fi
 pub(in crate::mapping) const ERRORS: Keys =
     Keys::new("`errors`", &["body", "types"], &["shape", "status", "text"]);
 pub(in crate::mapping) const SETTING: Keys = Keys::new("a setting", &["type", "about"], &["default"]);
+pub(in crate::mapping) const COMPARE: Keys = Keys::new("`compare`", &[], &["headers", "types"]);
+pub(in crate::mapping) const COMPARE_TYPE: Keys =
+    Keys::new("a comparison", &[], &["key", "noise", "unordered", "secret"]);
 pub(in crate::mapping) const POLICY: Keys =
     Keys::new("a policy of refusal", &[], &["legacy", "status", "after"]);
 pub(in crate::mapping) const AFTER: Keys = Keys::new("`after`", &["date"], &["status"]);

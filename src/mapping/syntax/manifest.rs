@@ -2,7 +2,9 @@
 
 use super::{Reader, keys};
 use crate::diagnostic::Findings;
-use crate::mapping::ast::{Credential, Errors, Manifest, Paging, RefusePolicy, Setting, Spanned};
+use crate::mapping::ast::{
+    Compare, CompareType, Credential, Errors, Manifest, Paging, Place, RefusePolicy, Setting, Spanned,
+};
 use crate::yaml::{Fields, Node};
 
 pub(super) fn read(root: &Node, findings: &mut Findings) -> Option<Manifest> {
@@ -22,6 +24,7 @@ pub(super) fn read(root: &Node, findings: &mut Findings) -> Option<Manifest> {
         errors: errors?,
         refuse: fields.get("refuse").map_or_else(RefusePolicy::default, |node| reader.policy(node)),
         settings: reader.settings(fields.get("settings")),
+        compare: fields.get("compare").and_then(|node| reader.compare(node)).unwrap_or_default(),
         span: root.span,
     })
 }
@@ -87,5 +90,32 @@ impl Reader<'_> {
             });
         }
         settings
+    }
+
+    fn compare(&mut self, node: &Node) -> Option<Compare> {
+        let fields = self.fields(node, &keys::COMPARE)?;
+        let headers = self.texts(fields.get("headers"));
+        let mut types = Vec::new();
+        for (key, node) in self.map_of(fields.get("types")) {
+            let Some(side) = self.side(&key.name, key.span) else { continue };
+            for (name, node) in self.map_of(Some(node)) {
+                let Some(fields) = self.fields(node, &keys::COMPARE_TYPE) else { continue };
+                let key = self.text_of(fields.get("key")).and_then(|text| self.place(&text.value, text.span));
+                types.push(CompareType {
+                    side,
+                    name: Self::key(name),
+                    key,
+                    noise: self.places(fields.get("noise")),
+                    unordered: self.places(fields.get("unordered")),
+                    secret: self.places(fields.get("secret")),
+                });
+            }
+        }
+        Some(Compare { headers, types })
+    }
+
+    fn places(&mut self, node: Option<&Node>) -> Vec<Spanned<Place>> {
+        let texts = self.texts(node);
+        texts.iter().filter_map(|text| self.place(&text.value, text.span)).collect()
     }
 }
