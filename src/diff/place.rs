@@ -1,0 +1,85 @@
+//! Places of a body, as texts: `$[3].name`, and with every index as `*`.
+
+use crate::redact::Redactor;
+
+/// One step down into a body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Member(String),
+    Element(usize),
+}
+
+/// The place, and the place of any element like it. Names that look like a secret are shown as their hash.
+pub(super) fn texts(steps: &[Step], redactor: &Redactor) -> (String, String) {
+    let (mut place, mut pattern) = ("$".to_owned(), "$".to_owned());
+    for step in steps {
+        match step {
+            Step::Element(at) => {
+                place.push_str(&format!("[{at}]"));
+                pattern.push_str("[*]");
+            }
+            Step::Member(name) => {
+                let shown = member(name, redactor);
+                place.push_str(&shown);
+                pattern.push_str(&shown);
+            }
+        }
+    }
+    (place, pattern)
+}
+
+fn member(name: &str, redactor: &Redactor) -> String {
+    if redactor.masks_name(name) {
+        return format!("['#{}']", redactor.hash(name.as_bytes()));
+    }
+    member_path(name)
+}
+
+/// A step to a member as paths write it: `.name`, or `['na me']` where the name is not plain.
+pub(super) fn member_path(name: &str) -> String {
+    let is_plain = !name.is_empty()
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        && !name.starts_with(|c: char| c.is_ascii_digit());
+    if is_plain {
+        return format!(".{name}");
+    }
+    let mut shown: String = name.chars().take(NAME_CHARS_MAX).flat_map(escaped).collect();
+    if name.chars().count() > NAME_CHARS_MAX {
+        shown.push('…');
+    }
+    format!("['{shown}']")
+}
+
+/// The names of a place as the compiler writes them, `*` for every index; none where it is no place.
+pub(super) fn names(place: &str) -> Option<Vec<String>> {
+    let mut rest = place.strip_prefix('$')?;
+    let mut names = Vec::new();
+    while !rest.is_empty() {
+        if let Some(name) = rest.strip_prefix('.') {
+            let end = name.find(['.', '[']).unwrap_or(name.len());
+            names.push(name[..end].to_owned());
+            rest = &name[end..];
+        } else if let Some(quoted) = rest.strip_prefix("['") {
+            let end = quoted.find("']")?;
+            names.push(quoted[..end].replace("\\'", "'"));
+            rest = &quoted[end + 2..];
+        } else {
+            let (_, after) = rest.strip_prefix('[')?.split_once(']')?;
+            names.push("*".to_owned());
+            rest = after;
+        }
+    }
+    Some(names)
+}
+
+/// Most characters of a member name that a place repeats.
+const NAME_CHARS_MAX: usize = 64;
+
+fn escaped(c: char) -> impl Iterator<Item = char> {
+    let text = match c {
+        '\'' | '\\' => format!("\\{c}"),
+        c if c.is_control() => format!("\\u{:04x}", u32::from(c)),
+        c => c.to_string(),
+    };
+    text.chars().collect::<Vec<_>>().into_iter()
+}

@@ -1,0 +1,116 @@
+//! What is kept of comparisons: one [`Record`] per pair of answers, one [`Summary`] per operation. The store writes and reads
+//! them; a report is made of summaries.
+
+use super::finding::{Cause, Comparison, Finding, FindingKind};
+use crate::evidence::Counts;
+use serde::{Deserialize, Serialize};
+
+/// One comparison as it is kept: redacted, with what is needed to find the call again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// As the contract of the served side writes it, such as `GET /things/{id}`.
+    pub operation: String,
+    /// Name of the served side.
+    pub side: String,
+    /// Milliseconds since 1970.
+    pub at_ms: i64,
+    /// Name of the enrolled client.
+    pub client: Option<String>,
+    /// Path and query, redacted.
+    pub target: String,
+    /// The gateway's identifier of the request, as logs have it.
+    pub request_id: Option<String>,
+    pub comparison: Comparison,
+}
+
+/// What is known of one operation.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    pub operation: String,
+    pub side: String,
+    /// The phase it is in, in a word; empty where that is not known.
+    #[serde(default)]
+    pub phase: String,
+    /// Since when it has been counted, milliseconds since 1970.
+    pub since_ms: i64,
+    pub counts: Counts,
+    /// Most frequent first.
+    pub tallies: Vec<Tally>,
+}
+
+/// How often one difference was seen.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Tally {
+    pub pattern: String,
+    pub kind: FindingKind,
+    pub cause: Cause,
+    /// Calls in which it was seen.
+    pub calls: u64,
+    /// When it was seen last, milliseconds since 1970.
+    pub last_ms: i64,
+    /// The last one, with its redacted samples.
+    pub example: Finding,
+}
+
+/// Differences by the line of the mapping that is behind them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Blamed {
+    /// `file:line`, or who else it is.
+    pub cause: String,
+    pub calls: u64,
+}
+
+/// Most tallies kept of one operation; the rarest give way.
+const TALLIES_MAX: usize = 200;
+
+impl Summary {
+    /// The summary of an operation of which nothing has been seen.
+    pub fn new(side: &str, operation: &str, since_ms: i64) -> Summary {
+        Summary { operation: operation.to_owned(), side: side.to_owned(), since_ms, ..Summary::default() }
+    }
+
+    /// Takes in one more comparison.
+    pub fn add(&mut self, at_ms: i64, comparison: &Comparison) {
+        self.counts.add(comparison.verdict(), &comparison.findings, comparison.excused);
+        for finding in &comparison.findings {
+            match self.tallies.iter_mut().find(|tally| tally.is_of(finding)) {
+                Some(tally) => {
+                    tally.calls += 1;
+                    tally.last_ms = at_ms;
+                    tally.example = finding.clone();
+                }
+                None => self.tallies.push(Tally {
+                    pattern: finding.pattern.clone(),
+                    kind: finding.kind,
+                    cause: finding.cause.clone(),
+                    calls: 1,
+                    last_ms: at_ms,
+                    example: finding.clone(),
+                }),
+            }
+        }
+        self.tallies.sort_by(|a, b| b.calls.cmp(&a.calls).then_with(|| a.pattern.cmp(&b.pattern)));
+        self.tallies.truncate(TALLIES_MAX);
+    }
+
+    /// The causes of differences, most frequent first.
+    pub fn blamed(&self) -> Vec<Blamed> {
+        let mut blamed: Vec<Blamed> = Vec::new();
+        for tally in &self.tallies {
+            let cause = tally.cause.to_string();
+            match blamed.iter_mut().find(|known| known.cause == cause) {
+                Some(known) => known.calls += tally.calls,
+                None => blamed.push(Blamed { cause, calls: tally.calls }),
+            }
+        }
+        blamed.sort_by_key(|blamed| std::cmp::Reverse(blamed.calls));
+        blamed
+    }
+}
+
+impl Tally {
+    /// Whether a finding is one of these.
+    pub fn is_of(&self, finding: &Finding) -> bool {
+        self.kind == finding.kind && self.pattern == finding.pattern && self.cause == finding.cause
+    }
+}

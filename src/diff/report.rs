@@ -1,0 +1,238 @@
+//! The report of a dual run: per operation how much was compared, how equal it is and how sure that is, what differs most,
+//! which line is behind it, and what to do next. As text, Markdown and JSON.
+
+use super::record::{Summary, Tally};
+use crate::evidence::{Counts, exact_upper};
+use serde::Serialize;
+use std::fmt::Write as _;
+
+/// What counts as good enough.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Threshold {
+    /// The rate of differences that is tolerated, between 0 and 1.
+    pub mismatch_max: f64,
+    /// Of the bounds, between 0 and 1.
+    pub confidence: f64,
+    /// Tallies shown per operation.
+    #[serde(skip)]
+    pub top: usize,
+}
+
+impl Default for Threshold {
+    fn default() -> Threshold {
+        Threshold { mismatch_max: 0.01, confidence: 0.95, top: 5 }
+    }
+}
+
+/// The report.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    pub threshold: Threshold,
+    pub verdict: Proof,
+    pub operations: Vec<OperationReport>,
+}
+
+/// What is proved about an operation, or about all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Proof {
+    /// The bound is within the threshold.
+    Within,
+    /// Too little was compared to tell.
+    NotEnough,
+    /// More differs than is tolerated.
+    Above,
+}
+
+/// One operation.
+#[derive(Clone, Debug, Serialize)]
+pub struct OperationReport {
+    pub operation: String,
+    pub side: String,
+    pub phase: String,
+    pub since_ms: i64,
+    pub counts: Counts,
+    /// Share of the comparisons that were equal; none when there were none.
+    pub equal_rate: Option<f64>,
+    /// Upper bound on the true rate of differences, of the threshold's confidence (Clopper and Pearson).
+    pub mismatch_bound: f64,
+    pub proof: Proof,
+    pub top: Vec<Tally>,
+    /// Differences beyond those shown.
+    pub others: usize,
+    pub next: String,
+}
+
+/// Makes the report of these operations.
+pub fn report(summaries: &[Summary], threshold: Threshold) -> Report {
+    let mut operations: Vec<OperationReport> =
+        summaries.iter().map(|summary| operation(summary, &threshold)).collect();
+    operations.sort_by(|a, b| b.proof.cmp(&a.proof).then_with(|| a.operation.cmp(&b.operation)));
+    let verdict = operations.iter().map(|operation| operation.proof).max().unwrap_or(Proof::NotEnough);
+    Report { threshold, verdict, operations }
+}
+
+fn operation(summary: &Summary, threshold: &Threshold) -> OperationReport {
+    let counts = &summary.counts;
+    let (different, compared) = (counts.different, counts.compared());
+    let mismatch_bound = exact_upper(different, compared, threshold.confidence);
+    let rate = (compared > 0).then(|| different as f64 / compared as f64);
+    let proof = match rate {
+        _ if mismatch_bound <= threshold.mismatch_max => Proof::Within,
+        Some(rate) if rate > threshold.mismatch_max => Proof::Above,
+        _ => Proof::NotEnough,
+    };
+    OperationReport {
+        operation: summary.operation.clone(),
+        side: summary.side.clone(),
+        phase: summary.phase.clone(),
+        since_ms: summary.since_ms,
+        counts: counts.clone(),
+        equal_rate: rate.map(|rate| 1.0 - rate),
+        mismatch_bound,
+        proof,
+        top: summary.tallies.iter().take(threshold.top).cloned().collect(),
+        others: summary.tallies.len().saturating_sub(threshold.top),
+        next: next(summary, proof, threshold),
+    }
+}
+
+/// What to do next, in a sentence.
+fn next(summary: &Summary, proof: Proof, threshold: &Threshold) -> String {
+    match (proof, summary.tallies.first()) {
+        (Proof::Within, None) => "Nothing differs: move it to the next phase.".to_owned(),
+        (Proof::Within, Some(_)) => "Within the threshold: look at what differs, then move it on.".to_owned(),
+        (Proof::NotEnough, _) => {
+            let needed = enough(summary.counts.different, threshold);
+            let more = needed.saturating_sub(summary.counts.compared());
+            format!("Compare about {more} more calls without another difference.")
+        }
+        (Proof::Above, Some(tally)) => match tally.cause.line() {
+            Some(line) => {
+                format!("Look at {line}: it is behind `{}` ({}).", tally.pattern, tally.kind.word())
+            }
+            None => format!("Look at the other service: `{}` ({}).", tally.pattern, tally.kind.word()),
+        },
+        (Proof::Above, None) => "Look at the log: what differed is no longer kept.".to_owned(),
+    }
+}
+
+/// How many comparisons prove the threshold when no more than these differ.
+fn enough(different: u64, threshold: &Threshold) -> u64 {
+    let proves =
+        |compared: u64| exact_upper(different, compared, threshold.confidence) <= threshold.mismatch_max;
+    let mut high = (different + 1).max(16);
+    while !proves(high) && high < 1 << 40 {
+        high *= 2;
+    }
+    let mut low = different;
+    while low + 1 < high {
+        let middle = low + (high - low) / 2;
+        if proves(middle) { high = middle } else { low = middle }
+    }
+    high
+}
+
+impl Report {
+    /// For a terminal.
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        for operation in &self.operations {
+            let _ = writeln!(out, "{}", operation.headline());
+            for tally in &operation.top {
+                let _ = writeln!(out, "    {}", tally.line());
+                let _ = writeln!(out, "        {}", tally.example_line());
+            }
+            let _ = writeln!(out, "    → {}", operation.next);
+        }
+        let _ = writeln!(out, "{}", self.last_line());
+        out
+    }
+
+    /// For a page.
+    pub fn markdown(&self) -> String {
+        let mut out = "# What differs\n\n".to_owned();
+        out.push_str(
+            "| Operation | Phase | Compared | Equal | Bound on differences | |\n|---|---|---|---|---|---|\n",
+        );
+        for operation in &self.operations {
+            let _ = writeln!(
+                out,
+                "| `{}` | {} | {} | {} | {} | {} |",
+                operation.operation,
+                operation.phase,
+                operation.counts.compared(),
+                operation.equal(),
+                percent(operation.mismatch_bound),
+                operation.proof.word()
+            );
+        }
+        for operation in &self.operations {
+            let _ = writeln!(out, "\n## `{}`\n\n{}\n", operation.operation, operation.next);
+            for tally in &operation.top {
+                let _ = writeln!(out, "- {}. {}", tally.line(), tally.example_line());
+            }
+        }
+        let _ = writeln!(out, "\n{}", self.last_line());
+        out
+    }
+
+    fn last_line(&self) -> String {
+        format!(
+            "{}: at most {} may differ, with a confidence of {}",
+            self.verdict.word(),
+            percent(self.threshold.mismatch_max),
+            percent(self.threshold.confidence)
+        )
+    }
+}
+
+impl OperationReport {
+    fn headline(&self) -> String {
+        format!(
+            "{}  {}  compared {}, equal {}, differences at most {}  {}",
+            self.operation,
+            self.phase,
+            self.counts.compared(),
+            self.equal(),
+            percent(self.mismatch_bound),
+            self.proof.word()
+        )
+    }
+
+    fn equal(&self) -> String {
+        self.equal_rate.map_or_else(|| "–".to_owned(), percent)
+    }
+}
+
+impl Tally {
+    fn line(&self) -> String {
+        format!("{} {} in {} calls, {}", self.kind.word(), self.pattern, self.calls, self.cause)
+    }
+
+    fn example_line(&self) -> String {
+        let finding = &self.example;
+        if let Some(detail) = &finding.detail {
+            return detail.clone();
+        }
+        let shown = |sample: &Option<crate::redact::Sample>| {
+            sample.as_ref().map_or_else(|| "nothing".to_owned(), ToString::to_string)
+        };
+        format!("{}: {} became {}", finding.place, shown(&finding.reference), shown(&finding.candidate))
+    }
+}
+
+impl Proof {
+    /// The verdict in words.
+    pub fn word(self) -> &'static str {
+        match self {
+            Proof::Within => "within the threshold",
+            Proof::NotEnough => "not enough evidence",
+            Proof::Above => "above the threshold",
+        }
+    }
+}
+
+fn percent(rate: f64) -> String {
+    format!("{:.2} %", rate * 100.0)
+}
