@@ -62,6 +62,8 @@ pub fn pack() -> Arc<Pack> {
         }],
         shapes: Vec::new(),
         examples: Vec::new(),
+        compared_headers: Vec::new(),
+        compared_errors: [Vec::new(), Vec::new()],
     })
 }
 
@@ -110,6 +112,7 @@ fn route(id: RouteId, method: &str, template: &str, body: BodyExpected, kind: Ro
         calls_min: 0,
         calls_max: 9,
         business_errors: Vec::new(),
+        compare: Vec::new(),
         origin: origin(),
     }
 }

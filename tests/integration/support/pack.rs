@@ -54,6 +54,8 @@ pub fn things() -> Pack {
         settings: Vec::new(),
         shapes: Vec::new(),
         examples: Vec::new(),
+        compared_headers: Vec::new(),
+        compared_errors: [Vec::new(), Vec::new()],
     }
 }
 
@@ -119,6 +121,7 @@ fn route(
         calls_min: 1,
         calls_max: 1,
         business_errors: Vec::new(),
+        compare: Vec::new(),
         origin: origin(),
     }
 }
