@@ -141,6 +141,7 @@ impl From<std::io::Error> for Failure {
 pub(super) fn block_on(verb: &str, work: impl Future<Output = Result<(), Failure>>) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let outcome = runtime.map_err(Failure::from).and_then(|runtime| runtime.block_on(work));
+    log::flush();
     let Err(failure) = outcome else { return ExitCode::SUCCESS };
     match failure.exit_code {
         1 => eprintln!("{}", failure.text.trim_end()),

@@ -1,7 +1,10 @@
 //! Setting up `tracing`: text for people or JSON lines for machines, on standard error, filtered by level.
 //! What is logged where is decided by whoever logs.
 
-use std::io::IsTerminal as _;
+use super::outlet::Outlet;
+use std::io::{self, IsTerminal as _};
+use std::sync::OnceLock;
+use tracing_subscriber::fmt::writer::BoxMakeWriter;
 use tracing_subscriber::{EnvFilter, util::SubscriberInitExt as _};
 
 /// The environment variable that overrides the configured filter, in the syntax of `RUST_LOG`.
@@ -45,13 +48,31 @@ pub fn init(settings: &LogSettings) {
         .chain([settings.filter.clone()])
         .find_map(|text| EnvFilter::builder().parse(text).ok())
         .unwrap_or_default();
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer());
     let installed = match settings.format {
-        LogFormat::Text => builder.with_ansi(std::io::stderr().is_terminal()).finish().try_init(),
+        LogFormat::Text => builder.with_ansi(io::stderr().is_terminal()).finish().try_init(),
         LogFormat::Json => builder.json().flatten_event(true).with_current_span(false).finish().try_init(),
     };
     if installed.is_err() {
         tracing::debug!("logging was set up before; its settings stay");
+    }
+}
+
+/// Where the process's log lines wait to be written.
+static OUTLET: OnceLock<Outlet> = OnceLock::new();
+
+/// The outlet, or standard error itself where no thread can be had for it.
+fn writer() -> BoxMakeWriter {
+    match Outlet::start() {
+        Ok(outlet) => BoxMakeWriter::new(OUTLET.get_or_init(|| outlet).clone()),
+        Err(_) => BoxMakeWriter::new(io::stderr),
+    }
+}
+
+/// Writes out the lines that still wait. Called before the program ends.
+pub fn flush() {
+    if let Some(outlet) = OUTLET.get() {
+        outlet.flush();
     }
 }
 

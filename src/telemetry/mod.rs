@@ -7,5 +7,6 @@
 pub mod access;
 pub mod log;
 pub mod metrics;
+pub mod outlet;
 pub mod redact;
 pub mod trace;

@@ -1,0 +1,194 @@
+//! Log lines on their way to standard error: gathered per thread, written out together by a thread of their own. Whoever
+//! logs takes no lock that other threads hold for long, makes no system call, and is never held up by a reader of the log
+//! that does not read: then lines are lost, and counted.
+
+use std::io::{self, Write};
+use std::mem;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::{self, Thread};
+use std::time::Duration;
+use tracing::{Level, Metadata};
+use tracing_subscriber::fmt::MakeWriter;
+
+/// How long a line may wait for others to be written with it. Warnings and errors do not wait.
+const GATHERING: Duration = Duration::from_millis(50);
+/// Bytes that may wait per lane; beyond it lines are lost.
+const LANE_BYTES_MAX: usize = 1 << 20;
+/// Capacity that an emptied lane keeps.
+const LANE_BYTES_KEPT: usize = 64 * 1024;
+/// Threads share lanes when there are more of them.
+const LANES: usize = 16;
+
+/// Takes log lines and writes them to standard error a little later. All clones are one.
+#[derive(Clone)]
+pub struct Outlet(Arc<Lanes>);
+
+#[derive(Default)]
+struct Lanes {
+    lanes: [Mutex<Vec<u8>>; LANES],
+    lost: AtomicU64,
+    is_urgent: AtomicBool,
+    /// Only one writes at a time, or lines would cross.
+    writing: Mutex<()>,
+    writer: OnceLock<Thread>,
+}
+
+impl Outlet {
+    /// Starts the thread that writes. It lives as long as the program.
+    pub fn start() -> io::Result<Outlet> {
+        let lanes = Arc::new(Lanes::default());
+        let theirs = Arc::clone(&lanes);
+        let writer = thread::Builder::new().name("log".to_owned()).spawn(move || {
+            loop {
+                thread::park();
+                if !theirs.is_urgent.load(Relaxed) {
+                    thread::park_timeout(GATHERING);
+                }
+                theirs.write_out(&mut io::stderr().lock());
+            }
+        })?;
+        let _ = lanes.writer.set(writer.thread().clone());
+        Ok(Outlet(lanes))
+    }
+
+    /// Writes out what is waiting, in the thread of the caller: for the end of the program.
+    pub fn flush(&self) {
+        self.0.write_out(&mut io::stderr().lock());
+    }
+}
+
+impl Lanes {
+    fn put(&self, line: &[u8], is_urgent: bool) {
+        let mut lane = lock(&self.lanes[here() % LANES]);
+        let was_empty = lane.is_empty();
+        if lane.len() + line.len() > LANE_BYTES_MAX {
+            drop(lane);
+            self.lost.fetch_add(1, Relaxed);
+            return;
+        }
+        lane.extend_from_slice(line);
+        drop(lane);
+        if is_urgent {
+            self.is_urgent.store(true, Relaxed);
+        }
+        if (was_empty || is_urgent)
+            && let Some(writer) = self.writer.get()
+        {
+            writer.unpark();
+        }
+    }
+
+    /// Writes what is waiting. A reader that is gone is not an error that anyone could be told.
+    fn write_out(&self, out: &mut impl Write) {
+        let _alone = lock(&self.writing);
+        self.is_urgent.store(false, Relaxed);
+        let mut waiting = Vec::new();
+        for lane in &self.lanes {
+            mem::swap(&mut *lock(lane), &mut waiting);
+            if !waiting.is_empty() {
+                let _ = out.write_all(&waiting);
+            }
+            waiting.clear();
+            waiting.shrink_to(LANE_BYTES_KEPT);
+            // The space goes back, unless others have filled the lane meanwhile.
+            let mut lane = lock(lane);
+            if lane.capacity() == 0 {
+                mem::swap(&mut *lane, &mut waiting);
+            }
+        }
+        let lost = self.lost.swap(0, Relaxed);
+        if lost > 0 {
+            let _ = writeln!(out, "{lost} log lines were lost: they were not read fast enough");
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The number of this thread among those that log.
+fn here() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static NUMBER: usize = NEXT.fetch_add(1, Relaxed);
+    }
+    NUMBER.with(|number| *number)
+}
+
+impl<'a> MakeWriter<'a> for Outlet {
+    type Writer = Slip<'a>;
+
+    fn make_writer(&'a self) -> Slip<'a> {
+        Slip { outlet: self, is_urgent: false }
+    }
+
+    fn make_writer_for(&'a self, meta: &Metadata<'_>) -> Slip<'a> {
+        Slip { outlet: self, is_urgent: *meta.level() <= Level::WARN }
+    }
+}
+
+/// One event's way into the outlet.
+pub struct Slip<'a> {
+    outlet: &'a Outlet,
+    is_urgent: bool,
+}
+
+impl Write for Slip<'_> {
+    /// The subscriber writes an event with one call, so that lines stay whole.
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.outlet.0.put(line, self.is_urgent);
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(lanes: &Lanes) -> String {
+        let mut out = Vec::new();
+        lanes.write_out(&mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn lines_of_a_thread_come_out_once_whole_and_in_order() {
+        let lanes = Lanes::default();
+        for line in ["a\n", "b\n", "c\n"] {
+            lanes.put(line.as_bytes(), false);
+        }
+        assert_eq!(written(&lanes), "a\nb\nc\n");
+        assert_eq!(written(&lanes), "");
+    }
+
+    #[test]
+    fn many_threads_lose_nothing() {
+        let lanes = Arc::new(Lanes::default());
+        let threads: Vec<_> = (0..LANES + 2)
+            .map(|number| {
+                let lanes = Arc::clone(&lanes);
+                thread::spawn(move || (0..100).for_each(|_| lanes.put(format!("{number}\n").as_bytes(), false)))
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        assert_eq!(written(&lanes).lines().count(), (LANES + 2) * 100);
+    }
+
+    #[test]
+    fn what_nobody_reads_is_lost_and_counted_but_never_kept() {
+        let lanes = Lanes::default();
+        let line = vec![b'x'; LANE_BYTES_MAX / 2];
+        (0..5).for_each(|_| lanes.put(&line, false));
+        let text = written(&lanes);
+        assert!(text.len() < LANE_BYTES_MAX + 100);
+        assert!(text.ends_with("3 log lines were lost: they were not read fast enough\n"));
+        lanes.put(b"y\n", false);
+        assert_eq!(written(&lanes), "y\n");
+    }
+}
