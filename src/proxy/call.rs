@@ -1,13 +1,22 @@
-//! One call to an upstream, as the layers below composition pass it on. Unlike a request it can be repeated, where that
-//! is harmless: its body is whole.
+//! One call to an upstream, as the layers below composition lend it to one another. Unlike a request it can be repeated,
+//! where that is harmless: its body is whole.
 
+use super::Response;
 use super::context::Facts;
 use super::upstream::Upstream;
 use crate::body::Body;
+use crate::error::GatewayError;
 use crate::token::Client;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use std::sync::Arc;
+
+/// What sends calls: the layers below composition, one within the other. Unlike the layers above they need no boxes, since
+/// nothing but the innermost of them waits for more than the next.
+pub trait Caller: Send + Sync {
+    /// Sends a call; the answer's head is here when this returns.
+    fn call(&self, call: &mut Call) -> impl Future<Output = Result<Response, GatewayError>> + Send;
+}
 
 /// A call on its way to an upstream.
 #[derive(Debug)]
@@ -30,6 +39,8 @@ pub enum Payload {
     Whole(Bytes),
     /// Passed on while it comes; cannot be sent twice.
     Stream(Body),
+    /// Was passed on.
+    Sent,
 }
 
 /// How a call is authorised.
@@ -43,19 +54,22 @@ pub enum Credential {
     Ready { header: HeaderName, value: HeaderValue },
 }
 
-impl Call {
-    /// The same call once more; none when its body is gone after the first sending.
-    pub fn again(&self) -> Option<Call> {
-        let Payload::Whole(bytes) = &self.payload else { return None };
-        Some(Call {
-            facts: Arc::clone(&self.facts),
-            upstream: Arc::clone(&self.upstream),
-            method: self.method.clone(),
-            target: self.target.clone(),
-            headers: self.headers.clone(),
-            payload: Payload::Whole(bytes.clone()),
-            is_repeatable: self.is_repeatable,
-            credential: self.credential.clone(),
-        })
+impl Payload {
+    /// Whether the body can be sent once more.
+    pub fn is_whole(&self) -> bool {
+        matches!(self, Payload::Whole(_))
+    }
+
+    /// The body, to be sent now.
+    pub fn take(&mut self) -> Body {
+        match self {
+            Payload::Whole(bytes) => Body::full(bytes.clone()),
+            Payload::Stream(body) => {
+                let body = std::mem::take(body);
+                *self = Payload::Sent;
+                body
+            }
+            Payload::Sent => Body::empty(),
+        }
     }
 }

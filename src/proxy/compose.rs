@@ -1,12 +1,16 @@
 //! Answers a request by its plan: holds its body, runs the plan's state machine, makes the calls it asks for, and turns its
 //! end into a response. The decisions are the plan's; here is only their execution.
 //!
-//! A request with effects runs in a task of its own: once begun it finishes, whether or not the client waits, because half
-//! of an effect is worse than an answer nobody reads. A request without effects ends with its client.
+//! A request with effects, once begun, finishes, whether or not the client waits, because half of an effect is worse than
+//! an answer nobody reads. A request without effects ends with its client.
+//!
+//! What only some requests need is boxed (a run of several calls, a forwarded request), so that the usual request does not
+//! carry room for it.
 
 use super::call::{Call, Credential, Payload};
 use super::coding::decoded;
 use super::context::Facts;
+use super::finish::Finish;
 use super::forward::forward;
 use super::headers::{self, Pseudonym};
 use super::hold::{Held, Memory, Share, hold};
@@ -26,11 +30,9 @@ use crate::translate::{self, Answer, Event, FailKind, Fault, FaultKind, Next, Re
 use crate::{json, plan};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use std::sync::Arc;
-use tokio::sync::oneshot;
 use tokio_util::task::TaskTracker;
-use tower::ServiceExt as _;
 
 /// What all requests are composed with.
 #[derive(Clone)]
@@ -54,38 +56,11 @@ pub fn answer(
     let facts = Facts::of(&request);
     let effect = facts.program.route(matched.front.serves, matched.route).operation.effect;
     let detached = composer.detached.clone();
-    let work = compose(composer, Arc::clone(&facts), request, matched);
+    let work = Box::pin(compose(composer, Arc::clone(&facts), request, matched));
     match effect {
-        Effect::None => Box::pin(work),
-        Effect::Write => Box::pin(finish_anyway(detached, facts, work)),
+        Effect::None => work,
+        Effect::Write => Box::pin(Finish::new(work, facts, &detached)),
     }
-}
-
-/// Runs `work` to its end, even when this future is dropped.
-async fn finish_anyway(
-    detached: TaskTracker,
-    facts: Arc<Facts>,
-    work: impl Future<Output = Result<Response, GatewayError>> + Send + 'static,
-) -> Result<Response, GatewayError> {
-    let (sender, receiver) = oneshot::channel();
-    detached.spawn(async move {
-        if let Err(outcome) = sender.send(work.await) {
-            let (id, operation) = (facts.id, facts.operation());
-            match outcome {
-                Ok(response) => {
-                    let status = response.status().as_u16();
-                    tracing::info!(request_id = %id, operation, status, "finished after its client had gone");
-                }
-                Err(error) => {
-                    tracing::warn!(request_id = %id, operation, ?error, "failed after its client had gone");
-                }
-            }
-        }
-    });
-    // The sender is only dropped unused by a panic of the work.
-    receiver
-        .await
-        .unwrap_or_else(|_| Err(GatewayError::new(Kind::Internal, "the work on a request panicked")))
 }
 
 async fn compose(
@@ -123,12 +98,12 @@ async fn compose(
     match &route.kind {
         RouteKind::Pair(pair) => {
             // Most pairs send no body and need no run: the copy of the request is spared.
-            let run = pair.request.as_ref().map(|_| run(&exchange, &original));
+            let run = pair.request.as_ref().map(|_| Box::new(run(&exchange, &original)));
             exchange.pair(run, route, pair, original).await
         }
         RouteKind::Serve(_) | RouteKind::Refuse(_) => {
             let run = run(&exchange, &original);
-            exchange.drive(run, original).await
+            Box::pin(exchange.drive(run, original)).await
         }
     }
 }
@@ -166,7 +141,7 @@ pub(super) struct Exchange<'c> {
     pub(super) matched: Matched,
     client: Arc<Client>,
     /// Header fields of every call.
-    base: HeaderMap,
+    pub(super) base: HeaderMap,
     /// Whether a call with an effect may have reached the upstream.
     wrote: bool,
     /// Steps claimed for this request alone.
@@ -229,7 +204,7 @@ impl Exchange<'_> {
         call: translate::Call,
     ) -> Result<Result<(Reply, Option<Share>), FailKind>, GatewayError> {
         let effect = call.effect;
-        let call = self.outgoing(call)?;
+        let call = self.outgoing(call, self.base.clone())?;
         let outcome = self.reply(call).await;
         match outcome {
             Ok((reply, share)) => {
@@ -250,19 +225,22 @@ impl Exchange<'_> {
         }
     }
 
-    /// The plan's call with all that the plan does not know: address, credential, fields of the gateway.
-    pub(super) fn outgoing(&self, call: translate::Call) -> Result<Call, GatewayError> {
+    /// The plan's call with all that the plan does not know: address, credential, and the fields of the gateway, `headers`.
+    pub(super) fn outgoing(
+        &self,
+        call: translate::Call,
+        mut headers: HeaderMap,
+    ) -> Result<Call, GatewayError> {
         let front = &self.matched.front;
         let backend = front.serves.other();
-        let mut headers = self.base.clone();
         for (name, value) in &call.headers {
             headers.append(name, value.clone());
         }
         if call.body.is_some() {
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         }
-        let credential = HeaderName::try_from(facts_credential(&self.facts, backend)).map_err(|error| {
-            GatewayError::new(Kind::Internal, "the pack's credential header is no header").because(error)
+        let credential = self.facts.program.credential_header(backend).cloned().ok_or_else(|| {
+            GatewayError::new(Kind::Internal, "the pack's credential header is no header")
         })?;
         Ok(Call {
             facts: Arc::clone(&self.facts),
@@ -298,7 +276,7 @@ impl Exchange<'_> {
 
     async fn reply(&self, call: Call) -> Result<(Reply, Share), GatewayError> {
         let limits = &self.composer.limits;
-        let answer = self.composer.calls.clone().oneshot(call).await?;
+        let answer = self.composer.calls.send(call).await?;
         let (parts, body) = answer.into_parts();
         let body =
             decoded(body, &parts.headers, Side::Upstream, limits.decode_ratio_max, limits.held_bytes_max)?;
@@ -340,7 +318,8 @@ impl Exchange<'_> {
             let target = self.matched.below_front(&self.facts);
             let request = Request::from_parts(original.parts, Body::full(original.body));
             let calls = self.composer.calls.clone();
-            return forward(calls, Arc::clone(own), request, target, self.composer.pseudonym.clone()).await;
+            let pseudonym = self.composer.pseudonym.clone();
+            return Box::pin(forward(calls, Arc::clone(own), request, target, pseudonym)).await;
         }
         let status = if is_over(&refused.refusal, &self.composer.clock) {
             refused.refusal.after_status
@@ -367,10 +346,6 @@ impl Exchange<'_> {
             None => error,
         }
     }
-}
-
-fn facts_credential(facts: &Facts, side: plan::SideId) -> &str {
-    &facts.program.credential(side).send
 }
 
 /// Whether the day has come from which a refusal is for good.

@@ -4,8 +4,8 @@
 use super::program::{Front, Program};
 use crate::error::GatewayError;
 use crate::telemetry::metrics::Outcome;
-use crate::telemetry::trace::TraceParent;
-use http::{Method, Uri};
+use crate::telemetry::trace::{TraceParent, write_hex};
+use http::{HeaderValue, Method, Uri};
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -14,6 +14,15 @@ use std::time::Instant;
 /// The name of a request in logs, in `x-request-id`, and nowhere else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestId(pub u64);
+
+impl RequestId {
+    /// As `x-request-id` says it.
+    pub fn header_value(self) -> HeaderValue {
+        let mut digits = [0; 16];
+        write_hex(&mut digits, self.0);
+        HeaderValue::from_bytes(&digits).expect("hexadecimal digits are a header value")
+    }
+}
 
 impl fmt::Display for RequestId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -14,7 +14,7 @@ use std::task::{Context, Poll, ready};
 /// The converted body. Up to `whole_bytes_max` bytes of `body` are converted before this returns.
 pub async fn converted(
     mut body: Body,
-    mut transcoder: Transcoder,
+    mut transcoder: Box<Transcoder>,
     whole_bytes_max: u64,
 ) -> Result<Body, GatewayError> {
     let announced = body.length();
@@ -54,7 +54,7 @@ fn broken(error: &TranslateError) -> GatewayError {
 struct Converted {
     body: Body,
     /// None when it has said its last.
-    transcoder: Option<Transcoder>,
+    transcoder: Option<Box<Transcoder>>,
     ready: Option<Bytes>,
 }
 
@@ -109,9 +109,9 @@ mod tests {
     use crate::translate::stream::{Bounds, Check, Program, Values};
     use std::sync::Arc;
 
-    fn transcoder() -> Transcoder {
+    fn transcoder() -> Box<Transcoder> {
         let program = Arc::new(Program::compile(&ValueOp::Array(Box::new(ValueOp::Keep))));
-        Transcoder::new(program, Arc::new(Values::default()), Check::Lenient, Bounds::default())
+        Box::new(Transcoder::new(program, Arc::new(Values::default()), Check::Lenient, Bounds::default()))
     }
 
     fn body(pieces: &[&'static str]) -> Body {

@@ -10,7 +10,6 @@ use super::upstream::Upstream;
 use super::{Request, Response};
 use crate::error::GatewayError;
 use std::sync::Arc;
-use tower::ServiceExt as _;
 
 /// Sends `request` to `upstream`, with `target` (path and query below the upstream's base) as its address.
 pub async fn forward(
@@ -33,7 +32,7 @@ pub async fn forward(
         is_repeatable: false,
         credential: Credential::Carried,
     };
-    let answer = calls.oneshot(call).await?;
+    let answer = calls.send(call).await?;
     let (parts, body) = answer.into_parts();
     let mut answer = Response::new(body);
     *answer.status_mut() = parts.status;

@@ -204,11 +204,10 @@ fn is_end_to_end(name: &HeaderName, nominated: &Nominated<'_>) -> bool {
 }
 
 fn add_trace(from: &HeaderMap, to: &mut HeaderMap, trace: TraceParent) {
-    let outgoing = trace.child(fastrand::u64(..)).to_string();
-    to.insert(
-        TRACEPARENT,
-        HeaderValue::try_from(outgoing).expect("hexadecimal digits and dashes are a header value"),
-    );
+    to.insert(TRACEPARENT, trace.child(fastrand::u64(..)).header_value());
+    if !from.contains_key(TRACESTATE) {
+        return;
+    }
     // Vendors' additions belong to the trace they came with, not to one that we began.
     let is_theirs =
         from.get(TRACEPARENT).and_then(|value| TraceParent::parse(value.to_str().ok()?)).is_some();

@@ -14,7 +14,6 @@ use crate::translate::stream::{Bounds, Transcoder};
 use crate::translate::{self, Event, Fault, Next, PairHeads, RequestHead, Run, error_answer, head};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use std::sync::Arc;
-use tower::ServiceExt as _;
 
 /// Most bytes of an unwanted body that are read to keep its connection.
 const DRAINED_BYTES_MAX: u64 = 256 * 1024;
@@ -24,7 +23,7 @@ impl Exchange<'_> {
     /// body; the others need none.
     pub(super) async fn pair(
         &mut self,
-        run: Option<Run>,
+        run: Option<Box<Run>>,
         route: &Route,
         pair: &Pair,
         original: Original,
@@ -38,8 +37,10 @@ impl Exchange<'_> {
             Next::Answer(answer) => return Ok(self.response(answer, &HeaderMap::new())),
             Next::Refuse(refused) => return self.refuse(refused, original).await,
         };
-        let call = self.outgoing(call)?;
-        let reply = self.composer.calls.clone().oneshot(call).await?;
+        // The only call: the fields need not be kept.
+        let base = std::mem::take(&mut self.base);
+        let call = self.outgoing(call, base)?;
+        let reply = self.composer.calls.send(call).await?;
         self.pair_answer(route, pair, &original, reply).await
     }
 
@@ -90,13 +91,15 @@ impl Exchange<'_> {
             heads.answer_headers(response, status, &parts.headers).map_err(|fault| self.fault(&fault))?;
         let body = match &response.body {
             ResponseBody::Empty => {
-                drain(body).await;
+                if !body.is_empty() {
+                    Box::pin(drain(body)).await;
+                }
                 Body::empty()
             }
             ResponseBody::Plan(_) => self.converted(at, &parts.headers, body).await?,
             ResponseBody::Error(plan) => {
                 // The status stands even when the words are lost on the way.
-                let words = self.words(&parts.headers, body).await.unwrap_or_default();
+                let words = Box::pin(self.words(&parts.headers, body)).await.unwrap_or_default();
                 let (pack, settings) = (self.facts.program.pack(), self.facts.program.settings());
                 let limits = crate::json::Limits::DOCUMENT;
                 let language = self.facts.language.0;
@@ -122,12 +125,12 @@ impl Exchange<'_> {
         let body =
             decoded(body, headers, Side::Upstream, limits.decode_ratio_max, limits.response_bytes_max)?;
         let program = &self.facts.program;
-        let transcoder = Transcoder::new(
+        let transcoder = Box::new(Transcoder::new(
             program.transcoder(self.matched.front.serves, self.matched.route, at),
             Arc::clone(program.values()),
             limits.answer_check,
             Bounds::default(),
-        );
+        ));
         converted(body, transcoder, limits.whole_bytes_max).await.inspect_err(|_| {
             let operation = self.facts.operation().to_owned();
             metrics::counter!(names::TRANSFORM_FAILURES, "operation" => operation, "direction" => "answer")

@@ -30,6 +30,8 @@ pub struct Program {
     transcoders: [Vec<Vec<Arc<stream::Program>>>; 2],
     /// By side: what its answers depend on besides the address.
     vary: [Option<HeaderValue>; 2],
+    /// By side: the field that a token is sent in.
+    credential_headers: [Option<HeaderName>; 2],
 }
 
 /// A path prefix at which clients speak one side.
@@ -64,11 +66,13 @@ impl Program {
         let errors = ErrorForm::of(&pack);
         let language_tags = pack.languages.iter().filter_map(|tag| HeaderValue::from_str(tag).ok()).collect();
         let vary = [0, 1].map(|side: usize| vary(&pack.sides[side].credential));
+        let credential_headers =
+            [0, 1].map(|side: usize| pack.sides[side].credential.send.parse::<HeaderName>().ok());
         let transcoders =
             [0, 1].map(|side: usize| pack.directions[side].routes.iter().map(transcoders).collect());
         let values = Arc::new(Values { settings: Arc::clone(&settings), supplied: Vec::new() });
         let fronts = fronts.into_iter().map(Arc::new).collect();
-        Program { errors, language_tags, settings, values, transcoders, vary, fronts, pack }
+        Program { errors, language_tags, settings, values, transcoders, vary, credential_headers, fronts, pack }
     }
 
     pub fn pack(&self) -> &Arc<Pack> {
@@ -112,6 +116,11 @@ impl Program {
     /// How a side carries its credential.
     pub fn credential(&self, side: SideId) -> &Credential {
         &self.pack.sides[usize::from(side.0)].credential
+    }
+
+    /// The field that a side's calls carry their credential in; none when the pack names what is no field.
+    pub fn credential_header(&self, side: SideId) -> Option<&HeaderName> {
+        self.credential_headers[usize::from(side.0)].as_ref()
     }
 
     pub fn errors(&self) -> &ErrorForm {

@@ -8,7 +8,7 @@ use super::{Request, Response};
 use crate::body::Body;
 use crate::telemetry::trace::{TRACEPARENT, TraceParent};
 use crate::translate;
-use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use http::{HeaderMap, Method, StatusCode, header};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -81,8 +81,7 @@ fn language(headers: &HeaderMap, languages: &[String]) -> Language {
 
 fn finish(facts: Arc<Facts>, outcome: Outcome) -> Outcome {
     let Ok(mut response) = outcome;
-    let id = HeaderValue::try_from(facts.id.to_string()).expect("hexadecimal digits are a header value");
-    response.headers_mut().insert(REQUEST_ID, id);
+    response.headers_mut().insert(REQUEST_ID, facts.id.header_value());
     if is_bodiless(&facts.method, response.status()) && !response.body().is_empty() {
         *response.body_mut() = Body::empty();
     }

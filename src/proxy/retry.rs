@@ -3,14 +3,11 @@
 //! connection does that the upstream closed a moment ago; and the budget of retries is not spent. Never twice.
 
 use super::Response;
-use super::call::Call;
+use super::call::{Call, Caller};
 use crate::error::{GatewayError, Kind, Retry as Again};
 use crate::telemetry::metrics as names;
-use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
-use std::task::{Context, Poll};
-use tower::{Layer, Service};
 
 /// How many retries there may be: a share of all calls, with a reserve for quiet times. It keeps a struggling upstream from
 /// getting twice the load.
@@ -46,59 +43,33 @@ impl Default for Budget {
     }
 }
 
-#[derive(Clone, Debug, Default)]
-pub struct RetryLayer {
-    budget: Budget,
-}
-
-impl RetryLayer {
-    pub fn new(budget: Budget) -> RetryLayer {
-        RetryLayer { budget }
-    }
-}
-
-impl<S> Layer<S> for RetryLayer {
-    type Service = Retry<S>;
-
-    fn layer(&self, inner: S) -> Retry<S> {
-        Retry { inner, budget: self.budget.clone() }
-    }
-}
-
-#[derive(Clone)]
+/// The layer: what it sends goes by `inner`.
+#[derive(Debug)]
 pub struct Retry<S> {
     inner: S,
     budget: Budget,
 }
 
-impl<S> Service<Call> for Retry<S>
-where
-    S: Service<Call, Response = Response, Error = GatewayError> + Clone + Send + 'static,
-    S::Future: Send + 'static,
-{
-    type Response = Response;
-    type Error = GatewayError;
-    type Future = BoxFuture<'static, Result<Response, GatewayError>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), GatewayError>> {
-        self.inner.poll_ready(cx)
+impl<S> Retry<S> {
+    pub fn new(inner: S, budget: Budget) -> Retry<S> {
+        Retry { inner, budget }
     }
+}
 
-    fn call(&mut self, call: Call) -> Self::Future {
+impl<S: Caller> Caller for Retry<S> {
+    async fn call(&self, call: &mut Call) -> Result<Response, GatewayError> {
         self.budget.earn();
-        let (mut inner, budget) = (self.inner.clone(), self.budget.clone());
-        let second = if call.is_repeatable { call.again() } else { None };
-        Box::pin(async move {
-            match (inner.call(call).await, second) {
-                (Err(error), Some(second)) if is_worth_it(&error) && budget.spend() => {
-                    let upstream = second.upstream.name().to_string();
-                    metrics::counter!(names::RETRIES, "upstream" => upstream, "why" => "broken").increment(1);
-                    tracing::debug!(%error, "a call is sent once more");
-                    inner.call(second).await
-                }
-                (outcome, _) => outcome,
+        let can_repeat = call.is_repeatable && call.payload.is_whole();
+        match self.inner.call(call).await {
+            Err(error) if can_repeat && is_worth_it(&error) && self.budget.spend() => {
+                let upstream = call.upstream.name().to_string();
+                metrics::counter!(names::RETRIES, "upstream" => upstream, "why" => "broken").increment(1);
+                tracing::debug!(%error, "a call is sent once more");
+                // Boxed: it is rare, and the usual call need not carry its size.
+                Box::pin(self.inner.call(call)).await
             }
-        })
+            outcome => outcome,
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 use super::access_log::AccessLogLayer;
 use super::announce::AnnounceLayer;
 use super::authenticate::AuthenticateLayer;
-use super::call::Call;
+use super::call::{Call, Caller as _};
 use super::compose::Composer;
 use super::headers::Pseudonym;
 use super::hold::Memory;
@@ -17,11 +17,11 @@ use super::program::Current;
 use super::request_id::RequestIdLayer;
 use super::rescue::RescueLayer;
 use super::resume::Resume;
-use super::retry::{Budget, RetryLayer};
+use super::retry::{Budget, Retry};
 use super::route::RouteLayer;
 use super::timeout::TimeoutLayer;
 use super::upstream::Send;
-use super::upstream_auth::UpstreamAuthLayer;
+use super::upstream_auth::UpstreamAuth;
 use super::{Request, Response};
 use crate::clock::Clock;
 use crate::error::GatewayError;
@@ -30,7 +30,6 @@ use crate::token::Tokens;
 use std::convert::Infallible;
 use std::sync::Arc;
 use tokio_util::task::TaskTracker;
-use tower::util::BoxCloneSyncService;
 use tower::{Service, ServiceBuilder};
 
 /// What the stack is made of. All parts are shared; cloning is cheap.
@@ -62,7 +61,7 @@ pub fn stack(
 + 'static {
     let Parts { program, tokens, limits, pseudonym, retries, store, clock, detached } = parts;
     let composer = Composer {
-        calls: calls(retries),
+        calls: Calls::new(retries),
         limits: Arc::clone(&limits),
         pseudonym: pseudonym.clone(),
         memory: Memory::new(limits.held_bytes_all_max),
@@ -98,15 +97,25 @@ pub fn stack(
         .service(Phased::new(composer))
 }
 
-/// One call to an upstream, below translation. Boxed here: the layers above need not know what it is made of.
-pub type Calls = BoxCloneSyncService<Call, Response, GatewayError>;
+/// The layers below translation, outermost first. Shared by reference count: one for all requests.
+#[derive(Clone)]
+pub struct Calls(
+    // Below translation, so that a refused credential replays bytes instead of translating again.
+    Arc<
+        UpstreamAuth<
+            // Below the credential, so that what is repeated is exactly what was sent.
+            Retry<Send>,
+        >,
+    >,
+);
 
-fn calls(retries: Budget) -> Calls {
-    let calls = ServiceBuilder::new()
-        // Below translation, so that a refused credential replays bytes instead of translating again.
-        .layer(UpstreamAuthLayer)
-        // Below the credential, so that what is repeated is exactly what was sent.
-        .layer(RetryLayer::new(retries))
-        .service(Send);
-    BoxCloneSyncService::new(calls)
+impl Calls {
+    fn new(retries: Budget) -> Calls {
+        Calls(Arc::new(UpstreamAuth::new(Retry::new(Send, retries))))
+    }
+
+    /// Makes one call to an upstream.
+    pub async fn send(&self, mut call: Call) -> Result<Response, GatewayError> {
+        self.0.call(&mut call).await
+    }
 }

@@ -1,18 +1,21 @@
 //! A service that the gateway calls: its address, its connections, its limits. The innermost layer of the stack: it sends
 //! one call once and judges whether what comes back is an answer. Upstreams are not trusted to keep to HTTP.
 //!
+//! Without TLS calls go out on our own [`Lines`]; with it, by hyper's client, which agrees on HTTP/2 where it can. Each core
+//! has lines, or a client, of its own.
+//!
 //! Interim answers (1xx) are read and dropped: hyper's server cannot send them on.
 
 use super::Response;
-use super::call::{Call, Credential, Payload};
+use super::call::{Call, Caller, Credential};
 use super::limit::{Slots, refused};
+use super::lines::{Lines, Unanswered, here, lane_count};
 use super::limits::Limits;
 use crate::body::{Body, Tempo};
 use crate::error::{GatewayError, Kind, Side};
 use crate::telemetry::metrics as names;
-use futures_util::future::BoxFuture;
 use http::uri::{Authority, PathAndQuery, Scheme};
-use http::{HeaderMap, StatusCode, Uri, Version, header};
+use http::{HeaderMap, HeaderValue, StatusCode, Uri, Version, header};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::{self, Client};
@@ -22,9 +25,7 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
-use tower::Service;
 
 /// Bytes that hyper may hold per HTTP/1.1 connection and direction.
 const BUFFER_BYTES_MAX: usize = 64 * 1024;
@@ -42,8 +43,6 @@ pub enum UpstreamError {
     Extras,
     #[error("the system's certificate authorities cannot be read: {0}")]
     Roots(io::Error),
-    #[error("TLS cannot be set up: {0}")]
-    Tls(#[from] rustls::Error),
 }
 
 /// A service that the gateway calls.
@@ -53,11 +52,22 @@ pub struct Upstream {
     authority: Authority,
     /// Without a `/` at the end.
     base: String,
-    client: Client<HttpsConnector<HttpConnector>, Body>,
+    /// The authority as `Host` says it.
+    host: HeaderValue,
+    wires: Wires,
     slots: Slots,
     limits: Arc<Limits>,
     meter: Meter,
 }
+
+/// What calls go out on.
+enum Wires {
+    Plain(Arc<Lines>),
+    /// A client per core.
+    Tls(Box<[Secured]>),
+}
+
+type Secured = Client<HttpsConnector<HttpConnector>, Body>;
 
 /// The recorder's handles for one upstream.
 struct Meter {
@@ -80,7 +90,8 @@ impl Upstream {
         Ok(Upstream {
             name: name.into(),
             base: url.path().trim_end_matches('/').to_owned(),
-            client: client(connector(scheme, &limits)?, &limits),
+            host: host(scheme, authority).ok_or(UpstreamError::Address)?,
+            wires: wires(scheme, url, &limits)?,
             slots: Slots::new(limits.upstream_in_flight_max),
             meter: Meter::new(name),
             scheme: scheme.clone(),
@@ -94,38 +105,39 @@ impl Upstream {
         &self.name
     }
 
-    async fn send(self: Arc<Self>, call: Call) -> Result<Response, GatewayError> {
+    async fn send(&self, call: &mut Call) -> Result<Response, GatewayError> {
         let Some(slot) = self.slots.take() else { return Err(refused("upstream_in_flight")) };
         let request = self.request(call)?;
         let started = Instant::now();
-        let outcome = self.exchange(request).await;
+        let outcome = self.exchange(request, started).await;
         self.meter.record(outcome.as_ref().ok().map(http::Response::status), started.elapsed());
         let response = outcome?;
         let tempo = Tempo { idle: self.limits.upstream_timeout, bytes_per_second_min: 0 };
         let bytes_max = self.limits.response_bytes_max;
-        Ok(response.map(|body| {
-            Body::incoming(body, Side::Upstream).limited(bytes_max).paced(tempo).watched(Box::new(slot))
-        }))
+        Ok(response.map(|body| body.limited(bytes_max).paced(tempo).watched(Box::new(slot))))
     }
 
-    fn request(&self, call: Call) -> Result<http::Request<Body>, GatewayError> {
-        let target = PathAndQuery::try_from(format!("{}{}", self.base, call.target));
-        let target =
-            target.map_err(|e| GatewayError::new(Kind::Internal, "a call's target is invalid").because(e))?;
-        let uri = Uri::builder()
-            .scheme(self.scheme.clone())
-            .authority(self.authority.clone())
-            .path_and_query(target);
-        let body = match call.payload {
-            Payload::Whole(bytes) => Body::full(bytes),
-            Payload::Stream(body) => body,
+    /// The call as it is sent; a body that streams leaves the call for it.
+    fn request(&self, call: &mut Call) -> Result<http::Request<Body>, GatewayError> {
+        let mut target = String::with_capacity(self.base.len() + call.target.len());
+        target.push_str(&self.base);
+        target.push_str(&call.target);
+        let target = PathAndQuery::try_from(target)
+            .map_err(|e| GatewayError::new(Kind::Internal, "a call's target is invalid").because(e))?;
+        let mut request = http::Request::new(call.payload.take());
+        request.method_mut().clone_from(&call.method);
+        *request.uri_mut() = match &self.wires {
+            Wires::Plain(_) => Uri::from(target),
+            Wires::Tls(_) => {
+                let whole = Uri::builder().scheme(self.scheme.clone()).authority(self.authority.clone());
+                whole.path_and_query(target).build().expect("all parts of the address were checked")
+            }
         };
-        let mut request = http::Request::new(body);
-        *request.method_mut() = call.method;
-        *request.uri_mut() = uri.build().expect("all parts of the address were checked");
-        *request.headers_mut() = call.headers;
-        if let Credential::Ready { header, value } = call.credential {
-            request.headers_mut().insert(header, value);
+        let headers = request.headers_mut();
+        headers.clone_from(&call.headers);
+        headers.insert(header::HOST, self.host.clone());
+        if let Credential::Ready { header, value } = &call.credential {
+            headers.insert(header.clone(), value.clone());
         }
         Ok(request)
     }
@@ -133,12 +145,20 @@ impl Upstream {
     async fn exchange(
         &self,
         request: http::Request<Body>,
-    ) -> Result<http::Response<hyper::body::Incoming>, GatewayError> {
-        let answering = self.client.request(request);
-        let response = match tokio::time::timeout(self.limits.upstream_timeout, answering).await {
-            Ok(Ok(response)) => response,
-            Ok(Err(error)) => return Err(judge_error(error)),
-            Err(_) => return Err(GatewayError::new(Kind::UpstreamTimeout, "no answer's head came in time")),
+        started: Instant,
+    ) -> Result<Response, GatewayError> {
+        let patience = self.limits.upstream_timeout;
+        let response = match &self.wires {
+            Wires::Plain(lines) => {
+                lines.exchange(request, started, patience).await.map_err(judge_unanswered)?
+            }
+            Wires::Tls(clients) => {
+                let client = &clients[here() % clients.len()];
+                // Boxed, so that calls that go another way need not carry its size.
+                let answering = Box::pin(tokio::time::timeout(patience, client.request(request)));
+                let answer = answering.await.map_err(|_| late())?;
+                answer.map_err(judge_error)?.map(|body| Body::incoming(body, Side::Upstream))
+            }
         };
         judge_head(response.status(), response.version(), response.headers())?;
         Ok(response)
@@ -166,36 +186,38 @@ impl fmt::Debug for Upstream {
     }
 }
 
-fn connector(scheme: &Scheme, limits: &Limits) -> Result<HttpsConnector<HttpConnector>, UpstreamError> {
+/// `Host`: the port is only said where it is not the scheme's own (RFC 9110, section 7.2).
+fn host(scheme: &Scheme, authority: &Authority) -> Option<HeaderValue> {
+    let own_port = if *scheme == Scheme::HTTPS { 443 } else { 80 };
+    match authority.port_u16() {
+        Some(port) if port != own_port => HeaderValue::try_from(format!("{}:{port}", authority.host())).ok(),
+        _ => HeaderValue::from_str(authority.host()).ok(),
+    }
+}
+
+fn wires(scheme: &Scheme, url: &Uri, limits: &Limits) -> Result<Wires, UpstreamError> {
     let mut tcp = HttpConnector::new();
     tcp.set_connect_timeout(Some(limits.connect_timeout));
     tcp.set_nodelay(true);
     tcp.enforce_http(false);
+    if *scheme == Scheme::HTTP {
+        let (idle_max, idle_timeout) = (limits.upstream_idle_max, limits.upstream_idle_timeout);
+        return Ok(Wires::Plain(Lines::new(tcp, url.clone(), idle_max, idle_timeout)));
+    }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = HttpsConnectorBuilder::new();
-    let builder = if *scheme == Scheme::HTTPS {
-        builder.with_provider_and_native_roots(provider).map_err(UpstreamError::Roots)?
-    } else {
-        // A plain address needs no authorities, and must not fail where the system has none.
-        let config =
-            rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
-        builder.with_tls_config(
-            config.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth(),
-        )
-    };
-    let builder = if *scheme == Scheme::HTTPS { builder.https_only() } else { builder.https_or_http() };
-    Ok(builder.enable_http1().enable_http2().wrap_connector(tcp))
+    let builder = builder.with_provider_and_native_roots(provider).map_err(UpstreamError::Roots)?;
+    let connector = builder.https_only().enable_http1().enable_http2().wrap_connector(tcp);
+    Ok(Wires::Tls((0..lane_count()).map(|_| secured(connector.clone(), limits)).collect()))
 }
 
-fn client(
-    connector: HttpsConnector<HttpConnector>,
-    limits: &Limits,
-) -> Client<HttpsConnector<HttpConnector>, Body> {
+fn secured(connector: HttpsConnector<HttpConnector>, limits: &Limits) -> Secured {
     Client::builder(TokioExecutor::new())
         .timer(TokioTimer::new())
         .pool_timer(TokioTimer::new())
-        .pool_max_idle_per_host(limits.upstream_idle_max)
+        .pool_max_idle_per_host(limits.upstream_idle_max.div_ceil(lane_count()))
         .pool_idle_timeout(limits.upstream_idle_timeout)
+        .set_host(false)
         .http1_max_buf_size(BUFFER_BYTES_MAX)
         .http1_max_headers(ANSWER_HEADERS_MAX)
         .http2_max_header_list_size(ANSWER_HEADER_BYTES_MAX)
@@ -205,14 +227,32 @@ fn client(
         .build(connector)
 }
 
-/// What a failed exchange means, and whether the upstream can have seen the call.
+fn late() -> GatewayError {
+    GatewayError::new(Kind::UpstreamTimeout, "no answer's head came in time")
+}
+
+/// What it means that a line brought no answer, and whether the upstream can have seen the call.
+fn judge_unanswered(unanswered: Unanswered) -> GatewayError {
+    match unanswered {
+        Unanswered::Unreachable(error) => unreachable(error),
+        Unanswered::Broken(error) => find_source(&error)
+            .unwrap_or_else(|| GatewayError::new(Kind::UpstreamBroken, "the exchange broke off").because(error)),
+        Unanswered::Late => late(),
+    }
+}
+
+fn unreachable(error: Box<dyn StdError + std::marker::Send + Sync>) -> GatewayError {
+    let is_late = has_source(&*error, |e| {
+        e.downcast_ref::<io::Error>().is_some_and(|io| io.kind() == io::ErrorKind::TimedOut)
+    });
+    let kind = if is_late { Kind::UpstreamTimeout } else { Kind::UpstreamUnreachable };
+    GatewayError::new(kind, "no connection").because(error).safe_to_retry()
+}
+
+/// What a failed exchange of hyper's client means, and whether the upstream can have seen the call.
 fn judge_error(error: legacy::Error) -> GatewayError {
     if error.is_connect() {
-        let is_late = has_source(&error, |e| {
-            e.downcast_ref::<io::Error>().is_some_and(|io| io.kind() == io::ErrorKind::TimedOut)
-        });
-        let kind = if is_late { Kind::UpstreamTimeout } else { Kind::UpstreamUnreachable };
-        return GatewayError::new(kind, "no connection").because(error).safe_to_retry();
+        return unreachable(error.into());
     }
     // The request body's own error is the client's: its upload was cut, too large or too slow.
     if let Some(own) = find_source(&error) {
@@ -264,21 +304,14 @@ fn judge_head(status: StatusCode, version: Version, headers: &HeaderMap) -> Resu
     }
 }
 
-/// The innermost service: sends each call to its upstream.
+/// The innermost layer: sends each call to its upstream.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Send;
 
-impl Service<Call> for Send {
-    type Response = Response;
-    type Error = GatewayError;
-    type Future = BoxFuture<'static, Result<Response, GatewayError>>;
-
-    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), GatewayError>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, call: Call) -> Self::Future {
+impl Caller for Send {
+    async fn call(&self, call: &mut Call) -> Result<Response, GatewayError> {
         call.facts.called();
-        Box::pin(Arc::clone(&call.upstream).send(call))
+        let upstream = Arc::clone(&call.upstream);
+        upstream.send(call).await
     }
 }

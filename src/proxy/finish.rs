@@ -1,0 +1,72 @@
+//! Work that goes on without its client: once begun it is finished, whether or not anyone waits for it. While the client
+//! waits, the work is done where the client is served; only when the client leaves does it move to a task of its own.
+
+use super::Response;
+use super::context::Facts;
+use crate::error::GatewayError;
+use futures_util::future::BoxFuture;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tokio::runtime::Handle;
+use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
+
+type Outcome = Result<Response, GatewayError>;
+
+/// Runs work to its end, even when this future is dropped.
+pub struct Finish {
+    /// None when it is done.
+    work: Option<BoxFuture<'static, Outcome>>,
+    has_begun: bool,
+    facts: Arc<Facts>,
+    /// Keeps the program from ending before the work does.
+    token: TaskTrackerToken,
+}
+
+impl Finish {
+    /// `detached` is waited for when the program ends.
+    pub fn new(work: BoxFuture<'static, Outcome>, facts: Arc<Facts>, detached: &TaskTracker) -> Finish {
+        Finish { work: Some(work), has_begun: false, facts, token: detached.token() }
+    }
+}
+
+impl Future for Finish {
+    type Output = Outcome;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
+        self.has_begun = true;
+        let work = self.work.as_mut().expect("a future is not polled after it is ready");
+        let polled = work.as_mut().poll(cx);
+        if polled.is_ready() {
+            self.work = None;
+        }
+        polled
+    }
+}
+
+impl Drop for Finish {
+    fn drop(&mut self) {
+        // Work that panicked must not be polled again, and a runtime that is going away takes nothing up.
+        if !self.has_begun || std::thread::panicking() || Handle::try_current().is_err() {
+            return;
+        }
+        if let Some(work) = self.work.take() {
+            tokio::spawn(alone(work, Arc::clone(&self.facts), self.token.clone()));
+        }
+    }
+}
+
+async fn alone(work: BoxFuture<'static, Outcome>, facts: Arc<Facts>, _token: TaskTrackerToken) {
+    let outcome = work.await;
+    let (id, operation) = (facts.id, facts.operation());
+    match outcome {
+        Ok(response) => {
+            let status = response.status().as_u16();
+            tracing::info!(request_id = %id, operation, status, "finished after its client had gone");
+        }
+        Err(error) => {
+            tracing::warn!(request_id = %id, operation, ?error, "failed after its client had gone");
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! One HTTP/1.1 connection to an upstream, used by one call at a time and driven by whoever uses it: the task of the
+//! request writes the call, reads the head of the answer and, as the answer is read, its body. There is no task behind it,
+//! so nothing is handed over or woken between tasks, and a client that does not read holds the upstream up by itself.
+//!
+//! Which line a call gets is decided in `lines`.
+
+use crate::body::Body;
+use futures_util::task::AtomicWaker;
+use hyper::body::Incoming;
+use hyper::client::conn::http1::{Builder, Connection, SendRequest};
+use hyper_util::rt::TokioIo;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::task::{Context, Poll, Wake, Waker};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, Sleep};
+
+/// Bytes that hyper may hold per connection and direction.
+const BUFFER_BYTES_MAX: usize = 64 * 1024;
+/// Header fields of an answer.
+const ANSWER_HEADERS_MAX: usize = 100;
+/// How often a line is driven on in one go before other tasks get their turn.
+const TURNS_MAX: usize = 16;
+
+/// A connection to an upstream.
+pub struct Line {
+    sender: SendRequest<Body>,
+    wire: Connection<TokioIo<TcpStream>, Body>,
+    is_open: bool,
+    bell: Arc<Bell>,
+    /// Rings the bell.
+    waker: Waker,
+    /// For the head of an answer. One for all calls: each call only puts it off, which touches no list of timers.
+    timer: Pin<Box<Sleep>>,
+}
+
+/// Why a call has no answer.
+pub enum Failed {
+    /// Nothing of it was written: the connection had ended before.
+    Unsent(Box<http::Request<Body>>, hyper::Error),
+    Broken(hyper::Error),
+    /// The head did not come in time.
+    Late,
+}
+
+impl Line {
+    /// Begins to speak HTTP/1.1 on a connection.
+    pub async fn new(io: TokioIo<TcpStream>) -> Result<Box<Line>, hyper::Error> {
+        let mut builder = Builder::new();
+        builder.max_buf_size(BUFFER_BYTES_MAX).max_headers(ANSWER_HEADERS_MAX);
+        let (sender, wire) = builder.handshake(io).await?;
+        let bell = Arc::new(Bell {
+            rung: AtomicBool::new(true),
+            is_driving: AtomicBool::new(false),
+            task: AtomicWaker::new(),
+        });
+        let waker = Waker::from(Arc::clone(&bell));
+        let timer = Box::pin(tokio::time::sleep_until(Instant::now()));
+        Ok(Box::new(Line { sender, wire, is_open: true, bell, waker, timer }))
+    }
+
+    /// Sends a call and waits for the head of its answer until `deadline`.
+    pub async fn send(
+        &mut self,
+        request: http::Request<Body>,
+        deadline: Instant,
+    ) -> Result<http::Response<Incoming>, Failed> {
+        self.timer.as_mut().reset(deadline);
+        let mut answering = pin!(self.sender.try_send_request(request));
+        let outcome = poll_fn(|cx| {
+            match self.drive(cx, |cx| answering.as_mut().poll(cx)) {
+                Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
+                Poll::Pending => self.timer.as_mut().poll(cx).map(|()| None),
+            }
+        });
+        match outcome.await {
+            Some(Ok(response)) => Ok(response),
+            Some(Err(mut error)) => Err(match error.take_message() {
+                Some(request) => Failed::Unsent(Box::new(request), error.into_error()),
+                None => Failed::Broken(error.into_error()),
+            }),
+            None => Err(Failed::Late),
+        }
+    }
+
+    /// Polls `ready` and the connection in turns, until `ready` has something or neither can go on. The connection is
+    /// only polled when it asked for it.
+    pub fn drive<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        mut ready: impl FnMut(&mut Context<'_>) -> Poll<T>,
+    ) -> Poll<T> {
+        self.bell.task.register(cx.waker());
+        self.bell.is_driving.store(true, SeqCst);
+        let mut polled = Poll::Pending;
+        for _ in 0..TURNS_MAX {
+            let mut inner = Context::from_waker(&self.waker);
+            polled = ready(&mut inner);
+            if polled.is_ready() || !self.bell.rung.swap(false, SeqCst) {
+                break;
+            }
+            self.advance();
+        }
+        self.bell.is_driving.store(false, SeqCst);
+        // Rung by another thread a moment ago, or there were too many turns: someone has to come back.
+        if polled.is_pending() && self.bell.rung.load(SeqCst) {
+            cx.waker().wake_by_ref();
+        }
+        polled
+    }
+
+    /// Whether another call can be sent, as far as is known. Nobody is woken for this line until then.
+    pub fn settle(&mut self) -> bool {
+        self.bell.task.take();
+        if self.bell.rung.swap(false, SeqCst) {
+            self.advance();
+        }
+        self.is_open && self.sender.is_ready()
+    }
+
+    fn advance(&mut self) {
+        if self.is_open {
+            let mut inner = Context::from_waker(&self.waker);
+            // How a connection ended is told to the call that was on it.
+            self.is_open = Pin::new(&mut self.wire).poll(&mut inner).is_pending();
+        }
+    }
+}
+
+/// Wakes the task that drives a line, except while it drives: then it looks again by itself. Without it the line's own
+/// hand-overs, which happen while it is driven, would schedule the task once more for nothing.
+struct Bell {
+    rung: AtomicBool,
+    is_driving: AtomicBool,
+    task: AtomicWaker,
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.rung.store(true, SeqCst);
+        if !self.is_driving.load(SeqCst) {
+            self.task.wake();
+        }
+    }
+}

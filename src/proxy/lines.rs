@@ -1,0 +1,265 @@
+//! The connections to one upstream that is spoken to in plain HTTP/1.1: kept in lanes, one per core, so that a connection
+//! is used again by the core that opened it and cores wait for one another neither for a lock nor for a wake-up. Upstreams
+//! behind TLS are left to hyper's own client, which knows HTTP/2.
+
+use super::line::{Failed, Line};
+use crate::body::Body;
+use crate::error::{GatewayError, Kind, Side};
+use bytes::Bytes;
+use http::Uri;
+use http_body::{Frame, SizeHint};
+use hyper::body::{Body as _, Incoming};
+use hyper_util::client::legacy::connect::HttpConnector;
+use std::error::Error as StdError;
+use std::future::poll_fn;
+use std::num::NonZero;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+use tower::ServiceExt as _;
+
+/// How often idle lines are looked after, at most.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
+
+/// The lines to one upstream.
+pub struct Lines {
+    connector: HttpConnector,
+    /// Where to connect to.
+    address: Uri,
+    idle_timeout: Duration,
+    /// Idle lines per lane.
+    idle_max: usize,
+    lanes: Box<[Lane]>,
+}
+
+/// The idle lines of one core.
+#[derive(Default)]
+struct Lane {
+    /// The last one used is the last: it is used next, so that those not needed grow old.
+    idle: Mutex<Vec<Idle>>,
+    is_swept: AtomicBool,
+}
+
+struct Idle {
+    line: Box<Line>,
+    since: Instant,
+}
+
+/// Why an upstream gave no answer.
+pub enum Unanswered {
+    /// There is no connection.
+    Unreachable(Box<dyn StdError + Send + Sync>),
+    /// The exchange broke off.
+    Broken(hyper::Error),
+    Late,
+}
+
+impl Lines {
+    /// Lines to `address`; at most `idle_max` are kept for later, for `idle_timeout` each.
+    pub fn new(connector: HttpConnector, address: Uri, idle_max: usize, idle_timeout: Duration) -> Arc<Lines> {
+        let lanes: Box<[Lane]> = (0..lane_count()).map(|_| Lane::default()).collect();
+        let idle_max = idle_max.div_ceil(lanes.len());
+        Arc::new(Lines { connector, address, idle_timeout, idle_max, lanes })
+    }
+
+    /// Sends a call, on an idle line if there is one, and waits at most `patience` for the head of the answer. A line that
+    /// turns out to have ended before anything was written is no matter: the next one is taken.
+    pub async fn exchange(
+        self: &Arc<Lines>,
+        mut request: http::Request<Body>,
+        started: Instant,
+        patience: Duration,
+    ) -> Result<http::Response<Body>, Unanswered> {
+        let deadline = tokio::time::Instant::from_std(started + patience);
+        loop {
+            let (mut line, is_fresh) = match self.idle() {
+                Some(line) => (line, false),
+                None => (Box::pin(self.connect(deadline)).await?, true),
+            };
+            match line.send(request, deadline).await {
+                Ok(response) => {
+                    let (head, incoming) = response.into_parts();
+                    return Ok(http::Response::from_parts(head, self.body(incoming, line).await));
+                }
+                Err(Failed::Unsent(unsent, _)) if !is_fresh => request = *unsent,
+                Err(Failed::Unsent(_, error) | Failed::Broken(error)) => return Err(Unanswered::Broken(error)),
+                Err(Failed::Late) => return Err(Unanswered::Late),
+            }
+        }
+    }
+
+    async fn connect(&self, deadline: tokio::time::Instant) -> Result<Box<Line>, Unanswered> {
+        let connecting = self.connector.clone().oneshot(self.address.clone());
+        match tokio::time::timeout_at(deadline, connecting).await {
+            Ok(Ok(io)) => Line::new(io).await.map_err(Unanswered::Broken),
+            Ok(Err(error)) => Err(Unanswered::Unreachable(error.into())),
+            Err(_) => Err(Unanswered::Late),
+        }
+    }
+
+    /// What of the body is here already is read at once: most answers come whole, and their line is free again.
+    async fn body(self: &Arc<Lines>, incoming: Incoming, line: Box<Line>) -> Body {
+        let mut rest = Rest { incoming, line: Some(line), ready: None, home: Arc::clone(self) };
+        if rest.incoming.is_end_stream() {
+            rest.let_go();
+            return Body::empty();
+        }
+        let first = poll_fn(|cx| Poll::Ready(rest.poll_bytes(cx))).await;
+        match first {
+            Poll::Ready(None) => return Body::empty(),
+            Poll::Ready(Some(Ok(bytes))) if rest.line.is_none() => return Body::full(bytes),
+            Poll::Ready(Some(first)) => rest.ready = Some(first),
+            Poll::Pending => {}
+        }
+        Body::stream(rest, Side::Upstream)
+    }
+
+    fn idle(&self) -> Option<Box<Line>> {
+        let mut idle = self.lane().idle();
+        while let Some(mut next) = idle.pop() {
+            if next.since.elapsed() >= self.idle_timeout {
+                // The others are older.
+                idle.clear();
+            } else if next.line.settle() {
+                return Some(next.line);
+            }
+        }
+        None
+    }
+
+    fn put(self: &Arc<Lines>, line: Box<Line>) {
+        let lane = self.lane();
+        let mut idle = lane.idle();
+        if idle.len() < self.idle_max {
+            idle.push(Idle { line, since: Instant::now() });
+        }
+        drop(idle);
+        if !lane.is_swept.swap(true, Relaxed) {
+            let (lines, at) = (Arc::downgrade(self), here() % self.lanes.len());
+            let interval = SWEEP_INTERVAL.min(self.idle_timeout);
+            tokio::spawn(async move {
+                loop {
+                    tokio::time::sleep(interval).await;
+                    let Some(lines) = lines.upgrade() else { return };
+                    if lines.sweep(&lines.lanes[at]) {
+                        return;
+                    }
+                }
+            });
+        }
+    }
+
+    /// Closes what is too old or was closed by the upstream; whether none is left to come back for.
+    fn sweep(&self, lane: &Lane) -> bool {
+        let mut idle = lane.idle();
+        idle.retain_mut(|idle| idle.since.elapsed() < self.idle_timeout && idle.line.settle());
+        if idle.is_empty() {
+            lane.is_swept.store(false, Relaxed);
+        }
+        idle.is_empty()
+    }
+
+    fn lane(&self) -> &Lane {
+        &self.lanes[here() % self.lanes.len()]
+    }
+}
+
+impl Lane {
+    fn idle(&self) -> MutexGuard<'_, Vec<Idle>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How many lanes there are: as many as threads that answer clients.
+pub fn lane_count() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZero::get)
+}
+
+/// The number of this thread among those that ever called an upstream. Threads whose numbers fall on the same lane share
+/// it, which is slower and as right.
+pub fn here() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static NUMBER: usize = NEXT.fetch_add(1, Relaxed);
+    }
+    NUMBER.with(|number| *number)
+}
+
+/// The rest of an answer's body, and the line that it comes on. The line is free when the body has ended; a body that is
+/// dropped before ends its connection, as nothing else would.
+struct Rest {
+    incoming: Incoming,
+    line: Option<Box<Line>>,
+    /// Was here already when the head came.
+    ready: Option<Result<Bytes, GatewayError>>,
+    home: Arc<Lines>,
+}
+
+impl Rest {
+    fn poll_bytes(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, GatewayError>>> {
+        let Some(line) = &mut self.line else { return Poll::Ready(None) };
+        let incoming = &mut self.incoming;
+        loop {
+            match ready!(line.drive(cx, |cx| Pin::new(&mut *incoming).poll_frame(cx))) {
+                Some(Ok(frame)) => {
+                    let is_last = incoming.is_end_stream();
+                    // Trailers are dropped.
+                    let Ok(bytes) = frame.into_data() else { continue };
+                    if is_last {
+                        self.let_go();
+                    }
+                    return Poll::Ready(Some(Ok(bytes)));
+                }
+                Some(Err(error)) => {
+                    self.line = None;
+                    let broken = GatewayError::new(Kind::UpstreamBroken, "the upstream's body broke off");
+                    return Poll::Ready(Some(Err(broken.because(error))));
+                }
+                None => {
+                    self.let_go();
+                    return Poll::Ready(None);
+                }
+            }
+        }
+    }
+
+    /// The answer is read. A line that is not ready for another call (the upstream said that it would close it, or it still
+    /// wants bytes of the call) is closed.
+    fn let_go(&mut self) {
+        if let Some(mut line) = self.line.take()
+            && line.settle()
+        {
+            self.home.put(line);
+        }
+    }
+}
+
+impl http_body::Body for Rest {
+    type Data = Bytes;
+    type Error = GatewayError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, GatewayError>>> {
+        let this = self.get_mut();
+        if let Some(ready) = this.ready.take() {
+            return Poll::Ready(Some(ready.map(Frame::data)));
+        }
+        this.poll_bytes(cx).map(|some| some.map(|result| result.map(Frame::data)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.ready.is_none() && self.line.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let rest = self.incoming.size_hint();
+        match (&self.ready, rest.exact()) {
+            (Some(Ok(ready)), Some(rest)) => SizeHint::with_exact(rest + ready.len() as u64),
+            _ => rest,
+        }
+    }
+}
