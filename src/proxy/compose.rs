@@ -239,9 +239,10 @@ impl Exchange<'_> {
         if call.body.is_some() {
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         }
-        let credential = self.facts.program.credential_header(backend).cloned().ok_or_else(|| {
-            GatewayError::new(Kind::Internal, "the pack's credential header is no header")
-        })?;
+        let credential =
+            self.facts.program.credential_header(backend).cloned().ok_or_else(|| {
+                GatewayError::new(Kind::Internal, "the pack's credential header is no header")
+            })?;
         Ok(Call {
             facts: Arc::clone(&self.facts),
             upstream: Arc::clone(&front.backend),

@@ -69,11 +69,9 @@ impl Line {
     ) -> Result<http::Response<Incoming>, Failed> {
         self.timer.as_mut().reset(deadline);
         let mut answering = pin!(self.sender.try_send_request(request));
-        let outcome = poll_fn(|cx| {
-            match self.drive(cx, |cx| answering.as_mut().poll(cx)) {
-                Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
-                Poll::Pending => self.timer.as_mut().poll(cx).map(|()| None),
-            }
+        let outcome = poll_fn(|cx| match self.drive(cx, |cx| answering.as_mut().poll(cx)) {
+            Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
+            Poll::Pending => self.timer.as_mut().poll(cx).map(|()| None),
         });
         match outcome.await {
             Some(Ok(response)) => Ok(response),

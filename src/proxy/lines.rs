@@ -58,7 +58,12 @@ pub enum Unanswered {
 
 impl Lines {
     /// Lines to `address`; at most `idle_max` are kept for later, for `idle_timeout` each.
-    pub fn new(connector: HttpConnector, address: Uri, idle_max: usize, idle_timeout: Duration) -> Arc<Lines> {
+    pub fn new(
+        connector: HttpConnector,
+        address: Uri,
+        idle_max: usize,
+        idle_timeout: Duration,
+    ) -> Arc<Lines> {
         let lanes: Box<[Lane]> = (0..lane_count()).map(|_| Lane::default()).collect();
         let idle_max = idle_max.div_ceil(lanes.len());
         Arc::new(Lines { connector, address, idle_timeout, idle_max, lanes })
@@ -84,7 +89,9 @@ impl Lines {
                     return Ok(http::Response::from_parts(head, self.body(incoming, line).await));
                 }
                 Err(Failed::Unsent(unsent, _)) if !is_fresh => request = *unsent,
-                Err(Failed::Unsent(_, error) | Failed::Broken(error)) => return Err(Unanswered::Broken(error)),
+                Err(Failed::Unsent(_, error) | Failed::Broken(error)) => {
+                    return Err(Unanswered::Broken(error));
+                }
                 Err(Failed::Late) => return Err(Unanswered::Late),
             }
         }

@@ -72,7 +72,17 @@ impl Program {
             [0, 1].map(|side: usize| pack.directions[side].routes.iter().map(transcoders).collect());
         let values = Arc::new(Values { settings: Arc::clone(&settings), supplied: Vec::new() });
         let fronts = fronts.into_iter().map(Arc::new).collect();
-        Program { errors, language_tags, settings, values, transcoders, vary, credential_headers, fronts, pack }
+        Program {
+            errors,
+            language_tags,
+            settings,
+            values,
+            transcoders,
+            vary,
+            credential_headers,
+            fronts,
+            pack,
+        }
     }
 
     pub fn pack(&self) -> &Arc<Pack> {

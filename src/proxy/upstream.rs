@@ -9,8 +9,8 @@
 use super::Response;
 use super::call::{Call, Caller, Credential};
 use super::limit::{Slots, refused};
-use super::lines::{Lines, Unanswered, here, lane_count};
 use super::limits::Limits;
+use super::lines::{Lines, Unanswered, here, lane_count};
 use crate::body::{Body, Tempo};
 use crate::error::{GatewayError, Kind, Side};
 use crate::telemetry::metrics as names;
@@ -235,8 +235,9 @@ fn late() -> GatewayError {
 fn judge_unanswered(unanswered: Unanswered) -> GatewayError {
     match unanswered {
         Unanswered::Unreachable(error) => unreachable(error),
-        Unanswered::Broken(error) => find_source(&error)
-            .unwrap_or_else(|| GatewayError::new(Kind::UpstreamBroken, "the exchange broke off").because(error)),
+        Unanswered::Broken(error) => find_source(&error).unwrap_or_else(|| {
+            GatewayError::new(Kind::UpstreamBroken, "the exchange broke off").because(error)
+        }),
         Unanswered::Late => late(),
     }
 }

@@ -173,7 +173,9 @@ mod tests {
         let threads: Vec<_> = (0..LANES + 2)
             .map(|number| {
                 let lanes = Arc::clone(&lanes);
-                thread::spawn(move || (0..100).for_each(|_| lanes.put(format!("{number}\n").as_bytes(), false)))
+                thread::spawn(move || {
+                    (0..100).for_each(|_| lanes.put(format!("{number}\n").as_bytes(), false))
+                })
             })
             .collect();
         threads.into_iter().for_each(|thread| thread.join().unwrap());
