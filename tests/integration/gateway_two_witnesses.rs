@@ -3,15 +3,13 @@
 //! each must be one that the pack declares: a lost field that stands as null, or an outcome named here as refused or
 //! different with the reading that says so. After a write the state of both is compared as well.
 
-use crate::support::packs;
 use crate::support::raw::{Answer, Client};
 use crate::support::serving::Serving;
-use serde_json::Value;
+use crate::support::witness::{
+    Difference, differences, is_declared, is_error_form, json, messaging_pack, route_of,
+};
 use std::net::SocketAddr;
-use std::sync::Arc;
-use switchback::mapping::{self, load::PackSource};
-use switchback::plan::{Pack, Route};
-use switchback::route::{Found, Router};
+use switchback::plan::{Pack, SideId};
 use switchback::sandbox::{Options, Sandbox};
 
 /// What is expected of the gateway, beside the witness.
@@ -211,7 +209,9 @@ fn no_operation_of_the_old_contract_is_left_out() {
         .routes
         .iter()
         .filter(|route| {
-            !CASES.iter().any(|case| route_of(&pack, case).is_some_and(|found| found.id == route.id))
+            !CASES
+                .iter()
+                .any(|case| route_of(&pack, SideId::OLD, case.line).is_some_and(|found| found.id == route.id))
         })
         .map(|route| route.operation.key.to_string())
         .collect();
@@ -245,11 +245,6 @@ async fn created(service: &Sandbox) -> usize {
     calls.iter().filter(|call| call["method"] == "POST" && call["path"] == "/v3/contacts").count()
 }
 
-fn messaging_pack() -> Arc<Pack> {
-    let source = PackSource::from_dir(&packs::messaging_folder()).expect("the pack lies beside the tests");
-    mapping::compile(&source).pack.expect("the pack compiles")
-}
-
 async fn sandbox() -> Sandbox {
     Sandbox::start(Options::default()).await.unwrap()
 }
@@ -263,16 +258,7 @@ async fn call(address: SocketAddr, sandbox: &Sandbox, line: &str, body: &str) ->
     client.answer().await.unwrap()
 }
 
-fn route_of<'p>(pack: &'p Pack, case: &Case) -> Option<&'p Route> {
-    let (method, target) = case.line.split_once(' ')?;
-    let path = target.strip_prefix("/v2")?.split('?').next()?;
-    match Router::new(&pack.directions[0]).find(&method.parse().ok()?, path) {
-        Found::Route { route, .. } => pack.directions[0].routes.get(usize::from(route.0)),
-        _ => None,
-    }
-}
-
-fn compare(pack: &Arc<Pack>, case: &Case, told: &Answer, got: &Answer) -> Vec<String> {
+fn compare(pack: &Pack, case: &Case, told: &Answer, got: &Answer) -> Vec<String> {
     let is_error = got.status >= 400;
     let status = match case.expect {
         Same | SameBut(_) => told.status,
@@ -289,9 +275,7 @@ fn compare(pack: &Arc<Pack>, case: &Case, told: &Answer, got: &Answer) -> Vec<St
         )];
     }
     if is_error {
-        let body = json(got);
-        let is_form = body.as_object().is_some_and(|o| o.len() == 1)
-            && body["reason"].as_str().is_some_and(|t| !t.is_empty());
+        let is_form = is_error_form(&json(got));
         return if is_form { Vec::new() } else { vec![format!("an error in another form: {}", got.text())] };
     }
     let but: &[&str] = match case.expect {
@@ -299,59 +283,10 @@ fn compare(pack: &Arc<Pack>, case: &Case, told: &Answer, got: &Answer) -> Vec<St
         SameBut(but) => but,
         Same | Refused => &[],
     };
-    let losses = route_of(pack, case).map_or(&[][..], |route| &route.losses);
+    let route = route_of(pack, SideId::OLD, case.line);
     let declared = |difference: &Difference| {
-        but.contains(&difference.place.as_str())
-            || losses.iter().any(|loss| {
-                loss.side == "v2"
-                    && loss.place == difference.place
-                    && loss.instead.as_deref().and_then(|text| serde_json::from_str(text).ok())
-                        == difference.got
-            })
+        but.contains(&difference.place.as_str()) || is_declared(pack, route, SideId::OLD, difference)
     };
     let found = differences(&json(told), &json(got));
     found.iter().filter(|difference| !declared(difference)).map(ToString::to_string).collect()
-}
-
-fn json(answer: &Answer) -> Value {
-    serde_json::from_slice(&answer.body).unwrap_or(Value::Null)
-}
-
-/// A place at which two values differ; elements of arrays are `[*]`.
-struct Difference {
-    place: String,
-    told: Option<Value>,
-    got: Option<Value>,
-}
-
-impl std::fmt::Display for Difference {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: told {:?}, got {:?}", self.place, self.told, self.got)
-    }
-}
-
-fn differences(told: &Value, got: &Value) -> Vec<Difference> {
-    let mut found = Vec::new();
-    walk("$", Some(told), Some(got), &mut found);
-    found
-}
-
-fn walk(place: &str, told: Option<&Value>, got: Option<&Value>, found: &mut Vec<Difference>) {
-    match (told, got) {
-        (Some(Value::Object(told)), Some(Value::Object(got))) => {
-            let names: std::collections::BTreeSet<_> = told.keys().chain(got.keys()).collect();
-            for name in names {
-                walk(&format!("{place}.{name}"), told.get(name), got.get(name), found);
-            }
-        }
-        (Some(Value::Array(told)), Some(Value::Array(got))) => {
-            for at in 0..told.len().max(got.len()) {
-                walk(&format!("{place}[*]"), told.get(at), got.get(at), found);
-            }
-        }
-        (told, got) if told != got => {
-            found.push(Difference { place: place.to_owned(), told: told.cloned(), got: got.cloned() });
-        }
-        _ => {}
-    }
 }

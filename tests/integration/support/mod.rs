@@ -13,3 +13,4 @@ pub mod serving;
 pub mod tls;
 pub mod tokens;
 pub mod values;
+pub mod witness;
