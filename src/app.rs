@@ -22,7 +22,9 @@ use crate::shadow::Phases;
 use crate::store::seal::{KeyRing, SealError};
 use crate::store::{Missing, Store, StoreError};
 use crate::telemetry::metrics;
-use crate::token::{self, Endpoint, NewClient, OAuthConfigError, Registry, RegistryError, Tokens};
+use crate::token::{
+    self, Endpoint, NewClient, NewCredential, NewToken, OAuthConfigError, Registry, RegistryError, Tokens,
+};
 use arc_swap::ArcSwap;
 use reload::Reloader;
 use std::io;
@@ -118,8 +120,10 @@ impl App {
     pub async fn start(start: Start) -> Result<App, StartError> {
         let Start { config, file, clock } = start;
         let loaded = load_pack(&config).await?;
-        reload::check_against_pack(&config, &pack::facts(&loaded.pack), file.as_deref())
-            .map_err(StartError::Mismatch)?;
+        reload::warn(
+            reload::check_against_pack(&config, &pack::facts(&loaded.pack), file.as_deref())
+                .map_err(StartError::Mismatch)?,
+        );
         let metrics = metrics::install();
         let store =
             Store::open(config.store.as_str(), KeyRing::parse(&config.keys)?, clock.clone(), Missing::Create);
@@ -273,10 +277,11 @@ impl App {
     }
 }
 
-/// Finds out whether a configuration could serve, without opening the store or an address.
-pub async fn check(config: &Config, file: Option<PathBuf>) -> Result<(), StartError> {
+/// Finds out whether a configuration could serve, without opening the store or an address. Gives what was found that would
+/// not keep it from serving, ready to be shown.
+pub async fn check(config: &Config, file: Option<PathBuf>) -> Result<Option<String>, StartError> {
     let loaded = load_pack(config).await?;
-    reload::check_against_pack(config, &pack::facts(&loaded.pack), file.as_deref())
+    let warnings = reload::check_against_pack(config, &pack::facts(&loaded.pack), file.as_deref())
         .map_err(StartError::Mismatch)?;
     KeyRing::parse(&config.keys)?;
     config.oauth.as_ref().map(assemble::oauth).transpose()?.map(Endpoint::new).transpose()?;
@@ -284,7 +289,7 @@ pub async fn check(config: &Config, file: Option<PathBuf>) -> Result<(), StartEr
     let limits = Arc::new(assemble::limits(&config.limits));
     let upstreams = assemble::upstreams(config, &limits, &assemble::Upstreams::new())?;
     let tables = assemble::tables(config, &loaded.pack);
-    assemble::program(config, &loaded.pack, &upstreams, &tables).map(drop)
+    assemble::program(config, &loaded.pack, &upstreams, &tables).map(|_| warnings)
 }
 
 /// The phases of what a configuration serves, without a gateway that serves it: for the command line, which works on the
@@ -333,10 +338,17 @@ fn admin_hosts(config: &Config) -> Vec<String> {
 /// A configured client as `token` wants it.
 fn client_of(client: &config::Client) -> NewClient {
     let grant = client.grant.as_ref();
+    let tokens = client.tokens.iter();
+    let tokens =
+        tokens.map(|(side, token)| NewToken { side: Some(side.value.clone()), token: Some(token.clone()) });
+    let credentials = client.credentials.iter();
+    let credentials =
+        credentials.map(|(side, token)| NewCredential { side: side.value.clone(), token: token.clone() });
     NewClient {
         name: client.name.value.clone(),
-        company: client.company.clone(),
-        token: client.tokens.first().map(|(_, token)| token.clone()),
+        company: client.company.as_ref().map(|company| company.value.clone()),
+        tokens: tokens.collect(),
+        credentials: credentials.collect(),
         app: grant
             .map(|grant| token::App { id: grant.client_id.clone(), secret: grant.client_secret.clone() }),
         refresh_token: grant.and_then(|grant| grant.refresh_token.clone()),

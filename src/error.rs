@@ -61,6 +61,8 @@ pub enum Kind {
         retry_after: Duration,
     },
     NeedsReconnect,
+    /// The account that the request is for cannot be acted on where its calls would go.
+    AccountUnavailable,
     UpstreamUnreachable,
     UpstreamBroken,
     UpstreamTimeout,
@@ -88,6 +90,7 @@ impl Kind {
             Kind::RequestTimeout => "request_timeout",
             Kind::Overloaded { .. } => "overloaded",
             Kind::NeedsReconnect => "needs_reconnect",
+            Kind::AccountUnavailable => "account_unavailable",
             Kind::UpstreamUnreachable => "upstream_unreachable",
             Kind::UpstreamBroken => "upstream_broken",
             Kind::UpstreamTimeout => "upstream_timeout",
@@ -101,7 +104,11 @@ impl Kind {
     pub fn side(&self) -> Side {
         match self {
             Kind::UpstreamUnreachable | Kind::UpstreamBroken | Kind::UpstreamTimeout => Side::Upstream,
-            Kind::Overloaded { .. } | Kind::NeedsReconnect | Kind::Refused | Kind::Internal => Side::Gateway,
+            Kind::Overloaded { .. }
+            | Kind::NeedsReconnect
+            | Kind::AccountUnavailable
+            | Kind::Refused
+            | Kind::Internal => Side::Gateway,
             _ => Side::Client,
         }
     }

@@ -6,11 +6,12 @@ use super::answer::Answer;
 use crate::body::Body;
 use crate::secret::Secret;
 use crate::store::StoreError;
-use crate::token::{Added, App, ConnectError, NewClient, RegistryError};
+use crate::token::{Added, App, ConnectError, NewClient, NewCredential, NewToken, RegistryError};
 use http::{Request, StatusCode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Most bytes of a request to the admin API.
@@ -42,6 +43,11 @@ struct Add {
     name: String,
     company: Option<String>,
     token: Option<Secret<String>>,
+    /// The side whose fronts the token opens; without it all.
+    side: Option<String>,
+    /// What calls go out with, by side.
+    #[serde(default)]
+    credentials: BTreeMap<String, Secret<String>>,
     client_id: Option<Secret<String>>,
     client_secret: Option<Secret<String>>,
     refresh_token: Option<Secret<String>>,
@@ -59,7 +65,12 @@ pub(super) async fn add(parts: &Parts, request: Request<Body>) -> Answer {
     let new = NewClient {
         name: asked.name,
         company: asked.company,
-        token: asked.token,
+        tokens: vec![NewToken { side: asked.side, token: asked.token }],
+        credentials: asked
+            .credentials
+            .into_iter()
+            .map(|(side, token)| NewCredential { side, token })
+            .collect(),
         app,
         refresh_token: asked.refresh_token,
     };
@@ -70,6 +81,8 @@ pub(super) async fn add(parts: &Parts, request: Request<Body>) -> Answer {
 #[serde(deny_unknown_fields)]
 struct Rotate {
     token: Option<Secret<String>>,
+    /// Which of its tokens: the side whose fronts they open. Needed only where there are tokens for several.
+    side: Option<String>,
     /// For how long the tokens before it go on working.
     grace_seconds: Option<u64>,
 }
@@ -80,7 +93,25 @@ pub(super) async fn rotate(parts: &Parts, name: &str, request: Request<Body>) ->
         Err(answer) => return answer,
     };
     let grace = asked.grace_seconds.map(Duration::from_secs);
-    changed(parts, StatusCode::OK, parts.registry.rotate(name, asked.token, grace).await.map(shown)).await
+    let new = NewToken { side: asked.side, token: asked.token };
+    changed(parts, StatusCode::OK, parts.registry.rotate(name, new, grace).await.map(shown)).await
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SetCredential {
+    side: String,
+    token: Secret<String>,
+}
+
+pub(super) async fn credential(parts: &Parts, name: &str, request: Request<Body>) -> Answer {
+    let asked: SetCredential = match read(request).await {
+        Ok(asked) => asked,
+        Err(answer) => return answer,
+    };
+    let new = NewCredential { side: asked.side, token: asked.token };
+    let client = parts.registry.set_credential(name, new).await;
+    changed(parts, StatusCode::OK, client.map(|client| json!({ "client": client }))).await
 }
 
 pub(super) async fn revoke(parts: &Parts, name: &str) -> Answer {
@@ -168,8 +199,12 @@ pub(super) async fn read<T: DeserializeOwned>(request: Request<Body>) -> Result<
 
 fn refused(error: &RegistryError) -> Answer {
     let status = match error {
-        RegistryError::Name(_) | RegistryError::Token | RegistryError::NoApp => StatusCode::BAD_REQUEST,
-        RegistryError::Revoked(_) | RegistryError::Configured(_) => StatusCode::CONFLICT,
+        RegistryError::Name(_)
+        | RegistryError::Side(_)
+        | RegistryError::Token
+        | RegistryError::NoApp
+        | RegistryError::WhichSide { .. } => StatusCode::BAD_REQUEST,
+        RegistryError::Revoked(_) | RegistryError::Configured { .. } => StatusCode::CONFLICT,
         RegistryError::Store(StoreError::NoSuchClient(_)) => StatusCode::NOT_FOUND,
         RegistryError::Store(StoreError::NameTaken(_) | StoreError::TokenTaken(_)) => StatusCode::CONFLICT,
         RegistryError::Store(error) => {

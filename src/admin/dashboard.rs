@@ -5,8 +5,9 @@ use super::Parts;
 use super::answer::{Answer, escape};
 use super::status::{PackStatus, ReloadOutcome};
 use crate::shadow::PhaseInfo;
+use crate::store::GrantState;
 use crate::telemetry::metrics::OUTCOMES;
-use crate::token::ClientInfo;
+use crate::token::{ClientInfo, CredentialInfo, CredentialState};
 use http::StatusCode;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -75,23 +76,41 @@ fn clients_table(clients: &[ClientInfo]) -> String {
     if clients.is_empty() {
         return "<p class=\"quiet\">None yet: <code>switchback client add</code>.</p>\n".to_owned();
     }
-    let mut html = "<table>\n<tr><th>Name<th>Company<th>Tokens<th>Grant<th>Access token until\n".to_owned();
+    let mut html =
+        "<table>\n<tr><th>Name<th>Company<th>Tokens<th>Grant<th>Access token until<th>Credentials\n"
+            .to_owned();
     for client in clients {
         let state = client.revoked_at.as_ref().map_or(client.grant.state.name(), |_| "revoked");
-        let class = if state == "active" { "good" } else { "bad" };
+        // Nobody misses the grant of a client whose calls go out with something else.
+        let is_unused = client.grant.state == GrantState::Unconnected && !client.credentials.is_empty();
+        let class = match state {
+            "active" => "good",
+            "unconnected" if is_unused => "quiet",
+            _ => "bad",
+        };
         let reason = client.grant.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
         let _ = writeln!(
             html,
-            "<tr><td>{}<td>{}<td class=\"number\">{}<td class=\"{class}\">{}{}<td>{}",
+            "<tr><td>{}<td>{}<td class=\"number\">{}<td class=\"{class}\">{}{}<td>{}{}",
             escape(&client.name),
             escape(client.company.as_deref().unwrap_or("main")),
             client.tokens,
             escape(&state.replace('_', " ")),
             escape(&reason),
             escape(client.grant.expires_at.as_deref().unwrap_or("unknown")),
+            credentials(client),
         );
     }
     html + "</table>\n"
+}
+
+/// What calls go out with to sides that have no grants.
+fn credentials(client: &ClientInfo) -> String {
+    let cell = |credential: &CredentialInfo| {
+        let class = if credential.state == CredentialState::Active { "good" } else { "bad" };
+        format!("<span class=\"{class}\">{} {}</span>", escape(&credential.side), credential.state.name())
+    };
+    format!("<td>{}", client.credentials.iter().map(cell).collect::<Vec<_>>().join(", "))
 }
 
 fn operations_table(table: &BTreeMap<String, BTreeMap<String, u64>>) -> String {
@@ -133,7 +152,6 @@ fn phases_table(operations: &[PhaseInfo]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::GrantState;
     use crate::token::GrantInfo;
 
     const HOSTILE: &str = "\"><script>alert(1)</script><img src=x onerror='alert(1)'>";
@@ -151,6 +169,13 @@ mod tests {
             created_at: hostile(),
             revoked_at: None,
             tokens: 1,
+            token_sides: vec![Some(hostile())],
+            credentials: vec![CredentialInfo {
+                side: hostile(),
+                state: CredentialState::Refused,
+                refused_at: Some(hostile()),
+                set_at: hostile(),
+            }],
             grant: GrantInfo {
                 state: GrantState::NeedsReconnect,
                 reason: Some(hostile()),

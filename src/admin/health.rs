@@ -3,8 +3,6 @@
 
 use super::Parts;
 use super::answer::Answer;
-use crate::store::GrantState;
-use crate::token::Grant;
 use http::StatusCode;
 use serde_json::json;
 
@@ -15,9 +13,8 @@ pub(super) fn live() -> Answer {
 pub(super) fn ready(parts: &Parts) -> Answer {
     let health = parts.tokens.health();
     let clients = parts.tokens.clients().all();
-    let usable = clients.iter().filter(|client| is_usable(&client.grant)).count();
-    let has_usable_grant = clients.is_empty() || usable > 0;
-    let is_ready = health.is_ready() && has_usable_grant;
+    let usable = clients.iter().filter(|client| client.can_call()).count();
+    let is_ready = health.is_ready() && (clients.is_empty() || usable > 0);
     let status = if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let facts = json!({
         "ready": is_ready,
@@ -25,14 +22,9 @@ pub(super) fn ready(parts: &Parts) -> Answer {
         "unpersisted_grants": health.unpersisted,
         "pack": parts.board.load().pack.name,
         "clients": clients.len(),
-        "clients_with_usable_grant": usable,
+        "clients_with_usable_credential": usable,
     });
     Answer::json(status, &facts)
-}
-
-/// A grant that calls can go out with: one that is refreshed, or one whose last token still lives.
-fn is_usable(grant: &Grant) -> bool {
-    grant.state() == GrantState::Active || grant.current().is_some()
 }
 
 pub(super) fn metrics(parts: &Parts) -> Answer {

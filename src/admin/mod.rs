@@ -105,6 +105,7 @@ async fn route(parts: &Arc<Parts>, request: Request<Body>) -> Answer {
         ("GET", ["api", "clients"]) => api::clients(parts).await,
         ("POST", ["api", "clients"]) => api::add(parts, request).await,
         ("POST", ["api", "clients", name, "rotate"]) => api::rotate(parts, name, request).await,
+        ("POST", ["api", "clients", name, "credential"]) => api::credential(parts, name, request).await,
         ("POST", ["api", "clients", name, "revoke"]) => api::revoke(parts, name).await,
         ("POST", ["api", "clients", name, "connect"]) => api::connect(parts, name, request).await,
         ("POST", ["api", "reload"]) => api::reload(parts),

@@ -77,7 +77,7 @@ impl Reloader {
         let loaded = spawn_blocking(move || pack::load(folder.as_deref()))
             .await
             .map_err(|error| error.to_string())??;
-        check_against_pack(&config, &pack::facts(&loaded.pack), self.file.as_deref())?;
+        warn(check_against_pack(&config, &pack::facts(&loaded.pack), self.file.as_deref())?);
         let text = |error: StartError| error.to_string();
         let upstreams = assemble::upstreams(&config, &self.limits, &self.upstreams).map_err(text)?;
         let tables = assemble::tables(&config, &loaded.pack);
@@ -157,25 +157,31 @@ fn read_config(file: &std::path::Path) -> Result<Config, String> {
     outcome.config.ok_or_else(|| to_text(&outcome.sources, &outcome.findings, Colour::Never))
 }
 
-/// The findings about a configuration and its pack, shown in the text of the configuration.
+/// Checks a configuration against its pack. The findings are shown in the text of the configuration: as the error when one
+/// is, else the warnings, if any.
 pub(super) fn check_against_pack(
     config: &Config,
     facts: &config::PackFacts,
     file: Option<&std::path::Path>,
-) -> Result<(), String> {
+) -> Result<Option<String>, String> {
     let findings = against_pack(config, facts);
-    if !findings.has_errors() {
-        return Ok(());
+    if findings.is_empty() {
+        return Ok(None);
     }
     let reread = file.and_then(|file| config::load(file, &Surroundings::process()).ok());
-    match reread {
-        Some(outcome) => Err(to_text(&outcome.sources, &findings, Colour::Never)),
-        None => Err(findings
-            .sorted()
-            .iter()
-            .map(|finding| finding.message.clone())
-            .collect::<Vec<_>>()
-            .join("\n")),
+    let shown = match reread {
+        Some(outcome) => to_text(&outcome.sources, &findings, Colour::Never),
+        None => {
+            findings.sorted().iter().map(|finding| finding.message.clone()).collect::<Vec<_>>().join("\n")
+        }
+    };
+    if findings.has_errors() { Err(shown) } else { Ok(Some(shown)) }
+}
+
+/// Tells the operator what was found that keeps nothing from running.
+pub(super) fn warn(findings: Option<String>) {
+    if let Some(findings) = findings {
+        tracing::warn!("{}", findings.trim_end());
     }
 }
 

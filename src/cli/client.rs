@@ -1,7 +1,8 @@
-//! `switchback client`: enrolled clients and their grants.
+//! `switchback client`: enrolled clients, the tokens they are known by, and what their calls go out with.
 
 use super::stored::{Failure, Format, OAuthArgs, SecretRef, StoreArgs, print_json};
-use crate::token::{Added, App, ClientInfo, ConnectLink, NewClient, Registry};
+use crate::store::GrantState;
+use crate::token::{Added, App, ClientInfo, ConnectLink, NewClient, NewCredential, NewToken, Registry};
 use clap::Subcommand;
 use serde_json::json;
 use std::process::ExitCode;
@@ -22,15 +23,19 @@ enum Verb {
     #[command(after_help = "Examples:\n  \
         switchback client add acme --token env:ACME_OLD_TOKEN \\\n      \
         --app-id env:ACME_ID --app-secret env:ACME_SECRET --refresh-token env:ACME_REFRESH\n  \
-        switchback client add acme --company 42        # makes a token; connect it afterwards")]
+        switchback client add acme --company 42        # makes a token; connect it afterwards\n  \
+        switchback client add acme --side v3 --credential v2=env:ACME_V2_TOKEN   # v3 in front of v2")]
     Add(AddArgs),
     /// List clients and where their grants stand
     List,
     /// Print a link that a person opens to authorize the client's calls; it is good once, for ten minutes
     Connect(ConnectArgs),
-    /// Bind a new old-version token to a client; its other tokens end
+    /// Bind a new token to a client; its others of the same side end
     Rotate(RotateArgs),
-    /// End a client: its tokens select nothing any more, and its grant is erased
+    /// Set the token that the client's calls to a side go out with, where that side has no grants
+    #[command(after_help = "Example:\n  switchback client credential acme v2=env:ACME_V2_TOKEN")]
+    Credential(CredentialArgs),
+    /// End a client: its tokens select nothing any more, its grant and its credentials are erased
     Revoke(Named),
 }
 
@@ -50,6 +55,12 @@ struct AddArgs {
     /// The token it already has: env:NAME, file:PATH or -
     #[arg(long, value_name = "REF")]
     token: Option<SecretRef>,
+    /// The side whose fronts the token opens [default: all fronts]
+    #[arg(long)]
+    side: Option<String>,
+    /// A token that its calls to a side go out with: SIDE=env:NAME, SIDE=file:PATH or SIDE=-; repeat for several sides
+    #[arg(long = "credential", value_name = "SIDE=REF")]
+    credentials: Vec<CredentialRef>,
     #[command(flatten)]
     app: AppArgs,
     /// A refresh token to begin with, instead of connecting: env:NAME, file:PATH or -
@@ -93,9 +104,43 @@ struct RotateArgs {
     /// The new token: env:NAME, file:PATH or -; without it one is made and printed, this once
     #[arg(long, value_name = "REF")]
     token: Option<SecretRef>,
+    /// The side whose fronts the token opens; needed where the client has tokens for several
+    #[arg(long)]
+    side: Option<String>,
     /// For how many seconds the old tokens go on selecting the client
     #[arg(long, value_name = "SECONDS")]
     grace: Option<u32>,
+}
+
+#[derive(clap::Args)]
+struct CredentialArgs {
+    /// Name of the client
+    name: String,
+    /// The side that is called, and the token: SIDE=env:NAME, SIDE=file:PATH or SIDE=-
+    #[arg(value_name = "SIDE=REF")]
+    credential: CredentialRef,
+}
+
+/// A side, and where the token for it is.
+#[derive(Clone, Debug)]
+struct CredentialRef {
+    side: String,
+    token: SecretRef,
+}
+
+impl std::str::FromStr for CredentialRef {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (side, token) = text.split_once('=').ok_or("expected SIDE=env:NAME, SIDE=file:PATH or SIDE=-")?;
+        Ok(CredentialRef { side: side.to_owned(), token: token.parse()? })
+    }
+}
+
+impl CredentialRef {
+    fn read(&self) -> Result<NewCredential, Failure> {
+        Ok(NewCredential { side: self.side.clone(), token: self.token.read()? })
+    }
 }
 
 /// Runs the verb.
@@ -121,7 +166,17 @@ async fn manage(args: Args) -> Result<(), Failure> {
         Verb::Rotate(args) => {
             let token = args.token.as_ref().map(SecretRef::read).transpose()?;
             let grace = args.grace.map(|seconds| Duration::from_secs(seconds.into()));
-            show_added(format, "Rotated", &registry.rotate(&args.name, token, grace).await?);
+            let new = NewToken { side: args.side, token };
+            show_added(format, "Rotated", &registry.rotate(&args.name, new, grace).await?);
+        }
+        Verb::Credential(args) => {
+            let client = registry.set_credential(&args.name, args.credential.read()?).await?;
+            match format {
+                Format::Json => print_json(&client),
+                Format::Text => {
+                    println!("Calls of {} to {} go out with it.", client.name, args.credential.side);
+                }
+            }
         }
         Verb::Revoke(args) => {
             let client = registry.revoke(&args.name).await?;
@@ -139,7 +194,11 @@ fn new_client(args: AddArgs) -> Result<NewClient, Failure> {
     Ok(NewClient {
         name: args.name,
         company: args.company,
-        token: args.token.as_ref().map(SecretRef::read).transpose()?,
+        tokens: vec![NewToken {
+            side: args.side,
+            token: args.token.as_ref().map(SecretRef::read).transpose()?,
+        }],
+        credentials: args.credentials.iter().map(CredentialRef::read).collect::<Result<_, _>>()?,
         app: args.app.read()?,
         refresh_token: args.refresh_token.as_ref().map(SecretRef::read).transpose()?,
     })
@@ -151,7 +210,7 @@ fn show_added(format: Format, done: &str, added: &Added) {
     match format {
         Format::Json => print_json(&json!({ "client": added.client, "token": token })),
         Format::Text => {
-            println!("{done} {}. Its grant is {}.", added.client.name, added.client.grant.state.name());
+            println!("{done} {}. {}", added.client.name, goes_out(&added.client));
             if let Some(token) = token {
                 println!("Token (shown this once): {token}");
             }
@@ -167,16 +226,39 @@ fn show_list(format: Format, clients: &[ClientInfo]) {
         println!("No clients.");
     }
     for client in clients {
-        let grant = &client.grant;
         let state = match &client.revoked_at {
             Some(at) => format!("revoked {at}"),
-            None => grant.state.name().to_owned(),
+            None => standing(client),
         };
         let company = client.company.as_deref().map(|id| format!("  company {id}")).unwrap_or_default();
-        let until = grant.expires_at.as_deref().map(|at| format!("  token until {at}")).unwrap_or_default();
-        let reason = grant.reason.as_deref().map(|why| format!("  ({why})")).unwrap_or_default();
-        println!("{:<24} {state}{reason}{company}{until}", client.name);
+        println!("{:<24} {state}{company}", client.name);
     }
+}
+
+/// What calls go out with, as a sentence.
+fn goes_out(client: &ClientInfo) -> String {
+    let sides: Vec<&str> = client.credentials.iter().map(|credential| credential.side.as_str()).collect();
+    match (sides.as_slice(), client.grant.state) {
+        ([], state) => format!("Its grant is {}.", state.name()),
+        (sides, GrantState::Unconnected) => format!("It has a credential for {}.", sides.join(" and ")),
+        (sides, state) => {
+            format!("It has a credential for {}; its grant is {}.", sides.join(" and "), state.name())
+        }
+    }
+}
+
+/// Where the grant and the credentials of a client stand. A grant that nobody asked for is not worth a word.
+fn standing(client: &ClientInfo) -> String {
+    let grant = &client.grant;
+    let until = grant.expires_at.as_deref().map(|at| format!("  token until {at}")).unwrap_or_default();
+    let reason = grant.reason.as_deref().map(|why| format!("  ({why})")).unwrap_or_default();
+    let is_used = grant.state != GrantState::Unconnected || client.credentials.is_empty();
+    let grant = is_used.then(|| format!("{}{reason}{until}", grant.state.name()));
+    let credentials = client.credentials.iter().map(|credential| {
+        let since = credential.refused_at.as_deref().map(|at| format!(" since {at}")).unwrap_or_default();
+        format!("{} {}{since}", credential.side, credential.state.name())
+    });
+    grant.into_iter().chain(credentials).collect::<Vec<_>>().join("  ")
 }
 
 fn show_link(format: Format, link: &ConnectLink) {

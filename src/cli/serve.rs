@@ -32,7 +32,9 @@ pub fn run(args: &Args) -> ExitCode {
     };
     block_on("serve", async {
         if args.check {
-            app::check(&config, Some(args.config.clone())).await?;
+            if let Some(warnings) = app::check(&config, Some(args.config.clone())).await? {
+                eprint!("{warnings}");
+            }
             println!("{}: ready to serve", args.config.display());
             return Ok(());
         }

@@ -53,7 +53,7 @@ pub fn against_pack(config: &Config, pack: &PackFacts) -> Findings {
     }
     check_upstreams(config, pack, &mut findings);
     for client in &config.clients {
-        check_tokens(client, &spoken(config, pack), pack, &mut findings);
+        check_client(client, config, pack, &mut findings);
     }
     for sunset in &config.sunsets {
         known_side(&sunset.side, pack, &mut findings);
@@ -68,11 +68,6 @@ fn check_front(front: &Front, pack: &PackFacts, findings: &mut Findings) {
     if !speaks.is_served {
         let what = format!("the pack cannot serve `{}`", speaks.name);
         findings.push(Finding::error(Code::PackMismatch, front.speaks.span, what));
-    } else if speaks.name != pack.sides[0].name {
-        // Grants are credentials of the new side; sent to the old one they would be given to the wrong service.
-        let what = format!("a front that speaks `{}` is not available in this version", speaks.name);
-        let help = format!("use a front that speaks `{}`", pack.sides[0].name);
-        findings.push(Finding::error(Code::NotAvailable, front.speaks.span, what).help(help));
     }
     let Some(backend) = &front.backend else { return };
     if known_side(backend, pack, findings).is_some() && backend.value == front.speaks.value {
@@ -113,9 +108,9 @@ fn spoken<'a>(config: &'a Config, pack: &'a PackFacts) -> Vec<&'a str> {
     }
 }
 
-/// A client is known by one token, of a side that is spoken here.
-fn check_tokens(client: &Client, spoken: &[&str], pack: &PackFacts, findings: &mut Findings) {
-    let mut first: Option<&Placed<String>> = None;
+/// What a client is known by must open a front, and its calls need something to go out with.
+fn check_client(client: &Client, config: &Config, pack: &PackFacts, findings: &mut Findings) {
+    let spoken = spoken(config, pack);
     for (side, _) in &client.tokens {
         if known_side(side, pack, findings).is_none() {
             continue;
@@ -125,11 +120,40 @@ fn check_tokens(client: &Client, spoken: &[&str], pack: &PackFacts, findings: &m
             findings.push(
                 Finding::error(Code::PackMismatch, side.span, what).help("leave it out, or add the front"),
             );
-        } else if let Some(first) = first.replace(side) {
-            let what = format!("the client `{}` is known by one token", client.name.value);
-            findings
-                .push(Finding::error(Code::Conflict, side.span, what).related(first.span, "the first one"));
+        } else if !config.phases.is_all_legacy() {
+            check_calls(client, side, pack, findings);
         }
+    }
+    for (side, _) in &client.credentials {
+        let is_new = known_side(side, pack, findings).is_some_and(|side| side.name == pack.sides[1].name);
+        if is_new && client.grant.is_some() {
+            let what =
+                format!("calls to `{}` go out with the grant, or with this token, not with both", side.value);
+            let finding = Finding::error(Code::Conflict, side.span, what);
+            findings.push(finding.help("leave `grant` out, or this token"));
+        }
+    }
+}
+
+/// What calls go out with for the account that they are meant for, when they come in by the token of the side `spoken`.
+fn check_calls(client: &Client, spoken: &Placed<String>, pack: &PackFacts, findings: &mut Findings) {
+    let [old, new] = &pack.sides;
+    let backend = if spoken.value == old.name { new } else { old };
+    if let Some(company) = client.company.as_ref().filter(|_| !backend.has_scope) {
+        let what = format!("`{}` has no secondary accounts, so no call to it can be for one", backend.name);
+        let help = format!("leave `company` out, or `{}_token`", spoken.value);
+        let finding = Finding::error(Code::PackMismatch, company.span, what).help(help);
+        findings.push(finding.related(spoken.span, "calls that come in by this token"));
+    }
+    // Grants are of the new side, and a client can be connected at any time.
+    let has_grant = backend.name == new.name;
+    if !has_grant && !client.credentials.iter().any(|(side, _)| side.value == backend.name) {
+        let (name, side) = (&client.name.value, &backend.name);
+        let what = format!("nothing here says what calls of `{name}` to `{side}` go out with");
+        let help = format!(
+            "add `credentials: {{ {side}: ${{…}} }}`, unless the client is given one by `switchback client credential`"
+        );
+        findings.push(Finding::warning(Code::MissingKey, spoken.span, what).help(help));
     }
 }
 

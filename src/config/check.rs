@@ -134,7 +134,8 @@ fn clients(raw: Vec<RawClient>, has_oauth: bool, findings: &mut Findings) -> Vec
             let what = "a grant cannot be refreshed without the authorization server";
             findings.push(Finding::error(Code::Conflict, grant.span, what).help("add the section `oauth`"));
         }
-        for (_, token) in &client.tokens {
+        let credentials = client.base.credentials.value.0;
+        for (_, token) in client.tokens.iter().chain(&credentials) {
             check_token(token, findings);
         }
         let Some(name) = client.base.name else { continue };
@@ -142,8 +143,9 @@ fn clients(raw: Vec<RawClient>, has_oauth: bool, findings: &mut Findings) -> Vec
         names.see(&name.value, name.span, findings);
         clients.push(Client {
             name,
-            company: client.base.company.map(|company| company.value),
+            company: client.base.company,
             tokens: client.tokens.into_iter().map(|(side, token)| (side, token.value)).collect(),
+            credentials: credentials.into_iter().map(|(side, token)| (side, token.value)).collect(),
             grant: client.base.grant.and_then(|grant| self::grant(grant.value)),
         });
     }
@@ -174,12 +176,13 @@ fn check_token(token: &Placed<Secret<String>>, findings: &mut Findings) {
 const CLIENT_NAME_CHARS_MAX: usize = 64;
 const CLIENT_TOKEN_CHARS: std::ops::RangeInclusive<usize> = 8..=4096;
 
-/// A token that two clients share selects neither.
+/// A token that two clients share selects neither, whatever the sides.
 fn same_tokens(clients: &[Client], findings: &mut Findings) {
-    let mut owners: HashMap<(&str, &str), &Client> = HashMap::new();
+    let mut owners: HashMap<&str, &Client> = HashMap::new();
     for client in clients {
         for (side, token) in &client.tokens {
-            if let Some(first) = owners.insert((&side.value, token.expose()), client) {
+            let first = owners.insert(token.expose(), client);
+            if let Some(first) = first.filter(|first| !std::ptr::eq(*first, client)) {
                 let what = format!(
                     "the clients `{}` and `{}` have the same token",
                     first.name.value, client.name.value

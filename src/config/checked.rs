@@ -97,9 +97,11 @@ pub struct OAuth {
 pub struct Client {
     pub name: Placed<String>,
     /// Secondary account.
-    pub company: Option<String>,
-    /// Its token of each side, by the name of the side.
+    pub company: Option<Placed<String>>,
+    /// What it is known by on fronts of each side, by the name of the side.
     pub tokens: Vec<(Placed<String>, Secret<String>)>,
+    /// What its calls to a side go out with, by the name of the side, where not with the grant.
+    pub credentials: Vec<(Placed<String>, Secret<String>)>,
     pub grant: Option<Grant>,
 }
 

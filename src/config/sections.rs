@@ -20,7 +20,7 @@ section! {
     /// The whole file.
     RawConfig is "the configuration",
     required {
-        /// Seals grants and keys the hashes of old tokens: `${NAME}` or `file:PATH` of what `switchback key generate` made.
+        /// Seals grants and credentials, and keys the hashes of clients' tokens: `${NAME}` or `file:PATH` of what `switchback key generate` made.
         /// In a list the first key seals and all of them open, which is how a key is rotated.
         key: OneOrMore<Secret<String>>,
         /// The services that calls go to, by the side of the pack that they speak.
@@ -145,8 +145,10 @@ section! {
     optional {
         /// The secondary account that it acts on; without it the main one.
         company: String,
-        /// The OAuth credentials that its calls go out with.
+        /// The OAuth credentials that its calls to the new side go out with.
         grant: RawGrant,
+        /// By side: the token that its calls to that side go out with, where they do not go out with a grant.
+        credentials: Named<String, Placed<Secret<String>>> = Named(Vec::new()),
     }
 }
 
@@ -274,7 +276,7 @@ section! {
 #[derive(Clone, Debug)]
 pub(super) struct RawClient {
     pub(super) base: RawClientBase,
-    /// By side: how the client is known on fronts of that side, or what its calls to that side go out with.
+    /// By side: how the client is known on fronts of that side.
     pub(super) tokens: Vec<(Placed<String>, Placed<Secret<String>>)>,
     pub(super) span: Span,
 }

@@ -66,7 +66,7 @@ fronts: { /: { speaks: old }, /api/new: { speaks: new, backend: old } }
 upstreams: { new: { url: http://127.0.0.1:1 }, old: { url: https://b.example/old/ } }
 oauth: { authorize_url: https://a/x?y=z, token_url: https://a/t, redirect_url: http://localhost:90/cb, scopes: [a, b], timeout: 2s }
 clients:
-  - { name: acme, old_token: ${NUMERIC}, new_token: t2345678, company: 42, grant: { client_id: ${KEY}, client_secret: 'file:/run/secrets/app', refresh_token: r } }
+  - { name: acme, old_token: ${NUMERIC}, new_token: t2345678, company: 42, grant: { client_id: ${KEY}, client_secret: 'file:/run/secrets/app', refresh_token: r }, credentials: { old: ${TOKEN} } }
 settings: { a: { n: 10 }, s: 'x' }
 phases: { default: legacy, 'GET /things/{id}': { phase: canary, share: 10% }, 'GET /things': { phase: translated, check: 0.01 } }
 sunset: { old: { deprecated: 2026-01-01, sunset: 2027-01-01, policy: https://a/p, successor: https://a/n } }
@@ -87,7 +87,10 @@ reload: { watch: false, settle: 1s }
     let tokens: Vec<_> =
         client.tokens.iter().map(|(side, token)| (side.as_str(), token.expose().as_str())).collect();
     assert_eq!(tokens, [("old", "01234567"), ("new", "t2345678")]);
-    assert_eq!(client.company.as_deref(), Some("42"));
+    let credentials: Vec<_> =
+        client.credentials.iter().map(|(side, token)| (side.as_str(), token.expose().as_str())).collect();
+    assert_eq!(credentials, [("old", "t-0123456789abcdef")]);
+    assert_eq!(client.company.as_ref().map(|company| company.value.as_str()), Some("42"));
     assert_eq!(client.grant.as_ref().unwrap().client_secret.expose(), "from-file");
     assert_eq!(config.settings.value, serde_json::json!({"a": {"n": 10}, "s": "x"}));
     assert_eq!(config.phases.default, Phase::Legacy);
@@ -110,7 +113,7 @@ fn the_masked_dump_shows_everything_but_secrets() {
     let config = config(
         "{key: ${KEY}, store: 'postgres://u:hunter2@db/x', admin: {token: ${TOKEN}}, upstreams: {new: {url: http://127.0.0.1:1}},
           oauth: {authorize_url: https://a/x, token_url: https://a/t, redirect_url: https://a/r},
-          clients: [{name: acme, old_token: hunter33, grant: {client_id: i-9, client_secret: hunter4, refresh_token: hunter5}}]}",
+          clients: [{name: acme, old_token: hunter33, grant: {client_id: i-9, client_secret: hunter4, refresh_token: hunter5}, credentials: {other: hunter66}}]}",
     );
     let text = config.masked.to_string();
     for secret in ["hunter", "k-0123456789", "t-0123456789abcdef", "i-9"] {
@@ -118,6 +121,7 @@ fn the_masked_dump_shows_everything_but_secrets() {
         assert!(!format!("{config:?}").contains("hunter4"));
     }
     assert_eq!(config.masked["clients"][0]["old_token"], "***");
+    assert_eq!(config.masked["clients"][0]["credentials"]["other"], "***");
     assert_eq!(config.masked["store"], "postgres://u:***@db/x");
     assert_eq!(config.masked["limits"]["body_bytes"], "10MiB");
 }
@@ -191,7 +195,11 @@ fn what_contradicts_itself_is_refused() {
             "G003 3: there are two clients with the name `a`",
         ),
         (
-            "clients: [{ name: a, x_token: t1234567 }, { name: b, x_token: t1234567 }]",
+            "clients: [{ name: a, x_token: t1234567, credentials: { y: short } }]",
+            "G002 3: a client's token is 8 to 4096 visible ASCII characters",
+        ),
+        (
+            "clients: [{ name: a, x_token: t1234567 }, { name: b, y_token: t1234567 }]",
             "G003 3: the clients `a` and `b` have the same token",
         ),
         (
@@ -314,17 +322,52 @@ mod with_a_pack {
     }
 
     #[test]
-    fn a_front_of_the_new_side_is_refused_while_grants_are_of_the_new_side() {
+    fn a_client_of_the_new_side_needs_a_credential_for_the_old_one() {
         let mut both = pack();
         both.sides[1].is_served = true;
-        let old = "upstreams: { new: { url: http://127.0.0.1:1 }, old: { url: http://127.0.0.1:2 } }";
-        let more =
-            format!("{SMALLEST}settings: {{ a: {{ limit: 1 }} }}\nfronts: {{ /new: {{ speaks: new }} }}\n");
-        let more = more.lines().map(|line| if line.starts_with("upstreams:") { old } else { line });
-        let config = config(&more.collect::<Vec<_>>().join("\n"));
-        let said: Vec<_> =
-            against_pack(&config, &both).sorted().iter().map(|finding| finding.message.clone()).collect();
-        assert_eq!(said, ["a front that speaks `new` is not available in this version"]);
+        both.sides[0].has_scope = false;
+        let said = |client: &str| {
+            let text = format!(
+                "key: ${{KEY}}\nupstreams: {{ new: {{ url: http://127.0.0.1:1 }}, old: {{ url: http://127.0.0.1:2 }} }}\n\
+                 settings: {{ a: {{ limit: 1 }} }}\nfronts: {{ /old: {{ speaks: old }}, /new: {{ speaks: new }} }}\n\
+                 oauth: {{ authorize_url: https://a/x, token_url: https://a/t, redirect_url: https://a/r }}\n\
+                 clients:\n- {{ name: a, {client} }}\n"
+            );
+            let findings = against_pack(&config(&text), &both);
+            let shown = |finding: &&crate::diagnostic::Finding| {
+                format!("{} {}", finding.severity.word(), finding.message)
+            };
+            findings.sorted().iter().map(shown).collect::<Vec<_>>()
+        };
+        let grant = "grant: { client_id: i, client_secret: s }";
+        assert_eq!(said("new_token: t1234567, credentials: { old: u1234567 }"), [""; 0]);
+        assert_eq!(
+            said(&format!(
+                "old_token: t1234567, new_token: t1234567, {grant}, credentials: {{ old: t1234567 }}"
+            )),
+            [""; 0]
+        );
+        assert_eq!(said("old_token: t1234567, company: 42"), [""; 0]);
+        for (client, findings) in [
+            (
+                "new_token: t1234567".to_owned(),
+                ["warning nothing here says what calls of `a` to `old` go out with"],
+            ),
+            (
+                "new_token: t1234567, credentials: { odl: u1234567, old: x1234567 }".to_owned(),
+                ["error `odl` is not a side of the pack"],
+            ),
+            (
+                "new_token: t1234567, company: 42, credentials: { old: u1234567 }".to_owned(),
+                ["error `old` has no secondary accounts, so no call to it can be for one"],
+            ),
+            (
+                format!("old_token: t1234567, {grant}, credentials: {{ new: u1234567 }}"),
+                ["error calls to `new` go out with the grant, or with this token, not with both"],
+            ),
+        ] {
+            assert_eq!(said(&client), findings, "{client}");
+        }
     }
 }
 

@@ -168,6 +168,7 @@ pub const GATEWAY_ERRORS: &[(&str, u16, &str)] = &[
     ("request_timeout", 408, "The request took too long to arrive."),
     ("overloaded", 503, "The service is busy. Try again later."),
     ("needs_reconnect", 503, "The connection to the service must be renewed by its owner."),
+    ("account_unavailable", 501, "This account cannot be acted on here."),
     ("upstream_unreachable", 502, "The service cannot be reached."),
     ("upstream_broken", 502, "The service gave an answer that cannot be understood."),
     ("upstream_timeout", 504, "The service did not answer in time."),

@@ -64,11 +64,12 @@ impl<S> Authenticate<S> {
     fn client(&self, request: &Request) -> Result<Arc<Client>, GatewayError> {
         let facts = Facts::of(request);
         let front = facts.front().expect("`route` sits outside and leaves the front");
-        let credential = facts.program.credential(front.serves);
-        let token = token(request.headers(), credential)?;
-        let client = token.and_then(|token| self.tokens.clients().authenticate(token.as_bytes()));
+        let side = facts.program.side(front.serves);
+        let token = token(request.headers(), &side.credential)?;
+        let client = token.and_then(|token| self.tokens.clients().authenticate(token.as_bytes(), &side.name));
         let client = client.ok_or_else(|| {
-            let detail = if token.is_some() { "a token that is not enrolled" } else { "no token" };
+            let detail =
+                if token.is_some() { "a token that is not enrolled for this side" } else { "no token" };
             GatewayError::new(Kind::UnknownToken, detail)
         })?;
         facts.set_client(Arc::clone(&client.name));

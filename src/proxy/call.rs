@@ -6,7 +6,7 @@ use super::context::Facts;
 use super::upstream::Upstream;
 use crate::body::Body;
 use crate::error::GatewayError;
-use crate::token::Client;
+use crate::token::{Client, FixedToken};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use std::sync::Arc;
@@ -50,6 +50,8 @@ pub enum Credential {
     Carried,
     /// The grant of this client, in this header.
     Grant { client: Arc<Client>, header: HeaderName },
+    /// This token, in the header as given; it cannot be renewed.
+    Fixed { token: Arc<FixedToken>, header: HeaderName, value: HeaderValue },
     /// This value, added last.
     Ready { header: HeaderName, value: HeaderValue },
 }

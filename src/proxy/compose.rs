@@ -7,7 +7,7 @@
 //! What only some requests need is boxed (a run of several calls, a forwarded request), so that the usual request does not
 //! carry room for it.
 
-use super::call::{Call, Credential, Payload};
+use super::call::{Call, Payload};
 use super::coding::decoded;
 use super::context::Facts;
 use super::finish::Finish;
@@ -18,7 +18,7 @@ use super::limits::Limits;
 use super::resume::{Resume, Work};
 use super::route::Matched;
 use super::stack::Calls;
-use super::{Request, Response};
+use super::{Request, Response, upstream_auth};
 use crate::body::Body;
 use crate::clock::Clock;
 use crate::error::{GatewayError, Kind, Retry, Side};
@@ -239,10 +239,6 @@ impl Exchange<'_> {
         if call.body.is_some() {
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         }
-        let credential =
-            self.facts.program.credential_header(backend).cloned().ok_or_else(|| {
-                GatewayError::new(Kind::Internal, "the pack's credential header is no header")
-            })?;
         Ok(Call {
             facts: Arc::clone(&self.facts),
             upstream: Arc::clone(&front.backend),
@@ -251,7 +247,7 @@ impl Exchange<'_> {
             method: call.method,
             headers,
             payload: Payload::Whole(call.body.unwrap_or_default()),
-            credential: Credential::Grant { client: Arc::clone(&self.client), header: credential },
+            credential: upstream_auth::credential(&self.facts.program, &self.client, backend)?,
         })
     }
 
@@ -261,11 +257,19 @@ impl Exchange<'_> {
         call.repeatable && (is_read || (self.facts.method.is_idempotent() && call.method.is_idempotent()))
     }
 
-    /// The path prefix of the client's secondary account.
+    /// The path prefix of the secondary account that a call is for: the client's own, or the one that the request's path
+    /// names. Never another than asked for: a call for one account that reaches another is worse than none.
     fn scope(&self, side: plan::SideId) -> Result<String, GatewayError> {
-        let template = self.facts.program.pack().sides[usize::from(side.0)].scope.as_deref();
-        let (Some(template), Some(account)) = (template, self.client.company.as_deref()) else {
-            return Ok(String::new());
+        let unavailable = |detail| Err(GatewayError::new(Kind::AccountUnavailable, detail).safe_to_retry());
+        let account = match (self.client.company.as_deref(), self.matched.account.as_deref()) {
+            (Some(own), Some(asked)) if own != asked => {
+                return unavailable("the path names another account than the client is bound to");
+            }
+            (own, asked) => own.or(asked),
+        };
+        let Some(account) = account else { return Ok(String::new()) };
+        let Some(template) = self.facts.program.side(side).scope.as_deref() else {
+            return unavailable("a secondary account, and the side that is called has none");
         };
         let (before, rest) = template.split_once('{').unwrap_or((template, "}"));
         let (_, after) = rest.split_once('}').unwrap_or(("", ""));

@@ -4,7 +4,7 @@
 use super::context::Language;
 use super::error_form::ErrorForm;
 use super::upstream::Upstream;
-use crate::plan::{Credential, Pack, ResponseBody, Route, RouteId, RouteKind, SideId, ValueOp};
+use crate::plan::{Credential, Pack, ResponseBody, Route, RouteId, RouteKind, Side, SideId, ValueOp};
 use crate::route::Router;
 use crate::shadow::{Phase, Table};
 use crate::translate::Settings;
@@ -123,9 +123,14 @@ impl Program {
         &self.pack.directions[usize::from(serves.0)].routes[usize::from(route.0)]
     }
 
+    /// A side of the pack.
+    pub fn side(&self, side: SideId) -> &Side {
+        &self.pack.sides[usize::from(side.0)]
+    }
+
     /// How a side carries its credential.
     pub fn credential(&self, side: SideId) -> &Credential {
-        &self.pack.sides[usize::from(side.0)].credential
+        &self.side(side).credential
     }
 
     /// The field that a side's calls carry their credential in; none when the pack names what is no field.

@@ -118,7 +118,7 @@ fn answer(facts: &Facts, version: Version, error: &GatewayError) -> Response {
 
 fn outcome(error: &GatewayError) -> Outcome {
     match (error.kind(), error.side()) {
-        (Kind::Refused, _) => Outcome::Refused,
+        (Kind::Refused | Kind::AccountUnavailable, _) => Outcome::Refused,
         (_, Side::Client) => Outcome::ClientError,
         (_, Side::Gateway) => Outcome::GatewayError,
         (_, Side::Upstream) => Outcome::UpstreamError,

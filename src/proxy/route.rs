@@ -21,6 +21,8 @@ pub struct Matched {
     pub route: plan::RouteId,
     /// Decoded path values, in the order of the operation's variables.
     pub values: Vec<String>,
+    /// The secondary account that the path names before the operation, decoded.
+    pub account: Option<String>,
 }
 
 impl Matched {
@@ -81,12 +83,17 @@ fn find(facts: &Facts) -> Result<Matched, GatewayError> {
         });
     };
     facts.set_front(Arc::clone(front));
+    let scope = facts.program.side(front.serves).scope.as_deref();
+    let (account, rest) = match scope.and_then(|scope| crate::route::path::under(scope, rest)) {
+        Some((account, rest)) => (Some(account.into_owned()), rest),
+        None => (None, rest),
+    };
     match front.router.find(&facts.method, rest) {
         Found::Route { route, values } => {
             let operation = &facts.program.route(front.serves, route).operation;
             facts.set_operation(Arc::clone(&operation.key));
             let values = values.into_iter().map(Cow::into_owned).collect();
-            Ok(Matched { front: Arc::clone(front), route, values })
+            Ok(Matched { front: Arc::clone(front), route, values, account })
         }
         Found::WrongMethod { allow } => {
             let allow = allow.iter().map(Method::as_str).collect::<Vec<_>>().join(", ");

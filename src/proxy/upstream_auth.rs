@@ -1,16 +1,48 @@
-//! Puts the client's grant into calls, and renews it once when the upstream refuses it. The refused call is repeated with
-//! the same bytes: a 401 says that nothing was done. A second 401 is the answer, since it also means "not permitted".
+//! Puts the client's credential into calls. A grant is renewed once when the upstream refuses it, and the refused call is
+//! repeated with the same bytes: a 401 says that nothing was done. A second 401 is the answer, since it also means "not
+//! permitted". A fixed token cannot be renewed: its 401 is the answer too, until several in a row say that it is the token
+//! that is refused. Then the client is told that the connection must be renewed; its own token is not to blame, and must not
+//! look so.
 
 use super::Response;
 use super::call::{Call, Caller, Credential};
+use super::program::Program;
 use crate::error::{GatewayError, Kind};
-use crate::token::{AccessToken, Rejected, TokenError, TokenFault};
+use crate::plan::SideId;
+use crate::store::GrantState;
+use crate::token::{AccessToken, Client, FixedToken, Rejected, TokenError, TokenFault};
 use http::{HeaderName, StatusCode};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// What a client is told to wait when nothing better is known.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// What the calls of a client to a side go out with: the token that was given for the side, else the grant, where the side
+/// has grants.
+pub fn credential(program: &Program, client: &Arc<Client>, side: SideId) -> Result<Credential, GatewayError> {
+    let called = program.side(side);
+    let header = program.credential_header(side).cloned();
+    let header = header
+        .ok_or_else(|| GatewayError::new(Kind::Internal, "the pack's credential header is no header"))?;
+    if let Some(token) = client.fixed_token(&called.name) {
+        let value = token.header(&called.credential.scheme);
+        let value = value.ok_or_else(|| GatewayError::new(Kind::Internal, "no header carries the token"))?;
+        return Ok(Credential::Fixed { token: Arc::clone(token), header, value });
+    }
+    if side == SideId::NEW {
+        return Ok(Credential::Grant { client: Arc::clone(client), header });
+    }
+    let detail = format!("the client has no credential for {}", called.name);
+    Err(GatewayError::new(Kind::NeedsReconnect, detail).safe_to_retry())
+}
+
+/// Whether there is anything that the calls of a client to a side could go out with. A grant that nobody has connected yet is
+/// nothing.
+pub fn has_credential(program: &Program, client: &Client, side: SideId) -> bool {
+    client.fixed_token(&program.side(side).name).is_some()
+        || (side == SideId::NEW && client.grant.state() != GrantState::Unconnected)
+}
 
 /// The layer: what it sends goes by `inner`.
 #[derive(Debug)]
@@ -26,10 +58,17 @@ impl<S> UpstreamAuth<S> {
 
 impl<S: Caller> Caller for UpstreamAuth<S> {
     async fn call(&self, call: &mut Call) -> Result<Response, GatewayError> {
-        let Credential::Grant { client, header } = &call.credential else {
-            return Box::pin(self.inner.call(call)).await;
+        let (client, header) = match &call.credential {
+            Credential::Grant { client, header } => (Arc::clone(client), header.clone()),
+            Credential::Fixed { token, header, value } => {
+                let (token, header, value) = (Arc::clone(token), header.clone(), value.clone());
+                call.credential = Credential::Ready { header, value };
+                return judged(Box::pin(self.inner.call(call)).await?, &token);
+            }
+            Credential::Carried | Credential::Ready { .. } => {
+                return Box::pin(self.inner.call(call)).await;
+            }
         };
-        let (client, header) = (Arc::clone(client), header.clone());
         let grant = &client.grant;
         let token = grant.access_token().await.map_err(no_token)?;
         let can_repeat = call.payload.is_whole();
@@ -48,6 +87,19 @@ impl<S: Caller> Caller for UpstreamAuth<S> {
         call.credential = ready(&header, &newer);
         Box::pin(self.inner.call(call)).await
     }
+}
+
+/// Notes what an answer says about the fixed token that its call went out with.
+fn judged(response: Response, token: &FixedToken) -> Result<Response, GatewayError> {
+    if response.status() != StatusCode::UNAUTHORIZED {
+        token.worked();
+        return Ok(response);
+    }
+    if token.rejected() {
+        let detail = "the service refuses the token that the client's calls go out with";
+        return Err(GatewayError::new(Kind::NeedsReconnect, detail).safe_to_retry());
+    }
+    Ok(response)
 }
 
 fn ready(header: &HeaderName, token: &AccessToken) -> Credential {

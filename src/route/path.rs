@@ -52,6 +52,25 @@ pub fn segments(raw: &str) -> Result<Vec<Cow<'_, str>>, PathError> {
     rest.split('/').map(segment).collect()
 }
 
+/// Takes a prefix with one variable, such as `/accounts/{account}`, off an absolute path: gives the variable's decoded value
+/// and the path that is left. None when the path does not begin so, or has nothing after it.
+pub fn under<'p>(prefix: &str, raw: &'p str) -> Option<(Cow<'p, str>, &'p str)> {
+    let mut value = None;
+    let mut rest = raw;
+    for wanted in prefix.split('/').skip(1) {
+        let inner = rest.strip_prefix('/')?;
+        let at = inner.find('/')?;
+        let found = segment(&inner[..at]).ok()?;
+        rest = &inner[at..];
+        if wanted.starts_with('{') {
+            value = Some(found);
+        } else if found != wanted {
+            return None;
+        }
+    }
+    Some((value?, rest))
+}
+
 fn segment(raw: &str) -> Result<Cow<'_, str>, PathError> {
     if !raw.bytes().all(is_path_byte) {
         let control = raw.bytes().any(|byte| byte.is_ascii_control());

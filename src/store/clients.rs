@@ -1,5 +1,6 @@
-//! Clients and their old tokens as rows. A token is only ever here as a keyed hash.
+//! Clients and the tokens they are known by, as rows. A token is only ever here as a keyed hash.
 
+use super::credentials::{self, CredentialRow, NewCredential};
 use super::db::{Row, Tx, args};
 use super::grants::{self, GrantSeed};
 use super::seal::KeyedHash;
@@ -8,34 +9,43 @@ use std::collections::HashMap;
 
 /// Who set a token: the configuration file, which stays the place to change it, or a command at run time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TokenOrigin {
+pub enum Origin {
     /// Given in the configuration file.
     Configured,
     /// Given or generated at run time.
     Managed,
 }
 
-impl TokenOrigin {
-    fn name(self) -> &'static str {
+impl Origin {
+    pub(super) fn name(self) -> &'static str {
         match self {
-            TokenOrigin::Configured => "configured",
-            TokenOrigin::Managed => "managed",
+            Origin::Configured => "configured",
+            Origin::Managed => "managed",
+        }
+    }
+
+    pub(super) fn parse(name: &str) -> Origin {
+        match name {
+            "configured" => Origin::Configured,
+            _ => Origin::Managed,
         }
     }
 }
 
-/// An old token of a client.
+/// A token that a client is known by.
 #[derive(Clone, Debug)]
 pub struct TokenRow {
     /// Keyed hash of the token.
     pub hash: KeyedHash,
+    /// The side whose fronts it opens; `None` means all.
+    pub side: Option<String>,
     /// Who set it.
-    pub origin: TokenOrigin,
+    pub origin: Origin,
     /// When it stops selecting the client, wall time in milliseconds since 1970; `None` means never.
     pub expires_ms: Option<i64>,
 }
 
-/// A client with its tokens.
+/// A client with its tokens and credentials.
 #[derive(Clone, Debug)]
 pub struct ClientRow {
     /// Random id; what secrets are bound to.
@@ -50,17 +60,32 @@ pub struct ClientRow {
     pub revoked_ms: Option<i64>,
     /// Number of the write that touched it last.
     pub change: i64,
-    /// Its tokens, oldest first.
+    /// The tokens it is known by, oldest first.
     pub tokens: Vec<TokenRow>,
+    /// What its calls go out with to sides that have no grants, by side.
+    pub credentials: Vec<CredentialRow>,
 }
 
 /// A client to be added.
 pub(crate) struct NewClient<'a> {
     pub name: &'a str,
     pub company: Option<&'a str>,
-    pub token: Option<&'a KeyedHash>,
-    pub origin: TokenOrigin,
+    pub tokens: Vec<NewToken<'a>>,
+    pub credentials: Vec<NewCredential<'a>>,
+    pub origin: Origin,
     pub seed: Option<GrantSeed<'a>>,
+}
+
+/// A token to be bound to a client.
+pub(crate) struct NewToken<'a> {
+    pub hash: KeyedHash,
+    /// The side whose fronts it opens; `None` means all.
+    pub side: Option<&'a str>,
+}
+
+/// The form in which the store keeps "all sides".
+fn side_column(side: Option<&str>) -> &str {
+    side.unwrap_or_default()
 }
 
 impl Store {
@@ -76,7 +101,8 @@ impl Store {
         let tokens = self
             .db
             .rows(
-                "SELECT t.client AS client, t.hash AS hash, t.origin AS origin, t.expires_ms AS expires_ms \
+                "SELECT t.client AS client, t.hash AS hash, t.side AS side, t.origin AS origin, \
+                 t.expires_ms AS expires_ms \
                  FROM client_tokens t JOIN clients c ON c.id = t.client WHERE c.change > $1 ORDER BY t.created_ms",
                 args![change],
             )
@@ -85,10 +111,15 @@ impl Store {
         for row in &tokens {
             tokens_of.entry(row.text("client")?).or_default().push(token(row)?);
         }
+        let mut credentials_of: HashMap<String, Vec<CredentialRow>> = HashMap::new();
+        for (client, credential) in self.credentials_since(change).await? {
+            credentials_of.entry(client).or_default().push(credential);
+        }
         rows.iter()
             .map(|row| {
                 let mut client = client(row)?;
                 client.tokens = tokens_of.remove(&client.id).unwrap_or_default();
+                client.credentials = credentials_of.remove(&client.id).unwrap_or_default();
                 Ok(client)
             })
             .collect()
@@ -105,10 +136,12 @@ impl Store {
             .await?
             .ok_or_else(|| StoreError::NoSuchClient(name.to_owned()))?;
         let mut client = client(&row)?;
-        let sql = "SELECT hash, origin, expires_ms FROM client_tokens WHERE client = $1 ORDER BY created_ms";
+        let sql =
+            "SELECT hash, side, origin, expires_ms FROM client_tokens WHERE client = $1 ORDER BY created_ms";
         for row in self.db.rows(sql, args![client.id.as_str()]).await? {
             client.tokens.push(token(&row)?);
         }
+        client.credentials = self.credentials_of(&client.id).await?;
         Ok(client)
     }
 
@@ -120,7 +153,7 @@ impl Store {
     }
 
     /// Makes the store agree with a client of the configuration file: adds it when missing, else brings company, configured
-    /// token, application and refresh token up to date. A revoked client stays revoked. Says whether it is.
+    /// tokens and credentials, application and refresh token up to date. A revoked client stays revoked. Says whether it is.
     pub(crate) async fn ensure_client(&self, wanted: NewClient<'_>) -> Result<bool, StoreError> {
         let mut tx = self.write().await?;
         let known =
@@ -135,9 +168,8 @@ impl Store {
             return Ok(true);
         }
         let mut touched = row.text_or_none("company")?.as_deref() != wanted.company;
-        if let Some(hash) = wanted.token {
-            touched |= self.bind_configured_token(&mut tx, &id, hash).await?;
-        }
+        touched |= self.bind_configured_tokens(&mut tx, &id, &wanted.tokens).await?;
+        touched |= self.bind_configured_credentials(&mut tx, &id, &wanted.credentials).await?;
         let mut seeded = false;
         if let Some(seed) = &wanted.seed {
             seeded = grants::seed(&mut tx, &self.keys, &self.clock, &id, seed).await?;
@@ -155,38 +187,44 @@ impl Store {
         Ok(false)
     }
 
-    /// Binds a new token to a client. Its other tokens end at once, or `grace_ms` from now.
+    /// Binds a new token to a client. Its others of the same side end at once, or `grace_ms` from now.
     pub(crate) async fn rotate_token(
         &self,
         client: &str,
-        hash: &KeyedHash,
+        new: &NewToken<'_>,
         grace_ms: Option<i64>,
     ) -> Result<(), StoreError> {
         let mut tx = self.write().await?;
+        let side = side_column(new.side);
         match grace_ms {
-            None => tx.run("DELETE FROM client_tokens WHERE client = $1", args![client]).await?,
+            None => {
+                let sql = "DELETE FROM client_tokens WHERE client = $1 AND side = $2";
+                tx.run(sql, args![client, side]).await?
+            }
             Some(grace_ms) => {
                 let ends = self.clock.unix_ms().saturating_add(grace_ms);
                 tx.run(
-                    "UPDATE client_tokens SET expires_ms = $2 \
-                     WHERE client = $1 AND (expires_ms IS NULL OR expires_ms > $2)",
-                    args![client, ends],
+                    "UPDATE client_tokens SET expires_ms = $3 \
+                     WHERE client = $1 AND side = $2 AND (expires_ms IS NULL OR expires_ms > $3)",
+                    args![client, side, ends],
                 )
                 .await?
             }
         };
-        self.insert_token(&mut tx, client, hash, TokenOrigin::Managed).await?;
+        self.insert_token(&mut tx, client, new, Origin::Managed).await?;
         touch(&mut tx, client).await?;
         tx.commit().await
     }
 
-    /// Ends a client: its tokens select nothing any more, and its grant's secrets are erased.
+    /// Ends a client: its tokens select nothing any more, and the secrets of its grant and
+    /// its credentials are erased.
     pub(crate) async fn revoke_client(&self, client: &str) -> Result<(), StoreError> {
         let mut tx = self.write().await?;
         tx.run("DELETE FROM client_tokens WHERE client = $1", args![client]).await?;
         tx.run("DELETE FROM connect_states WHERE client = $1", args![client]).await?;
         tx.run("DELETE FROM resume_steps WHERE client = $1", args![client]).await?;
         grants::erase(&mut tx, &self.clock, client).await?;
+        credentials::erase(&mut tx, client).await?;
         let change = tx.change();
         tx.run(
             "UPDATE clients SET revoked_ms = $2, change = $3 WHERE id = $1 AND revoked_ms IS NULL",
@@ -232,8 +270,11 @@ impl Store {
         if added == 0 {
             return Err(StoreError::NameTaken(new.name.to_owned()));
         }
-        if let Some(hash) = new.token {
-            self.insert_token(tx, &id, hash, new.origin).await?;
+        for token in &new.tokens {
+            self.insert_token(tx, &id, token, new.origin).await?;
+        }
+        for credential in &new.credentials {
+            self.put_credential(tx, &id, credential, new.origin).await?;
         }
         grants::insert_empty(tx, &self.clock, &id).await?;
         if let Some(seed) = &new.seed {
@@ -242,68 +283,65 @@ impl Store {
         Ok(())
     }
 
-    /// Makes `hash` the one token that the configuration gives the client. Says whether that changed anything.
-    async fn bind_configured_token(
+    /// Makes `wanted` the tokens that the configuration gives the client: others that it gave before end. Says whether that
+    /// changed anything.
+    async fn bind_configured_tokens(
         &self,
         tx: &mut Tx,
         client: &str,
-        hash: &KeyedHash,
+        wanted: &[NewToken<'_>],
     ) -> Result<bool, StoreError> {
-        let bound = tx
-            .row(
-                "SELECT origin FROM client_tokens WHERE client = $1 AND hash = $2 AND expires_ms IS NULL",
-                args![client, &hash[..]],
-            )
-            .await?;
-        if bound.is_some() {
-            return Ok(false);
+        let sql = "SELECT hash, side, origin, expires_ms FROM client_tokens WHERE client = $1";
+        let rows = tx.rows(sql, args![client]).await?;
+        let held = rows.iter().map(token).collect::<Result<Vec<_>, _>>()?;
+        let is_same =
+            |row: &TokenRow, new: &NewToken<'_>| row.hash == new.hash && row.side.as_deref() == new.side;
+        let mut changed = false;
+        for row in held.iter().filter(|row| row.origin == Origin::Configured) {
+            if !wanted.iter().any(|new| is_same(row, new)) {
+                let sql = "DELETE FROM client_tokens WHERE hash = $1 AND side = $2";
+                tx.run(sql, args![&row.hash[..], side_column(row.side.as_deref())]).await?;
+                changed = true;
+            }
         }
-        tx.run(
-            "DELETE FROM client_tokens WHERE client = $1 AND origin = $2",
-            args![client, TokenOrigin::Configured.name()],
-        )
-        .await?;
-        self.insert_token(tx, client, hash, TokenOrigin::Configured).await?;
-        Ok(true)
+        for new in wanted {
+            if !held.iter().any(|row| is_same(row, new) && row.expires_ms.is_none()) {
+                self.insert_token(tx, client, new, Origin::Configured).await?;
+                changed = true;
+            }
+        }
+        Ok(changed)
     }
 
     async fn insert_token(
         &self,
         tx: &mut Tx,
         client: &str,
-        hash: &KeyedHash,
-        origin: TokenOrigin,
+        new: &NewToken<'_>,
+        origin: Origin,
     ) -> Result<(), StoreError> {
-        let added = tx
-            .run(
-                "INSERT INTO client_tokens (hash, client, origin, created_ms) VALUES ($1, $2, $3, $4) \
-                 ON CONFLICT (hash) DO NOTHING",
-                args![&hash[..], client, origin.name(), self.clock.unix_ms()],
-            )
-            .await?;
-        if added == 1 {
-            return Ok(());
-        }
         let owner = tx
             .row(
-                "SELECT c.id AS id, c.name AS name FROM clients c JOIN client_tokens t ON t.client = c.id \
-                 WHERE t.hash = $1",
-                args![&hash[..]],
+                "SELECT c.name AS name FROM clients c JOIN client_tokens t ON t.client = c.id \
+                 WHERE t.hash = $1 AND c.id <> $2",
+                args![&new.hash[..], client],
             )
             .await?;
-        match owner {
-            Some(row) if row.text("id")? != client => Err(StoreError::TokenTaken(row.text("name")?)),
-            // Its own token again, perhaps one in its grace period: it is the current one from here on.
-            _ => {
-                let sql = "UPDATE client_tokens SET expires_ms = NULL, origin = $2 WHERE hash = $1";
-                tx.run(sql, args![&hash[..], origin.name()]).await?;
-                Ok(())
-            }
+        if let Some(owner) = owner {
+            return Err(StoreError::TokenTaken(owner.text("name")?));
         }
+        // Its own token again, perhaps one in its grace period: it is the current one from here on.
+        tx.run(
+            "INSERT INTO client_tokens (hash, side, client, origin, created_ms) VALUES ($1, $2, $3, $4, $5) \
+             ON CONFLICT (hash, side) DO UPDATE SET expires_ms = NULL, origin = excluded.origin",
+            args![&new.hash[..], side_column(new.side), client, origin.name(), self.clock.unix_ms()],
+        )
+        .await?;
+        Ok(())
     }
 }
 
-async fn touch(tx: &mut Tx, client: &str) -> Result<(), StoreError> {
+pub(super) async fn touch(tx: &mut Tx, client: &str) -> Result<(), StoreError> {
     let change = tx.change();
     tx.run("UPDATE clients SET change = $2 WHERE id = $1", args![client, change]).await?;
     Ok(())
@@ -318,15 +356,18 @@ fn client(row: &Row) -> Result<ClientRow, StoreError> {
         revoked_ms: row.int_or_none("revoked_ms")?,
         change: row.int("change")?,
         tokens: Vec::new(),
+        credentials: Vec::new(),
     })
 }
 
 fn token(row: &Row) -> Result<TokenRow, StoreError> {
     let hash = row.bytes("hash")?;
     let hash = hash.try_into().map_err(|_| StoreError::Corrupt("token hash of wrong length".to_owned()))?;
-    let origin = match row.text("origin")?.as_str() {
-        "configured" => TokenOrigin::Configured,
-        _ => TokenOrigin::Managed,
-    };
-    Ok(TokenRow { hash, origin, expires_ms: row.int_or_none("expires_ms")? })
+    let side = row.text("side")?;
+    Ok(TokenRow {
+        hash,
+        side: (!side.is_empty()).then_some(side),
+        origin: Origin::parse(&row.text("origin")?),
+        expires_ms: row.int_or_none("expires_ms")?,
+    })
 }

@@ -3,7 +3,7 @@
 
 use super::db::{Db, Tx, args};
 use super::seal::{Hasher, KeyRing, Place, random};
-use super::{Store, StoreError, grants, resume};
+use super::{Store, StoreError, credentials, grants, resume};
 use crate::clock::Clock;
 use crate::secret::Secret;
 use serde::Serialize;
@@ -81,6 +81,7 @@ impl Store {
     pub async fn reseal(&self) -> Result<Resealed, StoreError> {
         let mut tx = self.write().await?;
         let mut values = grants::reseal(&mut tx, &self.keys).await?;
+        values += credentials::reseal(&mut tx, &self.keys).await?;
         values += resume::reseal(&mut tx, &self.keys).await?;
         values += reseal_hash_key(&mut tx, &self.keys).await?;
         let newest = self.keys.newest().id().to_string();

@@ -10,6 +10,7 @@
 
 mod clients;
 mod connect;
+mod credentials;
 mod db;
 mod grants;
 mod keys;
@@ -17,8 +18,10 @@ mod phases;
 mod resume;
 pub mod seal;
 
-pub(crate) use clients::NewClient;
-pub use clients::{ClientRow, TokenOrigin, TokenRow};
+pub use clients::{ClientRow, Origin, TokenRow};
+pub(crate) use clients::{NewClient, NewToken};
+pub use credentials::CredentialRow;
+pub(crate) use credentials::NewCredential;
 pub(crate) use grants::GrantSeed;
 pub use grants::{Begin, Finish, GrantKey, GrantRow, GrantState, GrantSummary, NewTokens, Opened};
 pub use keys::Resealed;

@@ -193,7 +193,7 @@ impl KeyRing {
 #[derive(Clone, Copy, Debug)]
 #[repr(u8)]
 pub enum HashOf {
-    /// A client's old token.
+    /// A token that a client is known by.
     ClientToken = 1,
     /// The `state` of a pending authorization.
     ConnectState = 2,

@@ -1,12 +1,13 @@
-//! Which client a request belongs to: old tokens, by keyed hash, to clients. The table is replaced whole when something changes,
+//! Which client a request belongs to: tokens, by keyed hash, to clients. The table is replaced whole when something changes,
 //! so that a look-up takes no lock and speaks no SQL.
 
+use super::fixed::FixedToken;
 use super::grant::Grant;
 use crate::clock::Clock;
-use crate::store::ClientRow;
 use crate::store::seal::{HashOf, Hasher, KeyedHash};
+use crate::store::{ClientRow, CredentialRow, GrantState};
 use arc_swap::ArcSwap;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// An enrolled client, as the data path sees it.
@@ -18,13 +19,42 @@ pub struct Client {
     pub name: Arc<str>,
     /// The secondary company its calls go out for, if any.
     pub company: Option<String>,
-    /// The grant its calls go out with.
+    /// The grant its calls go out with, where the side called has grants.
     pub grant: Arc<Grant>,
+    /// What they go out with to other sides; few, so a list.
+    fixed: Vec<Arc<FixedToken>>,
 }
 
+impl Client {
+    /// What its calls to the side with this name go out with, if not with its grant.
+    pub fn fixed_token(&self, side: &str) -> Option<&Arc<FixedToken>> {
+        self.fixed.iter().find(|token| token.side == side)
+    }
+
+    /// Whether calls can go out to one side at least: with a grant that is refreshed or whose last token still lives, or
+    /// with a token that the service has not refused.
+    pub fn can_call(&self) -> bool {
+        self.grant.state() == GrantState::Active
+            || self.grant.current().is_some()
+            || self.fixed.iter().any(|token| !token.is_refused())
+    }
+
+    pub(super) fn fixed_tokens(&self) -> &[Arc<FixedToken>] {
+        &self.fixed
+    }
+}
+
+/// What a token opens.
 #[derive(Clone, Debug)]
 struct Binding {
     client: Arc<Client>,
+    opens: Vec<Opens>,
+}
+
+/// The fronts of one side, or of all, and until when (wall time in milliseconds since 1970).
+#[derive(Clone, Debug)]
+struct Opens {
+    side: Option<String>,
     expires_ms: Option<i64>,
 }
 
@@ -48,15 +78,16 @@ impl Clients {
         Clients { table: ArcSwap::default(), hasher, clock }
     }
 
-    /// The client that `token` selects, if it selects one. Revoked clients and expired tokens select none.
-    pub fn authenticate(&self, token: &[u8]) -> Option<Arc<Client>> {
+    /// The client that `token` selects at fronts of `side`, if it selects one. Revoked clients and expired tokens select none.
+    pub fn authenticate(&self, token: &[u8], side: &str) -> Option<Arc<Client>> {
         let hash = self.hasher.hash(HashOf::ClientToken, token);
         let table = self.table.load();
         let binding = table.by_token.get(&hash)?;
-        if binding.expires_ms.is_some_and(|ends| ends <= self.clock.unix_ms()) {
-            return None;
-        }
-        Some(binding.client.clone())
+        let is_open = |opens: &Opens| {
+            opens.side.as_deref().is_none_or(|own| own == side)
+                && opens.expires_ms.is_none_or(|ends| ends > self.clock.unix_ms())
+        };
+        binding.opens.iter().any(is_open).then(|| binding.client.clone())
     }
 
     /// The client called `name`, unless revoked.
@@ -73,7 +104,7 @@ impl Clients {
     pub(super) fn update(&self, rows: Vec<ClientRow>, grant_of: impl Fn(&ClientRow) -> Option<Arc<Grant>>) {
         let before = self.table.load();
         let mut table = Table { by_token: before.by_token.clone(), by_name: before.by_name.clone() };
-        let touched: std::collections::HashSet<&str> = rows.iter().map(|row| row.id.as_str()).collect();
+        let touched: HashSet<&str> = rows.iter().map(|row| row.id.as_str()).collect();
         table.by_token.retain(|_, binding| !touched.contains(binding.client.id.as_str()));
         table.by_name.retain(|_, client| !touched.contains(client.id.as_str()));
         for row in &rows {
@@ -82,18 +113,35 @@ impl Clients {
             }
             let Some(grant) = grant_of(row) else { continue };
             let name: Arc<str> = row.name.as_str().into();
+            let known = before.by_name.get(&name).map_or(&[][..], |client| client.fixed_tokens());
+            let fixed = row.credentials.iter().filter_map(|credential| fixed(credential, known, &name));
             let client = Arc::new(Client {
                 id: row.id.clone(),
                 name: name.clone(),
                 company: row.company.clone(),
                 grant,
+                fixed: fixed.collect(),
             });
             for token in &row.tokens {
-                let binding = Binding { client: client.clone(), expires_ms: token.expires_ms };
-                table.by_token.insert(token.hash, binding);
+                let fresh = || Binding { client: client.clone(), opens: Vec::new() };
+                let opens = Opens { side: token.side.clone(), expires_ms: token.expires_ms };
+                table.by_token.entry(token.hash).or_insert_with(fresh).opens.push(opens);
             }
             table.by_name.insert(name, client);
         }
         self.table.store(Arc::new(table));
     }
+}
+
+/// The token of a row: the one in use, with what is known of it, while its value is the same.
+fn fixed(row: &CredentialRow, known: &[Arc<FixedToken>], client: &Arc<str>) -> Option<Arc<FixedToken>> {
+    if let Some(same) = known.iter().find(|token| token.id == row.id) {
+        same.adopt(row);
+        return Some(same.clone());
+    }
+    let fixed = FixedToken::new(row, client.clone());
+    if fixed.is_none() {
+        tracing::error!(target: "switchback::token", client = %client, side = row.side, "credential does not open");
+    }
+    fixed
 }

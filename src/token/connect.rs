@@ -4,7 +4,8 @@
 //! used up before anything else happens, so a replayed callback does nothing. There is no browser session to bind it to: the
 //! link is made on a command line or by an operator of the admin port, and whoever is given it is trusted to authorize.
 
-use super::registry::{ClientInfo, Registry, RegistryError};
+use super::registry::{Registry, RegistryError};
+use super::report::ClientInfo;
 use super::wire::{App, Exchange, Offer};
 use crate::clock::rfc3339;
 use crate::secret::Secret;

@@ -1,4 +1,5 @@
-//! Clients and their grants: which client an old token selects, and the access token its calls go out with.
+//! Clients and their credentials: which client a token selects, and what its calls go out with - the access token of its grant,
+//! or a token that the operator gave for a side without grants.
 //!
 //! What the rest of the program does with it:
 //!
@@ -12,7 +13,7 @@
 //! let watching = tokio::spawn(tokens.clone().run());          // refreshes ahead of expiry, follows the store
 //!
 //! // Per request: no lock, no SQL.
-//! let Some(client) = tokens.clients().authenticate(b"old token") else { /* 401 */ return Ok(()) };
+//! let Some(client) = tokens.clients().authenticate(b"its token", "v2") else { /* 401 */ return Ok(()) };
 //! let token = client.grant.access_token().await?;              // send token.header()
 //! match 401 {
 //!     401 => match client.grant.rejected(token.generation()).await {
@@ -34,17 +35,21 @@
 
 mod client;
 mod connect;
+mod fixed;
 mod grant;
 mod lifetime;
 mod refresh;
 mod registry;
+mod report;
 mod service;
 mod wire;
 
 pub use client::{Client, Clients};
 pub use connect::{ConnectError, ConnectLink};
+pub use fixed::FixedToken;
 pub use grant::{AccessToken, Grant, Rejected};
-pub use registry::{Added, ClientInfo, GrantInfo, NewClient, Registry, RegistryError};
+pub use registry::{Added, NewClient, NewCredential, NewToken, Registry, RegistryError};
+pub use report::{ClientInfo, CredentialInfo, CredentialState, GrantInfo};
 pub use service::{Health, Tokens};
 pub use wire::{App, Endpoint, OAuth, OAuthConfigError};
 

@@ -1,16 +1,14 @@
-//! Management of clients: add, list, rotate, revoke, and keeping the configured ones. For the command line and the admin port
-//! alike; connecting is next door in `connect`. Results are plain data without secrets, except where a secret was made here and
-//! is given out this once.
+//! Management of clients: add, list, rotate, revoke, credentials, and keeping the configured ones. For the command line and the
+//! admin port alike; connecting is next door in `connect`. Results are plain data without secrets (`report`), except where a
+//! secret was made here and is given out this once.
 
+use super::report::{ClientInfo, info};
 use super::wire::{App, Endpoint};
-use crate::clock::rfc3339;
 use crate::secret::Secret;
-use crate::store::seal::{HashOf, random};
-use crate::store::{ClientRow, GrantKey, GrantState, GrantSummary, Store, StoreError, TokenOrigin};
-use crate::store::{GrantSeed, NewClient as NewClientRow};
+use crate::store::seal::{HashOf, KeyedHash, random};
+use crate::store::{self, ClientRow, GrantKey, GrantSeed, GrantSummary, Origin, Store, StoreError};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde::Serialize;
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -24,6 +22,9 @@ pub enum RegistryError {
     /// The name would not do as a label.
     #[error("a client's name is 1 to 64 characters of a-z A-Z 0-9 . _ -, not {0:?}")]
     Name(String),
+    /// No pack has a side of that name.
+    #[error("the name of a side is 1 to 64 characters of a-z A-Z 0-9 . _ -, not {0:?}")]
+    Side(String),
     /// The token is too short to be one, or no header could carry it.
     #[error("a client's token is 8 to 4096 visible ASCII characters")]
     Token,
@@ -33,9 +34,22 @@ pub enum RegistryError {
     /// The client was revoked before.
     #[error("client {0} is revoked; add another under a new name")]
     Revoked(String),
-    /// Its token is set in the configuration file, which would set it again at the next start.
-    #[error("the token of client {0} is set in the configuration file; change it there")]
-    Configured(String),
+    /// What is to be changed is set in the configuration file, which would set it again at the next start.
+    #[error("the {what} of client {client} is set in the configuration file; change it there")]
+    Configured {
+        /// `token` or `credential`.
+        what: &'static str,
+        /// Name of the client.
+        client: String,
+    },
+    /// The client has tokens for several sides, and nobody said which to rotate.
+    #[error("client {client} has tokens for {}; say for which side", .sides.join(" and "))]
+    WhichSide {
+        /// Name of the client.
+        client: String,
+        /// The sides; `all` for tokens that open all fronts.
+        sides: Vec<String>,
+    },
     /// The store did not do it.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -48,12 +62,39 @@ pub struct NewClient {
     pub name: String,
     /// Secondary company, if its calls go out for one.
     pub company: Option<String>,
-    /// Its old token; when adding, `None` has one made.
-    pub token: Option<Secret<String>>,
+    /// The tokens it is known by. When adding, one of them may be left to be made; in a configuration all are given.
+    pub tokens: Vec<NewToken>,
+    /// What its calls go out with to sides that have no grants, one for a side.
+    pub credentials: Vec<NewCredential>,
     /// The application its grant is for.
     pub app: Option<App>,
     /// A refresh token to begin with, instead of connecting.
     pub refresh_token: Option<Secret<String>>,
+}
+
+/// A token that a client is to be known by.
+#[derive(Clone, Debug, Default)]
+pub struct NewToken {
+    /// The side whose fronts it opens; `None` for all.
+    pub side: Option<String>,
+    /// `None` has one made, where a client is added or its token rotated.
+    pub token: Option<Secret<String>>,
+}
+
+impl From<Secret<String>> for NewToken {
+    /// This token, for all fronts.
+    fn from(token: Secret<String>) -> NewToken {
+        NewToken { side: None, token: Some(token) }
+    }
+}
+
+/// A token that calls to one side are to go out with.
+#[derive(Clone, Debug)]
+pub struct NewCredential {
+    /// The side that is called.
+    pub side: String,
+    /// What the service there knows the client by.
+    pub token: Secret<String>,
 }
 
 /// A client that was added or whose token was rotated.
@@ -61,40 +102,8 @@ pub struct NewClient {
 pub struct Added {
     /// The client as it is now.
     pub client: ClientInfo,
-    /// Its token if it was made here. It is stored as a keyed hash only and cannot be shown again.
+    /// Its token if one was made here. It is stored as a keyed hash only and cannot be shown again.
     pub token: Option<Secret<String>>,
-}
-
-/// A client, for people.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct ClientInfo {
-    /// Its name.
-    pub name: String,
-    /// Secondary company.
-    pub company: Option<String>,
-    /// RFC 3339, UTC.
-    pub created_at: String,
-    /// RFC 3339, UTC; when it was revoked.
-    pub revoked_at: Option<String>,
-    /// How many tokens select it now; more than one during a rotation with grace.
-    pub tokens: usize,
-    /// Its grant.
-    pub grant: GrantInfo,
-}
-
-/// A grant, for people.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct GrantInfo {
-    /// Where it stands.
-    pub state: GrantState,
-    /// Why it stands there.
-    pub reason: Option<String>,
-    /// Counts its token sets.
-    pub generation: i64,
-    /// RFC 3339, UTC; when the access token was issued.
-    pub issued_at: Option<String>,
-    /// RFC 3339, UTC; when it ends, where known.
-    pub expires_at: Option<String>,
 }
 
 /// Manages the clients of a store. Any process may, beside a running gateway, which sees the changes within a second.
@@ -110,25 +119,30 @@ impl Registry {
         Registry { store, endpoint }
     }
 
-    /// Adds a client.
-    pub async fn add(&self, new: NewClient) -> Result<Added, RegistryError> {
+    /// Adds a client. One that is given no token gets one made, which opens all fronts.
+    pub async fn add(&self, mut new: NewClient) -> Result<Added, RegistryError> {
         check_name(&new.name)?;
-        let (token, made) = given_or_made(new.token.clone())?;
-        let row = row_of(&self.store, &new, Some(&token), TokenOrigin::Managed)?;
-        self.store.add_client(row.borrowed()).await?;
-        Ok(Added { client: self.get(&new.name).await?, token: made.then_some(token) })
+        if new.tokens.is_empty() {
+            new.tokens.push(NewToken::default());
+        }
+        let mut made = None;
+        for token in &mut new.tokens {
+            made = make_if_missing(token).or(made);
+        }
+        let marks = Marks::of(&self.store, &new)?;
+        self.store.add_client(marks.row(&new, Origin::Managed)).await?;
+        Ok(Added { client: self.get(&new.name).await?, token: made })
     }
 
-    /// Makes the store agree with the clients of the configuration file. Each is added when missing; else its company, token
-    /// and application are brought up to date, and its refresh token only if another one was configured than before. Gives
-    /// the names of those that stay revoked.
+    /// Makes the store agree with the clients of the configuration file. Each is added when missing; else its company,
+    /// tokens, credentials and application are brought up to date, and its refresh token only if another one was configured
+    /// than before. Gives the names of those that stay revoked.
     pub async fn ensure(&self, configured: Vec<NewClient>) -> Result<Vec<String>, RegistryError> {
         let mut revoked = Vec::new();
         for wanted in configured {
             check_name(&wanted.name)?;
-            wanted.token.as_ref().map_or(Ok(()), check_token)?;
-            let row = row_of(&self.store, &wanted, wanted.token.as_ref(), TokenOrigin::Configured)?;
-            if self.store.ensure_client(row.borrowed()).await? {
+            let marks = Marks::of(&self.store, &wanted)?;
+            if self.store.ensure_client(marks.row(&wanted, Origin::Configured)).await? {
                 revoked.push(wanted.name);
             }
         }
@@ -156,25 +170,47 @@ impl Registry {
         Ok(info(&row, grant, self.store.clock().unix_ms()))
     }
 
-    /// Binds a new token to a client, the given or one made here. The others end at once, or after `grace`.
+    /// Binds a new token to a client, the given one or one made here. The others of its side end at once, or after `grace`.
+    /// Without a side it is that of the tokens that the client has, if that is one.
     pub async fn rotate(
         &self,
         name: &str,
-        token: Option<Secret<String>>,
+        mut new: NewToken,
         grace: Option<Duration>,
     ) -> Result<Added, RegistryError> {
         let client = self.living(name).await?;
-        if client.tokens.iter().any(|token| token.origin == TokenOrigin::Configured) {
-            return Err(RegistryError::Configured(name.to_owned()));
+        if new.side.is_none() {
+            new.side = only_side(&client)?;
         }
-        let (token, made) = given_or_made(token)?;
-        let hash = self.store.hasher().hash(HashOf::ClientToken, token.expose().as_bytes());
+        let is_configured = |token: &store::TokenRow| {
+            token.side == new.side && token.origin == Origin::Configured && token.expires_ms.is_none()
+        };
+        if client.tokens.iter().any(is_configured) {
+            return Err(RegistryError::Configured { what: "token", client: name.to_owned() });
+        }
+        let made = make_if_missing(&mut new);
         let grace_ms = grace.map(|grace| i64::try_from(grace.as_millis()).unwrap_or(i64::MAX));
-        self.store.rotate_token(&client.id, &hash, grace_ms).await?;
-        Ok(Added { client: self.get(name).await?, token: made.then_some(token) })
+        let row = store::NewToken { hash: hash_of(&self.store, &new)?, side: new.side.as_deref() };
+        self.store.rotate_token(&client.id, &row, grace_ms).await?;
+        Ok(Added { client: self.get(name).await?, token: made })
     }
 
-    /// Ends a client for good: its tokens select nothing, its grant's secrets are erased. The authorization server is not told.
+    /// Sets what calls of a client to a side go out with, in place of what there was.
+    pub async fn set_credential(&self, name: &str, new: NewCredential) -> Result<ClientInfo, RegistryError> {
+        let client = self.living(name).await?;
+        check_token(&new.token)?;
+        check_side(&new.side)?;
+        let is_configured =
+            |row: &store::CredentialRow| row.side == new.side && row.origin == Origin::Configured;
+        if client.credentials.iter().any(is_configured) {
+            return Err(RegistryError::Configured { what: "credential", client: name.to_owned() });
+        }
+        let row = store::NewCredential { side: &new.side, token: &new.token };
+        self.store.set_credential(&client.id, &row).await?;
+        self.get(name).await
+    }
+
+    /// Ends a client for good: its tokens select nothing, the secrets of its grant and its credentials are erased. The authorization server is not told.
     pub async fn revoke(&self, name: &str) -> Result<ClientInfo, RegistryError> {
         let client = self.store.client(name).await?;
         self.store.revoke_client(&client.id).await?;
@@ -205,53 +241,87 @@ impl Registry {
     }
 }
 
-/// A client in the store's terms, owning what the row borrows.
-struct OwnedRow<'a> {
-    new: &'a NewClient,
-    token: Option<[u8; 32]>,
-    origin: TokenOrigin,
-    refresh_mark: Option<[u8; 32]>,
+/// The keyed hashes that a client's row is made with.
+struct Marks {
+    /// In the order of its tokens.
+    tokens: Vec<KeyedHash>,
+    refresh: Option<KeyedHash>,
 }
 
-fn row_of<'a>(
-    store: &Store,
-    new: &'a NewClient,
-    token: Option<&Secret<String>>,
-    origin: TokenOrigin,
-) -> Result<OwnedRow<'a>, RegistryError> {
-    if new.refresh_token.is_some() && new.app.is_none() {
-        return Err(RegistryError::NoApp);
+impl Marks {
+    /// Checks what a client is given, and hashes it.
+    fn of(store: &Store, new: &NewClient) -> Result<Marks, RegistryError> {
+        if new.refresh_token.is_some() && new.app.is_none() {
+            return Err(RegistryError::NoApp);
+        }
+        for credential in &new.credentials {
+            check_token(&credential.token)?;
+            check_side(&credential.side)?;
+        }
+        let tokens = new.tokens.iter().map(|token| hash_of(store, token)).collect::<Result<_, _>>()?;
+        let refresh = new.refresh_token.as_ref();
+        let refresh = refresh.map(|token| store.hasher().hash(HashOf::Seed, token.expose().as_bytes()));
+        Ok(Marks { tokens, refresh })
     }
-    let hash = |kind, secret: &Secret<String>| store.hasher().hash(kind, secret.expose().as_bytes());
-    Ok(OwnedRow {
-        new,
-        token: token.map(|token| hash(HashOf::ClientToken, token)),
-        origin,
-        refresh_mark: new.refresh_token.as_ref().map(|token| hash(HashOf::Seed, token)),
-    })
-}
 
-impl OwnedRow<'_> {
-    fn borrowed(&self) -> NewClientRow<'_> {
-        NewClientRow {
-            name: &self.new.name,
-            company: self.new.company.as_deref(),
-            token: self.token.as_ref(),
-            origin: self.origin,
-            seed: self.new.app.as_ref().map(|app| GrantSeed {
+    /// The client in the store's terms.
+    fn row<'a>(&self, new: &'a NewClient, origin: Origin) -> store::NewClient<'a> {
+        let tokens = new.tokens.iter().zip(&self.tokens);
+        let tokens = tokens.map(|(token, hash)| store::NewToken { hash: *hash, side: token.side.as_deref() });
+        let credentials = new.credentials.iter();
+        let credentials = credentials.map(|new| store::NewCredential { side: &new.side, token: &new.token });
+        store::NewClient {
+            name: &new.name,
+            company: new.company.as_deref(),
+            tokens: tokens.collect(),
+            credentials: credentials.collect(),
+            origin,
+            seed: new.app.as_ref().map(|app| GrantSeed {
                 app_id: &app.id,
                 app_secret: &app.secret,
-                refresh: self.new.refresh_token.as_ref().zip(self.refresh_mark),
+                refresh: new.refresh_token.as_ref().zip(self.refresh),
             }),
         }
     }
 }
 
+/// The keyed hash of a token that was given, or made before.
+fn hash_of(store: &Store, new: &NewToken) -> Result<KeyedHash, RegistryError> {
+    let token = new.token.as_ref().ok_or(RegistryError::Token)?;
+    check_token(token)?;
+    new.side.as_deref().map_or(Ok(()), check_side)?;
+    Ok(store.hasher().hash(HashOf::ClientToken, token.expose().as_bytes()))
+}
+
+/// The one side that all tokens of a client are for.
+fn only_side(client: &ClientRow) -> Result<Option<String>, RegistryError> {
+    let mut sides: Vec<_> = client.tokens.iter().map(|token| token.side.clone()).collect();
+    sides.sort();
+    sides.dedup();
+    if sides.len() > 1 {
+        let sides = sides.into_iter().map(|side| side.unwrap_or_else(|| "all".to_owned())).collect();
+        return Err(RegistryError::WhichSide { client: client.name.clone(), sides });
+    }
+    Ok(sides.pop().flatten())
+}
+
 fn check_name(name: &str) -> Result<(), RegistryError> {
-    let fine = !name.is_empty()
+    if is_label(name) { Ok(()) } else { Err(RegistryError::Name(start_of(name))) }
+}
+
+/// A side is a name of the pack, which is not at hand here: what cannot be one is refused.
+fn check_side(side: &str) -> Result<(), RegistryError> {
+    if is_label(side) { Ok(()) } else { Err(RegistryError::Side(start_of(side))) }
+}
+
+fn is_label(name: &str) -> bool {
+    !name.is_empty()
         && name.len() <= NAME_CHARS_MAX
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
-    if fine { Ok(()) } else { Err(RegistryError::Name(name.chars().take(NAME_CHARS_MAX).collect())) }
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+}
+
+fn start_of(name: &str) -> String {
+    name.chars().take(NAME_CHARS_MAX).collect()
 }
 
 fn check_token(token: &Secret<String>) -> Result<(), RegistryError> {
@@ -261,29 +331,12 @@ fn check_token(token: &Secret<String>) -> Result<(), RegistryError> {
     if fine { Ok(()) } else { Err(RegistryError::Token) }
 }
 
-/// The token to bind, and whether it was made here.
-fn given_or_made(given: Option<Secret<String>>) -> Result<(Secret<String>, bool), RegistryError> {
-    match given {
-        Some(token) => check_token(&token).map(|()| (token, false)),
-        None => Ok((Secret::new(format!("sbt_{}", URL_SAFE_NO_PAD.encode(random::<32>()))), true)),
+/// Makes a token where none is given; gives the one it made.
+fn make_if_missing(new: &mut NewToken) -> Option<Secret<String>> {
+    if new.token.is_some() {
+        return None;
     }
-}
-
-fn info(row: &ClientRow, grant: GrantSummary, now_ms: i64) -> ClientInfo {
-    let end =
-        grant.issued_ms.zip(grant.lifetime_ms).map(|(issued, lifetime)| issued.saturating_add(lifetime));
-    ClientInfo {
-        name: row.name.clone(),
-        company: row.company.clone(),
-        created_at: rfc3339(row.created_ms),
-        revoked_at: row.revoked_ms.map(rfc3339),
-        tokens: row.tokens.iter().filter(|token| token.expires_ms.is_none_or(|end| end > now_ms)).count(),
-        grant: GrantInfo {
-            state: grant.state,
-            reason: grant.reason,
-            generation: grant.generation,
-            issued_at: grant.issued_ms.map(rfc3339),
-            expires_at: end.map(rfc3339),
-        },
-    }
+    let token = Secret::new(format!("sbt_{}", URL_SAFE_NO_PAD.encode(random::<32>())));
+    new.token = Some(token.clone());
+    Some(token)
 }

@@ -16,6 +16,9 @@ use tokio_util::task::TaskTracker;
 
 /// How often expired rows are deleted.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
+/// The least time between two notes about refused credentials. A client that mixes what it may do with what it may not has
+/// its credential refused and working again all the time.
+const NOTE_EVERY: Duration = Duration::from_secs(60);
 
 /// The clients and grants of this gateway. Clones share them.
 #[derive(Clone, Debug)]
@@ -44,7 +47,7 @@ pub struct Health {
     pub store: bool,
     /// Grants whose newest tokens are in memory only; they would be lost with the process.
     pub unpersisted: usize,
-    /// Names of clients that a person has to connect again.
+    /// Names of clients that a person has to connect again, or give another credential.
     pub needs_reconnect: Vec<String>,
 }
 
@@ -102,7 +105,10 @@ impl Tokens {
             .clients()
             .all()
             .iter()
-            .filter(|client| client.grant.state() == GrantState::NeedsReconnect)
+            .filter(|client| {
+                client.grant.state() == GrantState::NeedsReconnect
+                    || client.fixed_tokens().iter().any(|token| token.is_refused())
+            })
             .map(|client| client.name.to_string())
             .collect();
         needs_reconnect.sort();
@@ -126,11 +132,13 @@ impl Tokens {
         let Inner { shared, .. } = &*self.0;
         let slots = Arc::new(Semaphore::new(shared.settings.refreshes_max.max(1)));
         let mut swept = shared.clock.elapsed();
+        let mut noted = HashMap::new();
         loop {
             if let Err(error) = self.sync().await {
                 tracing::warn!(target: "switchback::token", %error, "store not read; serving what is known");
             }
             self.refresh_due(&slots);
+            self.note_refusals(&mut noted).await;
             if shared.clock.elapsed() >= swept + SWEEP_EVERY {
                 swept = shared.clock.elapsed();
                 if let Err(error) = shared.store.sweep().await {
@@ -162,6 +170,28 @@ impl Tokens {
                 let _ = grant.refresh(grant.generation()).await;
                 drop(slot);
             });
+        }
+    }
+
+    /// Writes down which credentials the services refuse, for whoever lists clients and for a restart. `noted` says when a
+    /// credential was last written about.
+    async fn note_refusals(&self, noted: &mut HashMap<String, Duration>) {
+        let now = self.0.shared.clock.elapsed();
+        noted.retain(|_, at| *at + NOTE_EVERY > now);
+        for client in self.clients().all() {
+            for token in client.fixed_tokens() {
+                let Some(is_refused) = token.to_note().filter(|_| !noted.contains_key(&token.id)) else {
+                    continue;
+                };
+                noted.insert(token.id.clone(), now);
+                // Before it is written, so that reading our own note back changes nothing.
+                token.set_noted(is_refused);
+                let marked = self.0.shared.store.mark_credential(&token.id, &client.id, is_refused).await;
+                if let Err(error) = marked {
+                    token.set_noted(!is_refused);
+                    tracing::warn!(target: "switchback::token", client = %client.name, %error, "state not stored");
+                }
+            }
         }
     }
 

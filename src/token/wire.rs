@@ -227,7 +227,12 @@ fn tokens_of(body: &[u8]) -> Option<TokenAnswer> {
 
 /// The value of the `Authorization` header for a token, hidden from header dumps.
 pub(super) fn bearer(token: &str) -> Option<HeaderValue> {
-    let mut value = HeaderValue::try_from(format!("Bearer {token}")).ok()?;
+    authorization("Bearer", token)
+}
+
+/// A token under an authentication scheme (RFC 9110, section 11.6.2), marked sensitive.
+pub(super) fn authorization(scheme: &str, token: &str) -> Option<HeaderValue> {
+    let mut value = HeaderValue::try_from(format!("{scheme} {token}")).ok()?;
     value.set_sensitive(true);
     Some(value)
 }

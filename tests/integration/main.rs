@@ -18,6 +18,7 @@ mod oauth_connect;
 mod oauth_peer;
 mod pack;
 mod reload_pack;
+mod reverse_fronts;
 mod sandbox;
 mod schema_cli;
 mod serve_verb;

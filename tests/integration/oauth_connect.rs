@@ -1,6 +1,6 @@
 //! Connecting a client: the link, the callback, and everybody who tries to get in between.
 
-use crate::support::authority::{APP_ID, Act, Authority, CALLBACK, app};
+use crate::support::authority::{APP_ID, Act, Authority, CALLBACK, app, secret};
 use crate::support::tokens::{Gateway, acme};
 use serde_json::json;
 use std::collections::HashMap;
@@ -13,7 +13,8 @@ async fn unconnected(authority: &Authority) -> (Gateway, Registry) {
     let registry = Registry::new(gateway.store.clone(), Some(authority.endpoint()));
     let beta = NewClient {
         name: "beta".to_owned(),
-        token: Some("beta-token".into()),
+        tokens: vec![secret("beta-token").into()],
+        credentials: Vec::new(),
         refresh_token: None,
         app: None,
         ..acme("")

@@ -147,7 +147,7 @@ async fn a_key_rotation_that_is_killed_leaves_all_or_nothing_sealed_anew() {
     let registry = Registry::new(store.clone(), None);
     for number in 0..clients {
         let mut client = acme(&format!("refresh-{number}"));
-        (client.name, client.token) = (format!("client-{number}"), None);
+        (client.name, client.tokens) = (format!("client-{number}"), Vec::new());
         registry.add(client).await.expect("added");
     }
     store.close().await;

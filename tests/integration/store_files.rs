@@ -94,7 +94,7 @@ async fn a_key_is_rotated_while_everything_stays_readable() {
         assert_eq!(steps[0].1.expose(), b"bytes");
         // Old tokens are found by the same keyed hash as before.
         let tokens = Tokens::open(after.clone(), None, Settings::default()).await.expect("opens");
-        assert!(tokens.clients().authenticate(OLD_TOKEN.as_bytes()).is_some());
+        assert!(tokens.clients().authenticate(OLD_TOKEN.as_bytes(), "v2").is_some());
         after.close().await;
     }
 }
@@ -106,7 +106,7 @@ async fn a_row_copied_to_another_client_or_changed_by_a_bit_does_not_open() {
     let client = gateway.client();
     client.grant.access_token().await.expect("connected");
     let mut other = acme("refresh-of-other");
-    (other.name, other.token) = ("other".to_owned(), Some(secret("token-of-other")));
+    (other.name, other.tokens) = ("other".to_owned(), vec![secret("token-of-other").into()]);
     Registry::new(gateway.store.clone(), None).add(other).await.expect("added");
     let thief = sqlx::SqlitePool::connect(&gateway.url).await.expect("the file opens");
     let copy = "UPDATE grants SET change = change + 1000, access = (SELECT access FROM grants WHERE access IS NOT NULL), \

@@ -4,13 +4,14 @@ use crate::support::authority::{Authority, app, secret};
 use crate::support::tokens::{Gateway, OLD_TOKEN, acme};
 use std::time::Duration;
 use switchback::store::{GrantState, StoreError};
-use switchback::token::{NewClient, Registry, RegistryError, Settings, Tokens};
+use switchback::token::{NewClient, NewToken, Registry, RegistryError, Settings, Tokens};
 
 fn named(name: &str, token: Option<&str>) -> NewClient {
     NewClient {
         name: name.to_owned(),
         company: None,
-        token: token.map(secret),
+        tokens: token.map(|token| secret(token).into()).into_iter().collect(),
+        credentials: Vec::new(),
         app: None,
         refresh_token: None,
     }
@@ -28,11 +29,11 @@ async fn a_token_selects_its_client_and_no_other_token_does() {
     let made = other.token.expect("one was made");
     gateway.tokens.sync().await.expect("the store answers");
     let clients = gateway.tokens.clients();
-    assert_eq!(&*clients.authenticate(OLD_TOKEN.as_bytes()).expect("selects").name, "acme");
-    let other = clients.authenticate(made.expose().as_bytes()).expect("selects");
+    assert_eq!(&*clients.authenticate(OLD_TOKEN.as_bytes(), "v2").expect("selects").name, "acme");
+    let other = clients.authenticate(made.expose().as_bytes(), "v2").expect("selects");
     assert_eq!((&*other.name, other.company.as_deref()), ("other", Some("42")));
     for stranger in ["", "old-token-canar", "old-token-canary ", "OLD-TOKEN-CANARY"] {
-        assert!(clients.authenticate(stranger.as_bytes()).is_none(), "{stranger:?}");
+        assert!(clients.authenticate(stranger.as_bytes(), "v2").is_none(), "{stranger:?}");
     }
 }
 
@@ -41,16 +42,17 @@ async fn a_rotated_token_lives_through_its_grace_and_no_longer() {
     let authority = Authority::start().await;
     let gateway = Gateway::new(&authority).await;
     let registry = Registry::new(gateway.store.clone(), None);
-    let new = registry.rotate("acme", None, Some(Duration::from_secs(60))).await.expect("rotated");
+    let new =
+        registry.rotate("acme", NewToken::default(), Some(Duration::from_secs(60))).await.expect("rotated");
     let new = new.token.expect("one was made");
     gateway.tokens.sync().await.expect("the store answers");
-    let lets_in = |token: &str| gateway.tokens.clients().authenticate(token.as_bytes()).is_some();
+    let lets_in = |token: &str| gateway.tokens.clients().authenticate(token.as_bytes(), "v2").is_some();
     assert!(lets_in(OLD_TOKEN) && lets_in(new.expose()));
     assert_eq!(registry.get("acme").await.expect("listed").tokens, 2);
     gateway.clock.advance(Duration::from_secs(60));
     assert!(!lets_in(OLD_TOKEN) && lets_in(new.expose()));
     assert_eq!(gateway.store.sweep().await.expect("swept"), 1);
-    registry.rotate("acme", Some(secret("another-token")), None).await.expect("rotated");
+    registry.rotate("acme", secret("another-token").into(), None).await.expect("rotated");
     gateway.tokens.sync().await.expect("the store answers");
     assert!(!lets_in(new.expose()) && lets_in("another-token"), "without grace at once");
 }
@@ -65,11 +67,11 @@ async fn a_revoked_client_is_locked_out_and_its_grant_erased() {
     let revoked = registry.revoke("acme").await.expect("revoked");
     assert!(revoked.revoked_at.is_some() && revoked.tokens == 0);
     gateway.tokens.sync().await.expect("the store answers");
-    assert!(gateway.tokens.clients().authenticate(OLD_TOKEN.as_bytes()).is_none());
+    assert!(gateway.tokens.clients().authenticate(OLD_TOKEN.as_bytes(), "v2").is_none());
     assert!(client.grant.access_token().await.is_err(), "a request under way gets no further token");
     let secrets = gateway.store.grant_of(&client.id).await.expect("stored").secrets.expect("opens");
     assert!(secrets.access.is_none() && secrets.refresh.is_none() && secrets.app_secret.is_none());
-    let again = registry.rotate("acme", None, None).await.expect_err("not brought back");
+    let again = registry.rotate("acme", NewToken::default(), None).await.expect_err("not brought back");
     assert!(matches!(again, RegistryError::Revoked(_)));
 }
 
@@ -107,7 +109,7 @@ async fn a_restart_with_the_same_configuration_does_not_undo_rotations() {
     let configured = || {
         vec![NewClient {
             name: "beta".to_owned(),
-            token: Some(secret("beta-token-1")),
+            tokens: vec![secret("beta-token-1").into()],
             ..acme("refresh-canary-0")
         }]
     };
@@ -123,18 +125,19 @@ async fn a_restart_with_the_same_configuration_does_not_undo_rotations() {
     assert_eq!(refresh.expose(), "refresh-canary-1", "the rotated one stays");
     // Another token and another refresh token in the file are taken over.
     let mut changed = configured();
-    changed[0].token = Some(secret("beta-token-2"));
+    changed[0].tokens = vec![secret("beta-token-2").into()];
     changed[0].refresh_token = Some(secret("refresh-by-hand"));
     registry.ensure(changed).await.expect("taken over");
     gateway.tokens.sync().await.expect("the store answers");
     let clients = gateway.tokens.clients();
     assert!(
-        clients.authenticate(b"beta-token-1").is_none() && clients.authenticate(b"beta-token-2").is_some()
+        clients.authenticate(b"beta-token-1", "v2").is_none()
+            && clients.authenticate(b"beta-token-2", "v2").is_some()
     );
     let row = gateway.store.grant_of(&client.id).await.expect("stored");
     assert_eq!(row.secrets.expect("opens").refresh.expect("stored").expose(), "refresh-by-hand");
-    let refused = registry.rotate("beta", None, None).await.expect_err("the file decides");
-    assert!(matches!(refused, RegistryError::Configured(_)));
+    let refused = registry.rotate("beta", NewToken::default(), None).await.expect_err("the file decides");
+    assert!(matches!(refused, RegistryError::Configured { .. }));
     // What was revoked stays so.
     assert_eq!(registry.ensure(vec![acme("refresh-canary-0")]).await.expect("kept"), ["acme"]);
 }
@@ -148,7 +151,7 @@ async fn another_application_revives_a_grant_that_was_refused_for_its_applicatio
     let beta = |app| {
         vec![NewClient {
             name: "beta".to_owned(),
-            token: Some(secret("beta-token-1")),
+            tokens: vec![secret("beta-token-1").into()],
             app: Some(app),
             ..acme("refresh-canary-0")
         }]
@@ -180,7 +183,7 @@ async fn a_running_gateway_sees_what_another_process_changes() {
     let clock = gateway.clock.clone();
     crate::support::tokens::eventually("seen", || {
         clock.advance(Duration::from_secs(1));
-        gateway.tokens.clients().authenticate(b"late-token").is_some()
+        gateway.tokens.clients().authenticate(b"late-token", "v2").is_some()
     })
     .await;
     running.abort();

@@ -260,7 +260,7 @@ fn child() {
         let store = Store::open(&url, ring(&[&key]), Clock::machine(), Missing::Refuse).await.expect("opens");
         let tokens =
             Tokens::open(store, Some(endpoint(relay, relay)), eager()).await.expect("the role is free");
-        let client = tokens.clients().authenticate(OLD_TOKEN.as_bytes()).expect("enrolled");
+        let client = tokens.clients().authenticate(OLD_TOKEN.as_bytes(), "v2").expect("enrolled");
         refresh(&client).await;
         println!("DONE");
         std::future::pending::<()>().await;
@@ -356,7 +356,7 @@ impl Campaign {
         assert!(keepable || row.outcome_unknown, "{kill:?}: a spent token without an intent");
         let tokens =
             Tokens::open(store.clone(), Some(self.endpoint()), eager()).await.expect("the role is free");
-        let client = tokens.clients().authenticate(OLD_TOKEN.as_bytes()).expect("enrolled");
+        let client = tokens.clients().authenticate(OLD_TOKEN.as_bytes(), "v2").expect("enrolled");
         let before = self.relay.calls();
         let kept = refresh(&client).await;
         if keepable {

@@ -16,7 +16,7 @@ struct Replica {
 
 impl Replica {
     fn client(&self) -> Arc<Client> {
-        self.tokens.clients().authenticate(OLD_TOKEN.as_bytes()).expect("enrolled")
+        self.tokens.clients().authenticate(OLD_TOKEN.as_bytes(), "v2").expect("enrolled")
     }
 }
 
@@ -122,7 +122,7 @@ async fn tokens_are_served_while_the_database_is_down_and_followed_when_it_is_ba
     Registry::new(store.clone(), None).add(acme("refresh-canary-0")).await.expect("added");
     let tokens =
         Tokens::open(store.clone(), Some(authority.endpoint()), Settings::default()).await.expect("opens");
-    let client = tokens.clients().authenticate(OLD_TOKEN.as_bytes()).expect("enrolled");
+    let client = tokens.clients().authenticate(OLD_TOKEN.as_bytes(), "v2").expect("enrolled");
     let token = client.grant.access_token().await.expect("connected");
     let running = tokio::spawn(tokens.clone().run());
     let name = url.split(['/', '?']).nth(3).expect("a name").to_owned();
@@ -134,19 +134,20 @@ async fn tokens_are_served_while_the_database_is_down_and_followed_when_it_is_ba
     sqlx::query(ending).bind(&name).execute(&operator).await.expect("ended");
     eventually("noticed", || !tokens.health().store).await;
     assert_eq!(client.grant.access_token().await.expect("serves").generation(), token.generation());
-    assert!(tokens.clients().authenticate(OLD_TOKEN.as_bytes()).is_some());
+    assert!(tokens.clients().authenticate(OLD_TOKEN.as_bytes(), "v2").is_some());
     let opening = format!("ALTER DATABASE {name} ALLOW_CONNECTIONS true");
     sqlx::query(sqlx::AssertSqlSafe(opening)).execute(&operator).await.expect("opened");
     eventually("back", || tokens.health().is_ready()).await;
     let late = NewClient {
         name: "late".to_owned(),
         company: None,
-        token: Some(secret("late-token")),
+        tokens: vec![secret("late-token").into()],
+        credentials: Vec::new(),
         app: Some(app()),
         refresh_token: None,
     };
     Registry::new(store, None).add(late).await.expect("added");
-    eventually("followed again", || tokens.clients().authenticate(b"late-token").is_some()).await;
+    eventually("followed again", || tokens.clients().authenticate(b"late-token", "v2").is_some()).await;
     running.abort();
     tokio::time::timeout(PATIENCE, tokens.drain()).await.expect("nothing hangs");
 }

@@ -136,7 +136,8 @@ async fn enrolled(folder: &TempDir, authorization: SocketAddr, account: Option<S
     let client = NewClient {
         name: "acme".into(),
         company: account,
-        token: Some(secret(TOKEN)),
+        tokens: vec![secret(TOKEN).into()],
+        credentials: Vec::new(),
         app: Some(App { id: secret("app"), secret: secret("app-secret") }),
         refresh_token: Some(secret("refresh-0")),
     };

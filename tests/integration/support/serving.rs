@@ -4,17 +4,25 @@ use super::program::Program;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use switchback::sandbox::{Account, Sandbox};
+use switchback::secret::Secret;
 use switchback::store::seal::SealingKey;
 use tempfile::TempDir;
 
 /// Writes a configuration: what every gateway of a test needs, then `more`, which is lines of YAML from line 7 on. `upstream`
 /// is the address of the v3 service.
 pub fn write(folder: &Path, upstream: &str, more: &str) -> PathBuf {
+    write_before(folder, upstream, &["v3"], more)
+}
+
+/// The same before these sides of the service.
+pub fn write_before(folder: &Path, service: &str, sides: &[&str], more: &str) -> PathBuf {
     let file = folder.join("switchback.yaml");
+    let upstreams = sides.iter().map(|side| format!("{side}: {{ url: 'http://{service}/{side}' }}"));
     let text = format!(
         "listen: 127.0.0.1:0\nadmin: {{ listen: 127.0.0.1:0 }}\nstore: sqlite:{}/store.db\nkey: ${{TEST_KEY}}\n\
-         upstreams: {{ v3: {{ url: 'http://{upstream}/v3' }} }}\nsettings: {{ agents: {{ max_chats: 5 }} }}\n{more}",
-        folder.display()
+         upstreams: {{ {} }}\nsettings: {{ agents: {{ max_chats: 5 }} }}\n{more}",
+        folder.display(),
+        upstreams.collect::<Vec<_>>().join(", ")
     );
     std::fs::write(&file, text).expect("the file is written");
     file
@@ -22,7 +30,10 @@ pub fn write(folder: &Path, upstream: &str, more: &str) -> PathBuf {
 
 /// Starts the binary with a configuration file and a fresh key.
 pub fn start(file: &Path, more: &[&str]) -> Program {
-    let key = SealingKey::generate();
+    start_with(file, &SealingKey::generate(), more)
+}
+
+fn start_with(file: &Path, key: &Secret<String>, more: &[&str]) -> Program {
     let file = file.to_str().expect("temporary folders have plain names");
     let arguments = [&["serve", "--config", file], more].concat();
     Program::start(&arguments, &[("TEST_KEY", key.expose())])
@@ -43,12 +54,15 @@ pub struct Enrolled<'s> {
     pub company: Option<u64>,
 }
 
-/// A running gateway between v2 clients and the v3 of a sandbox. Stopped when dropped.
+/// A running gateway in front of a sandbox. Stopped when dropped.
 pub struct Serving {
     /// Where clients connect.
     pub address: SocketAddr,
     _program: Program,
-    _folder: TempDir,
+    /// Where its configuration `switchback.yaml` and its store are.
+    pub folder: TempDir,
+    /// What it seals with, in the variable `TEST_KEY`.
+    pub key: Secret<String>,
 }
 
 impl Serving {
@@ -58,30 +72,42 @@ impl Serving {
         Serving::with(sandbox, &[Enrolled { account, company: None }]).await
     }
 
-    /// A gateway with these clients.
+    /// A gateway between v2 clients and v3, with these clients.
     pub async fn with(sandbox: &Sandbox, clients: &[Enrolled<'_>]) -> Serving {
+        Serving::configured(sandbox.address(), &["v3"], &connected(sandbox, clients)).await
+    }
+
+    /// A gateway in front of these sides of the service, with `more` lines of configuration.
+    pub async fn configured(service: SocketAddr, sides: &[&str], more: &str) -> Serving {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let at = sandbox.address();
-        let file = write(folder.path(), &at.to_string(), &connected(sandbox, clients));
+        let file = write_before(folder.path(), &service.to_string(), sides, more);
+        let key = SealingKey::generate();
+        let own_key = key.clone();
         // Waiting blocks, and the sandbox may run on this very thread.
         let starting = tokio::task::spawn_blocking(move || {
-            let program = start(&file, &[]);
+            let program = start_with(&file, &own_key, &[]);
             let address = address(&program);
             (program, address)
         });
         let (program, address) = starting.await.expect("it serves");
-        Serving { address, _program: program, _folder: folder }
+        Serving { address, _program: program, folder, key }
     }
+}
+
+/// The section about the authorization server.
+pub fn oauth(sandbox: &Sandbox) -> String {
+    let at = sandbox.address();
+    format!(
+        "oauth: {{ authorize_url: 'http://{at}/oauth/authorize', token_url: 'http://{at}/oauth/access_token', \
+         redirect_url: '{}' }}\n",
+        sandbox.credentials().redirect_uri
+    )
 }
 
 /// The sections about the authorization server and about clients.
 fn connected(sandbox: &Sandbox, clients: &[Enrolled<'_>]) -> String {
-    let (at, app) = (sandbox.address(), sandbox.credentials());
-    let oauth = format!(
-        "oauth: {{ authorize_url: 'http://{at}/oauth/authorize', token_url: 'http://{at}/oauth/access_token', \
-         redirect_url: '{}' }}\nclients:\n",
-        app.redirect_uri
-    );
+    let app = sandbox.credentials();
+    let oauth = oauth(sandbox) + "clients:\n";
     let clients = clients.iter().map(|Enrolled { account, company }| {
         let company = company.map_or(String::new(), |company| format!("company: {company}, "));
         format!(

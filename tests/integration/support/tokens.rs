@@ -33,7 +33,8 @@ pub fn acme(refresh_token: &str) -> NewClient {
     NewClient {
         name: "acme".to_owned(),
         company: None,
-        token: Some(secret(OLD_TOKEN)),
+        tokens: vec![secret(OLD_TOKEN).into()],
+        credentials: Vec::new(),
         app: Some(app()),
         refresh_token: Some(secret(refresh_token)),
     }
@@ -70,7 +71,7 @@ impl Gateway {
     }
 
     pub fn client(&self) -> Arc<Client> {
-        self.tokens.clients().authenticate(OLD_TOKEN.as_bytes()).expect("the client is enrolled")
+        self.tokens.clients().authenticate(OLD_TOKEN.as_bytes(), "v2").expect("the client is enrolled")
     }
 
     /// What a new process finds: everything in memory is gone.

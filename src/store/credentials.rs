@@ -1,0 +1,176 @@
+//! Tokens that calls of a client go out with, where the side called has no grants: sealed, one per client and side. Each value
+//! has an id of its own, which fences what is noted about it: news of a value that has been replaced changes nothing.
+
+use super::clients::{Origin, touch};
+use super::db::{Row, Tx, args};
+use super::seal::{KeyRing, Place, SealError};
+use super::{Store, StoreError, new_id};
+use crate::secret::Secret;
+
+const TOKEN: &str = "client_credentials.token";
+
+/// What calls of a client to one side go out with.
+#[derive(Clone, Debug)]
+pub struct CredentialRow {
+    /// Random id of this value.
+    pub id: String,
+    /// The side that is called.
+    pub side: String,
+    /// Who set it.
+    pub origin: Origin,
+    /// When, wall time in milliseconds since 1970.
+    pub set_ms: i64,
+    /// Since when the service takes it no more, as far as anybody noticed; wall time in milliseconds since 1970.
+    pub refused_ms: Option<i64>,
+    /// The token, or why it does not open.
+    pub token: Result<Secret<String>, SealError>,
+}
+
+/// A credential to be set.
+pub(crate) struct NewCredential<'a> {
+    pub side: &'a str,
+    pub token: &'a Secret<String>,
+}
+
+macro_rules! select_credentials {
+    ($rest:literal) => {
+        concat!(
+            "SELECT k.id AS id, k.client AS client, k.side AS side, k.origin AS origin, k.token AS token, ",
+            "k.set_ms AS set_ms, k.refused_ms AS refused_ms FROM client_credentials k ",
+            $rest
+        )
+    };
+}
+
+impl Store {
+    /// Sets what calls of a client to a side go out with, in place of what there was.
+    pub(crate) async fn set_credential(
+        &self,
+        client: &str,
+        new: &NewCredential<'_>,
+    ) -> Result<(), StoreError> {
+        let mut tx = self.write().await?;
+        self.put_credential(&mut tx, client, new, Origin::Managed).await?;
+        touch(&mut tx, client).await?;
+        tx.commit().await
+    }
+
+    /// Notes whether the service still takes the credential with this id. One that has been replaced is left alone.
+    pub async fn mark_credential(&self, id: &str, client: &str, is_refused: bool) -> Result<(), StoreError> {
+        let refused_ms = is_refused.then(|| self.clock.unix_ms());
+        let mut tx = self.write().await?;
+        let sql = "UPDATE client_credentials SET refused_ms = $2 WHERE id = $1";
+        if tx.run(sql, args![id, refused_ms]).await? > 0 {
+            touch(&mut tx, client).await?;
+        }
+        tx.commit().await
+    }
+
+    /// The credentials of clients touched by a write later than `change`, each with the id of its client; 0 gives all.
+    pub(super) async fn credentials_since(
+        &self,
+        change: i64,
+    ) -> Result<Vec<(String, CredentialRow)>, StoreError> {
+        let sql =
+            select_credentials!("JOIN clients c ON c.id = k.client WHERE c.change > $1 ORDER BY k.side");
+        self.db.rows(sql, args![change]).await?.iter().map(|row| self.credential(row)).collect()
+    }
+
+    pub(super) async fn credentials_of(&self, client: &str) -> Result<Vec<CredentialRow>, StoreError> {
+        let sql = select_credentials!("WHERE k.client = $1 ORDER BY k.side");
+        let rows = self.db.rows(sql, args![client]).await?;
+        rows.iter().map(|row| Ok(self.credential(row)?.1)).collect()
+    }
+
+    /// Makes `wanted` the credentials that the configuration gives a client: others that it gave before are removed. Says
+    /// whether that changed anything.
+    pub(super) async fn bind_configured_credentials(
+        &self,
+        tx: &mut Tx,
+        client: &str,
+        wanted: &[NewCredential<'_>],
+    ) -> Result<bool, StoreError> {
+        let mut held = Vec::new();
+        for row in tx.rows(select_credentials!("WHERE k.client = $1"), args![client]).await? {
+            held.push(self.credential(&row)?.1);
+        }
+        let mut changed = false;
+        for row in held.iter().filter(|row| row.origin == Origin::Configured) {
+            if !wanted.iter().any(|new| new.side == row.side) {
+                tx.run("DELETE FROM client_credentials WHERE id = $1", args![row.id.as_str()]).await?;
+                changed = true;
+            }
+        }
+        for new in wanted {
+            let is_held = held.iter().any(|row| {
+                row.side == new.side
+                    && row.origin == Origin::Configured
+                    && row.token.as_ref().is_ok_and(|token| token.expose() == new.token.expose())
+            });
+            if !is_held {
+                self.put_credential(tx, client, new, Origin::Configured).await?;
+                changed = true;
+            }
+        }
+        Ok(changed)
+    }
+
+    /// Sets one credential within a transaction.
+    pub(super) async fn put_credential(
+        &self,
+        tx: &mut Tx,
+        client: &str,
+        new: &NewCredential<'_>,
+        origin: Origin,
+    ) -> Result<(), StoreError> {
+        let id = new_id();
+        let sealed = self.keys.seal(&place(client, &id), new.token.expose().as_bytes());
+        tx.run(
+            "INSERT INTO client_credentials (id, client, side, origin, token, set_ms) VALUES ($1, $2, $3, $4, $5, $6) \
+             ON CONFLICT (client, side) DO UPDATE SET id = excluded.id, origin = excluded.origin, \
+             token = excluded.token, set_ms = excluded.set_ms, refused_ms = NULL",
+            args![id.as_str(), client, new.side, origin.name(), sealed, self.clock.unix_ms()],
+        )
+        .await?;
+        Ok(())
+    }
+
+    fn credential(&self, row: &Row) -> Result<(String, CredentialRow), StoreError> {
+        let (client, id) = (row.text("client")?, row.text("id")?);
+        let opened = self.keys.open(&place(&client, &id), &row.bytes("token")?);
+        let token = opened.and_then(|token| token.into_text().ok_or(SealError::Broken));
+        let row = CredentialRow {
+            id,
+            side: row.text("side")?,
+            origin: Origin::parse(&row.text("origin")?),
+            set_ms: row.int("set_ms")?,
+            refused_ms: row.int_or_none("refused_ms")?,
+            token,
+        };
+        Ok((client, row))
+    }
+}
+
+/// Erases all credentials of a client.
+pub(super) async fn erase(tx: &mut Tx, client: &str) -> Result<(), StoreError> {
+    tx.run("DELETE FROM client_credentials WHERE client = $1", args![client]).await?;
+    Ok(())
+}
+
+/// Seals all credentials anew; gives how many.
+pub(super) async fn reseal(tx: &mut Tx, keys: &KeyRing) -> Result<u64, StoreError> {
+    let mut values = 0;
+    for row in tx.rows("SELECT id, client, token FROM client_credentials", &[]).await? {
+        let (id, client) = (row.text("id")?, row.text("client")?);
+        let plain = keys.open(&place(&client, &id), &row.bytes("token")?)?;
+        let sealed = keys.seal(&place(&client, &id), plain.expose());
+        values += tx
+            .run("UPDATE client_credentials SET token = $2 WHERE id = $1", args![id.as_str(), sealed])
+            .await?;
+    }
+    Ok(values)
+}
+
+fn place<'a>(client: &'a str, id: &'a str) -> Place<'a> {
+    Place { column: TOKEN, client, row: id.as_bytes() }
+}
