@@ -100,8 +100,8 @@ pub struct Errors {
 /// Every field may be left out; the manifest's policy fills a route's.
 #[derive(Clone, Debug, Default)]
 pub struct RefusePolicy {
-    /// `legacy: forward | never`
-    pub legacy_forward: Option<Spanned<bool>>,
+    /// `legacy: forward | never`, by side of the client; `{v2: forward, v3: never}` where they differ.
+    pub legacy_forward: [Option<bool>; 2],
     pub status: Option<Spanned<i64>>,
     pub after_date: Option<Spanned<Option<String>>>,
     pub after_status: Option<Spanned<i64>>,
@@ -361,9 +361,19 @@ pub struct Check {
     pub predicate: Predicate,
     /// `if: $.config.name`
     pub only_if: Option<Spanned<String>>,
-    pub status: Spanned<i64>,
-    pub reason: Spanned<String>,
+    /// `unless: $.config.name`
+    pub unless: Option<Spanned<String>>,
+    pub otherwise: CheckElse,
     pub span: Span,
+}
+
+/// What follows when a check does not hold.
+#[derive(Debug)]
+pub enum CheckElse {
+    /// `{status, reason}`
+    Answer { status: Spanned<i64>, reason: Spanned<String> },
+    /// `{refuse: reason}` with an optional `policy:`
+    Refuse(Refuse),
 }
 
 /// `{present: place}` and so on. In `check`, bare words are members of the request body.
@@ -383,6 +393,7 @@ pub enum PredicateWord {
     NotNull,
     AnyPresent,
     AllPresent,
+    NonePresent,
     OneOf,
     Kind,
     Equal,
@@ -403,6 +414,8 @@ pub enum StepAction {
     Pick(Pick),
     /// `first: [{when: …, pick: …}, …]`
     First(Vec<Pick>),
+    /// `make: value`
+    Make(Expr),
 }
 
 /// `call: 'PUT /things/{$.made.body.id}'`
@@ -410,6 +423,10 @@ pub enum StepAction {
 pub struct Call {
     /// As written; `{name}` is a path variable of the served operation, `{$.path}` a place.
     pub operation: Spanned<String>,
+    /// `when: predicate`: made only while this holds.
+    pub when: Option<Predicate>,
+    /// `each: {name: list}` with `upto:`: made for each element.
+    pub each: Option<Each>,
     pub query: Vec<(Spanned<String>, Expr)>,
     pub headers: Vec<(Spanned<String>, Expr)>,
     pub body: Option<Expr>,
@@ -422,11 +439,30 @@ pub struct Call {
     pub effect: Option<Spanned<bool>>,
 }
 
+/// `each: {name: list}, upto: 20`
+#[derive(Debug)]
+pub struct Each {
+    /// What an element is called while its call is made, and in the result.
+    pub name: Spanned<String>,
+    pub list: Spanned<String>,
+    pub upto: Spanned<i64>,
+}
+
 #[derive(Debug)]
 pub struct Pages {
     pub upto: Spanned<i64>,
     pub until: Option<Spanned<String>>,
+    pub beyond: Option<Beyond>,
     pub span: Span,
+}
+
+/// What follows when a list goes on beyond the pages that are read.
+#[derive(Debug)]
+pub enum Beyond {
+    /// `absent`: the step has no body, as if it had failed.
+    Absent,
+    /// `{refuse: reason}`
+    Refuse(Refuse),
 }
 
 #[derive(Debug)]
@@ -441,6 +477,8 @@ pub enum OnFail {
     Use(Expr),
     /// `{refuse: reason}`
     Refuse(Refuse),
+    /// `absent`, or `{absent: [404]}` for these statuses alone: goes on without a body.
+    Absent(Vec<Spanned<i64>>),
 }
 
 #[derive(Debug)]
@@ -455,6 +493,8 @@ pub enum Take {
     All,
     First,
     Newest(Spanned<String>),
+    /// `page: path`: the part of all matches that a page of this number shows.
+    Page(Spanned<String>),
 }
 
 #[derive(Debug)]
@@ -540,6 +580,14 @@ pub enum ExprKind {
     },
     /// `{$first: [expr, …]}`: the first that is there and not null.
     FirstOf(Vec<Expr>),
+    /// `{$present: [expr, …]}`: a list of those that are there and not null.
+    Present(Vec<Expr>),
+    /// `{$each: {name: list}, give: expr}`: a list of what each element gives.
+    Each { name: Spanned<String>, list: Box<Expr>, give: Box<Expr> },
+    /// `{$if: predicate, then: expr, else: expr}`; nothing without `else`.
+    If { predicate: Predicate, then: Box<Expr>, otherwise: Option<Box<Expr>> },
+    /// `{$lines: [expr, …], numbered: [expr, …]}`: a text of lines.
+    Lines { plain: Vec<Expr>, numbered: Vec<Expr> },
 }
 
 #[derive(Clone, Debug)]

@@ -1,9 +1,10 @@
 //! What a route does, for a person who asks: the calls it would make, and where each field of what goes out comes from.
 
 use super::{
-    Absent, Answer, Block, BodyPlan, Captured, Cell, Close, CloseFrom, Column, End, Expr, Location,
-    MemberAction, ObjectOp, OnFail, Origin, Others, Pack, PathPart, Predicate, QueryFrom, Raw, ReasonId,
-    Response, ResponseBody, Route, RouteKind, SideId, StatusFrom, StatusTo, Step, StepAction, ValueOp,
+    Absent, Answer, Beyond, Block, BodyPlan, Captured, Cell, Check, CheckElse, Close, CloseFrom, Column, End,
+    Expr, Location, MemberAction, ObjectOp, OnFail, Origin, Others, Pack, PathPart, Predicate, QueryFrom, Raw,
+    ReasonId, Response, ResponseBody, Route, RouteKind, SideId, StatusFrom, StatusTo, Step, StepAction, StepCall,
+    ValueOp,
 };
 use std::fmt::Write as _;
 
@@ -34,9 +35,7 @@ pub fn explain(pack: &Pack, serves: SideId, route: &Route) -> String {
         }
         RouteKind::Serve(serve) => {
             for check in &serve.checks {
-                let reason = text.reason(check.reason);
-                let what = format!("check {}, else {} “{reason}”", predicate(&check.predicate), check.status);
-                text.line(&what, Some(&check.origin));
+                text.check(check);
             }
             for (name, value) in &serve.fill {
                 text.line(&format!("fill $.request.body.{} with {}", name.text, json(value)), None);
@@ -74,6 +73,15 @@ pub(super) fn because(route: &Route) -> Option<String> {
 /// The reasons with which a route refuses all or some of what it is asked.
 pub(super) fn refusals(route: &Route) -> Vec<ReasonId> {
     fn block(of: &Block, reasons: &mut Vec<ReasonId>) {
+        for step in &of.steps {
+            let StepAction::Call(call) = &step.action else { continue };
+            if let OnFail::Refuse(refusal) = &call.on_fail {
+                reasons.push(refusal.reason);
+            }
+            if let Some(Beyond::Refuse(refusal)) = call.pages.as_ref().map(|pages| &pages.beyond) {
+                reasons.push(refusal.reason);
+            }
+        }
         match &of.end {
             End::Refuse(refusal) => reasons.push(refusal.reason),
             End::Decide(decision) => decision.outcomes.iter().for_each(|o| block(&o.block, reasons)),
@@ -98,7 +106,14 @@ pub(super) fn refusals(route: &Route) -> Vec<ReasonId> {
     let mut reasons = Vec::new();
     match &route.kind {
         RouteKind::Refuse(refusal) => reasons.push(refusal.reason),
-        RouteKind::Serve(serve) => block(&serve.block, &mut reasons),
+        RouteKind::Serve(serve) => {
+            for check in &serve.checks {
+                if let CheckElse::Refuse(refusal) = &check.otherwise {
+                    reasons.push(refusal.reason);
+                }
+            }
+            block(&serve.block, &mut reasons);
+        }
         RouteKind::Pair(pair) => pair.request.iter().for_each(|plan| op(&plan.op, &mut reasons)),
     }
     reasons.sort_unstable_by_key(|reason| reason.0);
@@ -256,6 +271,18 @@ impl Text<'_> {
         self.line(&format!("{target} ← {source}"), Some(&close.origin));
     }
 
+    fn check(&mut self, check: &Check) {
+        let setting = |word: &str, place: &Option<Location>| {
+            place.as_ref().map(|place| format!(" {word} {}", place.text)).unwrap_or_default()
+        };
+        let when = setting("if", &check.only_if) + &setting("unless", &check.unless);
+        let otherwise = match &check.otherwise {
+            CheckElse::Answer { status, reason } => format!("{status} “{}”", self.reason(*reason)),
+            CheckElse::Refuse(refusal) => format!("refused: “{}”", self.reason(refusal.reason)),
+        };
+        self.line(&format!("check {}{when}, else {otherwise}", predicate(&check.predicate)), Some(&check.origin));
+    }
+
     fn block(&mut self, block: &Block, variables: &[super::Variable]) {
         for step in &block.steps {
             self.step(step, variables);
@@ -301,28 +328,54 @@ impl Text<'_> {
                     self.line(&format!("select {}{}", choice.from.text, when.unwrap_or_default()), None);
                 }
             }
-            StepAction::Call { head, body, pages, on_fail, resume } => {
-                self.call(head, variables);
+            StepAction::Make(value) => {
                 self.depth += 1;
-                if let Some(body) = body {
-                    self.value(body, "$");
-                }
-                if let Some(pages) = pages {
-                    self.line(&format!("up to {} pages by `{}`", pages.upto, pages.parameter), None);
-                }
-                if resume.is_some() {
-                    self.line("the reply is remembered: a repeated request goes on behind it", None);
-                }
-                match on_fail {
-                    OnFail::Pass => {}
-                    OnFail::PassWith(_) => self.line("on failure: its error, with headers", None),
-                    OnFail::Answer(answer) => self.line(&format!("on failure: {}", answer.status), None),
-                    OnFail::Use(_) => self.line("on failure: goes on with a value of the route", None),
-                    OnFail::Refuse(refusal) => self.refusal(refusal.reason),
-                }
+                self.value(value, "$");
                 self.depth -= 1;
             }
+            StepAction::Call(call) => self.step_call(call, variables),
         }
+    }
+
+    fn step_call(&mut self, call: &StepCall, variables: &[super::Variable]) {
+        if let Some(each) = &call.each {
+            let (name, list) = (&each.name.text, &each.list.text);
+            self.line(&format!("for each `{name}` of {list}, up to {}", each.upto), None);
+        }
+        if let Some(when) = &call.when {
+            self.line(&format!("only when {}", predicate(when)), None);
+        }
+        self.call(&call.head, variables);
+        self.depth += 1;
+        if let Some(body) = &call.body {
+            self.value(body, "$");
+        }
+        if let Some(pages) = &call.pages {
+            self.line(&format!("up to {} pages by `{}`", pages.upto, pages.parameter), None);
+            match &pages.beyond {
+                Beyond::Cut => {}
+                Beyond::Absent => self.line("beyond these: goes on without a body", None),
+                Beyond::Refuse(refusal) => self.refusal(refusal.reason),
+            }
+        }
+        if call.resume.is_some() {
+            self.line("the reply is remembered: a repeated request goes on behind it", None);
+        }
+        match &call.on_fail {
+            OnFail::Pass => {}
+            OnFail::PassWith(_) => self.line("on failure: its error, with headers", None),
+            OnFail::Answer(answer) => self.line(&format!("on failure: {}", answer.status), None),
+            OnFail::Use(_) => self.line("on failure: goes on with a value of the route", None),
+            OnFail::Absent(statuses) if statuses.is_empty() => {
+                self.line("on failure: goes on without a body", None);
+            }
+            OnFail::Absent(statuses) => {
+                let statuses: Vec<String> = statuses.iter().map(u16::to_string).collect();
+                self.line(&format!("on {}: goes on without a body", statuses.join(", ")), None);
+            }
+            OnFail::Refuse(refusal) => self.refusal(refusal.reason),
+        }
+        self.depth -= 1;
     }
 
     fn answer(&mut self, answer: &Answer) {
@@ -350,6 +403,29 @@ impl Text<'_> {
                     self.value(item, &format!("{to}[{at}]"));
                 }
             }
+            Expr::Each { name, list, give } => {
+                self.line(&format!("{to} for each `{}` of {}:", name.text, expr(self.pack, list)), None);
+                self.depth += 1;
+                self.value(give, &format!("{to}[*]"));
+                self.depth -= 1;
+            }
+            Expr::If { predicate: when, then, otherwise } => {
+                self.line(&format!("{to} where {}:", predicate(when)), None);
+                self.depth += 1;
+                self.value(then, to);
+                self.depth -= 1;
+                if let Some(otherwise) = otherwise {
+                    self.line("else:", None);
+                    self.depth += 1;
+                    self.value(otherwise, to);
+                    self.depth -= 1;
+                }
+            }
+            Expr::Present(items) => {
+                for item in items {
+                    self.value(item, &format!("{to}[*]"));
+                }
+            }
             Expr::Shape { op, from, over, .. } => {
                 self.op(op, &expr(self.pack, from), to);
                 if let Some(over) = over {
@@ -373,6 +449,13 @@ fn expr(pack: &Pack, value: &Expr) -> String {
         Expr::Array(_) => "an array".to_owned(),
         Expr::Text { reason, .. } => format!("the text `{}`", pack.reasons[usize::from(reason.0)].name),
         Expr::Shape { from, .. } => format!("a shape of {}", expr(pack, from)),
+        Expr::Each { list, .. } => format!("a value for each of {}", expr(pack, list)),
+        Expr::If { then, otherwise, .. } => match otherwise {
+            Some(otherwise) => format!("{} or {}", expr(pack, then), expr(pack, otherwise)),
+            None => format!("{} or nothing", expr(pack, then)),
+        },
+        Expr::Present(_) => "a list of what is there".to_owned(),
+        Expr::Lines { .. } => "a text of lines".to_owned(),
         Expr::FirstOf(items) => items.iter().map(|item| expr(pack, item)).collect::<Vec<_>>().join(", else "),
     }
 }
@@ -406,6 +489,7 @@ fn predicate(predicate: &Predicate) -> String {
         Predicate::NotNull(places) => format!("not null: {}", all(places)),
         Predicate::AnyPresent(places) => format!("any present: {}", all(places)),
         Predicate::AllPresent(places) => format!("all present: {}", all(places)),
+        Predicate::NonePresent(places) => format!("none present: {}", all(places)),
         Predicate::OneOf(place, values) => {
             let values: Vec<String> = values.iter().map(json).collect();
             format!("{} is one of {}", place.text, values.join(", "))

@@ -5,6 +5,7 @@
 
 use super::body::{Raw, ValueOp};
 use super::convert::Conversion;
+use super::step::Predicate;
 use super::{Key, ReasonId};
 use jsonpath_rust::parser::model::JpQuery;
 use std::sync::Arc;
@@ -38,8 +39,29 @@ pub enum Expr {
         null_as: Vec<(Key, Raw)>,
         null_else: NullElse,
     },
-    /// The first that yields something other than nothing and null.
+    /// The first that yields something other than nothing and null; of these the last, if none does.
     FirstOf(Vec<Expr>),
+    /// A list of those that yield something other than nothing and null.
+    Present(Vec<Expr>),
+    /// A list of what `give` yields for each element of a list, which stands in the context under `name` meanwhile;
+    /// nothing where there is no list.
+    Each {
+        name: Key,
+        list: Box<Expr>,
+        give: Box<Expr>,
+    },
+    If {
+        predicate: Predicate,
+        then: Box<Expr>,
+        /// Nothing without it.
+        otherwise: Option<Box<Expr>>,
+    },
+    /// Scalars as text, each on a line of its own, a list for as many lines as it has elements. Then further lines, numbered
+    /// from one: `1. text`.
+    Lines {
+        plain: Vec<Expr>,
+        numbered: Vec<Expr>,
+    },
 }
 
 /// What the result of a shape is laid over: the lens's `put`.

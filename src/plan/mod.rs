@@ -33,8 +33,8 @@ pub use route::{
     ResponseBody, Route, RouteId, RouteKind, Variable, Verdict,
 };
 pub use step::{
-    Answer, Block, Cell, Check, Choice, Column, Decision, End, OnFail, Outcome, Pages, Predicate, Row,
-    Selection, Serve, Step, StepAction, Take,
+    Answer, Beyond, Block, Cell, Check, CheckElse, Choice, Column, Decision, Each, End, OnFail, Outcome, PageOf,
+    Pages, Predicate, Row, Selection, Serve, Step, StepAction, StepCall, Take,
 };
 
 use std::collections::BTreeMap;
@@ -180,8 +180,8 @@ pub const GATEWAY_ERRORS: &[(&str, u16, &str)] = &[
 /// What happens to refused operations unless the route says otherwise.
 #[derive(Clone, Debug)]
 pub struct RefusePolicy {
-    /// Forward unchanged to the upstream of the served side while one is configured.
-    pub legacy_forward: bool,
+    /// By served side: forward unchanged to that side's upstream while one is configured.
+    pub legacy_forward: [bool; 2],
     pub status: u16,
     /// From this date (`YYYY-MM-DD`, UTC) on, `after_status` is answered instead.
     pub after_date: Option<String>,

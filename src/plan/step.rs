@@ -16,15 +16,23 @@ pub struct Serve {
     pub block: Block,
 }
 
-/// A condition on the request; the route ends with `status` and `reason` when it does not hold.
+/// A condition on the request; the route ends when it does not hold.
 #[derive(Debug)]
 pub struct Check {
     pub predicate: Predicate,
     /// Only checked while this boolean place is true.
     pub only_if: Option<Location>,
-    pub status: u16,
-    pub reason: ReasonId,
+    /// Not checked while this boolean place is true.
+    pub unless: Option<Location>,
+    pub otherwise: CheckElse,
     pub origin: Origin,
+}
+
+/// How a route ends whose check does not hold.
+#[derive(Debug)]
+pub enum CheckElse {
+    Answer { status: u16, reason: ReasonId },
+    Refuse(Refusal),
 }
 
 /// The closed list of conditions. Presence means there and not null.
@@ -37,6 +45,7 @@ pub enum Predicate {
     NotNull(Vec<Location>),
     AnyPresent(Vec<Location>),
     AllPresent(Vec<Location>),
+    NonePresent(Vec<Location>),
     /// Absent, or one of these values.
     OneOf(Location, Vec<Raw>),
     /// Absent, or of one of these JSON kinds.
@@ -72,17 +81,38 @@ pub struct Step {
 /// What a step does.
 #[derive(Debug)]
 pub enum StepAction {
-    /// Its result is `{status, headers, body}`.
-    Call {
-        head: CallHead,
-        body: Option<Expr>,
-        pages: Option<Pages>,
-        on_fail: OnFail,
-        /// When given: the reply is remembered under these values, and a repeated request takes it from there.
-        resume: Option<Vec<Expr>>,
-    },
+    /// Its result is `{status, headers, body}`; with `each`, a list of these.
+    Call(Box<StepCall>),
     /// Its result is the value selected.
     Select(Selection),
+    /// Its result is this value.
+    Make(Expr),
+}
+
+/// A call of a step.
+#[derive(Debug)]
+pub struct StepCall {
+    pub head: CallHead,
+    pub body: Option<Expr>,
+    /// Made only while this holds; else the step has no result.
+    pub when: Option<Predicate>,
+    /// Made for each element of a list.
+    pub each: Option<Each>,
+    pub pages: Option<Pages>,
+    pub on_fail: OnFail,
+    /// When given: the reply is remembered under these values, and a repeated request takes it from there.
+    pub resume: Option<Vec<Expr>>,
+}
+
+/// A call for each element of a list, one after the other; calls to one address are made once. The result is a list in the
+/// order of the elements, of `{<name>: element, status, headers, body}`; an element whose condition does not hold, or that
+/// stands beyond the bound, has no reply in it.
+#[derive(Clone, Debug)]
+pub struct Each {
+    /// What the element is called in the context while its call is made, and in the result.
+    pub name: Key,
+    pub list: Location,
+    pub upto: u32,
 }
 
 /// A value chosen out of the context.
@@ -109,6 +139,17 @@ pub enum Take {
     First,
     /// The one with the greatest text at this member, the last of equals.
     Newest(Key),
+    /// Those that the page of this number shows.
+    Page(PageOf),
+}
+
+/// A page of what was selected.
+#[derive(Clone, Debug)]
+pub struct PageOf {
+    /// Number of the page; without one the first.
+    pub at: Location,
+    pub first: i64,
+    pub size: u32,
 }
 
 /// A list read page by page; the result's body is all pages joined.
@@ -121,6 +162,17 @@ pub struct Pages {
     pub size: u32,
     /// Reading stops when this selects something in the pages read so far.
     pub until: Option<Location>,
+    pub beyond: Beyond,
+}
+
+/// What follows when the last page that may be read is full, so that the list may go on.
+#[derive(Debug)]
+pub enum Beyond {
+    /// The pages read are the result.
+    Cut,
+    /// The result has no body.
+    Absent,
+    Refuse(Refusal),
 }
 
 /// What follows when a call does not answer 2xx (or not at all).
@@ -134,6 +186,16 @@ pub enum OnFail {
     /// Go on with this value as the step's body.
     Use(Expr),
     Refuse(Refusal),
+    /// Go on without a body: after any failure, or after these statuses alone (the others pass).
+    Absent(Vec<u16>),
+}
+
+impl OnFail {
+    /// Whether the route goes on without a body after this status, or after none.
+    pub fn goes_on_without(&self, status: Option<u16>) -> bool {
+        let OnFail::Absent(statuses) = self else { return false };
+        statuses.is_empty() || status.is_some_and(|status| statuses.contains(&status))
+    }
 }
 
 /// What the client gets.

@@ -17,6 +17,7 @@ impl Context {
             }
             Predicate::AnyPresent(places) => places.iter().any(|place| self.is_present(place)),
             Predicate::AllPresent(places) => places.iter().all(|place| self.is_present(place)),
+            Predicate::NonePresent(places) => !places.iter().any(|place| self.is_present(place)),
             Predicate::OneOf(place, allowed) => {
                 self.value(place).is_none_or(|value| allowed.iter().any(|raw| same(&value, &constant(raw))))
             }
@@ -53,6 +54,14 @@ impl Context {
         match &choice.take {
             Take::All => self.value(&choice.from).map(Cow::into_owned),
             Take::First => self.matches(&choice.from).into_iter().next().map(Cow::into_owned),
+            Take::Page(page) => {
+                let number = self.value(&page.at).and_then(|value| value.as_i64()).unwrap_or(page.first);
+                let matches = self.matches(&choice.from).into_iter().map(Cow::into_owned);
+                let size = usize::try_from(page.size).unwrap_or(usize::MAX);
+                // A page before the first has nothing on it, like one after the last.
+                let before = usize::try_from(number - page.first).ok().and_then(|at| at.checked_mul(size));
+                Some(Value::from(before.map_or_else(Vec::new, |n| matches.skip(n).take(size).collect())))
+            }
             Take::Newest(key) => {
                 let text = |value: &Value| Some(value.get(&key.text)?.as_str()?.into_owned());
                 // Of equals, `max_by_key` gives the last; what has no text there is older than anything.

@@ -10,37 +10,47 @@ use jsonpath_rust::query::js_path_process;
 use jsonpath_rust::query::queryable::Queryable;
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
-/// `{request: {path, query, headers, body}, config, <step>: …}`.
-#[derive(Default)]
+/// `{request: {path, query, headers, body}, config, <step>: …}`. A copy shares all values with its original.
+#[derive(Clone, Default)]
 pub(super) struct Context {
-    roots: Object,
-    /// Made when the first path needs it, kept in step after that.
-    nodes: OnceLock<Node>,
+    roots: Vec<Root>,
+}
+
+/// A member of the document.
+#[derive(Clone)]
+struct Root {
+    name: Arc<str>,
+    value: Arc<Value>,
+    /// Made when the first path needs it.
+    node: Arc<OnceLock<Arc<Node>>>,
 }
 
 /// Names only: the values are somebody's messages.
 impl fmt::Debug for Context {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_set().entries(self.roots.keys()).finish()
+        out.debug_set().entries(self.roots.iter().map(|root| &root.name)).finish()
     }
 }
 
 impl Context {
     /// Sets or replaces one member of the document.
     pub fn set(&mut self, name: &str, value: Value) {
-        if let Some(Node::Members(members)) = self.nodes.get_mut() {
-            members.retain(|(known, _)| known != name);
-            members.push((name.to_owned(), Node::of(&value)));
-        }
-        self.roots.insert(name, value);
+        self.remove(name);
+        self.roots.push(Root { name: name.into(), value: Arc::new(value), node: Arc::default() });
+    }
+
+    /// Takes a member out of the document.
+    pub fn remove(&mut self, name: &str) {
+        self.roots.retain(|root| &*root.name != name);
     }
 
     /// A member of the document, to be changed.
     pub fn get_mut(&mut self, name: &str) -> Option<&mut Value> {
-        self.nodes = OnceLock::new();
-        self.roots.get_mut(name)
+        let root = self.roots.iter_mut().find(|root| &*root.name == name)?;
+        root.node = Arc::default();
+        Some(Arc::make_mut(&mut root.value))
     }
 
     /// The value at a place; for a path that may match several, the array of all matches.
@@ -59,9 +69,9 @@ impl Context {
         match &location.path {
             Path::Singular(segments) => self.walk(segments).map(Cow::Borrowed).into_iter().collect(),
             Path::Query(query) => {
-                let nodes = self.nodes.get_or_init(|| Node::of_members(&self.roots));
+                let nodes = Node::Members(self.roots.iter().map(Root::node).collect());
                 // The evaluator's only error is a query that is a bare value, which its parser does not make.
-                let found = js_path_process(query, nodes).unwrap_or_default();
+                let found = js_path_process(query, &nodes).unwrap_or_default();
                 found.into_iter().map(|found| Cow::Owned(found.val.to_value())).collect()
             }
         }
@@ -69,8 +79,9 @@ impl Context {
 
     fn walk(&self, segments: &[Segment]) -> Option<&Value> {
         let (first, rest) = segments.split_first()?;
-        let Segment::Member(root) = first else { return None };
-        rest.iter().try_fold(self.roots.get(&root.text)?, |value, segment| match segment {
+        let Segment::Member(name) = first else { return None };
+        let root = self.roots.iter().find(|root| root.name == name.text)?;
+        rest.iter().try_fold(&*root.value, |value, segment| match segment {
             Segment::Member(key) => value.get(&key.text),
             Segment::Index(at) => {
                 let array = value.as_array()?;
@@ -78,6 +89,14 @@ impl Context {
                 array.get(if *at < 0 { from_end()? } else { usize::try_from(*at).ok()? })
             }
         })
+    }
+}
+
+impl Root {
+    /// The member as the evaluator sees it.
+    fn node(&self) -> (String, Node) {
+        let node = self.node.get_or_init(|| Arc::new(Node::of(&self.value)));
+        (self.name.as_ref().to_owned(), Node::Shared(Arc::clone(node)))
     }
 }
 
@@ -104,9 +123,19 @@ enum Node {
     Text(String),
     List(Vec<Node>),
     Members(Vec<(String, Node)>),
+    /// A member of the document, shared between its copies.
+    Shared(Arc<Node>),
 }
 
 impl Node {
+    /// The node that holds the value.
+    fn plain(&self) -> &Node {
+        match self {
+            Node::Shared(node) => node.plain(),
+            node => node,
+        }
+    }
+
     /// Recursion is bounded by the depth limit of the documents in the context.
     fn of(value: &Value) -> Node {
         match value {
@@ -135,6 +164,7 @@ impl Node {
             Node::Members(members) => {
                 Value::Object(members.iter().map(|(key, value)| (key.as_str(), value.to_value())).collect())
             }
+            Node::Shared(node) => node.to_value(),
         }
     }
 }
@@ -142,7 +172,7 @@ impl Node {
 /// Of objects, order does not count (RFC 9535, section 2.3.5.2.2).
 impl PartialEq for Node {
     fn eq(&self, other: &Node) -> bool {
-        match (self, other) {
+        match (self.plain(), other.plain()) {
             (Node::Null, Node::Null) => true,
             (Node::Bool(a), Node::Bool(b)) => a == b,
             (Node::Number(a), Node::Number(b)) => a == b || exact(a).is_some_and(|a| Some(a) == exact(b)),
@@ -194,21 +224,21 @@ impl From<Vec<Node>> for Node {
 
 impl Queryable for Node {
     fn get(&self, key: &str) -> Option<&Node> {
-        match self {
+        match self.plain() {
             Node::Members(members) => members.iter().find(|(known, _)| known == key).map(|(_, value)| value),
             _ => None,
         }
     }
 
     fn as_array(&self) -> Option<&Vec<Node>> {
-        match self {
+        match self.plain() {
             Node::List(values) => Some(values),
             _ => None,
         }
     }
 
     fn as_object(&self) -> Option<Vec<(&str, &Node)>> {
-        match self {
+        match self.plain() {
             Node::Members(members) => {
                 Some(members.iter().map(|(key, value)| (key.as_str(), value)).collect())
             }
@@ -217,7 +247,7 @@ impl Queryable for Node {
     }
 
     fn as_str(&self) -> Option<&str> {
-        match self {
+        match self.plain() {
             Node::Text(text) => Some(text),
             _ => None,
         }
@@ -225,21 +255,21 @@ impl Queryable for Node {
 
     /// The evaluator takes an integer for a double where it can; see [`exact`] for when it must not.
     fn as_i64(&self) -> Option<i64> {
-        match self {
+        match self.plain() {
             Node::Number(number) => exact(number).and(number.as_i64()),
             _ => None,
         }
     }
 
     fn as_f64(&self) -> Option<f64> {
-        match self {
+        match self.plain() {
             Node::Number(number) => exact(number),
             _ => None,
         }
     }
 
     fn as_bool(&self) -> Option<bool> {
-        match self {
+        match self.plain() {
             Node::Bool(value) => Some(*value),
             _ => None,
         }

@@ -1,6 +1,6 @@
 //! The ends of a route, and the rows of its tables, that examples must reach.
 
-use crate::plan::{Block, End, OnFail, Origin, Route, RouteKind, StepAction};
+use crate::plan::{Beyond, Block, End, OnFail, Origin, Route, RouteKind, StepAction};
 use std::fmt;
 
 /// A part of a route that a run has gone through.
@@ -18,6 +18,10 @@ pub enum Mark {
     Row(Vec<u16>, usize),
     /// A call failed whose `on_fail` is not just `pass`: outcomes, and index of the step.
     OnFail(Vec<u16>, usize),
+    /// A call was not wanted: outcomes, and index of the step.
+    Skipped(Vec<u16>, usize),
+    /// A list went on beyond the pages that are read, and that is not passed over: outcomes, and index of the step.
+    Beyond(Vec<u16>, usize),
 }
 
 /// An end that examples must reach.
@@ -56,11 +60,17 @@ pub fn ends(route: &Route) -> Vec<Reach> {
 
 fn block_ends(block: &Block, way: &mut Vec<u16>, name: &str, origin: &Origin, reaches: &mut Vec<Reach>) {
     for (at, step) in block.steps.iter().enumerate() {
-        if let StepAction::Call { head, on_fail, .. } = &step.action
-            && !matches!(on_fail, OnFail::Pass)
-        {
-            let what = format!("{} failing", head.operation);
-            reaches.push(Reach { mark: Mark::OnFail(way.clone(), at), what, origin: step.origin.clone() });
+        let StepAction::Call(call) = &step.action else { continue };
+        let operation = &call.head.operation;
+        let mut reach = |mark, what| reaches.push(Reach { mark, what, origin: step.origin.clone() });
+        if !matches!(call.on_fail, OnFail::Pass) {
+            reach(Mark::OnFail(way.clone(), at), format!("{operation} failing"));
+        }
+        if call.when.is_some() {
+            reach(Mark::Skipped(way.clone(), at), format!("{operation} left out"));
+        }
+        if call.pages.as_ref().is_some_and(|pages| !matches!(pages.beyond, Beyond::Cut)) {
+            reach(Mark::Beyond(way.clone(), at), format!("{operation} with more pages than are read"));
         }
     }
     match &block.end {

@@ -6,9 +6,10 @@ use super::difference::{Difference, compare};
 use super::document::{Env, document, document_of_source};
 use super::language::negotiate;
 use super::request::{Request, decode_query, query_pairs};
-use super::run::{Answer, Call, Event, Next, Reply, Run};
+use super::run::Run;
 use super::settings::Settings;
 use super::text::{error_body, gateway_error};
+use super::turn::{Answer, Call, Event, Next, Reply};
 use crate::json::{Limits, Object, Value};
 use crate::plan::{
     Example, ExampleCall, ExampleEnd, ExampleKind, Exchange, Origin, Pack, Raw, RouteExample, RouteId,

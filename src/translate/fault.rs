@@ -109,7 +109,14 @@ impl Sender {
             Expr::At(location) => Sender::of_path(&location.path, &location.text),
             Expr::Convert { from, .. } | Expr::Shape { from, .. } => Sender::of(from),
             Expr::Object(members) => Sender::of_all(members.iter().map(|(_, value)| value)),
-            Expr::Array(values) | Expr::FirstOf(values) => Sender::of_all(values.iter()),
+            Expr::Array(values) | Expr::FirstOf(values) | Expr::Present(values) => {
+                Sender::of_all(values.iter())
+            }
+            Expr::Each { list, .. } => Sender::of(list),
+            Expr::If { then, otherwise, .. } => {
+                Sender::of_all(std::iter::once(&**then).chain(otherwise.as_deref()))
+            }
+            Expr::Lines { plain, numbered } => Sender::of_all(plain.iter().chain(numbered)),
             Expr::Text { with, .. } => Sender::of_all(with.iter().map(|(_, value)| value)),
         }
     }
@@ -150,6 +157,14 @@ pub(super) enum Stop {
 }
 
 impl Stop {
+    /// The same with the mapping line at work, where none is known yet.
+    pub fn at(self, origin: &Origin) -> Stop {
+        match self {
+            Stop::Fault(fault) => Stop::Fault(fault.at(origin)),
+            refused @ Stop::Refused(_) => refused,
+        }
+    }
+
     pub fn of_body(sender: Sender, error: &TranslateError) -> Stop {
         match error.cause {
             Cause::Refused(reason) => Stop::Refused(reason),

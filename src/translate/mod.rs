@@ -16,6 +16,7 @@ mod error;
 pub mod example;
 mod failure;
 mod fault;
+mod gather;
 pub mod head;
 mod language;
 pub mod overlay;
@@ -29,6 +30,7 @@ pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 mod text;
+mod turn;
 mod value;
 
 pub use coverage::{Mark, Reach, ends};
@@ -40,6 +42,7 @@ pub use fault::{Fault, FaultKind, Sender};
 pub use head::PairHeads;
 pub use language::negotiate;
 pub use request::{Request, RequestHead};
-pub use run::{Answer, Call, Event, FailKind, Next, Refused, Reply, Run};
+pub use run::Run;
 pub use settings::{SettingError, Settings};
 pub use text::{error_body, gateway_error, text};
+pub use turn::{Answer, Call, Event, FailKind, Next, Refused, Reply};

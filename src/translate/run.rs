@@ -7,97 +7,21 @@ use super::coverage::Mark;
 use super::document::{Env, document};
 use super::failure::error_answer;
 use super::fault::{Fault, FaultKind, Sender, Stop};
+use super::gather::{After, Fanned, Paged};
 use super::head::{self, PairHeads, with_parameter};
 use super::request::{Request, context_of, header_values};
 use super::settings::Settings;
 use super::text::{error_body, text};
+use super::turn::{Answer, Call, Event, FailKind, Next, Refused, Reply};
 use super::value::{Scope, constant};
 use crate::json::{Limits, Object, Value};
 use crate::plan::{
-    self, Block, BodyExpected, CallHead, Effect, End, Expr, HeaderRule, OnFail, Pack, Pages, Pair, ReasonId,
-    Refusal, ResponseBody, Route, RouteId, RouteKind, Serve, SideId, Step, StepAction,
+    self, Beyond, Block, BodyExpected, CallHead, CheckElse, Each, Effect, End, HeaderRule, OnFail, Pack, Pair,
+    ReasonId, Refusal, ResponseBody, Route, RouteId, RouteKind, Serve, SideId, Step, StepAction, StepCall,
 };
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, header};
+use http::{HeaderMap, HeaderValue, header};
 use std::sync::Arc;
-
-/// What happened to the last call.
-#[derive(Clone, Debug)]
-pub enum Event {
-    /// Nothing yet: the first event of every run.
-    Start,
-    Reply(Reply),
-    /// The call got no reply, or none that can be used.
-    Failed(FailKind),
-}
-
-/// A reply of the other side.
-#[derive(Clone, Debug, Default)]
-pub struct Reply {
-    pub status: u16,
-    pub headers: HeaderMap,
-    /// Decoded of content codings; empty = none.
-    pub body: Bytes,
-}
-
-/// Why a call got no reply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FailKind {
-    Unreachable,
-    Timeout,
-    /// The reply was cut short, too large, or no HTTP.
-    Broken,
-}
-
-/// What to do next.
-#[derive(Clone, Debug)]
-pub enum Next {
-    Call(Call),
-    Answer(Answer),
-    Refuse(Refused),
-}
-
-/// A call to the other side.
-#[derive(Clone, Debug)]
-pub struct Call {
-    /// Calls of this run before this one.
-    pub step: u32,
-    /// As the other side's contract writes it.
-    pub operation: Arc<str>,
-    pub method: Method,
-    /// Path and query, encoded, below the upstream's base address.
-    pub target: String,
-    /// Only what the mapping asks for; content type, language and credentials are the caller's to add.
-    pub headers: HeaderMap,
-    /// JSON text.
-    pub body: Option<Bytes>,
-    pub effect: Effect,
-    /// Whether a repeat is harmless.
-    pub repeatable: bool,
-    /// When given: a 2xx reply to this call is to be remembered under this key (and the client), and one remembered is to
-    /// be fed to [`Run::next`] instead of making the call. May be forgotten when the run ends in a 2xx answer.
-    pub resume_key: Option<Vec<u8>>,
-}
-
-/// What the client gets.
-#[derive(Clone, Debug, Default)]
-pub struct Answer {
-    pub status: u16,
-    /// What the mapping asks for, and the content type when there is a body.
-    pub headers: HeaderMap,
-    pub body: Option<Bytes>,
-}
-
-/// The route cannot do what is asked for.
-#[derive(Clone, Debug)]
-pub struct Refused {
-    /// Which status when, and whether the old service may answer instead.
-    pub refusal: Refusal,
-    /// In the client's language.
-    pub text: String,
-    /// Whether a call with an effect was made before; the request must then not be forwarded.
-    pub wrote: bool,
-}
 
 /// One request on its way through its route.
 #[derive(Debug)]
@@ -132,14 +56,10 @@ struct Serving {
     /// Calls made.
     calls: u32,
     wrote: bool,
-    /// Pages read by the step at work, joined.
-    pages: Option<Gathered>,
-}
-
-#[derive(Debug, Default)]
-struct Gathered {
-    count: u32,
-    elements: Vec<Value>,
+    /// Pages read by the step at work.
+    pages: Option<Paged>,
+    /// Elements that the step at work makes a call for.
+    fanned: Option<Fanned>,
 }
 
 /// Why a step has no result.
@@ -272,15 +192,21 @@ impl Run {
             request.insert("body", body);
         }
         for (at, check) in serve.checks.iter().enumerate() {
-            let applies = check.only_if.as_ref().is_none_or(|place| context.is_true(place));
+            let applies = check.only_if.as_ref().is_none_or(|place| context.is_true(place))
+                && !check.unless.as_ref().is_some_and(|place| context.is_true(place));
             if applies && !context.holds(&check.predicate) {
                 self.marks.push(Mark::Check(at));
-                let text = text(&self.pack, check.reason, self.request.language, &[]);
-                return Ok(self.answer(check.status, HeaderMap::new(), Some(error_body(&self.pack, &text))));
+                return Ok(match &check.otherwise {
+                    CheckElse::Refuse(refusal) => self.refused(refusal, false),
+                    CheckElse::Answer { status, reason } => {
+                        let text = text(&self.pack, *reason, self.request.language, &[]);
+                        self.answer(*status, HeaderMap::new(), Some(error_body(&self.pack, &text)))
+                    }
+                });
             }
         }
-        let at = Serving { context, outcomes: Vec::new(), step: 0, calls: 0, wrote: false, pages: None };
-        self.advance(serve, at)
+        let (outcomes, pages, fanned) = (Vec::new(), None, None);
+        self.advance(serve, Serving { context, outcomes, step: 0, calls: 0, wrote: false, pages, fanned })
     }
 
     /// The parsed body with its defaults filled in; none when the operation takes none or none came.
@@ -317,7 +243,22 @@ impl Run {
                         at.step += 1;
                         continue;
                     }
-                    StepAction::Call { .. } => return self.call(serve, step, at),
+                    StepAction::Make(expr) => {
+                        let made = self.scope(&at.context).value(expr);
+                        let made = made.map_err(|stop| stop.at(&step.origin))?;
+                        if let (Some(name), Some(value)) = (&step.name, made) {
+                            at.context.set(&name.text, value);
+                        }
+                        at.step += 1;
+                        continue;
+                    }
+                    StepAction::Call(call) => {
+                        if !self.is_wanted(step, call, &mut at) {
+                            at.step += 1;
+                            continue;
+                        }
+                        return self.call(serve, step, call, at);
+                    }
                 }
             }
             match &block.end {
@@ -341,17 +282,55 @@ impl Run {
         }
     }
 
-    /// Makes the call of the step at work, or its next page.
-    fn call(&mut self, serve: &Serve, step: &Step, mut at: Serving) -> Result<Next, Stop> {
-        let StepAction::Call { head, body, pages, resume, .. } = &step.action else {
-            return Err(Fault::new(FaultKind::Internal, "a step that makes no call").into());
+    /// Whether the step at work has a call to make. Of a step for each element, all elements that want none get their
+    /// results here.
+    fn is_wanted(&mut self, step: &Step, call: &StepCall, at: &mut Serving) -> bool {
+        let holds = |at: &Serving| call.when.as_ref().is_none_or(|when| at.context.holds(when));
+        let Some(each) = &call.each else {
+            let wanted = holds(at);
+            if !wanted {
+                self.marks.push(Mark::Skipped(at.outcomes.clone(), at.step));
+            }
+            return wanted;
         };
-        match self.build(head, body.as_ref(), resume.as_deref(), &at) {
+        let mut fanned = at.fanned.take().unwrap_or_else(|| Fanned::new(elements(&at.context, each)));
+        while let Some(element) = fanned.element().cloned() {
+            at.context.set(&each.name.text, element);
+            if fanned.is_within(each) && holds(at) {
+                at.fanned = Some(fanned);
+                return true;
+            }
+            self.marks.push(Mark::Skipped(at.outcomes.clone(), at.step));
+            fanned.put(each, Object::new());
+        }
+        at.context.remove(&each.name.text);
+        if let Some(name) = &step.name {
+            at.context.set(&name.text, fanned.finish());
+        }
+        false
+    }
+
+    /// Makes the call of the step at work, or its next page.
+    fn call(
+        &mut self,
+        serve: &Serve,
+        step: &Step,
+        wanted: &StepCall,
+        mut at: Serving,
+    ) -> Result<Next, Stop> {
+        let head = &wanted.head;
+        match self.build(wanted, &at) {
             Ok(mut next) => {
-                if let Some(pages) = pages {
+                if let Some(pages) = &wanted.pages {
                     let read = at.pages.get_or_insert_default().count;
                     next.target =
                         with_parameter(&next.target, &pages.parameter, pages.first + i64::from(read));
+                }
+                if let (Some(each), Some(fanned)) = (&wanted.each, &mut at.fanned) {
+                    if fanned.repeat(each, &next.target) {
+                        return self.advance(serve, at);
+                    }
+                    fanned.calling(&next.target);
                 }
                 at.calls += 1;
                 self.state = State::Serving(Box::new(at));
@@ -366,15 +345,10 @@ impl Run {
         }
     }
 
-    fn build(
-        &self,
-        head: &CallHead,
-        body: Option<&Expr>,
-        resume: Option<&[Expr]>,
-        at: &Serving,
-    ) -> Result<Call, Stop> {
+    fn build(&self, wanted: &StepCall, at: &Serving) -> Result<Call, Stop> {
+        let StepCall { head, body, resume, .. } = wanted;
         let scope = self.scope(&at.context);
-        let values = |expr: &Expr| scope.value(expr);
+        let values = |expr: &plan::Expr| scope.value(expr);
         let target = head::target(head, self.request.head(), &values)?;
         let headers = head::headers(&head.headers, &values)?;
         let body = match body {
@@ -395,34 +369,67 @@ impl Run {
     }
 
     fn replied(&mut self, serve: &Serve, mut at: Serving, reply: Reply) -> Result<Next, Stop> {
-        let Some(Step { name, action: StepAction::Call { head, pages, .. }, .. }) = step_at(serve, &at)
-        else {
+        let Some((step, call)) = call_at(serve, &at) else {
             return Err(Fault::new(FaultKind::Internal, "a reply to a step that made no call").into());
         };
         if !(200..300).contains(&reply.status) {
             return self.failed(serve, at, Failure::Replied(reply));
         }
-        at.wrote |= head.effect == Effect::Write;
-        let body = match self.reply_body(name.is_some(), &reply) {
+        at.wrote |= call.head.effect == Effect::Write;
+        let body = match self.reply_body(step.name.is_some(), &reply) {
             Ok(body) => body,
             Err(detail) => return self.failed(serve, at, Failure::None(FailKind::Broken, detail)),
         };
-        let name = name.as_ref().map(|key| &*key.text);
-        match pages {
-            None => self.set_result(&mut at, name, Some(&reply), body),
-            Some(pages) => match self.gather(&mut at, name, pages, &reply, body) {
-                Ok(true) => at.pages = None,
-                Ok(false) => {
-                    let step = step_at(serve, &at);
-                    return step.map_or_else(
-                        || Err(Fault::new(FaultKind::Internal, "no step").into()),
-                        |step| self.call(serve, step, at),
-                    );
-                }
-                Err(detail) => return self.failed(serve, at, Failure::None(FailKind::Broken, detail)),
-            },
+        let Some(pages) = &call.pages else {
+            self.set_result(&mut at, step, call, Some(&reply), body);
+            return self.go_on(serve, call, at);
+        };
+        let mut paged = at.pages.take().unwrap_or_default();
+        let after = match paged.add(body, pages) {
+            Ok(after) => after,
+            Err(detail) => return self.failed(serve, at, Failure::None(FailKind::Broken, detail)),
+        };
+        self.set_result(&mut at, step, call, Some(&reply), Some(paged.so_far()));
+        let selects =
+            |place: &plan::Location| at.context.matches(place).iter().any(|value| !value.is_null());
+        let found = pages.until.as_ref().is_some_and(selects);
+        match after {
+            After::More if !found => {
+                at.pages = Some(paged);
+                self.call(serve, step, call, at)
+            }
+            After::Bound if !found => self.beyond(serve, &pages.beyond, &reply, at),
+            _ => self.go_on(serve, call, at),
         }
-        at.step += 1;
+    }
+
+    /// The bound on pages is reached, and the list may go on.
+    fn beyond(
+        &mut self,
+        serve: &Serve,
+        beyond: &Beyond,
+        reply: &Reply,
+        mut at: Serving,
+    ) -> Result<Next, Stop> {
+        let Some((step, call)) = call_at(serve, &at) else {
+            return Err(Fault::new(FaultKind::Internal, "a reply to a step that made no call").into());
+        };
+        if !matches!(beyond, Beyond::Cut) {
+            self.marks.push(Mark::Beyond(at.outcomes.clone(), at.step));
+        }
+        match beyond {
+            Beyond::Cut => {}
+            Beyond::Absent => self.set_result(&mut at, step, call, Some(reply), None),
+            Beyond::Refuse(refusal) => return Ok(self.refused(refusal, at.wrote)),
+        }
+        self.go_on(serve, call, at)
+    }
+
+    /// After the reply that a call was made for: on to the next element, or the next step.
+    fn go_on(&mut self, serve: &Serve, call: &StepCall, mut at: Serving) -> Result<Next, Stop> {
+        if call.each.is_none() {
+            at.step += 1;
+        }
         self.advance(serve, at)
     }
 
@@ -434,32 +441,16 @@ impl Run {
         Value::parse(&reply.body, &self.limits).map(Some).map_err(|error| error.to_string())
     }
 
-    /// Adds a page; returns whether it was the last one.
-    fn gather(
+    /// Sets the result of the step at work, or of its element.
+    fn set_result(
         &self,
         at: &mut Serving,
-        name: Option<&str>,
-        pages: &Pages,
-        reply: &Reply,
+        step: &Step,
+        call: &StepCall,
+        reply: Option<&Reply>,
         body: Option<Value>,
-    ) -> Result<bool, String> {
-        let Some(Value::Array(page)) = body else {
-            return Err("a page that is no array".into());
-        };
-        let gathered = at.pages.get_or_insert_default();
-        let is_short = u32::try_from(page.len()).is_ok_and(|len| len < pages.size);
-        gathered.count += 1;
-        gathered.elements.extend(page);
-        let is_last = is_short || gathered.count >= pages.upto;
-        let so_far = Value::from(gathered.elements.clone());
-        self.set_result(at, name, Some(reply), Some(so_far));
-        let found =
-            pages.until.as_ref().is_some_and(|place| at.context.matches(place).iter().any(|v| !v.is_null()));
-        Ok(is_last || found)
-    }
-
-    fn set_result(&self, at: &mut Serving, name: Option<&str>, reply: Option<&Reply>, body: Option<Value>) {
-        let Some(name) = name else { return };
+    ) {
+        let Some(name) = &step.name else { return };
         let mut result = Object::new();
         if let Some(reply) = reply {
             result.insert("status", i64::from(reply.status));
@@ -468,29 +459,41 @@ impl Run {
         if let Some(body) = body {
             result.insert("body", body);
         }
-        at.context.set(name, Value::Object(result));
+        match (&call.each, &mut at.fanned) {
+            (Some(each), Some(fanned)) => fanned.put(each, result),
+            _ => at.context.set(&name.text, Value::Object(result)),
+        }
     }
 
     fn failed(&mut self, serve: &Serve, mut at: Serving, failure: Failure) -> Result<Next, Stop> {
-        let Some(step) = step_at(serve, &at) else {
-            return Err(Fault::new(FaultKind::Internal, "a failure of a step that is not there").into());
-        };
-        let StepAction::Call { head, on_fail, .. } = &step.action else {
+        let Some((step, call)) = call_at(serve, &at) else {
             return Err(Fault::new(FaultKind::Internal, "a failure of a step that made no call").into());
         };
+        let StepCall { head, on_fail, .. } = call;
         // A call that got no reply may have had its effect all the same.
         at.wrote |= head.effect == Effect::Write && matches!(failure, Failure::None(..));
         at.pages = None;
-        let name = step.name.as_ref().map(|key| &*key.text);
-        if let Failure::Replied(reply) = &failure {
+        let reply = match &failure {
+            Failure::Replied(reply) => Some(reply),
+            Failure::None(..) => None,
+        };
+        if matches!(on_fail, OnFail::Absent(_)) {
+            if !on_fail.goes_on_without(reply.map(|reply| reply.status)) {
+                return self.pass(head, step, failure, HeaderMap::new());
+            }
+            self.marks.push(Mark::OnFail(at.outcomes.clone(), at.step));
+            self.set_result(&mut at, step, call, reply, None);
+            return self.go_on(serve, call, at);
+        }
+        if let Some(reply) = reply.filter(|_| call.each.is_none()) {
             let body = self.reply_body(true, reply).unwrap_or(None);
-            self.set_result(&mut at, name, Some(reply), body);
+            self.set_result(&mut at, step, call, Some(reply), body);
         }
         if !matches!(on_fail, OnFail::Pass) {
             self.marks.push(Mark::OnFail(at.outcomes.clone(), at.step));
         }
         match on_fail {
-            OnFail::Pass => self.pass(head, step, failure, HeaderMap::new()),
+            OnFail::Pass | OnFail::Absent(_) => self.pass(head, step, failure, HeaderMap::new()),
             OnFail::PassWith(rules) => {
                 let headers = self.headers(rules, &at)?;
                 self.pass(head, step, failure, headers)
@@ -499,13 +502,8 @@ impl Run {
             OnFail::Refuse(refusal) => Ok(self.refused(refusal, at.wrote)),
             OnFail::Use(expr) => {
                 let body = self.scope(&at.context).value(expr)?;
-                let reply = match &failure {
-                    Failure::Replied(reply) => Some(reply),
-                    Failure::None(..) => None,
-                };
-                self.set_result(&mut at, name, reply, body);
-                at.step += 1;
-                self.advance(serve, at)
+                self.set_result(&mut at, step, call, reply, body);
+                self.go_on(serve, call, at)
             }
         }
     }
@@ -563,7 +561,7 @@ impl Run {
         let policy = &self.pack.refuse;
         Refusal {
             reason,
-            legacy_forward: policy.legacy_forward,
+            legacy_forward: policy.legacy_forward[usize::from(self.direction.0)],
             status: policy.status,
             after_date: policy.after_date.clone(),
             after_status: policy.after_status,
@@ -600,8 +598,21 @@ fn block_at<'p>(serve: &'p Serve, outcomes: &[u16]) -> Option<&'p Block> {
     })
 }
 
-fn step_at<'p>(serve: &'p Serve, at: &Serving) -> Option<&'p Step> {
-    block_at(serve, &at.outcomes)?.steps.get(at.step)
+/// The step at work, which makes a call.
+fn call_at<'p>(serve: &'p Serve, at: &Serving) -> Option<(&'p Step, &'p StepCall)> {
+    let step = block_at(serve, &at.outcomes)?.steps.get(at.step)?;
+    match &step.action {
+        StepAction::Call(call) => Some((step, call)),
+        StepAction::Select(_) | StepAction::Make(_) => None,
+    }
+}
+
+/// The elements that a step makes a call for.
+fn elements(context: &Context, each: &Each) -> Vec<Value> {
+    match context.value(&each.list).map(std::borrow::Cow::into_owned) {
+        Some(Value::Array(list)) => list.into_iter().collect(),
+        _ => Vec::new(),
+    }
 }
 
 fn call(head: &CallHead, step: u32, target: String, headers: HeaderMap, body: Option<Bytes>) -> Call {

@@ -54,12 +54,31 @@ impl Scope<'_> {
                 Ok(Some(Value::string(&text(self.pack, *reason, self.language, &filled))))
             }
             Expr::FirstOf(values) => {
-                for expr in values {
+                let Some((last, others)) = values.split_last() else { return Ok(None) };
+                for expr in others {
                     if let Some(value) = self.value(expr)?.filter(|value| !value.is_null()) {
                         return Ok(Some(value));
                     }
                 }
-                Ok(None)
+                self.value(last)
+            }
+            Expr::Present(values) => {
+                let mut present = Vec::with_capacity(values.len());
+                for expr in values {
+                    present.extend(self.value(expr)?.filter(|value| !value.is_null()));
+                }
+                Ok(Some(Value::from(present)))
+            }
+            Expr::Each { name, list, give } => self.each(name, list, give),
+            Expr::If { predicate, then, otherwise } => match self.context.holds(predicate) {
+                true => self.value(then),
+                false => otherwise.as_ref().map_or(Ok(None), |expr| self.value(expr)),
+            },
+            Expr::Lines { plain, numbered } => {
+                let mut lines = self.lines(plain)?;
+                let numbered = self.lines(numbered)?.into_iter().zip(1..);
+                lines.extend(numbered.map(|(line, number)| format!("{number}. {line}")));
+                Ok(Some(Value::string(&lines.join("\n"))))
             }
             Expr::Shape { op, from, with, over, null_as, null_else } => {
                 let mut supplied = Vec::with_capacity(with.len());
@@ -71,6 +90,34 @@ impl Scope<'_> {
                 Ok(made.map(|value| clean(value, null_as, *null_else)))
             }
         }
+    }
+
+    /// What each element gives, with the element in the context under its name.
+    fn each(&self, name: &Key, list: &Expr, give: &Expr) -> Result<Option<Value>, Stop> {
+        let list = match self.value(list)? {
+            None | Some(Value::Null) => return Ok(None),
+            Some(Value::Array(list)) => list,
+            Some(_) => return Err(broken(Sender::of(list), "a list was expected")),
+        };
+        let mut context = self.context.clone();
+        let mut given = Vec::with_capacity(list.len());
+        for element in list {
+            context.set(&name.text, element);
+            given.extend(Scope { context: &context, ..*self }.value(give)?);
+        }
+        Ok(Some(Value::from(given)))
+    }
+
+    /// The texts of scalars, and of the elements of lists.
+    fn lines(&self, values: &[Expr]) -> Result<Vec<String>, Stop> {
+        let mut lines = Vec::new();
+        for expr in values {
+            match self.value(expr)? {
+                Some(Value::Array(list)) => lines.extend(list.iter().filter_map(plain)),
+                value => lines.extend(value.as_ref().and_then(plain)),
+            }
+        }
+        Ok(lines)
     }
 
     fn shape(

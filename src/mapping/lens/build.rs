@@ -538,6 +538,10 @@ impl Builder<'_, '_> {
             }
             let Ok(found) = field_at(types[to], &place) else { continue };
             if literal::check(&fill.value, found.ty).is_err() {
+                // What need not be there is left out before its type is broken.
+                if !found.required {
+                    continue;
+                }
                 misfits.push(place.0.join("."));
             }
             self.always(&place, &value, span);

@@ -45,7 +45,7 @@ impl RouteCheck<'_, '_> {
                 self.comparable(&places, &written.places)?;
                 (None, None)
             }
-            PredicateWord::Missing | PredicateWord::AnyPresent => (None, None),
+            PredicateWord::Missing | PredicateWord::AnyPresent | PredicateWord::NonePresent => (None, None),
         };
         let facts = fact.map(|fact| facts(&fact)).unwrap_or_default();
         let predicate = lower(written, places.into_iter().map(|found| found.location).collect(), values)?;
@@ -142,6 +142,7 @@ fn lower(
         PredicateWord::NotNull => Predicate::NotNull(places),
         PredicateWord::AnyPresent => Predicate::AnyPresent(places),
         PredicateWord::AllPresent => Predicate::AllPresent(places),
+        PredicateWord::NonePresent => Predicate::NonePresent(places),
         PredicateWord::OneOf => {
             Predicate::OneOf(places.pop()?, written.values.iter().map(literal::json).collect())
         }

@@ -95,6 +95,18 @@ impl Context {
         self.members.push((name.to_owned(), held));
     }
 
+    pub fn remove(&mut self, name: &str) {
+        self.members.retain(|(known, _)| known != name);
+    }
+
+    /// Takes all facts of a condition into account.
+    pub fn learn_all(&mut self, facts: &[(Vec<String>, Fact)], contracts: &[Contract; 2]) {
+        for (names, fact) in facts {
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            self.learn(&names, fact, contracts);
+        }
+    }
+
     pub fn get(&self, name: &str) -> Option<&Held> {
         self.members.iter().find(|(known, _)| known == name).map(|(_, held)| held)
     }
@@ -193,6 +205,15 @@ pub(super) fn reply(body: Option<Type>, body_required: bool, span: Span) -> Type
         fields.push(Field { name: "body".to_owned(), ty, required: body_required, span });
     }
     object(fields, Additional::Closed, span)
+}
+
+/// What a call for each element of a list leaves in the context: a list of the elements, each with its reply if it got one.
+pub(super) fn fanned(name: &str, element: Held, mut reply: Type, span: Span) -> Held {
+    if let TypeKind::Object(object) = &mut reply.kind {
+        object.fields.iter_mut().for_each(|field| field.required = false);
+        object.fields.push(Field { name: name.to_owned(), ty: element.ty, required: true, span });
+    }
+    Held::there(list(reply, span), element.side)
 }
 
 /// Header fields: any name, texts.

@@ -11,13 +11,13 @@ use super::faults;
 use super::paths::Found;
 use super::route::RouteCheck;
 use crate::contract::{
-    Additional, JsonKind, Mismatch, Object, ScalarKind, Type, TypeIn, TypeKind, assignable,
+    Additional, Field, JsonKind, Mismatch, Object, ScalarKind, Type, TypeIn, TypeKind, assignable,
 };
 use crate::diagnostic::Span;
 use crate::mapping::ast::{ConversionUse, Expr, ExprKind, ShapeExpr, Spanned};
 use crate::mapping::lens::{ReadConversion, Supply};
 use crate::mapping::literal;
-use crate::plan::convert::Conversion;
+use crate::plan::convert::{Conversion, ConversionKind};
 use crate::plan::{self, Key, Kinds, NoteKind, NullElse, Overlay, SideId};
 use crate::yaml::Node;
 
@@ -39,7 +39,7 @@ pub(super) struct Made {
 impl RouteCheck<'_, '_> {
     /// A value for a place of this type; for any place without one. `None` after a finding.
     pub(super) fn value(&mut self, expr: &Expr, wanted: Option<Wanted<'_>>) -> Option<Made> {
-        let to = wanted.map_or(self.serves, |wanted| wanted.side);
+        let to = wanted.map_or(self.makes_for, |wanted| wanted.side);
         match &expr.kind {
             ExprKind::Literal(node) => self.literal(node, false, wanted, to),
             ExprKind::Value { value, despite_type } => {
@@ -59,6 +59,12 @@ impl RouteCheck<'_, '_> {
             ExprKind::Text { reason, with } => self.text(reason, with, expr.span, wanted, to),
             ExprKind::Shape(shape) => self.shape(shape, wanted),
             ExprKind::FirstOf(items) => self.first_of(items, expr.span, wanted, to),
+            ExprKind::Present(items) => self.present(items, expr.span, wanted, to),
+            ExprKind::Each { name, list, give } => self.each_value(name, list, give, wanted, to),
+            ExprKind::If { predicate, then, otherwise } => {
+                self.conditional(predicate, then, otherwise.as_deref(), expr.span, wanted)
+            }
+            ExprKind::Lines { plain, numbered } => self.lines(plain, numbered, expr.span, wanted, to),
         }
     }
 
@@ -151,6 +157,7 @@ impl RouteCheck<'_, '_> {
             },
         };
         let mut members = Vec::new();
+        let mut fields = Vec::new();
         let mut complete = true;
         for (name, value) in entries {
             let made = match object.map(|object| field_of(object, &name.value)) {
@@ -165,8 +172,12 @@ impl RouteCheck<'_, '_> {
                     None
                 }
             };
-            complete &= made.is_some();
-            members.extend(made.map(|made| (Key::new(&name.value), made.expr)));
+            let Some(made) = made else {
+                complete = false;
+                continue;
+            };
+            fields.push(self.field_made(name, &made.held, to));
+            members.push((Key::new(&name.value), made.expr));
         }
         for field in object.map(|object| object.fields.as_slice()).unwrap_or_default() {
             if field.required && !entries.iter().any(|(name, _)| name.value == field.name) {
@@ -176,9 +187,25 @@ impl RouteCheck<'_, '_> {
         }
         let ty = match wanted {
             Some(wanted) => wanted.ty.clone(),
-            None => super::context::object(Vec::new(), Additional::Open, span),
+            None => super::context::object(fields, Additional::Closed, span),
         };
         complete.then(|| Made { expr: plan::Expr::Object(members), held: Held::there(ty, to) })
+    }
+
+    /// A member of an object that is made for no type. Types that have names belong to their side, and are not shown on the
+    /// other.
+    fn field_made(&self, name: &Spanned<String>, held: &Held, to: SideId) -> Field {
+        let plain = matches!(self.ground.types(held.side).resolve(&held.ty).kind, TypeKind::Scalar(_));
+        let ty = match &held.ty.kind {
+            _ if held.side == to => held.ty.clone(),
+            TypeKind::Scalar(_) => held.ty.clone(),
+            TypeKind::Named(_) if plain => {
+                let resolved = self.ground.types(held.side).resolve(&held.ty);
+                Type { kind: resolved.kind.clone(), nullable: resolved.nullable, span: resolved.span }
+            }
+            _ => Type::any(name.span),
+        };
+        Field { name: name.value.clone(), ty, required: !held.absent, span: name.span }
     }
 
     fn array(&mut self, items: &[Expr], span: Span, wanted: Option<Wanted<'_>>, to: SideId) -> Option<Made> {
@@ -209,6 +236,12 @@ impl RouteCheck<'_, '_> {
         let made = self.value(from, None);
         let read = self.ground.conversion(written, self.findings);
         let (made, read) = (made?, read?);
+        // A value made in a step goes away from the side that it was read on, by however many conversions.
+        let to = match (&from.kind, self.makes) {
+            (_, false) => to,
+            (ExprKind::Convert { .. }, true) => made.held.side,
+            (_, true) => made.held.side.other(),
+        };
         let (kind, otherwise) = match read {
             ReadConversion::Convert { kind, otherwise } => (kind, otherwise),
             ReadConversion::SingleInArray => return self.single(made, from.span, wanted, to),
@@ -230,8 +263,15 @@ impl RouteCheck<'_, '_> {
                 return None;
             }
         }
+        let ty = match (wanted, &kind) {
+            (Some(wanted), _) => wanted.ty.clone(),
+            (None, ConversionKind::ObjectToPairs { key, value }) if to == SideId::NEW => {
+                let ty = list(entry(key, value, span), span);
+                Type { nullable: held_kinds.null, ..ty }
+            }
+            (None, _) => type_of_kinds(gives, span),
+        };
         let conversion = Conversion { kind, forward: to == SideId::NEW, otherwise };
-        let ty = wanted.map_or_else(|| type_of_kinds(gives, span), |wanted| wanted.ty.clone());
         let held = Held { ty, side: to, absent: made.held.absent };
         Some(Made { expr: plan::Expr::Convert { from: Box::new(made.expr), conversion }, held })
     }
@@ -493,6 +533,13 @@ fn type_of(node: &Node) -> Type {
         Kind::Seq(_) => list(Type::any(span), span),
         Kind::Map(_) => super::context::object(Vec::new(), Additional::Open, span),
     }
+}
+
+/// What `pairs` makes of a member of an object.
+fn entry(key: &str, value: &str, span: Span) -> Type {
+    let field = |name: &str, ty| Field { name: name.to_owned(), ty, required: true, span };
+    let fields = vec![field(key, scalar(ScalarKind::String, span)), field(value, Type::any(span))];
+    super::context::object(fields, Additional::Closed, span)
 }
 
 fn type_of_kinds(kinds: Kinds, span: Span) -> Type {

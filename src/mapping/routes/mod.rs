@@ -1,7 +1,7 @@
 //! Routes: checked against both contracts and lowered to plans, each in the direction that it serves.
 //!
 //! One file per idea: which operations are answered ([`totality`]), pairs ([`pair`], [`status`], [`rules`]), routes of
-//! several calls ([`serve`], [`steps`], [`table`], [`conditions`]), the values they make ([`expr`]), the paths these read
+//! several calls ([`serve`], [`steps`], [`table`], [`conditions`]), the values they make ([`expr`], [`forms`]), the paths these read
 //! ([`paths`], [`filter`]) and the types of what paths lead to ([`context`]). Shapes are the business of `lens`.
 
 mod conditions;
@@ -9,6 +9,7 @@ mod context;
 mod expr;
 mod faults;
 mod filter;
+mod forms;
 mod operations;
 mod pair;
 mod paths;

@@ -116,6 +116,11 @@ impl Reading<'_, '_> {
         Some(found)
     }
 
+    /// A path that may lead to several places.
+    pub fn find_spanned_any(&mut self, path: &Spanned<String>) -> Option<Found> {
+        self.find(&path.value, path.span)
+    }
+
     pub fn find_spanned(&mut self, path: &Spanned<String>) -> Option<Found> {
         self.find_one(&path.value, path.span)
     }

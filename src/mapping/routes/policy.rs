@@ -10,7 +10,7 @@ pub(in crate::mapping) fn of_pack(written: &ast::RefusePolicy, findings: &mut Fi
     check(written, findings);
     let status = |status: &Option<ast::Spanned<i64>>, or: u16| status.as_ref().map_or(or, |s| s.value as u16);
     RefusePolicy {
-        legacy_forward: written.legacy_forward.as_ref().is_some_and(|flag| flag.value),
+        legacy_forward: written.legacy_forward.map(|said| said.unwrap_or(false)),
         status: status(&written.status, 501),
         after_date: written.after_date.as_ref().and_then(|date| date.value.clone()),
         after_status: status(&written.after_status, 410),

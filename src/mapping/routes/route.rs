@@ -27,6 +27,10 @@ pub(super) struct RouteCheck<'g, 'a> {
     pub refuses: bool,
     /// Names of the results of steps so far.
     pub results: Vec<Spanned<String>>,
+    /// The side that values are made for where no type is wanted.
+    pub makes_for: SideId,
+    /// Whether the value in hand is made in a step of its own.
+    pub makes: bool,
     /// Whether a call that writes has been made on the way to the place in hand.
     pub wrote: bool,
     /// Operations that are called, for the statuses that they list.
@@ -50,6 +54,8 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
             losses: Vec::new(),
             refuses: false,
             results: Vec::new(),
+            makes_for: serves,
+            makes: false,
             wrote: false,
             called: Vec::new(),
         }
@@ -94,9 +100,10 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
         let reason = self.ground.reason(&refuse.reason, &[], self.findings)?;
         let (pack, own) = (&self.ground.refuse, &refuse.policy);
         super::policy::check(own, self.findings);
+        let side = usize::from(self.serves.0);
         Some(Refusal {
             reason,
-            legacy_forward: own.legacy_forward.as_ref().map_or(pack.legacy_forward, |flag| flag.value),
+            legacy_forward: own.legacy_forward[side].unwrap_or(pack.legacy_forward[side]),
             status: own.status.as_ref().map_or(pack.status, |status| status.value as u16),
             after_date: own.after_date.as_ref().map_or(pack.after_date.clone(), |date| date.value.clone()),
             after_status: own.after_status.as_ref().map_or(pack.after_status, |status| status.value as u16),

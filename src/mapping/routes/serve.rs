@@ -78,35 +78,43 @@ impl<'a> RouteCheck<'_, 'a> {
 
     fn check(&mut self, check: &ast::Check) -> Option<plan::Check> {
         let condition = self.condition(&check.predicate);
-        let only_if = match &check.only_if {
-            None => None,
-            Some(path) => {
-                let found = self.reading().find_spanned(path)?;
-                let boolean = [crate::contract::JsonKind::Boolean];
-                if self.ground.types(found.held.side).json_kinds(&found.held.ty) != boolean {
-                    self.findings.push(faults::not_boolean(path.span, &found.held.ty));
-                    return None;
-                }
-                Some(found.location)
+        let only_if = self.switch(check.only_if.as_ref());
+        let unless = self.switch(check.unless.as_ref());
+        let otherwise = match &check.otherwise {
+            ast::CheckElse::Answer { status, reason } => {
+                let status = self.promised(status);
+                let reason = self.ground.reason(reason, &[], self.findings);
+                status.zip(reason).map(|(status, reason)| plan::CheckElse::Answer { status, reason })
+            }
+            ast::CheckElse::Refuse(refuse) => {
+                self.refuses = true;
+                self.refusal(refuse).map(plan::CheckElse::Refuse)
             }
         };
-        let status = self.promised(&check.status);
-        let reason = self.ground.reason(&check.reason, &[], self.findings);
-        let condition = condition?;
+        let (condition, only_if, unless) = (condition?, only_if?, unless?);
         // A check that can be switched off makes sure of nothing.
-        if only_if.is_none() {
-            for (names, fact) in &condition.facts {
-                let names: Vec<&str> = names.iter().map(String::as_str).collect();
-                self.context.learn(&names, fact, self.ground.contracts);
-            }
+        if only_if.is_none() && unless.is_none() {
+            self.context.learn_all(&condition.facts, self.ground.contracts);
         }
         Some(plan::Check {
             predicate: condition.predicate,
             only_if,
-            status: status?,
-            reason: reason?,
+            unless,
+            otherwise: otherwise?,
             origin: self.ground.origin(check.span),
         })
+    }
+
+    /// A boolean place that a check depends on. The outer `None` is a finding.
+    fn switch(&mut self, path: Option<&Spanned<String>>) -> Option<Option<plan::Location>> {
+        let Some(path) = path else { return Some(None) };
+        let found = self.reading().find_spanned(path)?;
+        let boolean = [crate::contract::JsonKind::Boolean];
+        if self.ground.types(found.held.side).json_kinds(&found.held.ty) != boolean {
+            self.findings.push(faults::not_boolean(path.span, &found.held.ty));
+            return None;
+        }
+        Some(Some(found.location))
     }
 
     /// Defaults of members of the request body.

@@ -1,7 +1,7 @@
 //! Blocks: steps, and how they end. A result is there before it is read, a reading that nobody reads is not made, what
 //! follows a write says what happens when it fails, and each body is what the called contract takes.
 
-use super::context::{Held, reply};
+use super::context::{Held, fanned, reply};
 use super::expr::Wanted;
 use super::faults;
 use super::route::{RouteCheck, effect};
@@ -38,7 +38,8 @@ impl<'a> RouteCheck<'_, 'a> {
             self.check_name(name);
         }
         let made = match &step.action {
-            StepAction::Call(call) => self.call(call, step),
+            StepAction::Call(call) => self.conditional_call(call, step),
+            StepAction::Make(value) => self.make(value),
             StepAction::Pick(pick) => self.picks(std::slice::from_ref(pick), step.span),
             StepAction::First(picks) => self.picks(picks, step.span),
         };
@@ -47,20 +48,104 @@ impl<'a> RouteCheck<'_, 'a> {
             self.results.push(name.clone());
             // A step's own finding is enough: what reads its result is not called wrong besides.
             let held = made.as_ref().map(|(_, held)| held.clone());
-            self.context.set(&name.value, held.unwrap_or_else(|| Held::any(self.serves, step.span)));
+            let unknown = || Held { absent: false, ..Held::any(self.serves, step.span) };
+            self.context.set(&name.value, held.unwrap_or_else(unknown));
         }
         let (action, ..) = made?;
         let name = step.name.as_ref().map(|name| Key::new(&name.value));
         Some(plan::Step { name, action, origin: self.ground.origin(step.span) })
     }
 
-    fn check_name(&mut self, name: &Spanned<String>) {
+    pub(super) fn check_name(&mut self, name: &Spanned<String>) {
         if TAKEN.contains(&name.value.as_str()) || self.context.get(&name.value).is_some() {
             self.findings.push(faults::name_taken(name));
         }
     }
 
-    fn call(&mut self, call: &'a Call, step: &Step) -> Option<(plan::StepAction, Held)> {
+    /// A value made for what the next steps send.
+    fn make(&mut self, value: &ast::Expr) -> Option<(plan::StepAction, Held)> {
+        (self.makes_for, self.makes) = (self.serves.other(), true);
+        let made = self.value(value, None);
+        (self.makes_for, self.makes) = (self.serves, false);
+        made.map(|made| (plan::StepAction::Make(made.expr), made.held))
+    }
+
+    /// A call, with what `each:` and `when:` say of when it is made: their elements and facts hold while it is.
+    fn conditional_call(&mut self, call: &'a Call, step: &Step) -> Option<(plan::StepAction, Held)> {
+        let each = match &call.each {
+            None => None,
+            Some(each) => Some(self.each(each, call, step)?),
+        };
+        let before = self.context.clone();
+        let when = match &call.when {
+            None => None,
+            Some(when) => match self.condition(when) {
+                None => {
+                    self.look_at(call);
+                    return None;
+                }
+                Some(condition) => {
+                    self.context.learn_all(&condition.facts, self.ground.contracts);
+                    Some(condition.predicate)
+                }
+            },
+        };
+        let made = self.call(call, step);
+        let read = std::mem::replace(&mut self.context, before).read;
+        self.context.read.extend(read);
+        if let Some(each) = &call.each {
+            self.context.remove(&each.name.value);
+        }
+        let (mut made, held) = made?;
+        let conditional = when.is_some();
+        made.when = when;
+        let Some((each, element)) = each else {
+            let held = Held { absent: conditional, ..held };
+            return Some((plan::StepAction::Call(Box::new(made)), held));
+        };
+        if made.head.effect == Effect::Write {
+            self.findings.push(faults::each_writes(call.operation.span, &made.head.operation));
+            return None;
+        }
+        let held = fanned(&each.name.text, element, held.ty, step.span);
+        made.each = Some(each);
+        Some((plan::StepAction::Call(Box::new(made)), held))
+    }
+
+    /// `each: {name: list}`: the elements are those of a reply, and are in the context from here on.
+    fn each(&mut self, each: &ast::Each, call: &Call, step: &Step) -> Option<(plan::Each, Held)> {
+        self.check_name(&each.name);
+        if step.name.is_none() {
+            self.findings.push(faults::each_without_name(call.operation.span));
+        }
+        if let Some(pages) = &call.pages {
+            self.findings.push(faults::each_with(pages.span, "pages"));
+        }
+        if let Some(path) = call.resume.first() {
+            self.findings.push(faults::each_with(path.span, "resume"));
+        }
+        let found = self.reading().find_spanned_any(&each.list)?;
+        let side = self.serves.other();
+        let types = self.ground.types(found.held.side);
+        let element = match types.resolve(&found.held.ty).kind {
+            TypeKind::Array(array) => (*array.items).clone(),
+            TypeKind::Any => Type::any(step.span),
+            _ => {
+                self.findings.push(faults::each_of_no_list(each.list.span, &found.held.ty));
+                return None;
+            }
+        };
+        if found.held.side != side && !matches!(element.kind, TypeKind::Any) {
+            self.findings.push(faults::each_of_request(each.list.span));
+            return None;
+        }
+        let element = Held::there(element, side);
+        self.context.set(&each.name.value, element.clone());
+        let name = Key::new(&each.name.value);
+        Some((plan::Each { name, list: found.location, upto: each.upto.value as u32 }, element))
+    }
+
+    fn call(&mut self, call: &'a Call, step: &Step) -> Option<(plan::StepCall, Held)> {
         let side = self.serves.other();
         // Everything is looked at before the first `?`, so that one slip does not hide the others.
         let after_write = self.wrote;
@@ -79,7 +164,9 @@ impl<'a> RouteCheck<'_, 'a> {
         let body = self.call_body(call, operation, side);
         let resume = self.resume(call, effect);
         let on_fail = self.on_fail(call, operation, after_write);
-        let held = Held::there(result(operation, call.operation.span), side);
+        let without_body = matches!(call.on_fail, Some(ast::OnFail::Absent(_)))
+            || call.pages.as_ref().is_some_and(|pages| matches!(pages.beyond, Some(ast::Beyond::Absent)));
+        let held = Held::there(result(operation, !without_body, call.operation.span), side);
         let pages = self.pages(call, step, operation, effect, &held);
         let head = CallHead {
             operation: operation.key.to_string().into(),
@@ -91,9 +178,16 @@ impl<'a> RouteCheck<'_, 'a> {
             repeatable: effect == Effect::None || call.retry.as_ref().is_some_and(|flag| flag.value),
             origin: self.ground.origin(call.operation.span),
         };
-        let action =
-            plan::StepAction::Call { head, body: body?, pages: pages?, on_fail: on_fail?, resume: resume? };
-        Some((action, held))
+        let made = plan::StepCall {
+            head,
+            body: body?,
+            when: None,
+            each: None,
+            pages: pages?,
+            on_fail: on_fail?,
+            resume: resume?,
+        };
+        Some((made, held))
     }
 
     /// Reads what a call to an unknown operation is made of, for its own findings.
@@ -176,7 +270,16 @@ impl<'a> RouteCheck<'_, 'a> {
                 Some(self.reading().find(&path.value, path.span)?.location)
             }
         };
+        let beyond = match &pages.beyond {
+            None => plan::Beyond::Cut,
+            Some(ast::Beyond::Absent) => plan::Beyond::Absent,
+            Some(ast::Beyond::Refuse(refuse)) => {
+                self.refuses = true;
+                plan::Beyond::Refuse(self.refusal(refuse)?)
+            }
+        };
         Some(Some(Pages {
+            beyond,
             parameter: paging.query.value.clone(),
             first: paging.first.value,
             upto: pages.upto.value as u32,
@@ -194,7 +297,21 @@ impl<'a> RouteCheck<'_, 'a> {
             None | Some(ast::OnFail::Pass(_)) => Some(plan::OnFail::Pass),
             Some(ast::OnFail::PassWith(headers)) => self.made_headers(headers).map(plan::OnFail::PassWith),
             Some(ast::OnFail::Answer(answer)) => self.answer(answer).map(plan::OnFail::Answer),
-            Some(ast::OnFail::Refuse(refuse)) => self.refusal(refuse).map(plan::OnFail::Refuse),
+            Some(ast::OnFail::Refuse(refuse)) => {
+                self.refuses = true;
+                self.refusal(refuse).map(plan::OnFail::Refuse)
+            }
+            Some(ast::OnFail::Absent(statuses)) => {
+                let known = |status: &&Spanned<i64>| operation.response(status.value as u16).is_none();
+                let side = self.serves.other();
+                for status in statuses.iter().filter(known) {
+                    let side = self.ground.side_name(side);
+                    let value = status.value as u16;
+                    self.findings.push(faults::unknown_status(value, status.span, side, operation));
+                }
+                let statuses = statuses.iter().map(|status| status.value as u16);
+                Some(plan::OnFail::Absent(statuses.collect()))
+            }
             Some(ast::OnFail::Use(value)) => {
                 let Some((ty, _)) = success_body(operation) else {
                     self.findings.push(faults::nothing_to_use(value.span, &operation.key));
@@ -243,6 +360,7 @@ impl<'a> RouteCheck<'_, 'a> {
         let resolved = types.resolve(&found.held.ty).kind;
         let (take, held) = match &pick.take {
             ast::Take::All => (plan::Take::All, found.held.clone()),
+            ast::Take::Page(number) => (plan::Take::Page(self.page_of(number)?), found.held.clone()),
             take => {
                 // One of the matches: for a singular path that is what stands there.
                 let item = match resolved {
@@ -261,6 +379,18 @@ impl<'a> RouteCheck<'_, 'a> {
             }
         };
         Some((plan::Choice { when, from: found.location, take }, held))
+    }
+
+    /// The page of a list that was put together here, cut as the pack's lists are.
+    fn page_of(&mut self, number: &Spanned<String>) -> Option<plan::PageOf> {
+        let Some(paging) = &self.ground.paging else {
+            self.findings.push(faults::no_paging(number.span));
+            return None;
+        };
+        let found = self.reading().find_spanned(number)?;
+        self.is_scalar(&found.held, "the number of a page", number.span)?;
+        let (first, size) = (paging.first.value, paging.size.value as u32);
+        Some(plan::PageOf { at: found.location, first, size })
     }
 
     /// The member that tells which is newest is a text of the elements.
@@ -310,10 +440,7 @@ impl<'a> RouteCheck<'_, 'a> {
         for (at, outcome) in decide.outcomes.iter().enumerate() {
             let (before, wrote) = (self.context.clone(), self.wrote);
             let facts = table.as_ref().map(|table| table.facts[at].as_slice()).unwrap_or_default();
-            for (names, fact) in facts {
-                let names: Vec<&str> = names.iter().map(String::as_str).collect();
-                self.context.learn(&names, fact, self.ground.contracts);
-            }
+            self.context.learn_all(facts, self.ground.contracts);
             let noted = self.notes.len();
             self.sentences(&outcome.notes);
             let notes = self.notes[noted..].to_vec();
@@ -346,9 +473,9 @@ pub(super) fn success_body(operation: &Operation) -> Option<(&Type, bool)> {
     Some((ty, responses().all(|response| response.body.is_some())))
 }
 
-fn result(operation: &Operation, span: Span) -> Type {
+fn result(operation: &Operation, with_body: bool, span: Span) -> Type {
     let body = success_body(operation);
-    reply(body.map(|(ty, _)| ty.clone()), body.is_some_and(|(_, always)| always), span)
+    reply(body.map(|(ty, _)| ty.clone()), with_body && body.is_some_and(|(_, always)| always), span)
 }
 
 /// Least and most calls of a block when no check and no call fails.
@@ -361,10 +488,10 @@ pub(super) fn calls(block: &plan::Block) -> (u32, u32) {
         }
     };
     for step in &block.steps {
-        if let plan::StepAction::Call { pages, .. } = &step.action {
-            least += 1;
-            most = most.saturating_add(pages.as_ref().map_or(1, |pages| pages.upto));
-        }
+        let plan::StepAction::Call(call) = &step.action else { continue };
+        least += u32::from(call.when.is_none() && call.each.is_none());
+        let once = call.pages.as_ref().map_or(1, |pages| pages.upto);
+        most = most.saturating_add(call.each.as_ref().map_or(once, |each| each.upto));
     }
     (least, most)
 }

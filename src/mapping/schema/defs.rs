@@ -345,6 +345,7 @@ fn predicate(beside: &[Line<'_>], needed: &[&str]) -> Value {
         "not_null" => ("None of the places is null.", list.clone()),
         "any_present" => ("At least one of the places is there.", list.clone()),
         "all_present" => ("All of the places are there.", list.clone()),
+        "none_present" => ("None of the places is there.", list.clone()),
         "one_of" => ("The place has one of these values.", member(anything())),
         "kind" => ("The place has a value of this kind.", member(anything())),
         "equal" => ("Both places have the same value.", two.clone()),
@@ -367,12 +368,25 @@ fn check() -> Value {
             ("reason", "With this reason.", text()),
         ],
     );
+    let otherwise = json!({"anyOf": [otherwise, refusal()]});
     let about = |key: &str| match key {
         "if" => ("if", "A setting that makes the check optional: `$.config.name`.", text()),
+        "unless" => ("unless", "A setting that takes the check away: `$.config.name`.", text()),
         _ => ("else", "What follows when the condition does not hold.", otherwise.clone()),
     };
     let beside: Vec<Line<'_>> = keys::CHECK.iter().map(|key| about(key)).collect();
     predicate(&beside, &["else"])
+}
+
+/// `{refuse: reason}` with its policy.
+fn refusal() -> Value {
+    object(
+        &keys::CHECK_REFUSE,
+        &[
+            ("refuse", "Refused, with this reason.", text()),
+            ("policy", "What happens to this refusal.", reference("policy")),
+        ],
+    )
 }
 
 fn step() -> Value {
@@ -380,7 +394,7 @@ fn step() -> Value {
         "type": "object", "minProperties": 1, "maxProperties": 1,
         "propertyNames": {"not": words(keys::ACTIONS)}, "additionalProperties": reference("action"),
     });
-    json!({"anyOf": [call(), pick(false), first(), named]})
+    json!({"anyOf": [call(), pick(false), first(), make(), named]})
 }
 
 fn call() -> Value {
@@ -393,6 +407,11 @@ fn call() -> Value {
                 json!({"type": "integer", "minimum": 1, "maximum": 1000}),
             ),
             ("until", "Stops when this path selects something.", text()),
+            (
+                "beyond",
+                "What follows when the list goes on beyond these pages; without it, it is cut there.",
+                json!({"anyOf": [words(&["absent"]), refusal()]}),
+            ),
         ],
     );
     object(
@@ -402,6 +421,17 @@ fn call() -> Value {
                 "call",
                 "Method and path; `{var}` is a variable of the request, `{$.place}` any scalar.",
                 operation(),
+            ),
+            ("when", "Made only while this holds.", reference("predicate")),
+            (
+                "each",
+                "Made for each element of a list: `{name: list}`.",
+                json!({"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": text()}),
+            ),
+            (
+                "upto",
+                "Elements that it is made for at most.",
+                json!({"type": "integer", "minimum": 1, "maximum": 1000}),
             ),
             ("query", "Query parameters.", map_of(&reference("value"))),
             ("headers", "Header fields.", map_of(&reference("value"))),
@@ -427,6 +457,7 @@ fn on_fail() -> Value {
     let headers = ("headers", "Header fields added to the answer.", map_of(&reference("value")));
     let about = |word: &str| match word {
         "pass" => ("The status and error of the call.", object(&keys::PASS, std::slice::from_ref(&headers))),
+        "absent" => ("After these statuses, goes on without a body.", list_of(&reference("status"))),
         "answer" => ("This answer.", reference("answer")),
         "use" => ("Goes on with this as the body of the reply.", reference("value")),
         _ => ("Refused, with this reason.", text()),
@@ -438,7 +469,7 @@ fn on_fail() -> Value {
             "properties": {*word: describe(sentence, schema)},
         })
     };
-    let forms: Vec<Value> = std::iter::once(words(&["pass"])).chain(keys::ON_FAIL.iter().map(one)).collect();
+    let forms: Vec<Value> = std::iter::once(words(&["pass", "absent"])).chain(keys::ON_FAIL.iter().map(one)).collect();
     json!({"anyOf": forms})
 }
 
@@ -447,17 +478,23 @@ fn pick(choice: bool) -> Value {
         ("pick", "Path that selects.", text()),
         ("take", "All matches as a list, or the first.", words(&["first", "all"])),
         ("newest", "Takes the match whose member of this name is greatest.", text()),
+        ("page", "Takes the matches that the page of this number shows.", text()),
     ];
     if choice {
         lines.push(("when", "Chosen when this holds.", reference("predicate")));
     }
     let mut pick = object(if choice { &keys::CHOICE } else { &keys::PICK }, &lines);
-    pick["not"] = json!({"required": ["take", "newest"]});
+    let both = [["take", "newest"], ["take", "page"], ["newest", "page"]];
+    pick["not"] = json!({"anyOf": both.map(|both| json!({"required": both}))});
     pick
 }
 
 fn first() -> Value {
     object(&keys::FIRST, &[("first", "The first selection whose condition holds.", list_of(&pick(true)))])
+}
+
+fn make() -> Value {
+    object(&keys::MAKE, &[("make", "A value that later steps read.", reference("value"))])
 }
 
 fn value() -> Value {
@@ -499,11 +536,41 @@ fn value() -> Value {
         &keys::FIRST_OF,
         &[("$first", "The first that is there and not null.", list_of(&reference("value")))],
     );
+    let present = object(
+        &keys::PRESENT,
+        &[("$present", "A list of those that are there and not null.", list_of(&reference("value")))],
+    );
+    let one = json!({"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": reference("value")});
+    let each = object(
+        &keys::EACH,
+        &[
+            ("$each", "For each element of a list: `{name: list}`.", one),
+            ("give", "What the element gives.", reference("value")),
+        ],
+    );
+    let conditional = object(
+        &keys::IF,
+        &[
+            ("$if", "A condition.", reference("predicate")),
+            ("then", "The value while it holds.", reference("value")),
+            ("else", "The value while it does not; nothing without it.", reference("value")),
+        ],
+    );
+    let lines = object(
+        &keys::NUMBERED,
+        &[
+            ("$lines", "Texts, each on a line of its own.", list_of(&reference("value"))),
+            ("numbered", "Texts on further lines, numbered from one.", list_of(&reference("value"))),
+        ],
+    );
     let plain = json!({
         "type": "object", "propertyNames": {"not": {"pattern": "^\\$"}}, "additionalProperties": reference("value"),
     });
     let scalar = json!({"type": ["null", "boolean", "number", "string"]});
-    json!({"anyOf": [scalar, list_of(&reference("value")), plain, from, localised, shaped, literal, first]})
+    json!({"anyOf": [
+        scalar, list_of(&reference("value")), plain, from, localised, shaped, literal, first, present, each,
+        conditional, lines,
+    ]})
 }
 
 /// How an exchange of an example ends.

@@ -29,8 +29,18 @@ impl Reader<'_> {
             "$shape" => self.shaped(node),
             "$first" => {
                 let fields = self.fields(node, &keys::FIRST_OF)?;
-                let items = self.list_of(fields.get("$first"));
-                Some(ExprKind::FirstOf(items.iter().filter_map(|n| self.expr(n)).collect()))
+                Some(ExprKind::FirstOf(self.values(fields.get("$first"))))
+            }
+            "$present" => {
+                let fields = self.fields(node, &keys::PRESENT)?;
+                Some(ExprKind::Present(self.values(fields.get("$present"))))
+            }
+            "$each" => self.each_value(node),
+            "$if" => self.conditional(node),
+            "$lines" => {
+                let fields = self.fields(node, &keys::NUMBERED)?;
+                let (plain, numbered) = (fields.get("$lines"), fields.get("numbered"));
+                Some(ExprKind::Lines { plain: self.values(plain), numbered: self.values(numbered) })
             }
             _ => {
                 let fields = self.fields(node, &keys::VALUE)?;
@@ -42,6 +52,33 @@ impl Reader<'_> {
                 Some(ExprKind::Value { value, despite_type: despite.map(|d| d.span) })
             }
         }
+    }
+
+    /// A list of values.
+    fn values(&mut self, node: Option<&Node>) -> Vec<Expr> {
+        self.list_of(node).iter().filter_map(|n| self.expr(n)).collect()
+    }
+
+    /// `{$each: {name: list}, give: value}`
+    fn each_value(&mut self, node: &Node) -> Option<ExprKind> {
+        let fields = self.fields(node, &keys::EACH)?;
+        let give = fields.get("give").and_then(|n| self.expr(n));
+        let each = fields.get("$each")?;
+        let [(key, list)] = each.map(self.findings)? else {
+            self.findings.push(faults::one_element_name(each.span));
+            return None;
+        };
+        let list = self.expr(list);
+        Some(ExprKind::Each { name: Self::key(key), list: Box::new(list?), give: Box::new(give?) })
+    }
+
+    /// `{$if: predicate, then: value, else: value}`
+    fn conditional(&mut self, node: &Node) -> Option<ExprKind> {
+        let fields = self.fields(node, &keys::IF)?;
+        let predicate = fields.get("$if").and_then(|n| self.predicate(n, &[]));
+        let then = fields.get("then").and_then(|n| self.expr(n));
+        let otherwise = fields.get("else").and_then(|n| self.expr(n)).map(Box::new);
+        Some(ExprKind::If { predicate: predicate?, then: Box::new(then?), otherwise })
     }
 
     fn convert(&mut self, node: &Node) -> Option<ExprKind> {

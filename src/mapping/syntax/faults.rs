@@ -74,6 +74,16 @@ pub(super) fn fill(span: Span) -> Finding {
         .help("write a literal, `absent`, `none`, `$.config.<setting>`, `{value: x, despite: type}` or `{refuse: reason}`")
 }
 
+pub(super) fn one_element_name(span: Span) -> Finding {
+    Finding::error(Code::OneOfKeys, span, "one name for the elements of one list is expected")
+        .help("write `{name: $.step.body}`")
+}
+
+pub(super) fn each_without_bound(span: Span) -> Finding {
+    Finding::error(Code::FanOut, span, "the number of elements that are asked for has no bound")
+        .help("add `upto: 20`")
+}
+
 pub(super) fn rest_fill(span: Span) -> Finding {
     Finding::error(Code::FillForm, span, "this cannot stand for all fields that no line names")
         .help("write `lost`, a literal such as `null`, or `{value: null, despite: type}`")

@@ -90,33 +90,40 @@ pub(in crate::mapping) const OUTCOME: Keys = Keys::new(
     &["steps", "answer", "refuse", "policy", "decide", "outcomes", "differs", "approximate"],
 );
 /// Keys of a check beside its condition.
-pub(in crate::mapping) const CHECK: &[&str] = &["if", "else"];
+pub(in crate::mapping) const CHECK: &[&str] = &["if", "unless", "else"];
 pub(in crate::mapping) const CHECK_ELSE: Keys = Keys::new("`else`", &["status", "reason"], &[]);
+pub(in crate::mapping) const CHECK_REFUSE: Keys = Keys::new("`else`", &["refuse"], &["policy"]);
 
 // steps
 /// Keys that tell an unnamed step from a named one.
-pub(in crate::mapping) const ACTIONS: &[&str] = &["call", "pick", "first"];
+pub(in crate::mapping) const ACTIONS: &[&str] = &["call", "pick", "first", "make"];
 pub(in crate::mapping) const CALL: Keys = Keys::new(
     "a call",
     &["call"],
-    &["query", "headers", "body", "pages", "on_fail", "resume", "retry", "effect"],
+    &["when", "each", "upto", "query", "headers", "body", "pages", "on_fail", "resume", "retry", "effect"],
 );
-pub(in crate::mapping) const PAGES: Keys = Keys::new("`pages`", &["upto"], &["until"]);
-pub(in crate::mapping) const ON_FAIL: &[&str] = &["pass", "answer", "use", "refuse"];
+pub(in crate::mapping) const PAGES: Keys = Keys::new("`pages`", &["upto"], &["until", "beyond"]);
+pub(in crate::mapping) const ON_FAIL: &[&str] = &["pass", "absent", "answer", "use", "refuse"];
 pub(in crate::mapping) const PASS: Keys = Keys::new("`pass`", &["headers"], &[]);
 pub(in crate::mapping) const FIRST: Keys = Keys::new("a step that chooses", &["first"], &[]);
-pub(in crate::mapping) const PICK: Keys = Keys::new("a selection", &["pick"], &["take", "newest"]);
-pub(in crate::mapping) const CHOICE: Keys = Keys::new("a choice", &["pick"], &["when", "take", "newest"]);
+pub(in crate::mapping) const PICK: Keys = Keys::new("a selection", &["pick"], &["take", "newest", "page"]);
+pub(in crate::mapping) const CHOICE: Keys = Keys::new("a choice", &["pick"], &["when", "take", "newest", "page"]);
+pub(in crate::mapping) const MAKE: Keys = Keys::new("a step that makes a value", &["make"], &[]);
 
 // values
 /// The keys that make a map one of the forms of a value.
-pub(in crate::mapping) const FORMS: &[&str] = &["$from", "$text", "$shape", "$value", "$first"];
+pub(in crate::mapping) const FORMS: &[&str] = 
+    &["$from", "$text", "$shape", "$value", "$first", "$present", "$each", "$if", "$lines"];
 pub(in crate::mapping) const FROM: Keys = Keys::new("`$from`", &["$from", "as"], &["else"]);
 pub(in crate::mapping) const TEXT: Keys = Keys::new("`$text`", &["$text"], &["with"]);
 pub(in crate::mapping) const SHAPED: Keys =
     Keys::new("`$shape`", &["$shape", "from"], &["over", "with", "null_as", "null_else"]);
 pub(in crate::mapping) const VALUE: Keys = Keys::new("`$value`", &["$value"], &["despite"]);
 pub(in crate::mapping) const FIRST_OF: Keys = Keys::new("`$first`", &["$first"], &[]);
+pub(in crate::mapping) const PRESENT: Keys = Keys::new("`$present`", &["$present"], &[]);
+pub(in crate::mapping) const EACH: Keys = Keys::new("`$each`", &["$each", "give"], &[]);
+pub(in crate::mapping) const IF: Keys = Keys::new("`$if`", &["$if", "then"], &["else"]);
+pub(in crate::mapping) const NUMBERED: Keys = Keys::new("`$lines`", &["$lines"], &["numbered"]);
 
 // examples
 pub(in crate::mapping) const ROUTE_EXAMPLE: Keys =

@@ -2,7 +2,7 @@
 
 use super::{Reader, keys};
 use crate::mapping::ast::{Refuse, RefusePolicy, Spanned};
-use crate::yaml::Node;
+use crate::yaml::{Kind, Node};
 
 impl Reader<'_> {
     /// `{legacy, status, after: {date, status}}`
@@ -10,8 +10,7 @@ impl Reader<'_> {
         let mut policy = RefusePolicy::default();
         let Some(fields) = self.fields(node, &keys::POLICY) else { return policy };
         if let Some(legacy) = fields.get("legacy") {
-            let word = legacy.word(&["forward", "never"], self.findings);
-            policy.legacy_forward = word.map(|word| Spanned { value: word == "forward", span: legacy.span });
+            policy.legacy_forward = self.legacy(legacy);
         }
         policy.status = fields.get("status").and_then(|n| self.status(n));
         let Some(after) = fields.get("after").and_then(|n| self.fields(n, &keys::AFTER)) else {
@@ -23,6 +22,23 @@ impl Reader<'_> {
         }
         policy.after_status = after.get("status").and_then(|n| self.status(n));
         policy
+    }
+
+    /// `forward` or `never`, for clients of both sides or `{v2: forward, v3: never}`.
+    fn legacy(&mut self, node: &Node) -> [Option<bool>; 2] {
+        const WORDS: &[&str] = &["forward", "never"];
+        let Kind::Map(entries) = &node.kind else {
+            let word = node.word(WORDS, self.findings).map(|word| word == "forward");
+            return [word, word];
+        };
+        let mut by_side = [None, None];
+        for (key, value) in entries {
+            let word = value.word(WORDS, self.findings);
+            if let (Some(side), Some(word)) = (self.side(&key.name, key.span), word) {
+                by_side[side.side] = Some(word == "forward");
+            }
+        }
+        by_side
     }
 
     /// `refuse: reason` with an optional `policy:` beside it.

@@ -3,8 +3,8 @@
 use super::{Reader, faults, keys};
 use crate::diagnostic::Span;
 use crate::mapping::ast::{
-    Answer, Block, Call, Cell, Check, Column, Decide, End, Expr, OnFail, Outcome, Pages, Pick, Predicate,
-    PredicateWord, Row, Spanned, Step, StepAction, Take,
+    Answer, Beyond, Block, Call, Cell, Check, CheckElse, Column, Decide, Each, End, Expr, OnFail, Outcome, Pages,
+    Pick, Predicate, PredicateWord, Row, Spanned, Step, StepAction, Take,
 };
 use crate::yaml::{Fields, Key, Kind, Node, Style};
 
@@ -15,6 +15,7 @@ pub(super) const PREDICATES: &[(&str, PredicateWord)] = &[
     ("not_null", PredicateWord::NotNull),
     ("any_present", PredicateWord::AnyPresent),
     ("all_present", PredicateWord::AllPresent),
+    ("none_present", PredicateWord::NonePresent),
     ("one_of", PredicateWord::OneOf),
     ("kind", PredicateWord::Kind),
     ("equal", PredicateWord::Equal),
@@ -114,7 +115,7 @@ impl Reader<'_> {
         Some(Row { cells: cells.iter().map(cell).collect(), outcome, span: node.span })
     }
 
-    /// `{predicate: …, if: $.config.x, else: {status, reason}}`
+    /// `{predicate: …, if: $.config.x, unless: $.config.y, else: {status, reason} | {refuse: reason}}`
     pub(super) fn check(&mut self, node: &Node) -> Option<Check> {
         let predicate = self.predicate(node, keys::CHECK);
         let only_if = self.text_of(node.get("if"));
@@ -122,14 +123,24 @@ impl Reader<'_> {
             self.findings.push(faults::check_without_else(node.span));
             return None;
         };
-        let fields = self.fields(otherwise, &keys::CHECK_ELSE)?;
+        let unless = self.text_of(node.get("unless"));
+        let otherwise = self.check_else(otherwise);
+        Some(Check { predicate: predicate?, only_if, unless, otherwise: otherwise?, span: node.span })
+    }
+
+    fn check_else(&mut self, node: &Node) -> Option<CheckElse> {
+        if node.get("refuse").is_some() {
+            let fields = self.fields(node, &keys::CHECK_REFUSE)?;
+            return self.refuse(fields.get("refuse")?, fields.get("policy")).map(CheckElse::Refuse);
+        }
+        let fields = self.fields(node, &keys::CHECK_ELSE)?;
         let (status, reason) =
             (fields.get("status").and_then(|n| self.status(n)), self.text_of(fields.get("reason")));
-        Some(Check { predicate: predicate?, only_if, status: status?, reason: reason?, span: node.span })
+        Some(CheckElse::Answer { status: status?, reason: reason? })
     }
 
     /// A map with exactly one condition, and no keys but `beside`.
-    fn predicate(&mut self, node: &Node, beside: &[&str]) -> Option<Predicate> {
+    pub(super) fn predicate(&mut self, node: &Node, beside: &[&str]) -> Option<Predicate> {
         let words: Vec<&str> = PREDICATES.iter().map(|(word, _)| *word).collect();
         let mut found = None;
         for (key, value) in node.map(self.findings)? {
@@ -170,9 +181,10 @@ impl Reader<'_> {
                 }
                 Some((places, Vec::new()))
             }
-            PredicateWord::NotNull | PredicateWord::AnyPresent | PredicateWord::AllPresent => {
-                Some((self.operand_list(node)?, Vec::new()))
-            }
+            PredicateWord::NotNull
+            | PredicateWord::AnyPresent
+            | PredicateWord::AllPresent
+            | PredicateWord::NonePresent => Some((self.operand_list(node)?, Vec::new())),
         }
     }
 
@@ -207,6 +219,10 @@ impl Reader<'_> {
         match actions.as_slice() {
             ["call"] => self.call(node).map(StepAction::Call),
             ["pick"] => self.pick(node, false).map(StepAction::Pick),
+            ["make"] => {
+                let fields = self.fields(node, &keys::MAKE)?;
+                fields.get("make").and_then(|n| self.expr(n)).map(StepAction::Make)
+            }
             ["first"] => {
                 let fields = self.fields(node, &keys::FIRST)?;
                 let choices = self.list_of(fields.get("first")).iter().filter_map(|n| self.pick(n, true));
@@ -224,6 +240,8 @@ impl Reader<'_> {
         let operation = self.text_of(fields.get("call"))?;
         Some(Call {
             operation,
+            when: fields.get("when").and_then(|n| self.predicate(n, &[])),
+            each: self.each(&fields),
             query: self.exprs(fields.get("query")),
             headers: self.exprs(fields.get("headers")),
             body: fields.get("body").and_then(|n| self.expr(n)),
@@ -235,15 +253,49 @@ impl Reader<'_> {
         })
     }
 
+    /// `each: {name: list}, upto: 20`
+    fn each(&mut self, fields: &Fields<'_>) -> Option<Each> {
+        let upto = fields.get("upto").and_then(|n| self.whole(n, 1..=1000));
+        let Some(node) = fields.get("each") else {
+            if let Some((key, _)) = fields.entry("upto") {
+                self.findings.push(faults::beside(key, "each"));
+            }
+            return None;
+        };
+        let entries = node.map(self.findings)?;
+        if entries.len() != 1 {
+            self.findings.push(faults::one_element_name(node.span));
+        }
+        let (key, list) = entries.first()?;
+        if fields.get("upto").is_none() {
+            self.findings.push(faults::each_without_bound(node.span));
+        }
+        // The rest of the route is looked at with any bound.
+        let upto = upto.unwrap_or(Spanned { value: 1, span: node.span });
+        Some(Each { name: Self::key(key), list: self.text(list)?, upto })
+    }
+
     fn pages(&mut self, node: &Node) -> Option<Pages> {
         let fields = self.fields(node, &keys::PAGES)?;
         let upto = fields.get("upto").and_then(|n| self.whole(n, 1..=1000));
-        Some(Pages { upto: upto?, until: self.text_of(fields.get("until")), span: node.span })
+        let until = self.text_of(fields.get("until"));
+        let beyond = fields.get("beyond").and_then(|n| self.beyond(n));
+        Some(Pages { upto: upto?, until, beyond, span: node.span })
+    }
+
+    /// `absent` or `{refuse: reason}`
+    fn beyond(&mut self, node: &Node) -> Option<Beyond> {
+        if let Kind::String(..) = &node.kind {
+            return node.word(&["absent"], self.findings).map(|_| Beyond::Absent);
+        }
+        let fields = self.fields(node, &keys::CHECK_REFUSE)?;
+        self.refuse(fields.get("refuse")?, fields.get("policy")).map(Beyond::Refuse)
     }
 
     fn on_fail(&mut self, node: &Node) -> Option<OnFail> {
         if let Kind::String(..) = &node.kind {
-            return node.word(&["pass"], self.findings).map(|_| OnFail::Pass(node.span));
+            let word = node.word(&["pass", "absent"], self.findings)?;
+            return Some(if word == "pass" { OnFail::Pass(node.span) } else { OnFail::Absent(Vec::new()) });
         }
         let entries = node.map(self.findings)?;
         let [(key, value)] = entries else {
@@ -255,6 +307,15 @@ impl Reader<'_> {
                 let fields = self.fields(value, &keys::PASS)?;
                 Some(OnFail::PassWith(self.exprs(fields.get("headers"))))
             }
+            "absent" => {
+                let statuses: Vec<_> =
+                    value.list(self.findings)?.iter().filter_map(|n| self.status(n)).collect();
+                if statuses.is_empty() {
+                    self.findings.push(faults::status("[]", value.span));
+                    return None;
+                }
+                Some(OnFail::Absent(statuses))
+            }
             "answer" => self.answer(value).map(OnFail::Answer),
             "use" => self.expr(value).map(OnFail::Use),
             "refuse" => self.refuse(value, None).map(OnFail::Refuse),
@@ -265,20 +326,23 @@ impl Reader<'_> {
         }
     }
 
-    /// `pick: path` with `take:` or `newest:`, and `when:` in a choice.
+    /// `pick: path` with `take:`, `newest:` or `page:`, and `when:` in a choice.
     fn pick(&mut self, node: &Node, choice: bool) -> Option<Pick> {
         let fields = self.fields(node, if choice { &keys::CHOICE } else { &keys::PICK })?;
         let when = fields.get("when").and_then(|n| self.predicate(n, &[]));
         let path = self.text_of(fields.get("pick"))?;
-        let take = match (fields.get("take"), fields.get("newest")) {
-            (Some(take), None) => match take.word(&["first", "all"], self.findings)? {
+        const TAKES: &[&str] = &["take", "newest", "page"];
+        let said: Vec<_> = TAKES.iter().filter_map(|key| Some((*key, fields.get(key)?))).collect();
+        let take = match said.as_slice() {
+            [] => Take::All,
+            [("take", word)] => match word.word(&["first", "all"], self.findings)? {
                 "first" => Take::First,
                 _ => Take::All,
             },
-            (None, Some(member)) => Take::Newest(self.text(member)?),
-            (None, None) => Take::All,
-            (Some(take), Some(_)) => {
-                self.findings.push(faults::one_of_keys(take.span, "a selection", &["take", "newest"]));
+            [("newest", member)] => Take::Newest(self.text(member)?),
+            [(_, number)] => Take::Page(self.text(number)?),
+            [(_, first), ..] => {
+                self.findings.push(faults::one_of_keys(first.span, "a selection", TAKES));
                 return None;
             }
         };

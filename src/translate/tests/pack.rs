@@ -3,11 +3,11 @@
 
 use super::*;
 use crate::plan::{
-    Answer, Block, BodyExpected, BodyPlan, CallHead, Cell, Check, Choice, Class, Column, Credential,
+    Answer, Beyond, Block, BodyExpected, BodyPlan, CallHead, Cell, Check, CheckElse, Choice, Class, Column, Credential,
     Decision, Direction, Effect, End, ErrorStyle, Expr, HeaderRule, Location, NullElse, OnFail, Operation,
     Outcome, Overlay, Pack, Pages, Pair, ParameterKind, Path, PathPart, Predicate, QueryFrom, QueryRule,
     Reason, ReasonId, Refusal, RefusePolicy, Response, ResponseBody, Route, RouteId, RouteKind, Row, Segment,
-    Selection, Serve, Setting, SettingKind, Side, SideId, StatusFrom, StatusTo, Step, StepAction, Take,
+    Selection, Serve, Setting, SettingKind, Side, SideId, StatusFrom, StatusTo, Step, StepAction, StepCall, Take,
     ValueOp, Variable, Verdict,
 };
 use std::collections::BTreeMap;
@@ -52,7 +52,7 @@ pub fn pack() -> Arc<Pack> {
             statuses: BTreeMap::new(),
             texts: BTreeMap::new(),
         },
-        refuse: RefusePolicy { legacy_forward: true, status: 501, after_date: None, after_status: 410 },
+        refuse: RefusePolicy { legacy_forward: [true, true], status: 501, after_date: None, after_status: 410 },
         settings: vec![Setting {
             name: "notes.max".into(),
             kind: SettingKind::Integer,
@@ -139,8 +139,12 @@ fn step(name: Option<&str>, action: StepAction) -> Step {
     Step { name: name.map(key), action, origin: origin() }
 }
 
+fn step_call(head: CallHead, body: Option<Expr>, on_fail: OnFail) -> StepCall {
+    StepCall { head, body, when: None, each: None, pages: None, on_fail, resume: None }
+}
+
 fn call(head: CallHead, body: Option<Expr>, on_fail: OnFail) -> StepAction {
-    StepAction::Call { head, body, pages: None, on_fail, resume: None }
+    StepAction::Call(Box::new(step_call(head, body, on_fail)))
 }
 
 fn answer(status: u16, body: Option<Expr>) -> End {
@@ -210,8 +214,8 @@ fn edit() -> Route {
                 location("$.request.body.author"),
             ]),
             only_if: None,
-            status: 400,
-            reason: ReasonId(0),
+            unless: None,
+            otherwise: CheckElse::Answer { status: 400, reason: ReasonId(0) },
             origin: origin(),
         }],
         fill: Vec::new(),
@@ -227,13 +231,11 @@ fn edit() -> Route {
 }
 
 fn create() -> Route {
-    let made = StepAction::Call {
-        head: head("POST", vec![literal("/items")]),
-        body: Some(Expr::Object(vec![(key("title"), at("$.request.body.title"))])),
-        pages: None,
-        on_fail: OnFail::Pass,
+    let title = Expr::Object(vec![(key("title"), at("$.request.body.title"))]);
+    let made = StepAction::Call(Box::new(StepCall {
         resume: Some(vec![at("$.request.body.title")]),
-    };
+        ..step_call(head("POST", vec![literal("/items")]), Some(title), OnFail::Pass)
+    }));
     let item = |method| head(method, vec![literal("/items/"), PathPart::Value(at("$.made.body.id"))]);
     let created = HeaderRule { name: key("x-created-id"), value: at("$.made.body.id") };
     let serve = Serve {
@@ -255,19 +257,17 @@ fn search() -> Route {
     let mut items = head("GET", vec![literal("/items")]);
     items.query = vec![QueryRule { name: "owner".into(), from: QueryFrom::Value(at("$.request.path.id")) }];
     let open = "$.items.body[?@.open == true && @.owner == $.request.path.id]";
-    let pages = StepAction::Call {
-        head: items,
-        body: None,
+    let pages = StepAction::Call(Box::new(StepCall {
         pages: Some(Pages {
             parameter: "page".into(),
             first: 0,
             upto: 3,
             size: 2,
             until: Some(location(open)),
+            beyond: Beyond::Cut,
         }),
-        on_fail: OnFail::Pass,
-        resume: None,
-    };
+        ..step_call(items, None, OnFail::Pass)
+    }));
     let pick = StepAction::Select(Selection {
         choices: vec![Choice { when: None, from: location(open), take: Take::Newest(key("at")) }],
     });

@@ -147,3 +147,28 @@ pub(in super::super) fn unknown_class(span: Span, side: &str, operation: &Operat
     let message = format!("`{}` of `{side}` has no status of this class", operation.key);
     Finding::error(Code::UnknownStatus, span, message)
 }
+
+pub(in super::super) fn each_of_no_list(span: Span, ty: &Type) -> Finding {
+    Finding::error(Code::FanOut, span, format!("there are no elements here: this is {ty}"))
+        .help("lead the path to a list, or to the elements of one: `$.step.body[*]`")
+}
+
+pub(in super::super) fn each_of_request(span: Span) -> Finding {
+    Finding::error(Code::FanOut, span, "a call is made for each element of a reply, not of what the client sends")
+        .help("take a list out of the reply of an earlier step")
+}
+
+pub(in super::super) fn each_without_name(span: Span) -> Finding {
+    Finding::error(Code::FanOut, span, "nothing can read what these calls are made for")
+        .help("give the step a name: `name: {each: …, call: …}`")
+}
+
+pub(in super::super) fn each_writes(span: Span, operation: &str) -> Finding {
+    Finding::error(Code::FanOut, span, format!("`{operation}` writes, and is not made for each element of a list"))
+        .help("a failure in the middle would leave half of it done; say `effect: none` if it only reads")
+}
+
+pub(in super::super) fn each_with(span: Span, key: &str) -> Finding {
+    Finding::error(Code::FanOut, span, format!("`{key}` does not go with `each`"))
+        .help("read the list in a step of its own, and go through it in the next")
+}
