@@ -260,7 +260,9 @@ impl Ground<'_> {
     /// The answers that a block may end with, those of failed steps included.
     fn block(&self, block: &Block, route: &Route, answers: &mut Vec<(Statuses, Node)>) {
         for step in &block.steps {
-            if let StepAction::Call { on_fail: OnFail::Answer(answer), .. } = &step.action {
+            if let StepAction::Call(call) = &step.action
+                && let OnFail::Answer(answer) = &call.on_fail
+            {
                 self.answer(answer, &step.origin, route, answers);
             }
         }
@@ -423,6 +425,13 @@ impl Tree<'_> {
             Expr::Shape { op, .. } => node = self.op(op, at),
             Expr::At(_) => node.source = Source::Copied(self.origin.clone()),
             Expr::Text { .. } => node.is_text = true,
+            Expr::Present(items) => {
+                for item in items {
+                    node.any_element().merge(self.value(item, &format!("{at}[*]")));
+                }
+            }
+            Expr::Each { give, .. } => node.any_element().merge(self.value(give, &format!("{at}[*]"))),
+            Expr::If { .. } | Expr::Lines { .. } => {}
             Expr::Constant(_) | Expr::Convert { .. } | Expr::FirstOf(_) => {}
         }
         node
