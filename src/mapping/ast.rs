@@ -583,11 +583,22 @@ pub enum ExprKind {
     /// `{$present: [expr, …]}`: a list of those that are there and not null.
     Present(Vec<Expr>),
     /// `{$each: {name: list}, give: expr}`: a list of what each element gives.
-    Each { name: Spanned<String>, list: Box<Expr>, give: Box<Expr> },
+    Each {
+        name: Spanned<String>,
+        list: Box<Expr>,
+        give: Box<Expr>,
+    },
     /// `{$if: predicate, then: expr, else: expr}`; nothing without `else`.
-    If { predicate: Predicate, then: Box<Expr>, otherwise: Option<Box<Expr>> },
+    If {
+        predicate: Predicate,
+        then: Box<Expr>,
+        otherwise: Option<Box<Expr>>,
+    },
     /// `{$lines: [expr, …], numbered: [expr, …]}`: a text of lines.
-    Lines { plain: Vec<Expr>, numbered: Vec<Expr> },
+    Lines {
+        plain: Vec<Expr>,
+        numbered: Vec<Expr>,
+    },
 }
 
 #[derive(Clone, Debug)]

@@ -2,9 +2,9 @@
 
 use super::{
     Absent, Answer, Beyond, Block, BodyPlan, Captured, Cell, Check, CheckElse, Close, CloseFrom, Column, End,
-    Expr, Location, MemberAction, ObjectOp, OnFail, Origin, Others, Pack, PathPart, Predicate, QueryFrom, Raw,
-    ReasonId, Response, ResponseBody, Route, RouteKind, SideId, StatusFrom, StatusTo, Step, StepAction, StepCall,
-    ValueOp,
+    Expr, Location, MemberAction, ObjectOp, OnFail, Origin, Others, Pack, PathPart, Predicate, QueryFrom,
+    Raw, ReasonId, Response, ResponseBody, Route, RouteKind, SideId, StatusFrom, StatusTo, Step, StepAction,
+    StepCall, ValueOp,
 };
 use std::fmt::Write as _;
 
@@ -280,7 +280,10 @@ impl Text<'_> {
             CheckElse::Answer { status, reason } => format!("{status} “{}”", self.reason(*reason)),
             CheckElse::Refuse(refusal) => format!("refused: “{}”", self.reason(refusal.reason)),
         };
-        self.line(&format!("check {}{when}, else {otherwise}", predicate(&check.predicate)), Some(&check.origin));
+        self.line(
+            &format!("check {}{when}, else {otherwise}", predicate(&check.predicate)),
+            Some(&check.origin),
+        );
     }
 
     fn block(&mut self, block: &Block, variables: &[super::Variable]) {

@@ -33,8 +33,8 @@ pub use route::{
     ResponseBody, Route, RouteId, RouteKind, Variable, Verdict,
 };
 pub use step::{
-    Answer, Beyond, Block, Cell, Check, CheckElse, Choice, Column, Decision, Each, End, OnFail, Outcome, PageOf,
-    Pages, Predicate, Row, Selection, Serve, Step, StepAction, StepCall, Take,
+    Answer, Beyond, Block, Cell, Check, CheckElse, Choice, Column, Decision, Each, End, OnFail, Outcome,
+    PageOf, Pages, Predicate, Row, Selection, Serve, Step, StepAction, StepCall, Take,
 };
 
 use std::collections::BTreeMap;

@@ -16,8 +16,9 @@ use super::turn::{Answer, Call, Event, FailKind, Next, Refused, Reply};
 use super::value::{Scope, constant};
 use crate::json::{Limits, Object, Value};
 use crate::plan::{
-    self, Beyond, Block, BodyExpected, CallHead, CheckElse, Each, Effect, End, HeaderRule, OnFail, Pack, Pair,
-    ReasonId, Refusal, ResponseBody, Route, RouteId, RouteKind, Serve, SideId, Step, StepAction, StepCall,
+    self, Beyond, Block, BodyExpected, CallHead, CheckElse, Each, Effect, End, HeaderRule, OnFail, Pack,
+    Pair, ReasonId, Refusal, ResponseBody, Route, RouteId, RouteKind, Serve, SideId, Step, StepAction,
+    StepCall,
 };
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header};
@@ -311,13 +312,7 @@ impl Run {
     }
 
     /// Makes the call of the step at work, or its next page.
-    fn call(
-        &mut self,
-        serve: &Serve,
-        step: &Step,
-        wanted: &StepCall,
-        mut at: Serving,
-    ) -> Result<Next, Stop> {
+    fn call(&mut self, serve: &Serve, step: &Step, wanted: &StepCall, mut at: Serving) -> Result<Next, Stop> {
         let head = &wanted.head;
         match self.build(wanted, &at) {
             Ok(mut next) => {
@@ -390,8 +385,7 @@ impl Run {
             Err(detail) => return self.failed(serve, at, Failure::None(FailKind::Broken, detail)),
         };
         self.set_result(&mut at, step, call, Some(&reply), Some(paged.so_far()));
-        let selects =
-            |place: &plan::Location| at.context.matches(place).iter().any(|value| !value.is_null());
+        let selects = |place: &plan::Location| at.context.matches(place).iter().any(|value| !value.is_null());
         let found = pages.until.as_ref().is_some_and(selects);
         match after {
             After::More if !found => {

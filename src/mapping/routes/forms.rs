@@ -25,7 +25,8 @@ impl RouteCheck<'_, '_> {
         let made: Vec<_> = items.iter().map(|item| self.value(item, wanted_item)).collect();
         let made = made.into_iter().collect::<Option<Vec<_>>>()?;
         // Without a wanted type, the elements are of the one type that all of them have.
-        let first = made.first().map(|made| (made.held.side, Type { nullable: false, ..made.held.ty.clone() }));
+        let first =
+            made.first().map(|made| (made.held.side, Type { nullable: false, ..made.held.ty.clone() }));
         let same = |ty: &Type| made.iter().all(|made| like(&made.held.ty, ty));
         let shown = first.filter(|(side, ty)| *side == to && same(ty)).map(|(_, ty)| ty);
         let exprs = made.into_iter().map(|made| made.expr).collect();
@@ -174,7 +175,10 @@ fn like(a: &Type, b: &Type) -> bool {
     match (&a.kind, &b.kind) {
         (TypeKind::Object(a), TypeKind::Object(b)) => {
             a.fields.len() == b.fields.len()
-                && a.fields.iter().zip(&b.fields).all(|(a, b)| a.name == b.name && a.required == b.required && like(&a.ty, &b.ty))
+                && a.fields
+                    .iter()
+                    .zip(&b.fields)
+                    .all(|(a, b)| a.name == b.name && a.required == b.required && like(&a.ty, &b.ty))
         }
         (a, b) => a == b,
     }

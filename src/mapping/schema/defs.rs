@@ -469,7 +469,8 @@ fn on_fail() -> Value {
             "properties": {*word: describe(sentence, schema)},
         })
     };
-    let forms: Vec<Value> = std::iter::once(words(&["pass", "absent"])).chain(keys::ON_FAIL.iter().map(one)).collect();
+    let forms: Vec<Value> =
+        std::iter::once(words(&["pass", "absent"])).chain(keys::ON_FAIL.iter().map(one)).collect();
     json!({"anyOf": forms})
 }
 

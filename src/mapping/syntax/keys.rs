@@ -107,12 +107,13 @@ pub(in crate::mapping) const ON_FAIL: &[&str] = &["pass", "absent", "answer", "u
 pub(in crate::mapping) const PASS: Keys = Keys::new("`pass`", &["headers"], &[]);
 pub(in crate::mapping) const FIRST: Keys = Keys::new("a step that chooses", &["first"], &[]);
 pub(in crate::mapping) const PICK: Keys = Keys::new("a selection", &["pick"], &["take", "newest", "page"]);
-pub(in crate::mapping) const CHOICE: Keys = Keys::new("a choice", &["pick"], &["when", "take", "newest", "page"]);
+pub(in crate::mapping) const CHOICE: Keys =
+    Keys::new("a choice", &["pick"], &["when", "take", "newest", "page"]);
 pub(in crate::mapping) const MAKE: Keys = Keys::new("a step that makes a value", &["make"], &[]);
 
 // values
 /// The keys that make a map one of the forms of a value.
-pub(in crate::mapping) const FORMS: &[&str] = 
+pub(in crate::mapping) const FORMS: &[&str] =
     &["$from", "$text", "$shape", "$value", "$first", "$present", "$each", "$if", "$lines"];
 pub(in crate::mapping) const FROM: Keys = Keys::new("`$from`", &["$from", "as"], &["else"]);
 pub(in crate::mapping) const TEXT: Keys = Keys::new("`$text`", &["$text"], &["with"]);

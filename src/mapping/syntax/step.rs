@@ -3,8 +3,8 @@
 use super::{Reader, faults, keys};
 use crate::diagnostic::Span;
 use crate::mapping::ast::{
-    Answer, Beyond, Block, Call, Cell, Check, CheckElse, Column, Decide, Each, End, Expr, OnFail, Outcome, Pages,
-    Pick, Predicate, PredicateWord, Row, Spanned, Step, StepAction, Take,
+    Answer, Beyond, Block, Call, Cell, Check, CheckElse, Column, Decide, Each, End, Expr, OnFail, Outcome,
+    Pages, Pick, Predicate, PredicateWord, Row, Spanned, Step, StepAction, Take,
 };
 use crate::yaml::{Fields, Key, Kind, Node, Style};
 

@@ -3,12 +3,12 @@
 
 use super::*;
 use crate::plan::{
-    Answer, Beyond, Block, BodyExpected, BodyPlan, CallHead, Cell, Check, CheckElse, Choice, Class, Column, Credential,
-    Decision, Direction, Effect, End, ErrorStyle, Expr, HeaderRule, Location, NullElse, OnFail, Operation,
-    Outcome, Overlay, Pack, Pages, Pair, ParameterKind, Path, PathPart, Predicate, QueryFrom, QueryRule,
-    Reason, ReasonId, Refusal, RefusePolicy, Response, ResponseBody, Route, RouteId, RouteKind, Row, Segment,
-    Selection, Serve, Setting, SettingKind, Side, SideId, StatusFrom, StatusTo, Step, StepAction, StepCall, Take,
-    ValueOp, Variable, Verdict,
+    Answer, Beyond, Block, BodyExpected, BodyPlan, CallHead, Cell, Check, CheckElse, Choice, Class, Column,
+    Credential, Decision, Direction, Effect, End, ErrorStyle, Expr, HeaderRule, Location, NullElse, OnFail,
+    Operation, Outcome, Overlay, Pack, Pages, Pair, ParameterKind, Path, PathPart, Predicate, QueryFrom,
+    QueryRule, Reason, ReasonId, Refusal, RefusePolicy, Response, ResponseBody, Route, RouteId, RouteKind,
+    Row, Segment, Selection, Serve, Setting, SettingKind, Side, SideId, StatusFrom, StatusTo, Step,
+    StepAction, StepCall, Take, ValueOp, Variable, Verdict,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -52,7 +52,12 @@ pub fn pack() -> Arc<Pack> {
             statuses: BTreeMap::new(),
             texts: BTreeMap::new(),
         },
-        refuse: RefusePolicy { legacy_forward: [true, true], status: 501, after_date: None, after_status: 410 },
+        refuse: RefusePolicy {
+            legacy_forward: [true, true],
+            status: 501,
+            after_date: None,
+            after_status: 410,
+        },
         settings: vec![Setting {
             name: "notes.max".into(),
             kind: SettingKind::Integer,

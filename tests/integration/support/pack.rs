@@ -50,7 +50,12 @@ pub fn things() -> Pack {
             statuses: BTreeMap::from([("wrong_method".into(), 501)]),
             texts: BTreeMap::from([("not_found".into(), ReasonId(1))]),
         },
-        refuse: RefusePolicy { legacy_forward: [true, true], status: 501, after_date: None, after_status: 410 },
+        refuse: RefusePolicy {
+            legacy_forward: [true, true],
+            status: 501,
+            after_date: None,
+            after_status: 410,
+        },
         settings: Vec::new(),
         shapes: Vec::new(),
         examples: Vec::new(),

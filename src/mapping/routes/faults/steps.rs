@@ -154,8 +154,12 @@ pub(in super::super) fn each_of_no_list(span: Span, ty: &Type) -> Finding {
 }
 
 pub(in super::super) fn each_of_request(span: Span) -> Finding {
-    Finding::error(Code::FanOut, span, "a call is made for each element of a reply, not of what the client sends")
-        .help("take a list out of the reply of an earlier step")
+    Finding::error(
+        Code::FanOut,
+        span,
+        "a call is made for each element of a reply, not of what the client sends",
+    )
+    .help("take a list out of the reply of an earlier step")
 }
 
 pub(in super::super) fn each_without_name(span: Span) -> Finding {
@@ -164,8 +168,12 @@ pub(in super::super) fn each_without_name(span: Span) -> Finding {
 }
 
 pub(in super::super) fn each_writes(span: Span, operation: &str) -> Finding {
-    Finding::error(Code::FanOut, span, format!("`{operation}` writes, and is not made for each element of a list"))
-        .help("a failure in the middle would leave half of it done; say `effect: none` if it only reads")
+    Finding::error(
+        Code::FanOut,
+        span,
+        format!("`{operation}` writes, and is not made for each element of a list"),
+    )
+    .help("a failure in the middle would leave half of it done; say `effect: none` if it only reads")
 }
 
 pub(in super::super) fn each_with(span: Span, key: &str) -> Finding {
