@@ -10,6 +10,7 @@ mod reload;
 mod watch;
 
 use crate::admin::{self, Admin, Board, PackStatus, Status};
+use crate::capture::Tap;
 use crate::clock::{Clock, rfc3339};
 use crate::config::{self, Config};
 use crate::proxy::headers::Pseudonym;
@@ -144,7 +145,7 @@ impl App {
         let program = assemble::program(&config, &loaded.pack, &upstreams, &tables)?;
         phases.serve(tables.into_iter().flatten().collect());
         let current: Current = Arc::new(ArcSwap::from_pointee(program));
-        let detached = TaskTracker::new();
+        let (detached, tap) = (TaskTracker::new(), Tap::default());
         let parts = stack::Parts {
             program: Arc::clone(&current),
             tokens: tokens.clone(),
@@ -154,6 +155,7 @@ impl App {
             store: store.clone(),
             clock: clock.clone(),
             detached: detached.clone(),
+            tap: tap.clone(),
         };
         let tls = config.tls.as_ref().map(|files| server::tls_acceptor(&tls_files(files))).transpose()?;
         let (listeners, address) = bind(config.listen, tls)?;
@@ -180,6 +182,8 @@ impl App {
             phases: phases.clone(),
             board: Arc::clone(&board),
             reload: Arc::clone(&reload),
+            tap,
+            program: Arc::clone(&current),
             clock: clock.clone(),
             token: config.admin.token.clone(),
             hosts: admin_hosts(&config),

@@ -14,13 +14,25 @@ const CONTENT_POLICY: &str =
 pub(super) struct Answer {
     status: StatusCode,
     content_type: &'static str,
-    body: String,
+    body: Content,
     headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+/// What an answer says.
+enum Content {
+    Text(String),
+    /// Written while it is read; of no length known before.
+    Stream(Body),
 }
 
 impl Answer {
     pub(super) fn text(status: StatusCode, content_type: &'static str, body: impl Into<String>) -> Answer {
-        Answer { status, content_type, body: body.into(), headers: Vec::new() }
+        Answer { status, content_type, body: Content::Text(body.into()), headers: Vec::new() }
+    }
+
+    /// An answer that is written while it is read.
+    pub(super) fn stream(status: StatusCode, content_type: &'static str, body: Body) -> Answer {
+        Answer { status, content_type, body: Content::Stream(body), headers: Vec::new() }
     }
 
     pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Answer {
@@ -45,13 +57,18 @@ impl Answer {
 
     /// The response; without its body to a `HEAD`, whose head is the same.
     pub(super) fn into_response(self, is_head: bool) -> Response<Body> {
-        let length = self.body.len();
-        let body = if is_head { Body::empty() } else { Body::full(self.body) };
+        let (length, body) = match self.body {
+            Content::Text(text) => (Some(text.len()), Body::full(text)),
+            Content::Stream(body) => (None, body),
+        };
+        let body = if is_head { Body::empty() } else { body };
         let mut response = Response::new(body);
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.content_type));
-        headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+        if let Some(length) = length {
+            headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+        }
         for (name, value) in [
             ("content-security-policy", CONTENT_POLICY),
             ("x-content-type-options", "nosniff"),

@@ -10,6 +10,7 @@
 mod answer;
 mod api;
 mod callback;
+mod capture;
 mod dashboard;
 mod guard;
 mod health;
@@ -19,7 +20,9 @@ mod status;
 pub use status::{Board, PackStatus, ReloadOutcome, Status};
 
 use crate::body::Body;
+use crate::capture::Tap;
 use crate::clock::Clock;
+use crate::proxy::program::Current;
 use crate::secret::Secret;
 use crate::shadow::Phases;
 use crate::telemetry::metrics::Metrics;
@@ -43,6 +46,10 @@ pub struct Parts {
     pub board: Board,
     /// Told when an operator asks for a reload.
     pub reload: Arc<Notify>,
+    /// What is served at the moment.
+    pub program: Current,
+    /// Where captures of traffic are opened.
+    pub tap: Tap,
     pub clock: Clock,
     /// What operators show; none on loopback only, and then nothing can be changed here.
     pub token: Option<Secret<String>>,
@@ -108,6 +115,7 @@ async fn route(parts: &Arc<Parts>, request: Request<Body>) -> Answer {
         ("POST", ["api", "clients", name, "credential"]) => api::credential(parts, name, request).await,
         ("POST", ["api", "clients", name, "revoke"]) => api::revoke(parts, name).await,
         ("POST", ["api", "clients", name, "connect"]) => api::connect(parts, name, request).await,
+        ("POST", ["api", "capture"]) => capture::capture(parts, request).await,
         ("POST", ["api", "reload"]) => api::reload(parts),
         ("GET", ["api", "phases"]) => phases::list(parts),
         ("POST", ["api", "phases"]) => phases::set(parts, request).await,

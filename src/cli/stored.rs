@@ -112,7 +112,7 @@ impl StoreArgs {
 }
 
 /// The configuration, or all that is wrong with it.
-fn configured(path: &Path) -> Result<Config, Failure> {
+pub(super) fn configured(path: &Path) -> Result<Config, Failure> {
     let outcome = config::load(path, &Surroundings::process())
         .map_err(|error| Failure::Usage(format!("cannot read {}: {error}", path.display())))?;
     match outcome.config {
@@ -209,6 +209,9 @@ impl SecretRef {
 pub enum Failure {
     #[error("{0}")]
     Usage(String),
+    /// It began, and could not be done.
+    #[error("{0}")]
+    Run(String),
     #[error("sealing key: {0}")]
     Key(SealError),
     #[error(transparent)]
@@ -245,7 +248,7 @@ impl Failure {
                 _ => 3,
             },
             Failure::Registry(_) | Failure::Connect(ConnectError::Registry(_)) => 2,
-            Failure::Connect(_) => 3,
+            Failure::Connect(_) | Failure::Run(_) => 3,
         }
     }
 }

@@ -35,6 +35,13 @@ impl<W: Write> Writer<W> {
     }
 }
 
+impl Writer<Vec<u8>> {
+    /// What was written since the last time.
+    pub fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.out)
+    }
+}
+
 fn entry(exchange: &Exchange) -> Value {
     let mut written = json!({
         "startedDateTime": exchange.started,

@@ -26,6 +26,8 @@ pub struct Call {
     pub method: Method,
     /// Path and query below the upstream's base, encoded; begins with `/`.
     pub target: String,
+    /// Bytes of the target before the plan's own: the prefix of the client's account.
+    pub scope_bytes: usize,
     pub headers: HeaderMap,
     pub payload: Payload,
     /// Whether a second sending is harmless: the inbound method, the outbound method and the plan all say so.

@@ -239,11 +239,13 @@ impl Exchange<'_> {
         if call.body.is_some() {
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         }
+        let scope = self.scope(backend)?;
         Ok(Call {
             facts: Arc::clone(&self.facts),
             upstream: Arc::clone(&front.backend),
             is_repeatable: self.is_repeatable(&call),
-            target: self.scope(backend)? + &call.target,
+            scope_bytes: scope.len(),
+            target: scope + &call.target,
             method: call.method,
             headers,
             payload: Payload::Whole(call.body.unwrap_or_default()),

@@ -2,6 +2,7 @@
 //! outer layers still need it when the request itself has long been consumed. Facts are written once and never changed.
 
 use super::program::{Front, Program};
+use crate::capture::Recording;
 use crate::error::GatewayError;
 use crate::telemetry::metrics::Outcome;
 use crate::telemetry::trace::{TraceParent, write_hex};
@@ -60,6 +61,7 @@ pub struct Facts {
     client: OnceLock<Arc<str>>,
     fault: OnceLock<Fault>,
     refused: OnceLock<()>,
+    recording: OnceLock<Arc<Recording>>,
     calls: AtomicU32,
 }
 
@@ -84,6 +86,7 @@ impl Facts {
             client: OnceLock::new(),
             fault: OnceLock::new(),
             refused: OnceLock::new(),
+            recording: OnceLock::new(),
             calls: AtomicU32::new(0),
         }
     }
@@ -139,6 +142,15 @@ impl Facts {
 
     pub fn is_refused(&self) -> bool {
         self.refused.get().is_some()
+    }
+
+    /// Left by `record`, while a capture is open.
+    pub fn set_recording(&self, recording: Arc<Recording>) {
+        let _ = self.recording.set(recording);
+    }
+
+    pub fn recording(&self) -> Option<&Arc<Recording>> {
+        self.recording.get()
     }
 
     /// Counts one call to an upstream.

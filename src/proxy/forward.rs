@@ -41,6 +41,7 @@ pub async fn forward(
         upstream,
         method: parts.method,
         target,
+        scope_bytes: 0,
         headers,
         payload: Payload::Stream(body),
         is_repeatable: false,

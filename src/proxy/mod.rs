@@ -26,6 +26,7 @@ mod lines;
 pub mod metrics;
 pub mod pair;
 pub mod phase;
+pub mod record;
 pub mod request_id;
 pub mod rescue;
 pub mod resume;

@@ -14,6 +14,7 @@ use super::limits::Limits;
 use super::metrics::MetricsLayer;
 use super::phase::Phased;
 use super::program::Current;
+use super::record::{RecordCall, RecordLayer};
 use super::request_id::RequestIdLayer;
 use super::rescue::RescueLayer;
 use super::resume::Resume;
@@ -23,6 +24,7 @@ use super::timeout::TimeoutLayer;
 use super::upstream::Send;
 use super::upstream_auth::UpstreamAuth;
 use super::{Request, Response};
+use crate::capture::Tap;
 use crate::clock::Clock;
 use crate::error::GatewayError;
 use crate::store::Store;
@@ -49,6 +51,8 @@ pub struct Parts {
     pub clock: Clock,
     /// Requests with effects that go on without their client: to be waited for before the program ends.
     pub detached: TaskTracker,
+    /// Where captures of traffic are opened.
+    pub tap: Tap,
 }
 
 /// Everything from a client's request to its answer. Connections work on clones of it, which share all limits.
@@ -59,7 +63,7 @@ pub fn stack(
 + std::marker::Send
 + Sync
 + 'static {
-    let Parts { program, tokens, limits, pseudonym, retries, store, clock, detached } = parts;
+    let Parts { program, tokens, limits, pseudonym, retries, store, clock, detached, tap } = parts;
     let composer = Composer {
         calls: Calls::new(retries),
         limits: Arc::clone(&limits),
@@ -72,6 +76,8 @@ pub fn stack(
     ServiceBuilder::new()
         // First, because everything below is logged and timed under the name and the clock given here.
         .layer(RequestIdLayer::new(program))
+        // Outside of all that changes an answer, so that a capture holds what the client saw.
+        .layer(RecordLayer::new(tap))
         // Outside of all that decides, so that no request goes unlogged and the log sees the status the client got.
         .layer(AccessLogLayer)
         // Beside the log, for the same reason.
@@ -100,18 +106,21 @@ pub fn stack(
 /// The layers below translation, outermost first. Shared by reference count: one for all requests.
 #[derive(Clone)]
 pub struct Calls(
-    // Below translation, so that a refused credential replays bytes instead of translating again.
     Arc<
-        UpstreamAuth<
-            // Below the credential, so that what is repeated is exactly what was sent.
-            Retry<Send>,
+        // Above the credential, so that no capture holds one.
+        RecordCall<
+            // Below translation, so that a refused credential replays bytes instead of translating again.
+            UpstreamAuth<
+                // Below the credential, so that what is repeated is exactly what was sent.
+                Retry<Send>,
+            >,
         >,
     >,
 );
 
 impl Calls {
     fn new(retries: Budget) -> Calls {
-        Calls(Arc::new(UpstreamAuth::new(Retry::new(Send, retries))))
+        Calls(Arc::new(RecordCall::new(UpstreamAuth::new(Retry::new(Send, retries)))))
     }
 
     /// Makes one call to an upstream.

@@ -1,11 +1,16 @@
 //! The admin port over real sockets, with the sandbox as authorization server.
 
+use arc_swap::ArcSwap;
 use reqwest::{Client, Method, Response, StatusCode};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use switchback::admin::{Admin, Board, PackStatus, Parts, Status};
+use switchback::app::builtin;
+use switchback::capture::Tap;
 use switchback::clock::Clock;
+use switchback::mapping;
+use switchback::proxy::program::Program;
 use switchback::sandbox::{Options, Sandbox};
 use switchback::secret::Secret;
 use switchback::server::{self, Drain, Listener};
@@ -26,6 +31,12 @@ struct Port {
     reload: Arc<Notify>,
     drain: Drain,
     _folder: tempfile::TempDir,
+}
+
+/// The pack that is built in, served nowhere.
+fn program() -> Program {
+    let pack = mapping::compile(&builtin::source()).pack.expect("the pack that is built in compiles");
+    Program::new(pack, Arc::default(), Vec::new())
 }
 
 impl Drop for Port {
@@ -66,6 +77,8 @@ impl Port {
             tokens,
             board: board(),
             reload: Arc::clone(&reload),
+            program: Arc::new(ArcSwap::from_pointee(program())),
+            tap: Tap::default(),
             clock,
             token: token.map(Secret::from),
             hosts: vec!["admin.example.com".to_owned()],

@@ -5,6 +5,7 @@ use super::raw::{Act, Upstream};
 use arc_swap::ArcSwap;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use switchback::capture::Tap;
 use switchback::clock::Clock;
 use switchback::plan::SideId;
 use switchback::proxy::headers::Pseudonym;
@@ -91,6 +92,7 @@ impl Gateway {
             store,
             clock: Clock::machine(),
             detached: detached.clone(),
+            tap: Tap::default(),
         });
         let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), setup.tls).unwrap();
         let address = listener.address().unwrap();

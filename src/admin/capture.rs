@@ -1,0 +1,138 @@
+//! `POST /api/capture`: live traffic as an HTTP Archive, written while it happens. It ends after the number of exchanges or
+//! the time that was asked for, or when the asker goes away.
+
+use super::Parts;
+use super::answer::Answer;
+use super::api::read;
+use crate::body::Body;
+use crate::capture::{Captured, Redaction, Wanted};
+use crate::har::{Exchange, Writer};
+use crate::redact::Salt;
+use bytes::Bytes;
+use http::{Request, StatusCode};
+use serde::Deserialize;
+use std::io;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
+
+/// Pieces of the archive that wait for the asker.
+const PIECES_MAX: usize = 4;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Asked {
+    /// As the contract writes it.
+    operation: Option<String>,
+    client: Option<String>,
+    share: f64,
+    exchanges: u64,
+    seconds: u64,
+    body_bytes: usize,
+}
+
+impl Default for Asked {
+    fn default() -> Asked {
+        Asked {
+            operation: None,
+            client: None,
+            share: 1.0,
+            exchanges: 1_000,
+            seconds: 60,
+            body_bytes: 256 << 10,
+        }
+    }
+}
+
+/// Largest copy of one body.
+const BODY_BYTES_MAX: usize = 1 << 20;
+
+pub(super) async fn capture(parts: &Parts, request: Request<Body>) -> Answer {
+    let asked: Asked = match read(request).await {
+        Ok(asked) => asked,
+        Err(answer) => return answer,
+    };
+    if !(asked.share > 0.0 && asked.share <= 1.0) || asked.body_bytes > BODY_BYTES_MAX {
+        let error = format!("share is above 0 and at most 1, body_bytes at most {BODY_BYTES_MAX}");
+        return Answer::error(StatusCode::BAD_REQUEST, error);
+    }
+    let program = parts.program.load_full();
+    let routes = program.pack().directions.iter().flat_map(|direction| &direction.routes);
+    if let Some(wanted) = &asked.operation
+        && !routes.into_iter().any(|route| *route.operation.key == **wanted)
+    {
+        return Answer::error(
+            StatusCode::BAD_REQUEST,
+            "the pack has no such operation; /api/operations lists them",
+        );
+    }
+    let wanted = Wanted {
+        operation: asked.operation,
+        client: asked.client,
+        share: asked.share,
+        body_bytes_max: asked.body_bytes,
+    };
+    let Some(captured) = parts.tap.open(wanted) else {
+        return Answer::error(StatusCode::CONFLICT, "another capture is open");
+    };
+    let mut salt = [0; 32];
+    if getrandom::fill(&mut salt).is_err() {
+        return Answer::error(StatusCode::SERVICE_UNAVAILABLE, "the system gives no random bytes");
+    }
+    let redaction = Redaction::new(program.pack(), Salt::new(salt));
+    tracing::info!(share = asked.share, exchanges = asked.exchanges, "a capture of traffic begins");
+    let (sender, body) = Body::channel(PIECES_MAX, None);
+    let until = Instant::now() + Duration::from_secs(asked.seconds);
+    tokio::spawn(async move {
+        let mut archive = Archive { redaction, captured, sender, until, left: asked.exchanges };
+        let written = archive.write().await;
+        let (left_out, cut) = (archive.captured.left_out(), written.is_err());
+        tracing::info!(
+            exchanges = asked.exchanges - archive.left,
+            left_out,
+            cut,
+            "a capture of traffic ends"
+        );
+    });
+    Answer::stream(StatusCode::OK, "application/json", body)
+}
+
+/// An archive being written for an asker.
+struct Archive {
+    redaction: Redaction,
+    captured: Captured,
+    sender: mpsc::Sender<Result<Bytes, crate::error::GatewayError>>,
+    until: Instant,
+    /// Exchanges still to be written.
+    left: u64,
+}
+
+impl Archive {
+    /// Writes all of it. An error means that the asker went away.
+    async fn write(&mut self) -> io::Result<()> {
+        let mut writer = Writer::new(Vec::new())?;
+        while self.left > 0 {
+            self.send(writer.take()).await?;
+            let Some(exchange) = self.next().await? else { break };
+            self.left -= 1;
+            writer.entry(&self.redaction.redact(&exchange))?;
+        }
+        self.send(writer.finish()?).await
+    }
+
+    /// The next exchange; none when the time is over.
+    async fn next(&mut self) -> io::Result<Option<Exchange>> {
+        tokio::select! {
+            exchange = self.captured.next() => Ok(exchange),
+            () = sleep_until(self.until) => Ok(None),
+            () = self.sender.closed() => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+
+    async fn send(&self, piece: Vec<u8>) -> io::Result<()> {
+        if piece.is_empty() {
+            return Ok(());
+        }
+        self.sender.send(Ok(piece.into())).await.map_err(|_| io::ErrorKind::BrokenPipe.into())
+    }
+}

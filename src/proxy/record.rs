@@ -1,0 +1,166 @@
+//! Two layers that watch traffic for a capture: one around everything, which sees what the client sees, and one around
+//! single calls, above their credentials. While no capture is open, the first reads one word of memory and the second
+//! an empty cell of the request's facts.
+
+use super::after::After;
+use super::call::{Call, Caller, Payload};
+use super::context::Facts;
+use super::{Request, Response};
+use crate::body::Copier;
+use crate::capture::{CallRecord, Head, Recording, Tap};
+use crate::error::GatewayError;
+use http::{HeaderMap, header};
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+use tower::{Layer, Service};
+
+/// Begins and ends recordings.
+#[derive(Clone)]
+pub struct RecordLayer {
+    tap: Tap,
+}
+
+impl RecordLayer {
+    pub fn new(tap: Tap) -> RecordLayer {
+        RecordLayer { tap }
+    }
+}
+
+impl<S> Layer<S> for RecordLayer {
+    type Service = Record<S>;
+
+    fn layer(&self, inner: S) -> Record<S> {
+        Record { inner, tap: self.tap.clone() }
+    }
+}
+
+#[derive(Clone)]
+pub struct Record<S> {
+    inner: S,
+    tap: Tap,
+}
+
+/// What is needed when the answer comes.
+pub struct Watched {
+    recording: Arc<Recording>,
+    facts: Arc<Facts>,
+    headers: HeaderMap,
+}
+
+type Outcome = Result<Response, Infallible>;
+
+impl<S> Service<Request> for Record<S>
+where
+    S: Service<Request, Response = Response, Error = Infallible>,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = After<S::Future, Option<Watched>, Outcome>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        let Some(capture) = self.tap.take(fastrand::f64) else {
+            return After::wait(self.inner.call(request), None, |_, outcome| outcome);
+        };
+        let (facts, recording) = (Facts::of(&request), Arc::new(Recording::new(capture)));
+        facts.set_recording(Arc::clone(&recording));
+        let watched =
+            Watched { recording: Arc::clone(&recording), facts, headers: request.headers().clone() };
+        let request = request.map(|body| {
+            let bytes_max = recording.body_bytes_max();
+            body.watched(Box::new(Copier::new(bytes_max, move |copied| recording.request_body(copied))))
+        });
+        After::wait(self.inner.call(request), Some(watched), finish)
+    }
+}
+
+fn finish(watched: Option<Watched>, outcome: Outcome) -> Outcome {
+    let Ok(response) = outcome;
+    let Some(Watched { recording, facts, headers }) = watched else { return Ok(response) };
+    let (status, answer_headers) = (response.status().as_u16(), response.headers().clone());
+    let bytes_max = recording.body_bytes_max();
+    let copier = Copier::new(bytes_max, move |copied| {
+        let Some(front) = facts.front() else { return };
+        let target = facts.uri.path_and_query().map_or("/", |target| target.as_str());
+        let head = Head {
+            method: &facts.method,
+            url: url(&facts, &headers),
+            headers: &headers,
+            side: &facts.program.pack().sides[usize::from(front.serves.0)].name,
+            target: target.get(front.prefix.len()..).unwrap_or("/"),
+            operation: facts.operation(),
+            client: facts.client(),
+            language: facts.language.0,
+            status,
+            answer_headers: &answer_headers,
+        };
+        recording.finish(&head, copied);
+    });
+    Ok(response.map(|body| body.watched(Box::new(copier))))
+}
+
+/// The request's address as archives want it: absolute.
+fn url(facts: &Facts, headers: &HeaderMap) -> String {
+    if facts.uri.scheme().is_some() {
+        return facts.uri.to_string();
+    }
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
+    format!("http://{host}{}", facts.uri)
+}
+
+/// Records single calls.
+pub struct RecordCall<C> {
+    inner: C,
+}
+
+impl<C> RecordCall<C> {
+    pub fn new(inner: C) -> RecordCall<C> {
+        RecordCall { inner }
+    }
+}
+
+impl<C: Caller> Caller for RecordCall<C> {
+    async fn call(&self, call: &mut Call) -> Result<Response, GatewayError> {
+        let numbered = call.facts.recording().filter(|_| is_translated(call)).map(|recording| {
+            let number = recording.call(record(call));
+            (Arc::clone(recording), number)
+        });
+        let response = self.inner.call(call).await?;
+        Ok(match numbered {
+            Some((recording, number)) => answered(recording, number, response),
+            None => response,
+        })
+    }
+}
+
+/// Whether a call is the plan's; what is forwarded to the served side's own service is no call of the other side.
+fn is_translated(call: &Call) -> bool {
+    call.facts.front().is_some_and(|front| Arc::ptr_eq(&front.backend, &call.upstream))
+}
+
+fn record(call: &Call) -> CallRecord {
+    CallRecord {
+        method: call.method.clone(),
+        target: call.target.get(call.scope_bytes..).unwrap_or(&call.target).to_owned(),
+        headers: call.headers.clone(),
+        body: match &call.payload {
+            Payload::Whole(bytes) => Some(bytes.clone()),
+            Payload::Stream(_) | Payload::Sent => None,
+        },
+        started: Instant::now(),
+        head: None,
+        answer: None,
+    }
+}
+
+fn answered(recording: Arc<Recording>, number: usize, response: Response) -> Response {
+    recording.call_head(number, response.status().as_u16(), response.headers());
+    let bytes_max = recording.body_bytes_max();
+    let copier = Copier::new(bytes_max, move |copied| recording.call_body(number, copied));
+    response.map(|body| body.watched(Box::new(copier)))
+}
