@@ -3,6 +3,7 @@
 pub mod admin;
 pub mod app;
 pub mod body;
+pub mod capture;
 pub mod cli;
 pub mod clock;
 pub mod config;
@@ -17,6 +18,7 @@ pub mod mapping;
 pub mod plan;
 pub mod proxy;
 pub mod redact;
+pub mod replay;
 pub mod route;
 pub mod sandbox;
 pub mod secret;

@@ -1,6 +1,7 @@
 //! The command line: one verb per file. A verb parses its arguments, calls the library and turns the result into text and
 //! an exit code. Exit codes: 0 done, 1 the thing examined has findings, 2 wrong use, 3 could not run.
 
+mod capture;
 mod check;
 mod client;
 mod demo;
@@ -8,6 +9,7 @@ mod explain;
 mod key;
 mod pack;
 mod phase;
+mod replay;
 mod report;
 mod sandbox;
 mod schema;
@@ -28,6 +30,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
+    /// Live traffic of a running gateway, as an HTTP Archive
+    Capture(capture::Args),
     /// Compiles a pack and shows every finding
     Check(check::Args),
     /// Clients and their grants: add, list, connect, rotate, revoke
@@ -38,6 +42,8 @@ enum Verb {
     Key(key::Args),
     /// How operations are answered, and moving them while gateways serve: list, set, reset, moves
     Phase(phase::Args),
+    /// Recorded traffic through a pack that may have changed: which answers change
+    Replay(replay::Args),
     /// What a pack keeps, changes, loses and refuses
     Report(report::Args),
     /// Sandbox, gateway and dashboard in one process on loopback, ready to be tried with curl
@@ -55,11 +61,13 @@ enum Verb {
 /// Parses the command line and runs the verb.
 pub fn main() -> ExitCode {
     match Cli::parse().verb {
+        Verb::Capture(args) => capture::run(&args),
         Verb::Check(args) => check::run(&args),
         Verb::Client(args) => client::run(args),
         Verb::Explain(args) => explain::run(&args),
         Verb::Key(args) => key::run(args),
         Verb::Phase(args) => phase::run(args),
+        Verb::Replay(args) => replay::run(&args),
         Verb::Report(args) => report::run(&args),
         Verb::Demo(args) => demo::run(&args),
         Verb::Serve(args) => serve::run(&args),

@@ -28,6 +28,23 @@ pub struct Finding {
     pub detail: Option<String>,
 }
 
+impl fmt::Display for Finding {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nothing = "nothing".to_owned();
+        let shown =
+            |sample: &Option<Sample>| sample.as_ref().map_or_else(|| nothing.clone(), Sample::to_string);
+        write!(out, "{}: {}, ", self.place, self.kind.word())?;
+        match &self.detail {
+            Some(detail) => out.write_str(detail)?,
+            None => write!(out, "{} became {}", shown(&self.reference), shown(&self.candidate))?,
+        }
+        match self.cause.line() {
+            Some(line) if !line.starts_with(':') => write!(out, " ({line})"),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// In which way two answers differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

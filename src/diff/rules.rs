@@ -62,6 +62,20 @@ pub(super) struct Node {
     pub is_text: bool,
 }
 
+impl Node {
+    fn without_excuses(&self) -> Node {
+        let members = self.members.iter().map(|(name, node)| (Arc::clone(name), node.without_excuses()));
+        Node {
+            members: members.collect(),
+            element: self.element.as_ref().map(|node| Box::new(node.without_excuses())),
+            expected: None,
+            is_noise: false,
+            is_unordered: false,
+            ..self.clone()
+        }
+    }
+}
+
 /// Where a value comes from.
 #[derive(Clone, Debug, Default)]
 pub(super) enum Source {
@@ -113,6 +127,33 @@ impl Rules {
 }
 
 impl OperationRules {
+    /// For values that no operation's answers are: nothing is known of them.
+    pub fn unknown() -> OperationRules {
+        OperationRules {
+            operation: "".into(),
+            answers: Vec::new(),
+            origin: Origin { file: "".into(), line: 0 },
+            headers: Arc::default(),
+            vocabulary: Arc::default(),
+        }
+    }
+
+    /// The same, for two answers that one and the same service gave: nothing is expected to be lost, and nothing is noise.
+    #[must_use]
+    pub fn without_excuses(&self) -> OperationRules {
+        OperationRules {
+            operation: Arc::clone(&self.operation),
+            answers: self
+                .answers
+                .iter()
+                .map(|(statuses, node)| (*statuses, node.without_excuses()))
+                .collect(),
+            origin: self.origin.clone(),
+            headers: Arc::clone(&self.headers),
+            vocabulary: Arc::clone(&self.vocabulary),
+        }
+    }
+
     /// What is known of the body of an answer with this status.
     pub(super) fn body(&self, status: u16) -> &Node {
         static UNKNOWN: Node = Node::UNKNOWN;

@@ -437,8 +437,8 @@ fn split(target: &str) -> (&str, &str) {
     target.split_once('?').unwrap_or((target, ""))
 }
 
-/// Whether two addresses have the same path and the same parameters, in any order.
-fn same_target(a: &str, b: &str) -> bool {
+/// Whether two addresses (path and query, encoded) have the same path and the same parameters, in any order.
+pub fn same_target(a: &str, b: &str) -> bool {
     let ((a_path, a_query), (b_path, b_query)) = (split(a), split(b));
     let parameters = |query: &str| {
         let decoded = query_pairs(query).map(|(name, value)| (decode_query(name), value.map(decode_query)));

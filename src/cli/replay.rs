@@ -1,0 +1,336 @@
+//! `switchback replay`: recorded traffic through a pack that may have changed.
+
+use super::pack::{COULD_NOT_RUN, HAS_FINDINGS, PackArg};
+use crate::har::{self, Exchange, Malformed};
+use crate::json::{Limits, Value};
+use crate::plan::Pack;
+use crate::replay::{Change, Fronts, Live, Outcome, Replayer, Verdict};
+use crate::translate::Settings;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, IsTerminal, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Runs the exchanges of an HTTP Archive (HAR) through a pack and says which answers, and which calls to the other
+/// version, are not what they were when it was recorded.
+///
+/// Archives that `switchback capture` wrote hold the calls and their replies: they run offline. Those of browsers and
+/// proxies hold none: with --upstream the calls go to a live service, and its answers are compared with the recorded ones.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Exit codes: 0 nothing changed, 1 something did, 2 wrong use, 3 nothing could be judged.\n\n\
+    Examples:\n  switchback replay traffic.har mappings/things\n  \
+    switchback replay browser.har --front https://old.example/api=v1 --upstream http://127.0.0.1:9003/v2 \
+    --header 'Authorization: Bearer …'"
+)]
+pub struct Args {
+    /// The archive; - for standard input
+    #[arg(value_name = "FILE.har")]
+    archive: PathBuf,
+
+    #[command(flatten)]
+    pack: PackArg,
+
+    /// Where clients spoke a side when it was recorded, such as https://old.example/api=v1 or /api=v1; repeat for several.
+    /// Without it: where the side's name is a segment of the path
+    #[arg(long = "front", value_name = "PREFIX=SIDE")]
+    fronts: Vec<String>,
+
+    /// A setting that the pack reads, such as limits.things=10; repeat for several
+    #[arg(long = "set", value_name = "NAME=JSON")]
+    settings: Vec<String>,
+
+    /// Send the calls to this service instead of taking recorded replies
+    #[arg(long, value_name = "URL")]
+    upstream: Option<String>,
+
+    /// A header field of every call to it; repeat for several. ${NAME} stands for a variable of the environment
+    #[arg(long = "header", value_name = "NAME: VALUE", requires = "upstream")]
+    headers: Vec<String>,
+
+    /// Send operations with effects as well: they happen again
+    #[arg(long, requires = "upstream")]
+    effects: bool,
+
+    /// Fail, too, when an exchange cannot be judged
+    #[arg(long)]
+    strict: bool,
+
+    /// Exchanges that are shown in full
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    show: usize,
+
+    /// How to say what was found
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    Text,
+    Json,
+}
+
+/// Runs the verb.
+pub fn run(args: &Args) -> ExitCode {
+    let pack = match args.pack.pack() {
+        Ok(pack) => pack,
+        Err(code) => return code,
+    };
+    match replay(args, pack) {
+        Ok(tally) => {
+            let said = match args.format {
+                Format::Text => tally.text(args.upstream.is_some()),
+                Format::Json => format!("{:#}\n", tally.to_json()),
+            };
+            // A closed pipe is the reader's choice; the exit code still tells.
+            let _ = io::stdout().write_all(said.as_bytes());
+            tally.exit_code(args.strict)
+        }
+        Err(message) => {
+            eprintln!("switchback replay: {message}");
+            ExitCode::from(COULD_NOT_RUN)
+        }
+    }
+}
+
+fn replay(args: &Args, pack: Arc<Pack>) -> Result<Tally, String> {
+    let settings = settings(&pack, &args.settings)?;
+    let mut fronts = Fronts::of(&pack);
+    args.fronts.iter().try_for_each(|text| fronts.add(text))?;
+    let replayer = Replayer::new(pack, settings, fronts);
+    let input = open(&args.archive).map_err(|error| format!("{}: {error}", args.archive.display()))?;
+    let mut tally = Tally::new(args.show);
+    let mut progress = Progress::new();
+    let outcome = match &args.upstream {
+        None => har::read(input, |entry| {
+            tally.add(entry, |exchange| replayer.offline(exchange));
+            progress.tell(&tally);
+        }),
+        Some(upstream) => {
+            let headers = args.headers.iter().map(|text| expanded(text)).collect::<Result<Vec<_>, _>>()?;
+            let live = Live::new(upstream, &headers, args.effects).map_err(|error| error.to_string())?;
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let runtime = runtime.map_err(|error| format!("no run time: {error}"))?;
+            har::read(input, |entry| {
+                tally.add(entry, |exchange| runtime.block_on(live.run(&replayer, exchange)));
+                progress.tell(&tally);
+            })
+        }
+    };
+    progress.end();
+    outcome.map_err(|error| format!("{}: {error}", args.archive.display()))?;
+    Ok(tally)
+}
+
+fn open(path: &Path) -> io::Result<Box<dyn Read>> {
+    if path.as_os_str() == "-" { Ok(Box::new(io::stdin().lock())) } else { Ok(Box::new(File::open(path)?)) }
+}
+
+fn settings(pack: &Pack, given: &[String]) -> Result<Settings, String> {
+    let mut tree = json!({});
+    for text in given {
+        let form = || format!("`{text}` is not NAME=JSON, such as limits.things=10");
+        let (name, value) = text.split_once('=').ok_or_else(form)?;
+        // What is no JSON is meant as text.
+        let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
+        let mut place = &mut tree;
+        for part in name.split('.') {
+            place = place.as_object_mut().ok_or_else(form)?.entry(part).or_insert_with(|| json!({}));
+        }
+        *place = value;
+    }
+    let tree =
+        Value::parse(tree.to_string().as_bytes(), &Limits::DOCUMENT).map_err(|error| error.to_string())?;
+    Settings::new(pack, &tree)
+        .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
+}
+
+/// `text` with `${NAME}` replaced: a credential on a command line is seen by everyone on the machine.
+fn expanded(text: &str) -> Result<String, String> {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        let (name, after) = after.split_once('}').ok_or("a `${` in a header is never closed")?;
+        let value = std::env::var(name).map_err(|_| format!("the environment has no variable `{name}`"))?;
+        out.push_str(before);
+        out.push_str(&value);
+        rest = after;
+    }
+    Ok(out + rest)
+}
+
+/// Counts on a terminal, while it goes on.
+struct Progress {
+    is_shown: bool,
+    told: Instant,
+}
+
+impl Progress {
+    fn new() -> Progress {
+        Progress { is_shown: io::stderr().is_terminal(), told: Instant::now() }
+    }
+
+    fn tell(&mut self, tally: &Tally) {
+        if self.is_shown && self.told.elapsed() > Duration::from_millis(500) {
+            self.told = Instant::now();
+            eprint!("\r{} exchanges, {} changed", tally.exchanges, tally.total.changed);
+        }
+    }
+
+    fn end(&self) {
+        if self.is_shown {
+            eprint!("\r\x1b[K");
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    same: u64,
+    changed: u64,
+    unknown: u64,
+}
+
+/// What all exchanges came to.
+struct Tally {
+    show: usize,
+    exchanges: usize,
+    total: Counts,
+    operations: BTreeMap<String, Counts>,
+    /// Why nothing could be said, and how often.
+    unknown: BTreeMap<String, u64>,
+    malformed: Vec<Malformed>,
+    /// Those that changed, by number of their entry; as many as are shown.
+    changed: Vec<(usize, Exchange, Outcome)>,
+}
+
+impl Tally {
+    fn new(show: usize) -> Tally {
+        Tally {
+            show,
+            exchanges: 0,
+            total: Counts::default(),
+            operations: BTreeMap::new(),
+            unknown: BTreeMap::new(),
+            malformed: Vec::new(),
+            changed: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, entry: Result<Exchange, Malformed>, run: impl FnOnce(&Exchange) -> Outcome) {
+        self.exchanges += 1;
+        let exchange = match entry {
+            Ok(exchange) => exchange,
+            Err(malformed) => {
+                self.total.unknown += 1;
+                *self.unknown.entry("the entry is malformed".to_owned()).or_default() += 1;
+                if self.malformed.len() < self.show {
+                    self.malformed.push(malformed);
+                }
+                return;
+            }
+        };
+        let outcome = run(&exchange);
+        self.count(&outcome);
+        if matches!(outcome.verdict, Verdict::Changed(_)) && self.changed.len() < self.show {
+            self.changed.push((self.exchanges, exchange, outcome));
+        }
+    }
+
+    fn count(&mut self, outcome: &Outcome) {
+        let counts = outcome.operation.as_ref().map(|name| self.operations.entry(name.clone()).or_default());
+        for counts in counts.into_iter().chain([&mut self.total]) {
+            match &outcome.verdict {
+                Verdict::Same => counts.same += 1,
+                Verdict::Changed(_) => counts.changed += 1,
+                Verdict::Unknown(_) => counts.unknown += 1,
+            }
+        }
+        if let Verdict::Unknown(why) = &outcome.verdict {
+            *self.unknown.entry(why.to_string()).or_default() += 1;
+        }
+    }
+
+    fn exit_code(&self, strict: bool) -> ExitCode {
+        let Counts { same, changed, unknown } = self.total;
+        match () {
+            () if changed > 0 || (strict && unknown > 0) => ExitCode::from(HAS_FINDINGS),
+            () if same == 0 => ExitCode::from(COULD_NOT_RUN),
+            () => ExitCode::SUCCESS,
+        }
+    }
+
+    fn text(&self, is_live: bool) -> String {
+        let mut out = String::new();
+        for malformed in &self.malformed {
+            let _ = writeln!(out, "{malformed}");
+        }
+        for (number, exchange, outcome) in &self.changed {
+            let operation = outcome.operation.as_deref().unwrap_or_default();
+            let asked = format!("{} {}", exchange.request.method, exchange.request.url);
+            let _ = writeln!(out, "entry {number}: {operation} ({asked})");
+            for change in changes(outcome) {
+                let _ = writeln!(out, "    {change}");
+            }
+        }
+        let not_shown = self.total.changed - self.changed.len() as u64;
+        if not_shown > 0 {
+            let _ = writeln!(out, "and {not_shown} more that changed (--show {})", self.total.changed);
+        }
+        let width = self.operations.keys().map(String::len).max().unwrap_or(0);
+        for (name, Counts { same, changed, unknown }) in &self.operations {
+            let _ = writeln!(out, "{name:width$}  {same} the same, {changed} changed, {unknown} unknown");
+        }
+        let Counts { same, changed, unknown } = self.total;
+        let _ = writeln!(
+            out,
+            "{} exchanges: {same} the same, {changed} changed, {unknown} unknown",
+            self.exchanges
+        );
+        for (why, count) in &self.unknown {
+            let _ = writeln!(out, "    {count} unknown: {why}");
+        }
+        if same + changed == 0 && !is_live {
+            out.push_str(
+                "nothing could be judged: an archive without the gateway's calls needs --upstream\n",
+            );
+        }
+        out
+    }
+
+    fn to_json(&self) -> serde_json::Value {
+        let counts = |counts: &Counts| json!({"same": counts.same, "changed": counts.changed, "unknown": counts.unknown});
+        let changed = self.changed.iter().map(|(number, exchange, outcome)| {
+            json!({
+                "entry": number,
+                "method": exchange.request.method,
+                "url": exchange.request.url,
+                "operation": outcome.operation,
+                "calls": outcome.calls,
+                "changes": changes(outcome).map(ToString::to_string).collect::<Vec<_>>(),
+            })
+        });
+        let operations = self.operations.iter().map(|(name, of)| (name.clone(), counts(of)));
+        json!({
+            "exchanges": self.exchanges,
+            "total": counts(&self.total),
+            "operations": operations.collect::<serde_json::Map<_, _>>(),
+            "unknown": self.unknown,
+            "malformed": self.malformed.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "changed": changed.collect::<Vec<_>>(),
+        })
+    }
+}
+
+fn changes(outcome: &Outcome) -> impl Iterator<Item = &Change> {
+    match &outcome.verdict {
+        Verdict::Changed(changes) => changes.iter(),
+        _ => [].iter(),
+    }
+}

@@ -1,0 +1,86 @@
+//! Which recorded addresses belong to the API, and which operation's path they end in.
+
+use crate::har::Exchange;
+use crate::plan::{Pack, SideId};
+use http::Uri;
+
+/// Where clients spoke which side when an archive was recorded.
+#[derive(Clone, Debug)]
+pub struct Fronts {
+    /// By side: its name, which is also the path segment that its addresses have by custom.
+    names: [String; 2],
+    stated: Vec<Stated>,
+}
+
+/// A beginning of addresses that someone said belongs to a side.
+#[derive(Clone, Debug)]
+struct Stated {
+    /// With scheme and host, or a path alone; does not end with `/`.
+    prefix: String,
+    serves: SideId,
+}
+
+impl Fronts {
+    /// The custom: the side's name is a segment of the path, and what follows it is the operation's.
+    pub fn of(pack: &Pack) -> Fronts {
+        Fronts { names: pack.sides.each_ref().map(|side| side.name.clone()), stated: Vec::new() }
+    }
+
+    /// Adds `PREFIX=SIDE`, such as `https://old.example/api=v1` or `/api=v1`. Once one is stated, only stated ones count.
+    ///
+    /// # Errors
+    /// What is wrong, for whoever wrote it.
+    pub fn add(&mut self, text: &str) -> Result<(), String> {
+        let sides = self.names.join(" or ");
+        let Some((prefix, side)) = text.rsplit_once('=') else {
+            return Err(format!("`{text}` is not PREFIX=SIDE; the side is {sides}"));
+        };
+        let Some(serves) = self.names.iter().position(|name| name == side) else {
+            return Err(format!("there is no side `{side}`; the pack has {sides}"));
+        };
+        let prefix = prefix.trim_end_matches('/');
+        if !(prefix.is_empty() || prefix.starts_with('/') || prefix.contains("://")) {
+            return Err(format!("the prefix `{prefix}` is neither a path nor an address with its scheme"));
+        }
+        self.stated.push(Stated { prefix: prefix.to_owned(), serves: SideId(serves as u8) });
+        self.stated.sort_by_key(|stated| std::cmp::Reverse(stated.prefix.len()));
+        Ok(())
+    }
+
+    /// The side that an exchange's client spoke, and path and query where the operation begins; none for what is no call of
+    /// the API.
+    pub(super) fn find(&self, exchange: &Exchange) -> Option<(SideId, String)> {
+        if let Some(known) = &exchange.gateway {
+            let serves = self.names.iter().position(|name| *name == known.side)?;
+            return Some((SideId(serves as u8), known.target.clone()));
+        }
+        let url = exchange.request.url.as_str();
+        let uri: Uri = url.parse().ok()?;
+        let target = uri.path_and_query()?.as_str();
+        if self.stated.is_empty() {
+            return self.by_name(uri.path(), uri.query());
+        }
+        self.stated.iter().find_map(|stated| {
+            let rest = match stated.prefix.contains("://") {
+                true => url.strip_prefix(&stated.prefix)?,
+                false => target.strip_prefix(&stated.prefix)?,
+            };
+            rest.starts_with('/').then(|| (stated.serves, rest.to_owned()))
+        })
+    }
+
+    fn by_name(&self, path: &str, query: Option<&str>) -> Option<(SideId, String)> {
+        let mut at = 0;
+        for segment in path.split('/') {
+            at += segment.len();
+            if let Some(serves) = self.names.iter().position(|name| name == segment)
+                && at < path.len()
+            {
+                let query = query.map_or_else(String::new, |query| format!("?{query}"));
+                return Some((SideId(serves as u8), format!("{}{query}", &path[at..])));
+            }
+            at += 1;
+        }
+        None
+    }
+}

@@ -1,0 +1,123 @@
+//! What is compared, and how strictly.
+
+use crate::diff::{self, Candidate, Comparison, Finding, Held, Noise, OperationRules, Rules, View};
+use crate::json::{Limits, Value};
+use crate::plan::{Pack, RouteId, SideId};
+use crate::redact::{MASK, Redactor, Salt};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+
+/// Compares recorded messages with those that a pack makes now.
+pub(super) struct Judge {
+    rules: Rules,
+    redactor: Redactor,
+}
+
+/// The route of an exchange.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct At {
+    pub serves: SideId,
+    pub route: RouteId,
+}
+
+/// An answer: status, headers, body.
+pub(super) type Answered = (u16, HeaderMap, Bytes);
+
+impl Judge {
+    pub fn new(pack: &Pack) -> Judge {
+        // Nothing is told by its hash here, so the salt need not be secret.
+        Judge { rules: Rules::of(pack), redactor: Redactor::new(Salt::new([0; 32])) }
+    }
+
+    /// Compares the recorded answer with the one that the plan gives now. `by_service`: the recorded one is a service's own,
+    /// which differs by what the pack declares as lost or as noise; one of the gateway's must not differ at all.
+    pub fn answers(&self, at: At, by_service: bool, before: Answered, now: Answered) -> Comparison {
+        let rules = self.rules.of_route(at.serves, at.route);
+        let (before, now) = alike(before, now);
+        if by_service {
+            return self.compare(rules, before, now);
+        }
+        self.compare(&rules.without_excuses(), before, now)
+    }
+
+    /// Compares the bodies of two calls.
+    pub fn bodies(&self, before: Bytes, now: Bytes) -> Vec<Finding> {
+        let call = |body: Bytes| (200, HeaderMap::new(), body);
+        let (before, now) = alike(call(before), call(now));
+        self.compare(&OperationRules::unknown(), before, now).findings
+    }
+
+    fn compare(&self, rules: &OperationRules, before: Answered, now: Answered) -> Comparison {
+        let (before, now) = (view(before), Candidate::Answered(view(now)));
+        diff::compare(rules, &before, &now, &Noise::default(), &diff::Limits::default(), &self.redactor)
+    }
+}
+
+fn view((status, headers, body): Answered) -> View {
+    View { status, headers, body: Held::whole(body) }
+}
+
+/// Takes away what must not count: header fields that no plan makes (the gateway's layers add some, and the client's
+/// connection others), and what a recording has a mask for.
+fn alike(before: Answered, now: Answered) -> (Answered, Answered) {
+    let (status, headers, body) = before;
+    let by_plans = |name: &&HeaderName| {
+        now.1.contains_key(*name) || [header::CONTENT_TYPE, header::LOCATION].contains(name)
+    };
+    let mut kept = HeaderMap::new();
+    for name in headers.keys().filter(by_plans) {
+        headers.get_all(name).iter().for_each(|value| {
+            kept.append(name, value.clone());
+        });
+    }
+    let mut now = now;
+    // Both are JSON by the gateway's word, and archives of some tools leave the type out.
+    if !kept.contains_key(header::CONTENT_TYPE) || !now.1.contains_key(header::CONTENT_TYPE) {
+        kept.remove(header::CONTENT_TYPE);
+        now.1.remove(header::CONTENT_TYPE);
+    }
+    for (name, value) in &mut now.1 {
+        if let Some(before) = kept.get(name).filter(|before| holds_mask(before)) {
+            value.clone_from(before);
+        }
+    }
+    now.2 = masked_alike(&body, now.2);
+    ((status, kept, body), now)
+}
+
+fn holds_mask(value: &HeaderValue) -> bool {
+    value.to_str().is_ok_and(|text| text.contains(MASK))
+}
+
+/// `now`, with the masks that `before` has at the same places.
+fn masked_alike(before: &Bytes, now: Bytes) -> Bytes {
+    if !before.windows(MASK.len()).any(|window| window == MASK.as_bytes()) {
+        return now;
+    }
+    match (Value::parse(before, &Limits::DOCUMENT), Value::parse(&now, &Limits::DOCUMENT)) {
+        (Ok(before), Ok(mut after)) => {
+            mask(&before, &mut after);
+            after.to_string().into()
+        }
+        _ => now,
+    }
+}
+
+fn mask(before: &Value, now: &mut Value) {
+    match (before, now) {
+        (Value::String(text), now @ Value::String(_)) if text.decode().contains(MASK) => {
+            *now = before.clone()
+        }
+        (Value::Array(before), Value::Array(now)) => {
+            before.iter().zip(now.iter_mut()).for_each(|(before, now)| mask(before, now));
+        }
+        (Value::Object(before), Value::Object(now)) => {
+            for (key, value) in before.iter() {
+                if let Some(now) = now.get_mut(&key.decode()) {
+                    mask(value, now);
+                }
+            }
+        }
+        _ => {}
+    }
+}

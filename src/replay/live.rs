@@ -1,0 +1,132 @@
+//! Asking a live service: the plan's calls are made, one exchange at a time, in the order of the archive.
+
+use super::outcome::{Outcome, Unknown};
+use super::running::{Replayer, Running, Step};
+use crate::har::Exchange;
+use crate::plan::Effect;
+use crate::translate::{Call, Event, FailKind, Reply};
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use reqwest::{Client, Url, redirect};
+use std::time::Duration;
+
+/// Longest wait for one reply.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// Largest reply that is taken.
+const REPLY_BYTES_MAX: usize = 64 << 20;
+
+/// A service to ask.
+pub struct Live {
+    client: Client,
+    /// Without a `/` at the end.
+    base: String,
+    /// Sent with every call: the credential, most of all.
+    headers: HeaderMap,
+    allows_effects: bool,
+}
+
+/// Why a service cannot be asked.
+#[derive(Debug, thiserror::Error)]
+pub enum LiveError {
+    #[error("`{0}` is no address: it begins with http:// or https:// and names a host")]
+    Address(String),
+    /// The text that was meant as a header field is not repeated: it may hold a credential.
+    #[error("a header is written as 'Name: value'")]
+    Header,
+    #[error("HTTP cannot be set up: {0}")]
+    Client(#[from] reqwest::Error),
+}
+
+impl Live {
+    /// A service at `base`, below whose path all calls go. `headers`: as `Name: value`. Without `allows_effects` only
+    /// operations without effects are sent.
+    pub fn new(base: &str, headers: &[String], allows_effects: bool) -> Result<Live, LiveError> {
+        let url =
+            Url::parse(base).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+        url.ok_or_else(|| LiveError::Address(base.to_owned()))?;
+        let mut map = HeaderMap::new();
+        for text in headers {
+            let (name, value) = text.split_once(':').ok_or(LiveError::Header)?;
+            let name = HeaderName::try_from(name.trim()).map_err(|_| LiveError::Header)?;
+            let mut value = HeaderValue::try_from(value.trim()).map_err(|_| LiveError::Header)?;
+            value.set_sensitive(true);
+            map.append(name, value);
+        }
+        // The one provider this program is built with; whoever comes first installs it.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        // A redirect could lead to a place that the credential is not for.
+        let client = Client::builder().redirect(redirect::Policy::none()).timeout(TIMEOUT).build()?;
+        Ok(Live { client, base: base.trim_end_matches('/').to_owned(), headers: map, allows_effects })
+    }
+
+    /// Runs an exchange against the service.
+    pub async fn run(&self, replayer: &Replayer, exchange: &Exchange) -> Outcome {
+        let mut running = match replayer.begin(exchange) {
+            Ok(running) => running,
+            Err(outcome) => return outcome,
+        };
+        running.ignore_recorded_calls();
+        if running.effect() == Effect::Write && !self.allows_effects {
+            return running.given_up(Unknown::Effects);
+        }
+        self.drive(running, exchange).await
+    }
+
+    async fn drive(&self, mut running: Running<'_>, exchange: &Exchange) -> Outcome {
+        let language =
+            exchange.request.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("accept-language"));
+        let language = language.and_then(|(_, value)| HeaderValue::from_str(value).ok());
+        let mut event = Event::Start;
+        loop {
+            match running.next(event) {
+                Step::Over(outcome) => return outcome,
+                Step::Call(call) => match self.call(call, language.clone()).await {
+                    Ok(known) => event = known,
+                    Err(why) => return running.given_up(Unknown::Unreachable(why)),
+                },
+            }
+        }
+    }
+
+    /// A reply, or that there was none. An error is of the kind that says nothing about the service's answers.
+    async fn call(&self, call: Call, language: Option<HeaderValue>) -> Result<Event, String> {
+        let mut headers = call.headers;
+        if let Some(language) = language {
+            headers.entry(header::ACCEPT_LANGUAGE).or_insert(language);
+        }
+        if call.body.is_some() {
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        headers.extend(self.headers.clone());
+        let request =
+            self.client.request(call.method, format!("{}{}", self.base, call.target)).headers(headers);
+        let request = match call.body {
+            Some(body) => request.body(body),
+            None => request,
+        };
+        match request.send().await {
+            Ok(response) => {
+                let (status, headers) = (response.status().as_u16(), response.headers().clone());
+                Ok(match whole(response).await {
+                    Some(body) => Event::Reply(Reply { status, headers, body }),
+                    None => Event::Failed(FailKind::Broken),
+                })
+            }
+            Err(error) if error.is_connect() => Err(error.without_url().to_string()),
+            Err(error) if error.is_timeout() => Ok(Event::Failed(FailKind::Timeout)),
+            Err(_) => Ok(Event::Failed(FailKind::Broken)),
+        }
+    }
+}
+
+/// The body; none when it is cut short or too large.
+async fn whole(mut response: reqwest::Response) -> Option<Bytes> {
+    let mut body = BytesMut::new();
+    while let Some(chunk) = response.chunk().await.ok()? {
+        if body.len() + chunk.len() > REPLY_BYTES_MAX {
+            return None;
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Some(body.freeze())
+}

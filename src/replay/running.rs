@@ -1,0 +1,262 @@
+//! One exchange on its way through the plan once more.
+
+use super::address::Fronts;
+use super::outcome::{Change, Outcome, Unknown, Verdict};
+use crate::har::{self, Exchange};
+use crate::json::Limits;
+use crate::plan::{Effect, Pack};
+use crate::route::{Found, Router};
+use crate::translate::example::same_target;
+use crate::translate::{
+    self, Answer, Event, FailKind, Fault, Next, Refused, Reply, Run, Settings, error_body, gateway_error,
+    negotiate,
+};
+use bytes::Bytes;
+use http::{HeaderMap, Method, header};
+use std::sync::Arc;
+
+/// A pack, ready to run exchanges.
+pub struct Replayer {
+    pub(super) pack: Arc<Pack>,
+    settings: Arc<Settings>,
+    fronts: Fronts,
+    /// By served side.
+    routers: [Router; 2],
+    pub(super) judge: super::judge::Judge,
+}
+
+/// What comes next.
+#[derive(Debug)]
+pub enum Step {
+    /// To be made, or looked up among those that were recorded.
+    Call(translate::Call),
+    Over(Outcome),
+}
+
+/// One exchange being run.
+pub struct Running<'r> {
+    replayer: &'r Replayer,
+    exchange: &'r Exchange,
+    at: super::judge::At,
+    run: Run,
+    effect: Effect,
+    language: usize,
+    operation: String,
+    calls: Vec<String>,
+    changes: Vec<Change>,
+    /// By recorded call: whether it was made again.
+    used: Vec<bool>,
+    /// Whether the calls made are compared with those recorded.
+    compares_calls: bool,
+}
+
+impl Replayer {
+    /// `settings`: what the pack reads of the operator's configuration. `fronts`: where its clients speak it.
+    pub fn new(pack: Arc<Pack>, settings: Settings, fronts: Fronts) -> Replayer {
+        Replayer {
+            routers: [0, 1].map(|side: usize| Router::new(&pack.directions[side])),
+            judge: super::judge::Judge::new(&pack),
+            settings: Arc::new(settings),
+            fronts,
+            pack,
+        }
+    }
+
+    /// Finds the route of an exchange.
+    ///
+    /// # Errors
+    /// The outcome, where it is known without running anything.
+    pub fn begin<'r>(&'r self, exchange: &'r Exchange) -> Result<Running<'r>, Outcome> {
+        let over = |operation, verdict| Outcome { operation, calls: Vec::new(), verdict };
+        let foreign = || over(None, Verdict::Unknown(Unknown::Foreign));
+        let (serves, target) = self.fronts.find(exchange).ok_or_else(foreign)?;
+        let method: Method = exchange.request.method.parse().map_err(|_| foreign())?;
+        let (path, query) =
+            target.split_once('?').map_or((&*target, None), |(path, query)| (path, Some(query)));
+        let Found::Route { route, values } = self.routers[usize::from(serves.0)].find(&method, path) else {
+            return Err(foreign());
+        };
+        let planned = &self.pack.directions[usize::from(serves.0)].routes[usize::from(route.0)];
+        let operation = format!("{} {}", self.pack.sides[usize::from(serves.0)].name, planned.operation.key);
+        let Some(body) = exchange.request.body.known() else {
+            return Err(over(Some(operation), Verdict::Unknown(Unknown::NoRequestBody)));
+        };
+        let headers = har::header_map(&exchange.request.headers);
+        let language = self.language(exchange, &headers);
+        let request = translate::Request {
+            path: values.into_iter().map(std::borrow::Cow::into_owned).collect(),
+            query: query.map(str::to_owned),
+            headers,
+            body,
+            language,
+        };
+        let (pack, settings) = (Arc::clone(&self.pack), Arc::clone(&self.settings));
+        let recorded = exchange.gateway.as_ref().map_or(0, |known| known.calls.len());
+        Ok(Running {
+            replayer: self,
+            exchange,
+            at: super::judge::At { serves, route },
+            run: Run::new(pack, serves, route, request, settings, Limits::DOCUMENT),
+            effect: planned.operation.effect,
+            language,
+            operation,
+            calls: Vec::new(),
+            changes: Vec::new(),
+            used: vec![false; recorded],
+            compares_calls: recorded > 0,
+        })
+    }
+
+    fn language(&self, exchange: &Exchange, headers: &HeaderMap) -> usize {
+        let languages = &self.pack.languages;
+        match &exchange.gateway {
+            Some(known) if known.language < languages.len() => known.language,
+            _ => {
+                let accepted = headers.get(header::ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok());
+                negotiate(accepted.unwrap_or_default(), languages)
+            }
+        }
+    }
+}
+
+impl Running<'_> {
+    /// What the operation does to the service.
+    pub fn effect(&self) -> Effect {
+        self.effect
+    }
+
+    /// Looks at the answer alone from here on: for calls that go to a service.
+    pub fn ignore_recorded_calls(&mut self) {
+        self.compares_calls = false;
+    }
+
+    /// Takes what happened and says what is next. After [`Step::Over`] the exchange is done.
+    pub fn next(&mut self, event: Event) -> Step {
+        match self.run.next(event) {
+            Ok(Next::Call(call)) => {
+                self.calls.push(name(&call));
+                Step::Call(call)
+            }
+            Ok(Next::Answer(answer)) => Step::Over(self.over(&answer)),
+            Ok(Next::Refuse(refused)) => Step::Over(self.refused(&refused)),
+            Err(fault) => Step::Over(self.fault(&fault)),
+        }
+    }
+
+    /// The reply that was recorded for a call, each used once; none where there is none. Notes how the call differs.
+    pub fn recorded(&mut self, call: &translate::Call) -> Option<Event> {
+        let number = self.calls.len();
+        let calls = self.exchange.gateway.as_ref().map_or(&[][..], |known| &known.calls);
+        let is_same = |recorded: &Exchange| {
+            recorded.request.method == call.method.as_str()
+                && same_target(&recorded.request.url, &call.target)
+        };
+        let at = (0..calls.len()).find(|at| !self.used[*at] && is_same(&calls[*at]));
+        let Some(at) = at else {
+            if self.compares_calls {
+                self.changes.push(Change::NewCall { number, call: name(call) });
+            }
+            return None;
+        };
+        self.used[at] = true;
+        self.compare_body(number, call, &calls[at]);
+        match &calls[at].response {
+            None => Some(Event::Failed(FailKind::Unreachable)),
+            Some(response) => Some(Event::Reply(Reply {
+                status: response.status,
+                headers: har::header_map(&response.headers),
+                body: response.body.known()?,
+            })),
+        }
+    }
+
+    fn compare_body(&mut self, number: usize, call: &translate::Call, recorded: &Exchange) {
+        let Some(before) = recorded.request.body.known() else { return };
+        let now = call.body.clone().unwrap_or_default();
+        let findings = self.replayer.judge.bodies(before, now);
+        self.changes.extend(findings.into_iter().map(|finding| Change::CallBody {
+            number,
+            call: name(call),
+            finding,
+        }));
+    }
+
+    /// Ends an exchange whose last call has no reply.
+    pub fn unanswered(mut self) -> Outcome {
+        self.outcome(Err(Unknown::NoReply))
+    }
+
+    /// Ends an exchange that is not to be sent, or could not be.
+    pub fn given_up(mut self, why: Unknown) -> Outcome {
+        self.changes.clear();
+        self.outcome(Err(why))
+    }
+
+    fn over(&mut self, answer: &Answer) -> Outcome {
+        if self.compares_calls {
+            let calls = self.exchange.gateway.as_ref().map_or(&[][..], |known| &known.calls);
+            let lost = calls.iter().zip(&self.used).filter(|(_, used)| !**used).map(|(call, _)| {
+                Change::LostCall { call: format!("{} {}", call.request.method, call.request.url) }
+            });
+            self.changes.extend(lost.collect::<Vec<_>>());
+        }
+        self.outcome(Ok(answer))
+    }
+
+    fn refused(&mut self, refused: &Refused) -> Outcome {
+        let was_forwarded = self.exchange.gateway.as_ref().is_some_and(|known| known.calls.is_empty())
+            && self.exchange.response.as_ref().is_some_and(|answer| answer.status != refused.refusal.status);
+        if refused.refusal.legacy_forward && was_forwarded {
+            return self.outcome(Err(Unknown::Forwarded));
+        }
+        let answer = self.in_our_words(refused.refusal.status, &refused.text);
+        self.over(&answer)
+    }
+
+    fn fault(&mut self, fault: &Fault) -> Outcome {
+        let (status, text) = gateway_error(&self.replayer.pack, fault.kind.name(), self.language);
+        let was_fault = self.exchange.response.as_ref().is_some_and(|answer| answer.status == status);
+        if !was_fault {
+            self.changes.push(Change::Fault { detail: fault.to_string() });
+        }
+        let answer = self.in_our_words(status, &text);
+        self.over(&answer)
+    }
+
+    fn in_our_words(&self, status: u16, text: &str) -> Answer {
+        let body = error_body(&self.replayer.pack, text).into();
+        Answer { status, headers: HeaderMap::new(), body: Some(body) }
+    }
+
+    fn outcome(&mut self, answer: Result<&Answer, Unknown>) -> Outcome {
+        let mut changes = std::mem::take(&mut self.changes);
+        let verdict = match answer {
+            Err(why) => Verdict::Unknown(why),
+            Ok(answer) => match self.compare(answer) {
+                Err(why) => Verdict::Unknown(why),
+                Ok((found, otherwise)) => {
+                    changes.extend(found.into_iter().map(Change::Answer));
+                    otherwise
+                }
+            },
+        };
+        let verdict = if changes.is_empty() { verdict } else { Verdict::Changed(changes) };
+        Outcome { operation: Some(self.operation.clone()), calls: std::mem::take(&mut self.calls), verdict }
+    }
+
+    /// The findings between the recorded answer and this one, and what it means when there are none.
+    fn compare(&self, answer: &Answer) -> Result<(Vec<crate::diff::Finding>, Verdict), Unknown> {
+        let recorded = self.exchange.response.as_ref().ok_or(Unknown::NoAnswer)?;
+        let body = recorded.body.known().ok_or(Unknown::NoAnswer)?;
+        let before = (recorded.status, har::header_map(&recorded.headers), body);
+        let now = (answer.status, answer.headers.clone(), answer.body.clone().unwrap_or_else(Bytes::new));
+        // An answer that a service gave itself differs by what the report lists; two of the gateway's must not.
+        let by_service = !self.exchange.gateway.as_ref().is_some_and(|known| !known.calls.is_empty());
+        let comparison = self.replayer.judge.answers(self.at, by_service, before, now);
+        Ok((comparison.findings, Verdict::of_equal(comparison.coverage)))
+    }
+}
+
+fn name(call: &translate::Call) -> String {
+    format!("{} {}", call.method, call.target)
+}
