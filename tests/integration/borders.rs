@@ -170,7 +170,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
 }
 
 /// Rooms that take values and return values.
-const PURE: [&str; 11] = [
+const PURE: [&str; 12] = [
     "contract",
     "json",
     "plan",
@@ -179,6 +179,7 @@ const PURE: [&str; 11] = [
     "route",
     "diff",
     "evidence",
+    "har",
     "redact",
     "diagnostic",
     "yaml",
@@ -221,7 +222,7 @@ fn pure_rooms_know_no_sockets_files_clocks_or_tasks() {
 
 #[test]
 fn rooms_do_not_see_what_they_must_not_see() {
-    const FORBIDDEN: [(&str, &[&str]); 13] = [
+    const FORBIDDEN: [(&str, &[&str]); 16] = [
         ("mapping", &["translate", "route"]),
         ("translate", &["mapping", "contract", "yaml", "diagnostic"]),
         ("route", &["mapping", "contract", "yaml", "translate"]),
@@ -235,6 +236,9 @@ fn rooms_do_not_see_what_they_must_not_see() {
             "redact",
             &["mapping", "translate", "plan", "contract", "yaml", "diagnostic", "route", "diff", "evidence"],
         ),
+        ("har", &["mapping", "translate", "plan", "contract", "yaml", "diagnostic", "route", "diff", "json"]),
+        ("capture", &["token", "proxy", "store", "mapping", "config", "admin", "translate"]),
+        ("replay", &["token", "proxy", "store", "mapping", "config", "admin", "capture"]),
         ("json", &["mapping", "translate", "plan", "contract", "yaml", "diagnostic", "route"]),
         (
             "sandbox",
@@ -267,7 +271,7 @@ fn each_outside_thing_has_one_place() {
         ("sqlx", &["store"]),
         ("saphyr_parser", &["yaml"]),
         ("notify", &["app"]),
-        ("reqwest", &["token", "cli"]),
+        ("reqwest", &["token", "cli", "replay"]),
         ("annotate_snippets", &["diagnostic"]),
         ("metrics_exporter_prometheus", &["telemetry"]),
     ];

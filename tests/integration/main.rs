@@ -2,6 +2,7 @@
 
 mod admin_port;
 mod borders;
+mod capture_replay;
 mod config_files;
 mod contract_walk;
 mod demo_lines;

@@ -105,7 +105,7 @@ pub fn oauth(sandbox: &Sandbox) -> String {
 }
 
 /// The sections about the authorization server and about clients.
-fn connected(sandbox: &Sandbox, clients: &[Enrolled<'_>]) -> String {
+pub fn connected(sandbox: &Sandbox, clients: &[Enrolled<'_>]) -> String {
     let app = sandbox.credentials();
     let oauth = oauth(sandbox) + "clients:\n";
     let clients = clients.iter().map(|Enrolled { account, company }| {
