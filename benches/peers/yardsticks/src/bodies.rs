@@ -7,10 +7,10 @@ use std::fmt::Write as _;
 pub const PAGE: usize = 20;
 
 const TEXTS: [&str; 5] = [
-    "Bom dia, Ana! O seu pedido saiu do depósito de Recife hoje às 9h e está a caminho. O entregador precisa que alguém assine; se não houver ninguém em casa, ele volta na sexta-feira de manhã ou deixa na loja mais próxima.",
-    "The parcel is at the depot in Lisbon and goes out with the morning round; someone has to be there to sign for it, otherwise it waits for you until Friday. You can also name another address until six in the evening.",
-    "Please ring twice.\\nThe bell on the left does not work, the one on the right does, and the dog is \\\"friendly\\\" most of the time. If nobody opens, the neighbour on the second floor takes parcels for the whole house.",
-    "¿Pueden dejarlo en la tienda de al lado? Está abierta hasta las ocho y media; pregunten por Inés o por su hermano, que ya saben de qué se trata y pueden firmar por mí. ¡Muchas gracias por todo! 🙂",
+    "Bom dia, Ana! O seu pedido saiu do depósito de Recife hoje às 9h e está a caminho. O entregador precisa que alguém assine.",
+    "The parcel is at the depot in Lisbon and goes out with the morning round; someone has to be there to sign for it, otherwise it waits for you until Friday.",
+    "Please ring twice.\\nThe bell on the left does not work, the one on the right does, and the dog is \\\"friendly\\\" most of the time.",
+    "¿Pueden dejarlo en la tienda de al lado? Está abierta hasta las ocho y media; pregunten por Inés. ¡Muchas gracias! 🙂",
     "ok, obrigada",
 ];
 

@@ -227,19 +227,18 @@ impl Answers {
         if request.field("authorization") != Some(self.authorization.as_bytes()) {
             return self.unauthorized.clone();
         }
-        match request.request() {
-            (method, target) => match (method, chat_of(target)) {
-                (b"GET", Some((_, b""))) => self.chat.clone(),
-                (b"GET", Some((0..1000, b"/messages"))) => self.page.clone(),
-                (b"GET", Some((bytes, b"/messages"))) => self.list(bytes),
-                (b"POST", Some((_, b"/messages"))) => {
-                    let mut posted = seen.posted.lock().expect("nothing panics while it is held");
-                    posted.clear();
-                    posted.extend_from_slice(request.body());
-                    self.sent.clone()
-                }
-                _ => self.missing.clone(),
-            },
+        let (method, target) = request.request();
+        match (method, chat_of(target)) {
+            (b"GET", Some((_, b""))) => self.chat.clone(),
+            (b"GET", Some((0..1000, b"/messages"))) => self.page.clone(),
+            (b"GET", Some((bytes, b"/messages"))) => self.list(bytes),
+            (b"POST", Some((_, b"/messages"))) => {
+                let mut posted = seen.posted.lock().expect("nothing panics while it is held");
+                posted.clear();
+                posted.extend_from_slice(request.body());
+                self.sent.clone()
+            }
+            _ => self.missing.clone(),
         }
     }
 

@@ -39,7 +39,7 @@ pub enum Pace {
 
 /// When a load ends and which answers are noted.
 pub enum Until<'a> {
-    /// After so many answers, all of them noted.
+    /// When so many requests have been answered, all of them noted; no more are sent.
     Count(u64),
     /// When told; answers are noted between `NOTE` and `STOP`.
     Told(&'a AtomicU8),
@@ -99,6 +99,9 @@ struct Running<'a> {
     tally: Tally,
     buffer: Vec<u8>,
     noting: bool,
+    /// Requests sent, and how many are to be.
+    asked: u64,
+    to_ask: u64,
 }
 
 struct Connection {
@@ -125,6 +128,8 @@ impl<'a> Running<'a> {
             tally: Tally { latencies, answers: 0, failures: 0 },
             buffer: vec![0; 256 * 1024],
             noting: false,
+            asked: 0,
+            to_ask: u64::MAX,
         };
         let start = Instant::now();
         for at in 0..load.connections {
@@ -160,7 +165,7 @@ impl<'a> Running<'a> {
         loop {
             match until {
                 Until::Count(count) if self.tally.answers >= *count => return Ok(()),
-                Until::Count(_) => self.noting = true,
+                Until::Count(count) => (self.noting, self.to_ask) = (true, *count),
                 Until::Told(phase) => match phase.load(Ordering::Relaxed) {
                     STOP => return Ok(()),
                     phase => self.noting = phase == NOTE,
@@ -185,11 +190,15 @@ impl<'a> Running<'a> {
     /// Sends what is due; returns how long nothing will be.
     fn ask_what_is_due(&mut self) -> Result<Duration> {
         while let Some(Reverse((due, at))) = self.due.peek().copied() {
+            if self.asked == self.to_ask {
+                break;
+            }
             let now = Instant::now();
             if due > now {
                 return Ok((due - now).min(WAIT_MAX));
             }
             self.due.pop();
+            self.asked += 1;
             if self.load.pace == Pace::Closed {
                 self.connections[at].due = now;
             }

@@ -40,7 +40,7 @@ impl Call {
     }
 
     /// Whether the answer fits many times into any cache, so that requests are best counted by the second.
-    pub fn is_small(self) -> bool {
+    pub const fn is_small(self) -> bool {
         matches!(self, Self::List | Self::Single | Self::Send)
     }
 
@@ -65,7 +65,7 @@ impl Call {
 
     /// The bytes to send to a peer.
     pub fn request(self, running: &Running) -> Vec<u8> {
-        list_request(self.path(), self.body(), running)
+        call_of(self.path(), self.body(), running)
     }
 
     fn path(self) -> &'static str {
@@ -80,7 +80,7 @@ impl Call {
 }
 
 /// A request for a path below the version; with a body, where there is one, it is a POST.
-pub fn list_request(path: &str, body: &str, running: &Running) -> Vec<u8> {
+pub fn call_of(path: &str, body: &str, running: &Running) -> Vec<u8> {
     let (version, credential) = if running.peer.translates() {
         ("v2", format!("x-authorization: Bearer {CLIENT_TOKEN}"))
     } else {

@@ -2,6 +2,7 @@
 
 use super::calls::Call;
 use super::peers::{Peer, Running};
+use super::process::Spent;
 use crate::fixture::Fixture;
 use crate::load::{self, Load, Pace, Tally, Until};
 use anyhow::{Context, Result, ensure};
@@ -22,8 +23,8 @@ pub struct Setting {
 pub struct Span {
     pub warm: Duration,
     pub measured: Duration,
-    /// Instead of `Call::large_count`.
-    pub large_count: Option<u64>,
+    /// So many requests on each connection instead, however long they take.
+    pub count: Option<u64>,
 }
 
 /// What one measurement gave.
@@ -34,6 +35,9 @@ pub struct Sample {
     pub per_second: f64,
     pub p50_us: f64,
     pub p99_us: f64,
+    /// Share of the time for which the peer was ready to run and its core was not free: above some percent, the machine was
+    /// not quiet, or the peer's own threads were in each other's way.
+    pub waited: f64,
     /// `VmHWM` over all processes of the peer, counted from the beginning of the measurement.
     pub peak_bytes: u64,
 }
@@ -48,12 +52,12 @@ pub fn measure(running: &mut Running, setting: Setting, span: Span, fixture: &Fi
         pace: setting.pace,
     };
     running.process.forget_peak();
-    let counted = !setting.call.is_small() && setting.connections == 1;
-    let result = if counted {
-        let count = span.large_count.unwrap_or(setting.call.large_count());
-        measure_count(running, &load, count, fixture)
-    } else {
-        measure_window(running, &load, span, fixture)
+    let connections = setting.connections as u64;
+    // Windows would cut many large answers in two.
+    let large = (!setting.call.is_small()).then_some(setting.call.large_count().max(connections * 2));
+    let result = match span.count.map(|count| count * connections).or(large) {
+        Some(count) => measure_count(running, &load, count, fixture),
+        None => measure_window(running, &load, span, fixture),
     };
     running.process.check()?;
     running.process.forget_log()?;
@@ -86,18 +90,13 @@ fn measure_count(running: &Running, load: &Load, count: u64, fixture: &Fixture) 
     sample(running, tally, cpu, fixture.requests() - requests, elapsed)
 }
 
-fn sample(
-    running: &Running,
-    tally: Tally,
-    cpu: Duration,
-    requests: u64,
-    elapsed: Duration,
-) -> Result<Sample> {
+fn sample(running: &Running, tally: Tally, spent: Spent, requests: u64, elapsed: Duration) -> Result<Sample> {
     ensure!(tally.failures == 0, "{} answers failed", tally.failures);
     ensure!(requests > 0 && tally.answers > 0, "nothing was answered");
     let quantile = |quantile| tally.latencies.value_at_quantile(quantile) as f64 / 1e3;
     Ok(Sample {
-        cpu_us: cpu.as_secs_f64() * 1e6 / requests as f64,
+        cpu_us: spent.running.as_secs_f64() * 1e6 / requests as f64,
+        waited: spent.waiting.as_secs_f64() / elapsed.as_secs_f64(),
         per_second: tally.answers as f64 / elapsed.as_secs_f64(),
         p50_us: quantile(0.5),
         p99_us: quantile(0.99),
@@ -111,6 +110,8 @@ pub struct Cell {
     pub setting: Setting,
     pub peer: Peer,
     pub samples: Vec<Sample>,
+    /// Why there are no samples, or no more of them.
+    pub failure: Option<String>,
 }
 
 impl Cell {

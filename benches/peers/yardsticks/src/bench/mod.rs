@@ -3,7 +3,9 @@
 
 mod agree;
 mod calls;
+mod goals;
 mod measure;
+mod memory;
 mod peers;
 mod process;
 mod table;
@@ -14,9 +16,11 @@ use anyhow::{Context, Result, ensure};
 use calls::Call;
 use clap::{Args, ValueEnum};
 use measure::{Cell, Setting, Span, measure};
+use memory::Extent;
 use peers::{Peer, Running, Site};
 use std::path::PathBuf;
 use std::time::Duration;
+use table::Report;
 
 #[derive(Args)]
 pub struct Options {
@@ -65,6 +69,8 @@ enum Part {
     Closed,
     /// A fixed rate, latency counted from when a request was due
     Open,
+    /// Idle, with many connections, with stalled readers, with large bodies
+    Memory,
 }
 
 /// Runs all that the options ask for and prints the tables.
@@ -81,14 +87,10 @@ pub fn run(options: Options) -> Result<()> {
         &[Peer::Hyper, Peer::Gateway, Peer::Value],
         options.tiny,
     );
-    let (peers, missing): (Vec<_>, Vec<_>) =
-        asked.into_iter().map(|peer| (peer, peer.obtain(&site))).partition(|(_, had)| had.is_ok());
-    for (peer, reason) in &missing {
-        eprintln!("{peer:?} is not to be had: {:#}", reason.as_ref().expect_err("the others are missing"));
-    }
+    let (peers, missing) = obtain(asked, &site);
     bind(&site)?;
     let mut running = Vec::new();
-    for (peer, _) in peers {
+    for peer in &peers {
         running.push(peer.start(&site)?);
     }
     running.iter_mut().try_for_each(agree::await_ready)?;
@@ -98,16 +100,51 @@ pub fn run(options: Options) -> Result<()> {
     let rounds = if options.tiny { 1 } else { options.rounds };
     let mut cells = Vec::new();
     for setting in settings(&options, &calls) {
-        cells.extend(measure_all(&mut running, setting, span, rounds, &fixture)?);
+        cells.extend(measure_all(&mut running, setting, span, rounds, &site, &fixture)?);
     }
-    let missing: Vec<_> =
-        missing.into_iter().map(|(peer, had)| (peer, had.expect_err("the others are missing"))).collect();
-    let report = table::Report { site: &site, cells: &cells, missing: &missing, rounds, span };
+    drop(running);
+    let memories = if options.wants(Part::Memory) {
+        let extent = if options.tiny { Extent::TINY } else { Extent::WHOLE };
+        peers.iter().map(|peer| memory::measure(*peer, &site, extent)).collect()
+    } else {
+        Vec::new()
+    };
+    let report = Report {
+        site: &site,
+        peers: &peers,
+        cells: &cells,
+        memories: &memories,
+        missing: &missing,
+        rounds,
+        span,
+    };
     println!("{}", report.markdown());
     if let Some(file) = &options.json {
         std::fs::write(file, report.json()?).with_context(|| file.display().to_string())?;
     }
+    ensure!(!options.tiny || report.is_complete(), "somebody failed");
     Ok(())
+}
+
+impl Options {
+    fn wants(&self, part: Part) -> bool {
+        self.only.is_empty() || self.only.contains(&part)
+    }
+}
+
+/// Those of the peers that are to be had, and why the others are not.
+fn obtain(asked: Vec<Peer>, site: &Site) -> (Vec<Peer>, Vec<(Peer, String)>) {
+    let (mut peers, mut missing) = (Vec::new(), Vec::new());
+    for peer in asked {
+        match peer.obtain(site) {
+            Ok(()) => peers.push(peer),
+            Err(reason) => {
+                eprintln!("{peer:?} is not to be had: {reason:#}");
+                missing.push((peer, format!("{reason:#}")));
+            }
+        }
+    }
+    (peers, missing)
 }
 
 fn site(options: &Options, folder: &tempfile::TempDir, fixture: &Fixture) -> Result<Site> {
@@ -128,11 +165,10 @@ fn site(options: &Options, folder: &tempfile::TempDir, fixture: &Fixture) -> Res
 
 fn span(options: &Options) -> Span {
     if options.tiny {
-        let moment = Duration::from_millis(50);
-        return Span { warm: moment, measured: moment, large_count: Some(1) };
+        return Span { warm: Duration::ZERO, measured: Duration::ZERO, count: Some(2) };
     }
     let measured = Duration::from_secs_f64(options.seconds);
-    Span { warm: Duration::from_millis(300), measured, large_count: None }
+    Span { warm: Duration::from_millis(300), measured, count: None }
 }
 
 /// What was asked for, else all, else what a tiny run has.
@@ -145,52 +181,59 @@ fn chosen<T: Copy>(asked: &[T], all: &[T], tiny: &[T], is_tiny: bool) -> Vec<T> 
 }
 
 fn settings(options: &Options, calls: &[Call]) -> Vec<Setting> {
-    let wanted = |part| options.only.is_empty() || options.only.contains(&part);
     let mut settings = Vec::new();
     for call in calls.iter().copied() {
         let connections = match call {
+            _ if options.tiny => vec![1, 8],
             _ if call.is_small() => options.connections.clone(),
             Call::List1Mb => vec![1, 64],
             _ => vec![1],
         };
-        if wanted(Part::Closed) {
+        if options.wants(Part::Closed) {
             settings.extend(connections.into_iter().map(|connections| Setting {
                 call,
                 connections,
                 pace: Pace::Closed,
             }));
         }
-        if wanted(Part::Open) && call.is_small() {
-            let per_second = if options.tiny { 200 } else { options.rate };
-            settings.push(Setting { call, connections: 64, pace: Pace::Open { per_second } });
+        if options.wants(Part::Open) && call.is_small() {
+            let (connections, per_second) = if options.tiny { (8, 200) } else { (64, options.rate) };
+            settings.push(Setting { call, connections, pace: Pace::Open { per_second } });
         }
     }
     settings
 }
 
-/// Measures all peers in turn, round after round.
+/// Measures all peers in turn, round after round. Who fails is started anew for the next setting.
 fn measure_all(
     running: &mut [Running],
     setting: Setting,
     span: Span,
     rounds: usize,
+    site: &Site,
     fixture: &Fixture,
 ) -> Result<Vec<Cell>> {
-    let cell = |running: &Running| Cell { setting, peer: running.peer, samples: Vec::new() };
+    let cell = |running: &Running| Cell { setting, peer: running.peer, samples: Vec::new(), failure: None };
     let mut cells: Vec<_> = running.iter().map(cell).collect();
+    let Setting { call, connections, pace } = setting;
     for round in 1..=rounds {
-        for (running, cell) in running.iter_mut().zip(&mut cells) {
-            let sample = measure(running, setting, span, fixture)?;
-            eprintln!(
-                "{}, {} connections, {}, round {round} of {rounds}: {:?} {:.1} µs, {:.0}/s",
-                setting.call.title(),
-                setting.connections,
-                table::pace(setting.pace),
-                running.peer,
-                sample.cpu_us,
-                sample.per_second
-            );
-            cell.samples.push(sample);
+        for (running, cell) in running.iter_mut().zip(&mut cells).filter(|(_, cell)| cell.failure.is_none()) {
+            let peer = running.peer;
+            let place =
+                format!("{}, {connections} connections, {}, round {round}", call.title(), table::pace(pace));
+            match measure(running, setting, span, fixture) {
+                Ok(sample) => {
+                    eprintln!("{place}: {peer:?} {:.1} µs, {:.0}/s", sample.cpu_us, sample.per_second);
+                    cell.samples.push(sample);
+                }
+                Err(error) => {
+                    eprintln!("{place}: {peer:?} fails: {error:#}");
+                    cell.failure = Some(format!("{error:#}"));
+                    running.process.stop();
+                    *running = peer.start(site)?;
+                    agree::await_ready(running)?;
+                }
+            }
         }
     }
     Ok(cells)

@@ -61,6 +61,11 @@ impl Peer {
         matches!(self, Self::Gateway | Self::GatewayQuiet | Self::Value | Self::Lua | Self::Node)
     }
 
+    /// Whether it makes a document of every body, so that large ones in number are more than a machine can take.
+    pub fn holds_bodies(self) -> bool {
+        matches!(self, Self::Value | Self::Lua | Self::Node)
+    }
+
     /// How the tables call it.
     pub fn title(self) -> &'static str {
         match self {
@@ -111,7 +116,8 @@ impl Peer {
         let Ok(output) = Command::new(program).args(arguments).output() else { return String::new() };
         let text = [output.stdout, output.stderr].concat();
         let text = String::from_utf8_lossy(&text).into_owned();
-        text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim().to_owned()
+        let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+        line.rsplit("version:").next().unwrap_or_default().trim().to_owned()
     }
 
     /// Starts the peer; it may not be ready yet.
@@ -258,6 +264,10 @@ impl Site {
         let log = if peer == Peer::GatewayQuiet { "info,switchback::access=off" } else { "info" };
         let (admin, pack) = (free_port()?.to_string(), self.pack.display().to_string());
         let key = String::from_utf8(output.stdout)?;
+        for store in ["db", "db-wal", "db-shm"] {
+            // Left by the one before, sealed with another key; most often there is none.
+            fs::remove_file(self.folder.join(format!("{name}.{store}"))).ok();
+        }
         let words = [("name", name), ("log", log), ("admin", &admin), ("key", key.trim()), ("pack", &pack)];
         let template = include_str!("../../../configs/gateway.yaml");
         let file = self.configure(listen, &format!("{name}.yaml"), template, &words)?;

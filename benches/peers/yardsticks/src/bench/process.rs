@@ -61,15 +61,15 @@ impl Process {
         tree
     }
 
-    /// Time that the threads have been on a core, each by its id.
+    /// Time that the threads have been on a core and have waited for one, so far.
     pub fn cpu(&self) -> Cpu {
         let mut threads = HashMap::new();
         for pid in self.tree() {
             for thread in entries(&format!("/proc/{pid}/task")) {
                 let text =
                     fs::read_to_string(format!("/proc/{pid}/task/{thread}/schedstat")).unwrap_or_default();
-                let nanoseconds = text.split(' ').next().and_then(|word| word.parse().ok());
-                threads.insert(thread, nanoseconds.unwrap_or(0));
+                let mut words = text.split(' ').map(|word| word.parse().unwrap_or(0));
+                threads.insert(thread, [words.next().unwrap_or(0), words.next().unwrap_or(0)]);
             }
         }
         Cpu { threads }
@@ -95,34 +95,54 @@ impl Process {
     }
 }
 
-impl Drop for Process {
-    fn drop(&mut self) {
-        let pid = rustix::process::Pid::from_child(&self.child);
-        let signal = |signal| rustix::process::kill_process(pid, signal).ok();
-        signal(rustix::process::Signal::TERM);
-        let start = Instant::now();
+impl Process {
+    /// Ends the process if it has not ended, and waits until it has.
+    pub fn stop(&mut self) {
+        let (pid, start) = (rustix::process::Pid::from_child(&self.child), Instant::now());
+        let mut signal = Some(rustix::process::Signal::TERM);
+        // While it has not been waited for, its number is not given to another process.
         while matches!(self.child.try_wait(), Ok(None)) {
-            if start.elapsed() > STOP_WAIT_MAX {
-                signal(rustix::process::Signal::KILL);
+            if let Some(signal) = signal.take() {
+                rustix::process::kill_process(pid, signal).ok();
+            } else if start.elapsed() > STOP_WAIT_MAX {
+                rustix::process::kill_process(pid, rustix::process::Signal::KILL).ok();
             }
             std::thread::sleep(Duration::from_millis(10));
         }
     }
 }
 
-/// Time on a core at one moment.
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Nanoseconds of each thread, running and waiting, at one moment.
 pub struct Cpu {
-    threads: HashMap<String, u64>,
+    threads: HashMap<String, [u64; 2]>,
+}
+
+/// What a peer's threads did between two moments.
+#[derive(Clone, Copy)]
+pub struct Spent {
+    /// On a core, user and system.
+    pub running: Duration,
+    /// Ready to run, while the core had something else to do.
+    pub waiting: Duration,
 }
 
 impl Cpu {
-    /// Time since an earlier moment. Threads that ended meanwhile are left out; those of a proxy end after idling.
-    pub fn since(&self, earlier: &Cpu) -> Duration {
-        let spent = self.threads.iter().map(|(thread, now)| {
-            let before = earlier.threads.get(thread).copied().unwrap_or(0);
-            now.saturating_sub(before)
-        });
-        Duration::from_nanos(spent.sum())
+    /// What was spent since an earlier moment. Threads that ended meanwhile are left out; those of a proxy end after idling.
+    pub fn since(&self, earlier: &Cpu) -> Spent {
+        let sum = |at: usize| {
+            let spent = self.threads.iter().map(|(thread, now)| {
+                let before = earlier.threads.get(thread).map_or(0, |before| before[at]);
+                now[at].saturating_sub(before)
+            });
+            Duration::from_nanos(spent.sum())
+        };
+        Spent { running: sum(0), waiting: sum(1) }
     }
 }
 

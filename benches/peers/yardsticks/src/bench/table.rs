@@ -1,17 +1,25 @@
 //! What a run has found, as Markdown for people and as JSON for programs.
 
-use super::measure::{Cell, Setting, Span};
+use super::goals::GOALS;
+use super::measure::{Cell, Setting, Span, median};
+use super::memory::Memory;
 use super::peers::{Peer, Site};
 use crate::load::Pace;
 use anyhow::Result;
 use serde_json::{Value, json};
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
+
+/// Share of the time that peers may wait for their core before the machine counts as not quiet.
+const WAITED_MAX: f64 = 0.05;
 
 /// All that is to be told.
 pub struct Report<'a> {
     pub site: &'a Site,
+    pub peers: &'a [Peer],
     pub cells: &'a [Cell],
-    pub missing: &'a [(Peer, anyhow::Error)],
+    pub memories: &'a [Memory],
+    /// Who could not be measured, and why.
+    pub missing: &'a [(Peer, String)],
     pub rounds: usize,
     pub span: Span,
 }
@@ -25,15 +33,48 @@ pub fn pace(pace: Pace) -> String {
 }
 
 impl Report<'_> {
-    /// A table for each setting, and notes.
+    /// Whether all that was asked for was measured.
+    pub fn is_complete(&self) -> bool {
+        let known = |memory: &Memory| {
+            let [one, ten, hundred] = memory.growth;
+            [memory.idle, memory.connections, memory.stalled, one, ten, hundred].iter().all(Option::is_some)
+        };
+        self.missing.is_empty()
+            && self.cells.iter().all(|cell| cell.failure.is_none())
+            && self.memories.iter().all(known)
+    }
+
+    /// The goals, a table for each setting, one of memory, and notes.
     pub fn markdown(&self) -> String {
         let mut out = String::new();
-        for setting in self.settings() {
-            // Writing to a string does not fail.
-            self.write_setting(&mut out, setting).expect("a string takes whatever is written");
-        }
-        self.write_notes(&mut out).expect("a string takes whatever is written");
+        self.write(&mut out).expect("a string takes whatever is written");
         out
+    }
+
+    fn write(&self, out: &mut String) -> fmt::Result {
+        self.write_goals(out)?;
+        for setting in self.settings() {
+            self.write_setting(out, setting)?;
+        }
+        if !self.memories.is_empty() {
+            self.write_memories(out)?;
+        }
+        self.write_notes(out)
+    }
+
+    fn write_goals(&self, out: &mut String) -> fmt::Result {
+        writeln!(out, "### Goals\n\n| | good | goal | measured | met |\n|---|---|---|---|---|")?;
+        for goal in &GOALS {
+            let sign = if goal.is_least() { '≥' } else { '≤' };
+            let (measured, met) = match goal.measured(self.cells, self.memories) {
+                Some(measured) => (format!("{measured:.2}"), goal.met(measured).title()),
+                None => ("–".to_owned(), ""),
+            };
+            let [good, aim] =
+                [goal.good, goal.goal].map(|value| format!("{sign} {}", (value * 100.0).round() / 100.0));
+            writeln!(out, "| {} | {good} | {aim} | {measured} | {met} |", goal.title)?;
+        }
+        writeln!(out)
     }
 
     /// The settings, in the order in which they were measured.
@@ -43,30 +84,37 @@ impl Report<'_> {
         settings
     }
 
-    fn write_setting(&self, out: &mut String, setting: Setting) -> std::fmt::Result {
+    fn write_setting(&self, out: &mut String, setting: Setting) -> fmt::Result {
         let cells: Vec<_> = self.cells.iter().filter(|cell| cell.setting == setting).collect();
-        let find = |peer| cells.iter().find(|cell| cell.peer == peer);
-        let (nginx, hyper) = (find(Peer::Nginx), find(Peer::Hyper));
-        let Setting { call, connections, .. } = setting;
-        writeln!(out, "### {}, {connections} connections, {}\n", call.title(), pace(setting.pace))?;
+        let find = |peer| cells.iter().find(|cell| cell.peer == peer && cell.failure.is_none());
+        let references = [find(Peer::Nginx), find(Peer::Hyper)];
+        writeln!(
+            out,
+            "### {}, {} connections, {}\n",
+            setting.call.title(),
+            setting.connections,
+            pace(setting.pace)
+        )?;
         writeln!(out, "| | CPU per request | ÷ nginx | ÷ hyper | requests/s | p50 | p99 | peak memory |")?;
         writeln!(out, "|---|---|---|---|---|---|---|---|")?;
         for cell in &cells {
-            let ratio = |other: Option<&&Cell>| match other {
+            if cell.failure.is_some() {
+                writeln!(out, "| {} | fails | | | | | | |", cell.peer.title())?;
+                continue;
+            }
+            let [nginx, hyper] = references.map(|other| match other {
                 Some(other) => format!("{:.2}", cell.ratio(other, |sample| sample.cpu_us)),
                 None => "–".to_owned(),
-            };
+            });
             writeln!(
                 out,
-                "| {} | {} | {} | {} | {} | {} | {} | {:.1} MB |",
+                "| {} | {} | {nginx} | {hyper} | {} | {} | {} | {} |",
                 cell.peer.title(),
                 time(cell.median(|sample| sample.cpu_us)),
-                ratio(nginx),
-                ratio(hyper),
                 rate(cell.median(|sample| sample.per_second)),
                 time(cell.median(|sample| sample.p50_us)),
                 time(cell.median(|sample| sample.p99_us)),
-                cell.median(|sample| sample.peak_bytes as f64) / 1e6,
+                megabytes(Some(cell.median(|sample| sample.peak_bytes as f64))),
             )?;
         }
         for (peer, _) in self.missing {
@@ -75,21 +123,63 @@ impl Report<'_> {
         writeln!(out)
     }
 
-    fn write_notes(&self, out: &mut String) -> std::fmt::Result {
+    fn write_memories(&self, out: &mut String) -> fmt::Result {
+        writeln!(out, "### Memory\n")?;
+        writeln!(
+            out,
+            "| | idle | 256 connections | per stalled reader of 20 MB | per body of 1 MB | 10 MB | 100 MB |"
+        )?;
+        writeln!(out, "|---|---|---|---|---|---|---|")?;
+        for memory in self.memories {
+            let [one, ten, hundred] = memory.growth;
+            let of = [memory.idle, memory.connections, memory.stalled, one, ten, hundred];
+            let shown = of.map(|bytes| megabytes(bytes.map(|bytes| bytes as f64)));
+            writeln!(out, "| {} | {} |", memory.peer.title(), shown.join(" | "))?;
+        }
+        writeln!(out)
+    }
+
+    fn write_notes(&self, out: &mut String) -> fmt::Result {
         let seconds = self.span.measured.as_secs_f64();
-        writeln!(out, "Medians of {} rounds of {seconds} s each, all peers in turn.", self.rounds)?;
+        writeln!(
+            out,
+            "Medians of {} rounds of {seconds} s each, all peers in turn; ratios are medians of the rounds' ratios. A MB is a \
+             million bytes. {}.\n",
+            self.rounds,
+            machine()
+        )?;
         let place =
             if self.site.core.is_some() { "on a core of its own" } else { "on the one core that there is" };
         writeln!(
             out,
-            "Each peer {place}, with one worker; load generator and fixture on another core. Access logs are off, as \
-             their packages have it or a bench would, but for Switchback's, which goes to a file as by default."
+            "- Each peer {place}, with one worker; load generator and fixture on another core. nginx is told to log no requests \
+             and to keep large answers off the disk, all that have connections to the upstream to keep them; otherwise peers \
+             are as they come. Switchback logs each request to a file, as it does by default."
         )?;
-        for (peer, reason) in self.missing {
-            writeln!(out, "{peer:?}: {reason:#}.")?;
+        let samples = self.cells.iter().flat_map(|cell| &cell.samples);
+        let waited = median(samples.map(|sample| sample.waited).collect());
+        if waited > WAITED_MAX {
+            let percent = waited * 100.0;
+            writeln!(
+                out,
+                "- **The machine was not quiet**: in the median, peers waited {percent:.0} % of the time for a core."
+            )?;
         }
-        for cell in self.cells.iter().filter(|cell| cell.setting == self.cells[0].setting) {
-            writeln!(out, "{:?}: {}.", cell.peer, cell.peer.version(self.site))?;
+        for cell in self.cells.iter().filter(|cell| cell.failure.is_some()) {
+            let reason = cell.failure.as_deref().unwrap_or_default();
+            writeln!(
+                out,
+                "- {} at {} connections: {:?} fails: {reason}",
+                cell.setting.call.title(),
+                cell.setting.connections,
+                cell.peer
+            )?;
+        }
+        for (peer, reason) in self.missing {
+            writeln!(out, "- {peer:?} is not to be had: {reason}")?;
+        }
+        for peer in self.peers {
+            writeln!(out, "- {}: {}", peer.title(), peer.version(self.site))?;
         }
         Ok(())
     }
@@ -99,23 +189,47 @@ impl Report<'_> {
     /// # Errors
     /// None that could happen to numbers and names.
     pub fn json(&self) -> Result<String> {
-        let cell = |cell: &Cell| -> Result<Value> {
-            Ok(json!({
+        let cell = |cell: &Cell| {
+            json!({
                 "call": format!("{:?}", cell.setting.call),
                 "connections": cell.setting.connections,
                 "pace": pace(cell.setting.pace),
                 "peer": format!("{:?}", cell.peer),
-                "samples": serde_json::to_value(&cell.samples)?,
-            }))
+                "samples": cell.samples,
+                "failure": cell.failure,
+            })
         };
-        let cells = self.cells.iter().map(cell).collect::<Result<Vec<_>>>()?;
-        let missing: Vec<_> = self
-            .missing
-            .iter()
-            .map(|(peer, reason)| json!({"peer": format!("{peer:?}"), "reason": format!("{reason:#}")}))
-            .collect();
-        Ok(serde_json::to_string_pretty(&json!({"cells": cells, "missing": missing}))?)
+        let goal = |goal: &super::goals::Goal| {
+            let measured = goal.measured(self.cells, self.memories);
+            let met = measured.map(|measured| goal.met(measured).title());
+            json!({"title": goal.title, "good": goal.good, "goal": goal.goal, "measured": measured, "met": met})
+        };
+        let all: Value = json!({
+            "machine": machine(),
+            "peers": self.peers.iter().map(|peer| (format!("{peer:?}"), peer.version(self.site))).collect::<Vec<_>>(),
+            "missing": self.missing.iter().map(|(peer, reason)| (format!("{peer:?}"), reason)).collect::<Vec<_>>(),
+            "rounds": self.rounds,
+            "seconds": self.span.measured.as_secs_f64(),
+            "goals": GOALS.iter().map(goal).collect::<Vec<_>>(),
+            "cells": self.cells.iter().map(cell).collect::<Vec<_>>(),
+            "memory": self.memories.iter().map(|memory| (format!("{:?}", memory.peer), memory)).collect::<Vec<_>>(),
+        });
+        Ok(serde_json::to_string_pretty(&all)?)
     }
+}
+
+/// What it was measured on.
+fn machine() -> String {
+    let read = |file: &str| std::fs::read_to_string(file).unwrap_or_default();
+    let processors = read("/proc/cpuinfo");
+    let models = || processors.lines().filter(|line| line.starts_with("model name"));
+    let model = models()
+        .next()
+        .and_then(|line| line.split(':').nth(1))
+        .unwrap_or("unknown processor")
+        .trim()
+        .to_owned();
+    format!("{} × {model}, Linux {}", models().count(), read("/proc/sys/kernel/osrelease").trim())
 }
 
 /// Microseconds, in the unit that reads best.
@@ -130,4 +244,13 @@ fn time(microseconds: f64) -> String {
 
 fn rate(per_second: f64) -> String {
     if per_second >= 100.0 { format!("{per_second:.0}") } else { format!("{per_second:.1}") }
+}
+
+fn megabytes(bytes: Option<f64>) -> String {
+    match bytes.map(|bytes| bytes / 1e6) {
+        None => "fails".to_owned(),
+        Some(large) if large >= 100.0 => format!("{large:.0} MB"),
+        Some(middle) if middle >= 10.0 => format!("{middle:.1} MB"),
+        Some(small) => format!("{small:.2} MB"),
+    }
 }

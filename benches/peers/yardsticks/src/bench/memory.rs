@@ -1,0 +1,168 @@
+//! What a peer's processes keep in memory: idle, under many connections, while readers stall, while large bodies pass. Each number
+//! is taken from a process of its own, since none gives back all that it once had.
+
+use super::agree::await_ready;
+use super::calls::{Call, call_of};
+use super::peers::{Peer, Running, Site};
+use crate::load::{self, Load, Pace, Until};
+use anyhow::{Context, Result, ensure};
+use serde::Serialize;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+
+/// Bytes of the answer that readers stall on.
+const STALLED_PATH: &str = "/chats/20000000/messages";
+const SETTLE_STEP: Duration = Duration::from_millis(100);
+const SETTLE_STEPS_MAX: usize = 100;
+
+/// Bytes, each measured in a fresh process.
+#[derive(Clone, Serialize)]
+pub struct Memory {
+    #[serde(skip)]
+    pub peer: Peer,
+    /// Resident after a first request.
+    pub idle: Option<u64>,
+    /// Resident when 256 connections have asked for lists for a while and are still open.
+    pub connections: Option<u64>,
+    /// Growth per reader that takes the head of a 20 MB answer and then nothing.
+    pub stalled: Option<u64>,
+    /// Growth of the peak per answer of 1, 10 and 100 MB on its way to a reader who reads.
+    pub growth: [Option<u64>; 3],
+}
+
+/// How much is done to see it.
+#[derive(Clone, Copy)]
+pub struct Extent {
+    pub connections: usize,
+    pub loaded: Duration,
+    /// Readers that stall, for a peer that streams.
+    pub stalled: usize,
+    pub large: [Call; 3],
+}
+
+impl Extent {
+    /// What the tables show.
+    pub const WHOLE: Self = Self {
+        connections: 256,
+        loaded: Duration::from_secs(2),
+        stalled: 50,
+        large: [Call::List1Mb, Call::List10Mb, Call::List100Mb],
+    };
+    /// A moment, to see that it works.
+    pub const TINY: Self = Self {
+        connections: 8,
+        loaded: Duration::from_millis(50),
+        stalled: 1,
+        large: [Call::List, Call::List, Call::List1Mb],
+    };
+}
+
+/// Measures one peer. What it fails at is said on standard error and left open.
+pub fn measure(peer: Peer, site: &Site, extent: Extent) -> Memory {
+    let noted = |what: &str, result: Result<u64>| match result {
+        Ok(bytes) => {
+            eprintln!("memory, {what}: {peer:?} {:.2} MB", bytes as f64 / 1e6);
+            Some(bytes)
+        }
+        Err(error) => {
+            eprintln!("memory, {what}: {peer:?} fails: {error:#}");
+            None
+        }
+    };
+    Memory {
+        peer,
+        idle: noted("idle", started(peer, site).map(|running| settled(&running))),
+        connections: noted("connections", connected(peer, site, extent)),
+        stalled: noted("a stalled reader", stalled(peer, site, extent)),
+        growth: extent.large.map(|call| noted(call.title(), growth(peer, site, call))),
+    }
+}
+
+fn started(peer: Peer, site: &Site) -> Result<Running> {
+    let mut running = peer.start(site)?;
+    await_ready(&mut running)?;
+    Ok(running)
+}
+
+/// What is resident when it no longer changes.
+fn settled(running: &Running) -> u64 {
+    let mut last = running.process.memory("VmRSS");
+    let mut same = 0;
+    for _ in 0..SETTLE_STEPS_MAX {
+        std::thread::sleep(SETTLE_STEP);
+        let now = running.process.memory("VmRSS");
+        same = if now == last { same + 1 } else { 0 };
+        last = now;
+        if same == 5 {
+            break;
+        }
+    }
+    last
+}
+
+fn load(running: &Running, call: Call, connections: usize) -> Load {
+    Load {
+        address: running.address,
+        request: call.request(running),
+        status: call.status(running.peer),
+        connections,
+        pace: Pace::Closed,
+    }
+}
+
+fn connected(peer: Peer, site: &Site, extent: Extent) -> Result<u64> {
+    let running = started(peer, site)?;
+    let (load, phase) = (load(&running, Call::List, extent.connections), AtomicU8::new(load::NOTE));
+    std::thread::scope(|scope| {
+        let loading = scope.spawn(|| load::run(&load, &Until::Told(&phase)));
+        std::thread::sleep(extent.loaded);
+        let resident = running.process.memory("VmRSS");
+        phase.store(load::STOP, Ordering::Relaxed);
+        let tally = loading.join().expect("the load generator does not panic")?;
+        ensure!(tally.failures == 0, "{} answers failed", tally.failures);
+        Ok(resident)
+    })
+}
+
+/// Fetches a page a few times, so that what is resident later is not code that had not run before.
+fn warmed(peer: Peer, site: &Site) -> Result<Running> {
+    let running = started(peer, site)?;
+    load::run(&load(&running, Call::List, 4), &Until::Count(100))?;
+    Ok(running)
+}
+
+fn stalled(peer: Peer, site: &Site, extent: Extent) -> Result<u64> {
+    // Who holds bodies whole would need more memory than there is.
+    let readers = if peer.holds_bodies() { extent.stalled.min(2) } else { extent.stalled };
+    let mut running = warmed(peer, site)?;
+    let before = settled(&running);
+    let request = call_of(STALLED_PATH, "", &running);
+    let mut sockets = Vec::new();
+    for _ in 0..readers {
+        let mut socket = TcpStream::connect(running.address)?;
+        socket.set_read_timeout(Some(Duration::from_secs(60)))?;
+        socket.write_all(&request)?;
+        let mut head = [0; 256];
+        let read = socket.read(&mut head)?;
+        let head = String::from_utf8_lossy(&head[..read]).into_owned();
+        ensure!(head.starts_with("HTTP/1.1 200"), "{head}");
+        sockets.push(socket);
+    }
+    let after = settled(&running);
+    running.process.check()?;
+    Ok(after.saturating_sub(before) / readers as u64)
+}
+
+fn growth(peer: Peer, site: &Site, call: Call) -> Result<u64> {
+    let at_once = if peer.holds_bodies() { 1 } else { 4 };
+    let mut running = warmed(peer, site)?;
+    let before = settled(&running);
+    running.process.forget_peak();
+    let tally = load::run(&load(&running, call, at_once), &Until::Count(at_once as u64))?;
+    let peak = running.process.memory("VmHWM");
+    running.process.check().context("it did not survive")?;
+    ensure!(tally.failures == 0, "{} answers failed", tally.failures);
+    Ok(peak.saturating_sub(before) / at_once as u64)
+}
