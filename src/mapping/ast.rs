@@ -206,6 +206,8 @@ pub struct ByKind {
     pub new: Vec<(Spanned<String>, Spanned<Place>)>,
     pub span: Span,
 }
+    /// `default: {old side: value}`: written on the old side where none of the places is there.
+    pub default: Option<Node>,
 
 /// A field that one side has and the other has not.
 #[derive(Clone, Debug)]

@@ -114,6 +114,9 @@ pub enum Others {
 pub struct Close {
     pub name: Key,
     pub from: CloseFrom,
+    /// Whether the object that it is written into must have it. Where it is not written, a [`CloseFrom::Object`] around it is
+    /// left out as a whole; where it is itself such an object, it is written even when nothing stands in it.
+    pub needed: bool,
     pub origin: Origin,
 }
 
@@ -131,7 +134,8 @@ pub enum CloseFrom {
         alternatives: Vec<Captured>,
         absent: Absent,
     },
-    /// A nested object; left out when nothing in it is written.
+    /// A nested object; left out when nothing in it is written, unless it is [needed](Close::needed), and when something is
+    /// missing that is needed in it. Objects in which nothing stands count as nothing.
     Object(Vec<Close>),
     /// The value with this index out of a route's `with:`; left out when the route yields nothing for it. One index space
     /// serves the whole op tree of a body, so nested shapes and every element of an array see the same values.

@@ -185,48 +185,74 @@ struct Closing<'a> {
     written: &'a [bool],
 }
 
+/// What came of a member.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wrote {
+    Nothing,
+    /// An object in which nothing stands, since it must be there.
+    Empty,
+    Something,
+}
+
 impl Closing<'_> {
-    fn write(&self, items: &[Close], writer: &mut MemberWriter<'_>) -> Result<(), TranslateError> {
+    /// Writes these members. Nothing when one is missing that is needed, or when there is nothing but empty objects.
+    fn write(&self, items: &[Close], writer: &mut MemberWriter<'_>) -> Result<Wrote, TranslateError> {
+        let (mut all, mut is_complete) = (Wrote::Empty, true);
         for close in items {
-            writer.member(&close.name.json, |out| self.item(close, out))?;
+            let mut wrote = Wrote::Nothing;
+            writer.member(&close.name.json, |out| {
+                wrote = self.item(close, out)?;
+                Ok::<_, TranslateError>(wrote != Wrote::Nothing)
+            })?;
+            match wrote {
+                Wrote::Something => all = Wrote::Something,
+                Wrote::Empty => {}
+                // What comes from the source alone is a part of what is to be there: it may lack the rest.
+                Wrote::Nothing => is_complete &= !(close.needed && self.walk.make_up),
+            }
         }
-        Ok(())
+        Ok(if is_complete { all } else { Wrote::Nothing })
     }
 
-    fn item(&self, close: &Close, out: &mut Vec<u8>) -> Result<bool, TranslateError> {
+    fn item(&self, close: &Close, out: &mut Vec<u8>) -> Result<Wrote, TranslateError> {
         let (env, make_up) = (self.walk.env, self.walk.make_up);
-        match &close.from {
-            CloseFrom::Constant(value) => Ok(make_up && keep(value, out)),
+        let is_written = match &close.from {
+            CloseFrom::Object(items) => {
+                let mut writer = MemberWriter::open(out);
+                let wrote = self.write(items, &mut writer)?;
+                writer.close();
+                let is_there = wrote == Wrote::Something || close.needed && make_up;
+                return Ok(if is_there { wrote } else { Wrote::Nothing });
+            }
+            CloseFrom::Constant(value) => make_up && keep(value, out),
             CloseFrom::Default { unless_written, value } => {
                 let written = self.written.get(usize::from(*unless_written)) == Some(&true);
-                Ok(make_up && !written && keep(value, out))
+                make_up && !written && keep(value, out)
             }
             CloseFrom::Captured { alternatives, absent } => {
                 for place in alternatives {
                     if self.captured(place, close, out)? {
-                        return Ok(true);
+                        return Ok(Wrote::Something);
                     }
                 }
                 match absent {
-                    Absent::Value(value) => Ok(make_up && keep(value, out)),
-                    Absent::Omit => Ok(false),
+                    Absent::Value(value) => make_up && keep(value, out),
+                    Absent::Omit => false,
                 }
             }
-            CloseFrom::Object(items) => {
-                let mut writer = MemberWriter::open(out);
-                self.write(items, &mut writer)?;
-                Ok(writer.close())
-            }
             CloseFrom::Supplied(at) => {
-                Ok(env.supplied.get(usize::from(*at)).and_then(Option::as_ref).is_some_and(|v| keep(v, out)))
+                env.supplied.get(usize::from(*at)).and_then(Option::as_ref).is_some_and(|v| keep(v, out))
             }
-            CloseFrom::Setting(_) if !make_up => Ok(false),
+            CloseFrom::Setting(_) if !make_up => false,
             CloseFrom::Setting(at) => match env.settings.get(*at) {
-                Some(value) => Ok(keep(value, out)),
-                None => Err(TranslateError::from(Cause::Setting(*at))
-                    .inside_member(&close.name.text, Some(&close.origin))),
+                Some(value) => keep(value, out),
+                None => {
+                    return Err(TranslateError::from(Cause::Setting(*at))
+                        .inside_member(&close.name.text, Some(&close.origin)));
+                }
             },
-        }
+        };
+        Ok(if is_written { Wrote::Something } else { Wrote::Nothing })
     }
 
     fn captured(&self, place: &Captured, close: &Close, out: &mut Vec<u8>) -> Result<bool, TranslateError> {

@@ -66,9 +66,7 @@ impl<'o> MemberWriter<'o> {
         Ok(written)
     }
 
-    /// Whether something was written between the braces.
-    pub fn close(self) -> bool {
+    pub fn close(self) {
         self.out.push(b'}');
-        !self.empty
     }
 }

@@ -74,6 +74,12 @@ impl Shape {
         self
     }
 
+    /// As `close`, for a member that must be there.
+    pub fn needed(mut self, name: &str, from: CloseFrom) -> Shape {
+        self.0.close.push(Close { needed: true, ..close(name, from) });
+        self
+    }
+
     pub fn supplied(mut self, count: u16) -> Shape {
         self.0.supplied = count;
         self
@@ -90,7 +96,7 @@ impl Shape {
 }
 
 pub(crate) fn close(name: &str, from: CloseFrom) -> Close {
-    Close { name: key(name), from, origin: origin() }
+    Close { name: key(name), from, needed: false, origin: origin() }
 }
 
 pub(crate) fn captured(slot: u16, path: &[&str], op: ValueOp) -> Captured {
@@ -243,10 +249,13 @@ fn any_object(inner: impl Strategy<Value = ValueOp> + Clone + 'static) -> impl S
                         let unless_written = u16::try_from(at % made.0.members.len()).unwrap_or(0);
                         CloseFrom::Default { unless_written, value: raw("null") }
                     }
-                    2 => CloseFrom::Object(vec![
-                        close("in", capture_close(slots, &path, flag, only, op)),
-                        close("fixed", CloseFrom::Supplied(0)),
-                    ]),
+                    2 => {
+                        let inner = close("in", capture_close(slots, &path, flag, only, op));
+                        let inner = Close { needed: at % 2 == 1, ..inner };
+                        let deep = close("deep", CloseFrom::Object(vec![inner]));
+                        let deep = Close { needed: only, ..deep };
+                        CloseFrom::Object(vec![deep, close("fixed", CloseFrom::Supplied(0))])
+                    }
                     _ => capture_close(slots, &path, flag, only, op),
                 };
                 made = made.close(&format!("c{at}"), from);

@@ -118,13 +118,26 @@ fn choose(mut value: Value, choices: &[Vec<String>], which: usize) -> Value {
     for places in choices {
         let chosen = which % places.len();
         for (_, place) in places.iter().enumerate().filter(|(at, _)| *at != chosen) {
-            let steps = steps(place);
-            if at(&value, &steps).is_some() {
-                set(&mut value, &steps, None);
-            }
+            take_away(&mut value, &steps(place));
         }
     }
     value
+}
+
+/// Removes a member, from all elements of the lists on the way.
+fn take_away(value: &mut Value, steps: &[Step]) {
+    match (steps, value) {
+        ([Step::Name(name)], Value::Object(members)) => {
+            members.remove(name);
+        }
+        ([Step::Name(name), rest @ ..], Value::Object(members)) => {
+            members.get_mut(name).into_iter().for_each(|inner| take_away(inner, rest));
+        }
+        ([Step::First, rest @ ..], Value::Array(items)) => {
+            items.iter_mut().for_each(|item| take_away(item, rest));
+        }
+        _ => {}
+    }
 }
 
 /// Whether a place, or one around it, is listed as lost.
@@ -428,6 +441,10 @@ impl Journey<'_> {
                     kind => matches!(kind, TypeKind::Null),
                 };
                 let values = self.with_generator(0, Fill::Any, |generator| generator.value_at(&path, ty.ty));
+                let choices = self.reading[0].choices_below(&path);
+                let values =
+                    (values, any::<usize>()).prop_map(move |(value, which)| choose(value, &choices, which));
+                let values = values.boxed();
                 leaves.push(Leaf { path, optional, is_fixed: fixed || single, values });
             }
         }

@@ -1,6 +1,7 @@
 //! The op that a shape is in one direction, and what is lost on the way.
 
 use super::account::{Found, field_at, unaccounted};
+use super::close::{self, CloseDraft, Closing};
 use super::convert::{self, Read};
 use super::line::{At, Line, Lines, What};
 use super::{Law, Lens, Lenses, Supply, faults, loss, object};
@@ -10,8 +11,8 @@ use crate::mapping::ast::{ConversionUse, Fill, Place, RestFill, ShapeUse};
 use crate::mapping::literal;
 use crate::plan::convert::Conversion;
 use crate::plan::{
-    Absent, Captured, Class, Close, CloseFrom, Emit, Key, Kinds, Loss, Member, MemberAction, Note, NoteKind,
-    ObjectOp, Origin, Others, Raw, SettingKind, SideId, ValueOp,
+    Absent, Captured, Class, CloseFrom, Emit, Key, Loss, Member, MemberAction, Note, NoteKind, ObjectOp,
+    Origin, Others, Raw, SettingKind, SideId, ValueOp,
 };
 use crate::yaml::Node;
 use std::collections::BTreeMap;
@@ -56,16 +57,16 @@ pub(super) fn build(
     (!findings.errors_since(mark)).then_some(lens)
 }
 
-struct Builder<'b, 'p> {
-    lenses: &'b Lenses<'p>,
+pub(super) struct Builder<'b, 'p> {
+    pub(super) lenses: &'b Lenses<'p>,
     name: &'b str,
-    types: [TypeIn<'b>; 2],
-    to: usize,
-    from: usize,
-    with: &'b Supply,
-    findings: &'b mut Findings,
+    pub(super) types: [TypeIn<'b>; 2],
+    pub(super) to: usize,
+    pub(super) from: usize,
+    pub(super) with: &'b Supply,
+    pub(super) findings: &'b mut Findings,
     members: BTreeMap<String, Draft>,
-    close: Vec<CloseDraft>,
+    pub(super) close: Vec<CloseDraft>,
     captures: u16,
     losses: Vec<Loss>,
     notes: Vec<Note>,
@@ -82,24 +83,8 @@ struct Draft {
     origin: Origin,
 }
 
-/// Something written at the close, before nested objects are put together.
-struct CloseDraft {
-    place: Vec<String>,
-    what: Closing,
-    origin: Origin,
-}
-
-enum Closing {
-    From(CloseFrom),
-    /// A constant, unless the member of this name was written.
-    Unless {
-        member: String,
-        value: Raw,
-    },
-}
-
 impl Builder<'_, '_> {
-    fn origin(&self, span: Span) -> Origin {
+    pub(super) fn origin(&self, span: Span) -> Origin {
         let sources = self.lenses.world.sources;
         Origin { file: sources.name(span.file).into(), line: sources.start(span).line }
     }
@@ -111,9 +96,9 @@ impl Builder<'_, '_> {
             }
             What::Copy { to, name, from } => self.copy(line.span, *to, name, from),
             What::Constant { name, values } => self.constant(line.span, name, &values[self.to]),
-            What::ByKind { old, new } => {
+            What::ByKind { old, new, default } => {
                 let new: Vec<_> = new.iter().map(|(kind, place)| (kind.value.as_str(), place)).collect();
-                self.by_kind(line.span, old, &new);
+                self.by_kind(line.span, old, &new, *default);
             }
             What::Only { side, place, fill } if *side == self.to => self.fill(line.span, place, fill),
             What::Only { place, fill, .. } => self.leave(line.span, place, fill),
@@ -196,7 +181,7 @@ impl Builder<'_, '_> {
         self.members.entry(name.to_owned()).or_insert_with(draft)
     }
 
-    fn capture(&mut self, name: &str, origin: &Origin, why: impl FnOnce() -> String) -> u16 {
+    pub(super) fn capture(&mut self, name: &str, origin: &Origin, why: impl FnOnce() -> String) -> u16 {
         self.raise(Class::Captures, why);
         let next = self.captures;
         let member = self.member(name, origin.clone());
@@ -352,44 +337,6 @@ impl Builder<'_, '_> {
         self.findings.extend(misfit);
         let what = Closing::From(CloseFrom::Constant(literal::json(value)));
         self.close.push(CloseDraft { place: name.value.0.clone(), what, origin });
-    }
-
-    fn by_kind(&mut self, span: Span, old: &At, new: &[(&str, &At)]) {
-        let origin = self.origin(span);
-        let why = || format!("the kind of `{}` decides", old.value.0.join("."));
-        if self.to == 1 {
-            let slot = self.capture(&old.value.0[0], &origin, why);
-            let path: Vec<Key> = old.value.0[1..].iter().map(|name| Key::new(name)).collect();
-            for (kind, place) in new {
-                let only = Some(loss::kind(kind));
-                let captured = Captured { slot, path: path.clone(), only, op: ValueOp::Keep };
-                let what =
-                    Closing::From(CloseFrom::Captured { alternatives: vec![captured], absent: Absent::Omit });
-                self.close.push(CloseDraft { place: place.value.0.clone(), what, origin: origin.clone() });
-            }
-            self.by_kind_types(old, new);
-            return;
-        }
-        let mut alternatives = Vec::new();
-        for (kind, place) in new {
-            let slot = self.capture(&place.value.0[0], &origin, || {
-                format!("the kind of `{}` decides", old.value.0.join("."))
-            });
-            let path = place.value.0[1..].iter().map(|name| Key::new(name)).collect();
-            alternatives.push(Captured { slot, path, only: Some(loss::kind(kind)), op: ValueOp::Keep });
-        }
-        let what = Closing::From(CloseFrom::Captured { alternatives, absent: Absent::Omit });
-        self.close.push(CloseDraft { place: old.value.0.clone(), what, origin });
-    }
-
-    /// Each kind that the old place may have needs a line.
-    fn by_kind_types(&mut self, old: &At, new: &[(&str, &At)]) {
-        let Some(found) = self.found(0, &old.value) else { return };
-        let covered = new.iter().map(|(kind, _)| loss::kind(kind)).fold(Kinds::default(), loss::union);
-        let missing = loss::words_beyond(convert::kinds_of(found.ty), covered);
-        if !missing.is_empty() {
-            self.findings.push(faults::by_kind_gap(old, &missing));
-        }
     }
 
     /// A field of the built side that the other side does not have.
@@ -594,7 +541,7 @@ impl Builder<'_, '_> {
 
     fn finish(self, lines: &Lines<'_>) -> Lens {
         let indexes: BTreeMap<&String, u16> = self.members.keys().zip(0..).collect();
-        let close = nest(&self.close, &indexes);
+        let close = close::nest(&self.close, self.types[self.to], &indexes);
         let mut private = self.private;
         for line in &lines.lines {
             if let What::Only { side, .. } = line.what {
@@ -634,34 +581,6 @@ impl Builder<'_, '_> {
             refuses: self.refuses,
         }
     }
-}
-
-/// Puts nested objects together, in the order in which each first appears.
-fn nest(drafts: &[CloseDraft], indexes: &BTreeMap<&String, u16>) -> Vec<Close> {
-    level(&drafts.iter().collect::<Vec<_>>(), 0, indexes)
-}
-
-fn level(drafts: &[&CloseDraft], depth: usize, indexes: &BTreeMap<&String, u16>) -> Vec<Close> {
-    let mut names: Vec<&String> = Vec::new();
-    for draft in drafts {
-        if !names.contains(&&draft.place[depth]) {
-            names.push(&draft.place[depth]);
-        }
-    }
-    let of = |name: &String| drafts.iter().copied().filter(|d| d.place[depth] == *name).collect::<Vec<_>>();
-    let mut close = Vec::new();
-    for name in names {
-        let group = of(name);
-        let from = match &group[0].what {
-            _ if group[0].place.len() > depth + 1 => CloseFrom::Object(level(&group, depth + 1, indexes)),
-            Closing::From(from) => from.clone(),
-            Closing::Unless { member, value } => {
-                CloseFrom::Default { unless_written: indexes[member], value: value.clone() }
-            }
-        };
-        close.push(Close { name: Key::new(name), from, origin: group[0].origin.clone() });
-    }
-    close
 }
 
 /// Whether an op may leave a value out.

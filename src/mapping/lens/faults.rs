@@ -367,3 +367,31 @@ pub(super) fn by_kind_gap(old: &At, missing: &[&str]) -> Finding {
         format!("`{}` may also be {}, which has no place", dotted(&old.value), missing.join(" or "));
     Finding::error(Code::ByKindGap, old.span, message).help("add a line for each kind that the type allows")
 }
+
+pub(super) fn by_kind_other(new: &At, kind: &str, others: &[&str]) -> Finding {
+    let message = format!(
+        "`{}` stands for {kind} of `by_kind`, and may also be {}",
+        dotted(&new.value),
+        others.join(" or ")
+    );
+    Finding::error(Code::Types, new.span, message).help("a place of `by_kind` holds one kind of value")
+}
+
+pub(super) fn by_kind_chosen(new: &At, world: &World<'_>) -> Finding {
+    let message = format!(
+        "`{}` of {} is required, and `by_kind` writes one of its places only",
+        dotted(&new.value),
+        side(world, 1)
+    );
+    Finding::error(Code::MayBeAbsent, new.span, message)
+        .help("serve the other side only (`front:`), or build it over an old value")
+}
+
+pub(super) fn by_kind_silent(old: &At, world: &World<'_>) -> Finding {
+    let [own, other] = [0, 1].map(|at| side(world, at));
+    let message = format!(
+        "none of the places of {other} may be there, and `{}` of {own} is required",
+        dotted(&old.value)
+    );
+    Finding::error(Code::MayBeAbsent, old.span, message).help(format!("add `default: {{{own}: …}}`"))
+}

@@ -38,7 +38,7 @@ pub(super) enum What<'p> {
     /// Fixed on both sides.
     Constant { name: At, values: &'p [Node; 2] },
     /// One place of the old side, several of the new one.
-    ByKind { old: At, new: Vec<(&'p Spanned<String>, At)> },
+    ByKind { old: At, new: Vec<(&'p Spanned<String>, At)>, default: Option<&'p Node> },
     /// On one side only.
     Only { side: usize, place: At, fill: &'p Fill },
 }
@@ -120,7 +120,7 @@ fn own(shape: &Shape) -> Lines<'_> {
     }
     for line in &shape.by_kind {
         let new = line.new.iter().map(|(kind, place)| (kind, place.clone())).collect();
-        add(line.span, What::ByKind { old: line.old.clone(), new });
+        add(line.span, What::ByKind { old: line.old.clone(), new, default: line.default.as_ref() });
     }
     for only in &shape.only {
         add(only.span, What::Only { side: only.side.side, place: only.place.clone(), fill: &only.fill });

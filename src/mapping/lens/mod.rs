@@ -6,6 +6,8 @@
 
 mod account;
 mod build;
+mod by_kind;
+mod close;
 mod convert;
 mod faults;
 mod line;

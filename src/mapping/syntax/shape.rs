@@ -140,8 +140,12 @@ impl Reader<'_> {
         let mut lines = Vec::new();
         for (key, value) in self.map_of(node) {
             let Some(old) = self.place(&key.name, key.span) else { continue };
-            let mut new = Vec::new();
+            let (mut new, mut default) = (Vec::new(), None);
             for (kind, place) in self.map_of(Some(value)) {
+                if kind.name == "default" {
+                    default = self.old_default(place);
+                    continue;
+                }
                 if !keys::KINDS.contains(&kind.name.as_str()) {
                     self.findings.push(faults::unknown_line(&kind.name, kind.span, "`by_kind`", keys::KINDS));
                     continue;
@@ -149,9 +153,19 @@ impl Reader<'_> {
                 let place = self.text(place).and_then(|text| self.place(&text.value, text.span));
                 new.extend(place.map(|place| (Self::key(kind), place)));
             }
-            lines.push(ByKind { old, new, span: key.span.to(value.span) });
+            lines.push(ByKind { old, new, default, span: key.span.to(value.span) });
         }
         lines
+    }
+
+    /// `{old side: value}`
+    fn old_default(&mut self, node: &Node) -> Option<Node> {
+        let old_side = self.sides[0].value.clone();
+        for (key, _) in node.map(self.findings)?.iter().filter(|(key, _)| key.name != old_side) {
+            let known = [old_side.as_str()];
+            self.findings.push(faults::unknown_line(&key.name, key.span, "the default of `by_kind`", &known));
+        }
+        node.get(&old_side).cloned()
     }
 
     fn onlys(&mut self, node: Option<&Node>) -> Vec<Only> {

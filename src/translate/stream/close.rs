@@ -121,24 +121,51 @@ struct Closing<'a> {
     offset: u64,
 }
 
+/// What came of a member. What was appended for nothing does not count.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wrote {
+    Nothing,
+    /// An object in which nothing stands, since it must be there.
+    Empty,
+    Something,
+}
+
 impl Closing<'_> {
-    /// Appends `items`; `wrote` and the result tell whether anything stands in their object.
-    fn items(&self, items: &[Close], wrote: bool, out: &mut Vec<u8>) -> Result<bool, Fault> {
-        let mut wrote = wrote;
+    /// Appends `items`; `begun` tells whether anything stands in their object already. Nothing when one is missing that is
+    /// needed, or when there is nothing but empty objects.
+    fn items(&self, items: &[Close], begun: bool, out: &mut Vec<u8>) -> Result<Wrote, Fault> {
+        let (mut begun, mut all, mut is_complete) = (begun, Wrote::Empty, true);
         for item in items {
             let before = out.len();
-            item.prefix.write(!wrote, out);
-            if self.item(&item.from, out)? {
-                wrote = true;
-            } else {
-                out.truncate(before);
+            item.prefix.write(!begun, out);
+            let wrote = self.item(item, out)?;
+            begun |= wrote != Wrote::Nothing;
+            match wrote {
+                Wrote::Something => all = Wrote::Something,
+                Wrote::Empty => {}
+                Wrote::Nothing => {
+                    is_complete &= !item.needed;
+                    out.truncate(before);
+                }
             }
         }
-        Ok(wrote)
+        Ok(if is_complete { all } else { Wrote::Nothing })
     }
 
-    /// Appends a value; whether there is one. Otherwise what was appended does not count.
-    fn item(&self, from: &From, out: &mut Vec<u8>) -> Result<bool, Fault> {
+    /// Appends a value.
+    fn item(&self, item: &Close, out: &mut Vec<u8>) -> Result<Wrote, Fault> {
+        if let From::Object(items) = &item.from {
+            out.push(b'{');
+            let wrote = self.items(items, false, out)?;
+            out.push(b'}');
+            let is_there = wrote == Wrote::Something || item.needed;
+            return Ok(if is_there { wrote } else { Wrote::Nothing });
+        }
+        Ok(if self.value(&item.from, out)? { Wrote::Something } else { Wrote::Nothing })
+    }
+
+    /// Appends a value that is not put together; whether there is one.
+    fn value(&self, from: &From, out: &mut Vec<u8>) -> Result<bool, Fault> {
         let value = match from {
             From::Constant(value) => Some(value),
             From::Default { unless_written, value } => (!self.is_written(*unless_written)).then_some(value),
@@ -152,12 +179,7 @@ impl Closing<'_> {
                 }
                 absent.as_ref()
             }
-            From::Object(items) => {
-                out.push(b'{');
-                let wrote = self.items(items, false, out)?;
-                out.push(b'}');
-                return Ok(wrote);
-            }
+            From::Object(_) => None,
             From::Supplied(at) => {
                 let supplied = self.values.supplied.get(usize::from(*at)).and_then(Option::as_ref);
                 out.extend_from_slice(supplied.map_or(&[], |text| text));

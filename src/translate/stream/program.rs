@@ -139,6 +139,7 @@ impl Prefix {
 #[derive(Debug)]
 pub(super) struct Close {
     pub prefix: Prefix,
+    pub needed: bool,
     pub from: From,
 }
 
@@ -310,7 +311,7 @@ impl Compiler {
             CloseFrom::Supplied(at) => From::Supplied(*at),
             CloseFrom::Setting(at) => From::Setting(*at),
         };
-        Close { prefix: Prefix::new(&close.name), from }
+        Close { prefix: Prefix::new(&close.name), needed: close.needed, from }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::plan::convert::ConversionKind;
-use crate::plan::{Absent, CloseFrom, MemberAction, Others, ValueOp};
+use crate::plan::{Absent, Close, CloseFrom, MemberAction, Others, ValueOp};
 use crate::translate::testing::{any_json, any_op, any_text, strew};
 use proptest::prelude::*;
 
@@ -160,6 +160,29 @@ fn pieces_move_down_into_an_object_that_is_left_out_when_it_is_empty() {
         .op();
     check(&op, r#"{"colour":null,"pinned":true}"#, r#"{"pin":{"set":true,"colour":null}}"#);
     check(&op, "{}", "{}");
+}
+
+#[test]
+fn an_object_is_left_out_where_something_is_missing_that_it_needs() {
+    let from = |slot| CloseFrom::Captured {
+        alternatives: vec![captured(slot, &[], ValueOp::Keep)],
+        absent: Absent::Omit,
+    };
+    let needed = |close: Close| Close { needed: true, ..close };
+    let port = close("port", CloseFrom::Object(vec![close("number", from(1))]));
+    let service = |port: Close| {
+        let name = needed(close("name", from(0)));
+        shape().capture("n", 0).capture("p", 1).close("service", CloseFrom::Object(vec![name, port])).op()
+    };
+    let optional = service(port.clone());
+    check(&optional, r#"{"n":"a","p":1}"#, r#"{"service":{"name":"a","port":{"number":1}}}"#);
+    check(&optional, r#"{"n":"a"}"#, r#"{"service":{"name":"a"}}"#);
+    check(&optional, r#"{"p":1}"#, "{}");
+    let required = service(needed(port.clone()));
+    check(&required, r#"{"n":"a"}"#, r#"{"service":{"name":"a","port":{}}}"#);
+    check(&required, "{}", "{}");
+    let always = shape().capture("p", 1).needed("port", CloseFrom::Object(vec![close("number", from(1))]));
+    check(&always.op(), "{}", r#"{"port":{}}"#);
 }
 
 #[test]

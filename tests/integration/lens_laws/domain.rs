@@ -49,6 +49,15 @@ impl Reading {
         &self.choices
     }
 
+    /// The same for places within the value at a path, as seen from there.
+    pub fn choices_below(&self, path: &str) -> Vec<Vec<String>> {
+        let below = |place: &String| {
+            let rest = place.strip_prefix(path).filter(|rest| rest.starts_with(['.', '[']))?;
+            Some(format!("${rest}"))
+        };
+        self.choices.iter().filter_map(|places| places.iter().map(below).collect()).collect()
+    }
+
     /// Whether a value leaves its counterpart out, so that over an old value nothing is said.
     pub fn is_silent(&self, path: &str, value: Option<&Value>) -> bool {
         let nothing = |conversion: &Conversion| {
@@ -105,7 +114,13 @@ impl Reading {
 
     fn close(&mut self, close: &Close, op: &ObjectOp, path: &str) {
         match &close.from {
-            CloseFrom::Object(inner) => inner.iter().for_each(|close| self.close(close, op, path)),
+            CloseFrom::Object(inner) => {
+                // Without what it needs, the object is left out and what else would be in it is not seen.
+                let needed =
+                    inner.iter().filter(|close| close.needed).flat_map(|close| places(close, op, path));
+                self.needed.extend(needed.collect::<Vec<_>>());
+                inner.iter().for_each(|close| self.close(close, op, path));
+            }
             CloseFrom::Default { unless_written, .. } => {
                 let member = &op.members[usize::from(*unless_written)];
                 let emits_null =
@@ -115,12 +130,7 @@ impl Reading {
                 }
             }
             CloseFrom::Captured { alternatives, .. } if alternatives.len() > 1 => {
-                let place = |captured: &Captured| {
-                    let holder = op.members.iter().find(|member| member.capture == Some(captured.slot));
-                    let top = below(path, &holder.expect("a slot has a member").name.text);
-                    captured.path.iter().fold(top, |place, key| below(&place, &key.text))
-                };
-                let places: Vec<String> = alternatives.iter().map(place).collect();
+                let places = places(close, op, path);
                 self.needed.extend(places.iter().cloned());
                 self.choices.push(places);
             }
@@ -143,6 +153,19 @@ impl Reading {
         } else {
             values
         }
+    }
+}
+
+/// The places that a member which is written at the close may come from.
+fn places(close: &Close, op: &ObjectOp, path: &str) -> Vec<String> {
+    let place = |captured: &Captured| {
+        let holder = op.members.iter().find(|member| member.capture == Some(captured.slot));
+        let top = below(path, &holder.expect("a slot has a member").name.text);
+        captured.path.iter().fold(top, |place, key| below(&place, &key.text))
+    };
+    match &close.from {
+        CloseFrom::Captured { alternatives, .. } => alternatives.iter().map(place).collect(),
+        _ => Vec::new(),
     }
 }
 

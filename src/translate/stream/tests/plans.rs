@@ -40,7 +40,7 @@ pub fn captured(member: Member, slot: u16) -> Member {
 }
 
 pub fn close(name: &str, from: CloseFrom) -> Close {
-    Close { name: key(name), from, origin: origin() }
+    Close { name: key(name), from, needed: false, origin: origin() }
 }
 
 pub fn place(slot: u16, path: &[&str]) -> Captured {
@@ -174,10 +174,12 @@ fn object_op(inner: impl Strategy<Value = ValueOp> + Clone + 'static) -> impl St
                 }
                 2 => CloseFrom::Supplied(at as u16 % 2),
                 3 => CloseFrom::Setting(u16::from(at == 3)),
-                4 => CloseFrom::Object(vec![
-                    close("in", first_of(places, absent)),
-                    close("of", CloseFrom::Supplied(1)),
-                ]),
+                4 => {
+                    let inner = Close { needed: at % 2 == 1, ..close("in", first_of(places, absent)) };
+                    let deep = close("deep", CloseFrom::Object(vec![inner]));
+                    let deep = Close { needed: value.is_some(), ..deep };
+                    CloseFrom::Object(vec![deep, close("of", CloseFrom::Supplied(1))])
+                }
                 _ => first_of(places, absent),
             };
             close(&format!("close{at}"), from)
