@@ -481,7 +481,7 @@ impl Tree<'_> {
 
 /// Where the gateway's own errors have their text: the names from the top.
 fn text_place(pack: &Pack) -> Option<Vec<String>> {
-    let body = [&pack.errors.before[..], b"\"\"", &pack.errors.after[..]].concat();
+    let body = pack.errors.body("internal", 500, "");
     let body = Value::parse(&body, &Limits::DOCUMENT).ok()?;
     let mut names = Vec::new();
     find_empty(&body, &mut names).then_some(names)

@@ -87,7 +87,7 @@ pub struct Paging {
 
 #[derive(Debug)]
 pub struct Errors {
-    /// Any YAML value with the text `$text` exactly once in it.
+    /// Any YAML value with the text `$text` exactly once in it, and `$status` and `$kind` wherever they are wanted.
     pub body: Node,
     /// Name of the error type in each contract, by side.
     pub types: [Spanned<String>; 2],
@@ -95,6 +95,8 @@ pub struct Errors {
     pub shape: Option<Spanned<String>>,
     pub status: Vec<(Spanned<String>, Spanned<i64>)>,
     pub text: Vec<(Spanned<String>, Spanned<String>)>,
+    /// What `$kind` stands for.
+    pub kind: Vec<(Spanned<String>, Spanned<String>)>,
 }
 
 /// Every field may be left out; the manifest's policy fills a route's.

@@ -7,7 +7,7 @@ use super::ast::Program;
 use super::lens::{Lenses, Supply, World};
 use super::load::{self, PackSource};
 use super::names::Names;
-use super::{compare, examples, manifest, routes, texts};
+use super::{compare, errors, examples, manifest, routes, texts};
 use crate::contract::Contract;
 use crate::diagnostic::{Findings, Sources};
 use crate::plan::{self, Direction, Pack, SideId};
@@ -51,11 +51,11 @@ fn lower(
     let settings = manifest::settings(written, sources, findings);
     let sides = manifest::sides(written, findings);
     let refuse = routes::refuse_policy(&written.refuse, findings);
-    let error_types = manifest::error_types(written, contracts, findings);
+    let error_types = errors::types(written, contracts, findings);
     let world = World { program, contracts, names: &names, sources };
     let lenses = Lenses::check(world, findings);
-    let style = manifest::error_style(written, contracts, error_types, &names, &placeholders, findings);
-    let errors = manifest::error_plans(written, contracts, error_types, &lenses, findings);
+    let style = errors::style(written, contracts, error_types, &names, &placeholders, findings);
+    let error_plans = errors::plans(written, contracts, error_types, &lenses, findings);
     let credential_headers: Vec<String> = sides
         .iter()
         .flatten()
@@ -64,8 +64,8 @@ fn lower(
     // Without a plan for errors the routes are checked all the same, with one that is never run.
     let keep =
         || plan::BodyPlan { op: plan::ValueOp::Keep, class: plan::Class::Pass, because: String::new() };
-    let has_errors = errors.is_some();
-    let errors = errors.unwrap_or_else(|| [keep(), keep()]);
+    let has_plans = error_plans.is_some();
+    let error_plans = error_plans.unwrap_or_else(|| [keep(), keep()]);
     let comparisons = compare::check(written, contracts, sources, findings);
     let ground = routes::Ground {
         sources,
@@ -77,7 +77,7 @@ fn lower(
         lenses: &lenses,
         refuse: &refuse,
         paging: written.paging.as_ref(),
-        errors: &errors,
+        errors: &error_plans,
         error_types,
         credential_headers: &credential_headers,
     };
@@ -88,9 +88,9 @@ fn lower(
     lenses.unused(findings);
     names.unused(findings);
     let examples = examples::lower(program, sources, findings);
-    let [old_error, new_error] = errors;
+    let [old_error, new_error] = error_plans;
     let [old_side, new_side] = sides;
-    if !has_errors {
+    if !has_plans {
         return None;
     }
     Some(Pack {

@@ -69,6 +69,11 @@ pub(super) fn error_text(span: Span, found: usize) -> Finding {
         .help("it stands for the message, once: `body: {message: $text}`")
 }
 
+pub(super) fn error_words(span: Span) -> Finding {
+    Finding::error(Code::ErrorForm, span, "these words stand nowhere: the body of errors has no `$kind`")
+        .help("write `$kind` where the word for the kind of error stands, or leave `kind` out")
+}
+
 pub(super) fn error_kind(kind: &Spanned<String>, known: &[&str]) -> Finding {
     Finding::error(Code::ErrorForm, kind.span, format!("the gateway makes no error `{}`", kind.value)).help(
         did_you_mean(&kind.value, known.to_vec()).unwrap_or_else(|| format!("there are {}", list(known))),

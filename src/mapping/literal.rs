@@ -12,7 +12,8 @@ pub(super) fn json(node: &Node) -> Raw {
     out.into_bytes().into()
 }
 
-fn write(node: &Node, out: &mut String) {
+/// Appends the literal as JSON text.
+pub(super) fn write(node: &Node, out: &mut String) {
     match &node.kind {
         Kind::Null => out.push_str("null"),
         Kind::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
@@ -43,7 +44,8 @@ fn write(node: &Node, out: &mut String) {
     }
 }
 
-fn string(content: &str, out: &mut String) {
+/// Appends a text as a JSON string.
+pub(super) fn string(content: &str, out: &mut String) {
     out.push('"');
     out.push_str(&text::escape(content));
     out.push('"');

@@ -7,6 +7,7 @@
 mod body;
 mod compare;
 pub mod convert;
+mod errors;
 mod example;
 mod explain;
 mod expr;
@@ -20,6 +21,7 @@ pub use body::{
     Others, Raw, ValueOp,
 };
 pub use compare::{CompareKind, CompareRule};
+pub use errors::{ErrorPiece, ErrorStyle, GATEWAY_ERRORS};
 pub use example::{
     Example, ExampleCall, ExampleEnd, ExampleKind, Exchange, RouteExample, Shape, ShapeExample, ShapePlan,
     Wanted,
@@ -137,45 +139,6 @@ pub struct Reason {
 /// Index into [`Pack::reasons`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ReasonId(pub u16);
-
-/// How errors made by the gateway look to a client of this pack.
-#[derive(Debug)]
-pub struct ErrorStyle {
-    /// JSON text around the message: body = `before` + message as a JSON string + `after`.
-    pub before: Raw,
-    pub after: Raw,
-    /// Type of the error body.
-    pub content_type: String,
-    /// Status and text by kind of gateway error (`unknown_token`, `wrong_method`, …: the closed list is
-    /// [`GATEWAY_ERRORS`]); what is missing keeps the engine's default status and English text.
-    pub statuses: BTreeMap<String, u16>,
-    pub texts: BTreeMap<String, ReasonId>,
-}
-
-/// The kinds of error the gateway makes itself, with their default status and English text.
-pub const GATEWAY_ERRORS: &[(&str, u16, &str)] = &[
-    ("unknown_token", 401, "The access token is missing or not known."),
-    ("not_found", 404, "There is nothing at this address."),
-    ("wrong_method", 405, "This method is not available at this address."),
-    ("bad_path", 400, "The address is not valid."),
-    ("bad_request", 400, "The request is not valid."),
-    ("bad_body", 400, "The body is not valid JSON of the expected form."),
-    ("too_large", 413, "The request is too large."),
-    ("uri_too_long", 414, "The address is too long."),
-    ("unsupported_media", 415, "The content type or coding is not supported."),
-    ("expectation_failed", 417, "The expectation cannot be met."),
-    ("headers_too_large", 431, "The header fields are too large."),
-    ("request_timeout", 408, "The request took too long to arrive."),
-    ("overloaded", 503, "The service is busy. Try again later."),
-    ("needs_reconnect", 503, "The connection to the service must be renewed by its owner."),
-    ("account_unavailable", 501, "This account cannot be acted on here."),
-    ("upstream_unreachable", 502, "The service cannot be reached."),
-    ("upstream_broken", 502, "The service gave an answer that cannot be understood."),
-    ("upstream_timeout", 504, "The service did not answer in time."),
-    ("loop_detected", 508, "The request came back to where it started."),
-    ("refused", 501, "This operation is not available."),
-    ("internal", 500, "Something went wrong."),
-];
 
 /// What happens to refused operations unless the route says otherwise.
 #[derive(Clone, Debug)]

@@ -80,8 +80,8 @@ fn answer(facts: &Facts, version: Version, error: &GatewayError) -> Response {
     log(facts, error);
     facts.set_fault(error, outcome(error));
     let form = facts.program.errors();
-    let status = error.status().unwrap_or_else(|| form.status(error.kind()));
-    let mut response = Response::new(Body::full(form.body(error, facts.language)));
+    let (status, body) = form.answer(error, facts.language);
+    let mut response = Response::new(Body::full(body));
     *response.status_mut() = status;
     let headers = response.headers_mut();
     if let Some(own) = error.headers() {

@@ -8,7 +8,7 @@ use crate::plan::{Effect, Pack};
 use crate::route::{Found, Router};
 use crate::translate::example::same_target;
 use crate::translate::{
-    self, Answer, Event, FailKind, Fault, Next, Refused, Reply, Run, Settings, error_body, gateway_error,
+    self, Answer, Event, FailKind, Fault, Next, Refused, Reply, Run, Settings, gateway_error,
     negotiate,
 };
 use bytes::Bytes;
@@ -209,7 +209,7 @@ impl Running<'_> {
         if refused.refusal.legacy_forward && was_forwarded {
             return self.outcome(Err(Unknown::Forwarded));
         }
-        let answer = self.in_our_words(refused.refusal.status, &refused.text);
+        let answer = self.in_our_words("refused", refused.refusal.status, &refused.text);
         self.over(&answer)
     }
 
@@ -219,12 +219,12 @@ impl Running<'_> {
         if !was_fault {
             self.changes.push(Change::Fault { detail: fault.to_string() });
         }
-        let answer = self.in_our_words(status, &text);
+        let answer = self.in_our_words(fault.kind.name(), status, &text);
         self.over(&answer)
     }
 
-    fn in_our_words(&self, status: u16, text: &str) -> Answer {
-        let body = error_body(&self.replayer.pack, text).into();
+    fn in_our_words(&self, kind: &str, status: u16, text: &str) -> Answer {
+        let body = self.replayer.pack.errors.body(kind, status, text).into();
         Answer { status, headers: HeaderMap::new(), body: Some(body) }
     }
 

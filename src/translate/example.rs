@@ -8,7 +8,7 @@ use super::language::negotiate;
 use super::request::{Request, decode_query, query_pairs};
 use super::run::Run;
 use super::settings::Settings;
-use super::text::{error_body, gateway_error};
+use super::text::gateway_error;
 use super::turn::{Answer, Call, Event, Next, Reply};
 use crate::json::{Limits, Object, Value};
 use crate::plan::{
@@ -219,7 +219,7 @@ impl Trial<'_> {
                 Ok(Next::Answer(answer)) => break Ended::Answered(answer),
                 Ok(Next::Refuse(refused)) => {
                     let reason = self.pack.reasons.get(usize::from(refused.refusal.reason.0));
-                    let answer = self.answer_with(refused.refusal.status, &refused.text);
+                    let answer = self.answer_with("refused", refused.refusal.status, &refused.text);
                     break Ended::Refused(
                         reason.map_or_else(String::new, |reason| reason.name.clone()),
                         answer,
@@ -325,11 +325,12 @@ impl Trial<'_> {
 
     fn gateway_answer(&self, kind: &str, language: usize) -> Answer {
         let (status, text) = gateway_error(self.pack, kind, language);
-        self.answer_with(status, &text)
+        self.answer_with(kind, status, &text)
     }
 
-    fn answer_with(&self, status: u16, text: &str) -> Answer {
-        Answer { status, headers: HeaderMap::new(), body: Some(error_body(self.pack, text).into()) }
+    fn answer_with(&self, kind: &str, status: u16, text: &str) -> Answer {
+        let body = self.pack.errors.body(kind, status, text);
+        Answer { status, headers: HeaderMap::new(), body: Some(body.into()) }
     }
 
     // --- shapes --------------------------------------------------------------------------------------------------

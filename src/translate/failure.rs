@@ -2,7 +2,7 @@
 
 use super::document::{Env, document};
 use super::settings::Settings;
-use super::text::{error_body, gateway_error};
+use super::text::gateway_error;
 use crate::json::{Limits, Value};
 use crate::plan::{Pack, ValueOp};
 
@@ -26,15 +26,17 @@ pub fn error_answer(
     if translated.is_ok() && says_something(&out) {
         return out;
     }
-    let (_, text) = gateway_error(pack, words_for(status), language);
-    error_body(pack, &text)
+    let kind = kind_of_status(status);
+    let (_, text) = gateway_error(pack, kind, language);
+    pack.errors.body(kind, status, &text)
 }
 
-/// The kind of gateway error whose text fits a status best.
-fn words_for(status: u16) -> &'static str {
+/// The kind of gateway error whose words fit a status best.
+pub(super) fn kind_of_status(status: u16) -> &'static str {
     match status {
         401 => "unknown_token",
         404 => "not_found",
+        405 => "wrong_method",
         413 => "too_large",
         400..=499 => "bad_request",
         503 => "overloaded",

@@ -44,5 +44,5 @@ pub use language::negotiate;
 pub use request::{Request, RequestHead};
 pub use run::Run;
 pub use settings::{SettingError, Settings};
-pub use text::{error_body, gateway_error, text};
+pub use text::{gateway_error, text};
 pub use turn::{Answer, Call, Event, FailKind, Next, Refused, Reply};

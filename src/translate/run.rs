@@ -5,13 +5,13 @@
 use super::context::Context;
 use super::coverage::Mark;
 use super::document::{Env, document};
-use super::failure::error_answer;
+use super::failure::{error_answer, kind_of_status};
 use super::fault::{Fault, FaultKind, Sender, Stop};
 use super::gather::{After, Fanned, Paged};
 use super::head::{self, PairHeads, with_parameter};
 use super::request::{Request, context_of, header_values};
 use super::settings::Settings;
-use super::text::{error_body, text};
+use super::text::text;
 use super::turn::{Answer, Call, Event, FailKind, Next, Refused, Reply};
 use super::value::{Scope, constant};
 use crate::json::{Limits, Object, Value};
@@ -201,7 +201,8 @@ impl Run {
                     CheckElse::Refuse(refusal) => self.refused(refusal, false),
                     CheckElse::Answer { status, reason } => {
                         let text = text(&self.pack, *reason, self.request.language, &[]);
-                        self.answer(*status, HeaderMap::new(), Some(error_body(&self.pack, &text)))
+                        let body = self.pack.errors.body(kind_of_status(*status), *status, &text);
+                        self.answer(*status, HeaderMap::new(), Some(body))
                     }
                 });
             }

@@ -1,6 +1,5 @@
-//! Texts for people: reasons in the client's language, and the form in which errors carry them.
+//! Texts for people: reasons in the client's language, and what the gateway's own errors say.
 
-use crate::json::text::escape;
 use crate::plan::{GATEWAY_ERRORS, Pack, ReasonId};
 
 /// A reason in a language (index into [`Pack::languages`]; the default language where it has no text in that one), with
@@ -36,12 +35,6 @@ fn fill(template: &str, with: &[(&str, String)]) -> String {
     }
     out.push_str(rest);
     out
-}
-
-/// The body of an error with this text, in the pack's form.
-pub fn error_body(pack: &Pack, text: &str) -> Vec<u8> {
-    let text = escape(text);
-    [&pack.errors.before[..], b"\"", text.as_bytes(), b"\"", &pack.errors.after[..]].concat()
 }
 
 /// Status and text of an error that the gateway makes itself; `kind` is one of [`GATEWAY_ERRORS`].

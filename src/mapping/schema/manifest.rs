@@ -73,7 +73,11 @@ fn errors(sides: Sides<'_>) -> Value {
     object(
         &keys::ERRORS,
         &[
-            ("body", "What an error of the gateway looks like; `$text` stands for its text.", anything()),
+            (
+                "body",
+                "What an error of the gateway looks like; `$text` stands for its text, `$status` for the status of the answer, `$kind` for the word for its kind.",
+                anything(),
+            ),
             ("types", "The type of the service's errors, in each contract.", by_side(sides, 2, &text())),
             ("shape", "Shape that turns one into the other, where they differ.", text()),
             (
@@ -82,6 +86,7 @@ fn errors(sides: Sides<'_>) -> Value {
                 by_kind(reference("status")),
             ),
             ("text", "Reasons for the gateway's errors, instead of the engine's English.", by_kind(text())),
+            ("kind", "What `$kind` stands for, where not the engine's own name.", by_kind(text())),
         ],
     )
 }

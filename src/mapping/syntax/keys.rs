@@ -13,7 +13,7 @@ pub(in crate::mapping) const SIDES: Keys = Keys::new("`sides`", &["old", "new"],
 pub(in crate::mapping) const CREDENTIAL: Keys = Keys::new("a credential", &["read", "send", "scheme"], &[]);
 pub(in crate::mapping) const PAGING: Keys = Keys::new("`paging`", &["query", "first", "size"], &[]);
 pub(in crate::mapping) const ERRORS: Keys =
-    Keys::new("`errors`", &["body", "types"], &["shape", "status", "text"]);
+    Keys::new("`errors`", &["body", "types"], &["shape", "status", "text", "kind"]);
 pub(in crate::mapping) const SETTING: Keys = Keys::new("a setting", &["type", "about"], &["default"]);
 pub(in crate::mapping) const COMPARE: Keys = Keys::new("`compare`", &[], &["headers", "types"]);
 pub(in crate::mapping) const COMPARE_TYPE: Keys =

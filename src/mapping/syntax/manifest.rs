@@ -68,12 +68,9 @@ impl Reader<'_> {
         for (key, value) in self.map_of(fields.get("status")) {
             status.extend(self.status(value).map(|value| (Self::key(key), value)));
         }
-        let mut text = Vec::new();
-        for (key, value) in self.map_of(fields.get("text")) {
-            text.extend(self.text(value).map(|value| (Self::key(key), value)));
-        }
+        let (text, kind) = (self.texts_map(fields.get("text")), self.texts_map(fields.get("kind")));
         let shape = self.text_of(fields.get("shape"));
-        Some(Errors { body: fields.get("body")?.clone(), types: types?, shape, status, text })
+        Some(Errors { body: fields.get("body")?.clone(), types: types?, shape, status, text, kind })
     }
 
     fn settings(&mut self, node: Option<&Node>) -> Vec<Setting> {

@@ -64,7 +64,7 @@ impl Reader<'_> {
     }
 
     /// `{old: new}`, both texts.
-    fn texts_map(&mut self, node: Option<&Node>) -> Vec<(Spanned<String>, Spanned<String>)> {
+    pub(super) fn texts_map(&mut self, node: Option<&Node>) -> Vec<(Spanned<String>, Spanned<String>)> {
         let mut lines = Vec::new();
         for (key, value) in self.map_of(node) {
             lines.extend(self.text(value).map(|value| (Self::key(key), value)));

@@ -4,7 +4,7 @@
 use super::*;
 use crate::plan::{
     Answer, Beyond, Block, BodyExpected, BodyPlan, CallHead, Cell, Check, CheckElse, Choice, Class, Column,
-    Credential, Decision, Direction, Effect, End, ErrorStyle, Expr, HeaderRule, Location, NullElse, OnFail,
+    Credential, Decision, Direction, Effect, End, ErrorPiece, ErrorStyle, Expr, HeaderRule, Location, NullElse, OnFail,
     Operation, Outcome, Overlay, Pack, Pages, Pair, ParameterKind, Path, PathPart, Predicate, QueryFrom,
     QueryRule, Reason, ReasonId, Refusal, RefusePolicy, Response, ResponseBody, Route, RouteId, RouteKind,
     Row, Segment, Selection, Serve, Setting, SettingKind, Side, SideId, StatusFrom, StatusTo, Step,
@@ -46,11 +46,11 @@ pub fn pack() -> Arc<Pack> {
             reason("no_colour", "Colours are gone.", Some("Ya no hay colores.")),
         ],
         errors: ErrorStyle {
-            before: raw("{\"error\":"),
-            after: raw("}"),
+            body: vec![ErrorPiece::Json(raw("{\"error\":")), ErrorPiece::Text, ErrorPiece::Json(raw("}"))],
             content_type: "application/json".into(),
             statuses: BTreeMap::new(),
             texts: BTreeMap::new(),
+            words: BTreeMap::new(),
         },
         refuse: RefusePolicy {
             legacy_forward: [true, true],

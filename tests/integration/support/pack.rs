@@ -14,10 +14,10 @@ use http::Method;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use switchback::plan::{
-    BodyExpected, BodyPlan, CallHead, Class, Credential, Direction, Effect, Emit, ErrorStyle, Key, Member,
-    MemberAction, ObjectOp, Operation, Origin, Others, Pack, Pair, ParameterKind, PathPart, QueryFrom,
-    QueryRule, Raw, Reason, ReasonId, Refusal, RefusePolicy, Response, ResponseBody, Route, RouteId,
-    RouteKind, Side, SideId, StatusFrom, StatusTo, ValueOp, Variable, Verdict,
+    BodyExpected, BodyPlan, CallHead, Class, Credential, Direction, Effect, Emit, ErrorPiece, ErrorStyle,
+    Key, Member, MemberAction, ObjectOp, Operation, Origin, Others, Pack, Pair, ParameterKind, PathPart,
+    QueryFrom, QueryRule, Raw, Reason, ReasonId, Refusal, RefusePolicy, Response, ResponseBody, Route,
+    RouteId, RouteKind, Side, SideId, StatusFrom, StatusTo, ValueOp, Variable, Verdict,
 };
 
 /// The pack.
@@ -44,8 +44,8 @@ pub fn things() -> Pack {
             reason("not_found", "No such thing.", "No existe."),
         ],
         errors: ErrorStyle {
-            before: raw(r#"{"why":"#),
-            after: raw("}"),
+            body: vec![ErrorPiece::Json(raw(r#"{"why":"#)), ErrorPiece::Text, ErrorPiece::Json(raw("}"))],
+            words: BTreeMap::new(),
             content_type: "application/json".into(),
             statuses: BTreeMap::from([("wrong_method".into(), 501)]),
             texts: BTreeMap::from([("not_found".into(), ReasonId(1))]),
