@@ -206,10 +206,10 @@ pub struct ByKind {
     pub old: Spanned<Place>,
     /// Kind (`integer`, `number`, `boolean`, `string`, `object`, `array`) → place on the new side.
     pub new: Vec<(Spanned<String>, Spanned<Place>)>,
-    pub span: Span,
-}
     /// `default: {old side: value}`: written on the old side where none of the places is there.
     pub default: Option<Node>,
+    pub span: Span,
+}
 
 /// A field that one side has and the other has not.
 #[derive(Clone, Debug)]
@@ -269,6 +269,8 @@ pub struct Pair {
     pub path: Vec<(Spanned<String>, Spanned<String>)>,
     /// `query: [page]` or `{old: new}`
     pub query: Vec<(Spanned<String>, Spanned<String>)>,
+    /// `query: {name: {refuse: reason, unless: [value]}}`
+    pub refused_query: Vec<RefusedParameter>,
     /// `headers: {request: {old: new}, response: {old: new}}`
     pub request_headers: Vec<(Spanned<String>, Spanned<String>)>,
     pub response_headers: Vec<(Spanned<String>, Spanned<String>)>,
@@ -284,6 +286,15 @@ pub struct Pair {
     pub effect: Option<Spanned<bool>>,
     pub notes: Notes,
     pub span: Span,
+}
+
+/// A query parameter of either side that a client is refused for.
+#[derive(Clone, Debug)]
+pub struct RefusedParameter {
+    pub name: Spanned<String>,
+    pub reason: Spanned<String>,
+    /// Values for which it is dropped instead.
+    pub unless: Vec<Spanned<String>>,
 }
 
 /// What the report says about a route.

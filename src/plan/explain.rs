@@ -22,6 +22,10 @@ pub fn explain(pack: &Pack, serves: SideId, route: &Route) -> String {
     match &route.kind {
         RouteKind::Refuse(refusal) => text.refusal(refusal.reason),
         RouteKind::Pair(pair) => {
+            for refusal in &pair.refused {
+                let said = format!("query {} → refused: “{}”", refusal.name, text.reason(refusal.reason));
+                text.line(&said, Some(&refusal.origin));
+            }
             text.call(&pair.call, &route.operation.variables);
             text.depth += 1;
             match &pair.request {
@@ -114,7 +118,10 @@ pub(super) fn refusals(route: &Route) -> Vec<ReasonId> {
             }
             block(&serve.block, &mut reasons);
         }
-        RouteKind::Pair(pair) => pair.request.iter().for_each(|plan| op(&plan.op, &mut reasons)),
+        RouteKind::Pair(pair) => {
+            reasons.extend(pair.refused.iter().map(|refused| refused.reason));
+            pair.request.iter().for_each(|plan| op(&plan.op, &mut reasons));
+        }
     }
     reasons.sort_unstable_by_key(|reason| reason.0);
     reasons.dedup();

@@ -3,7 +3,7 @@
 use super::body::Raw;
 use super::expr::Expr;
 use super::route::Effect;
-use super::{Key, Origin};
+use super::{Key, Origin, ReasonId};
 use std::sync::Arc;
 
 /// The head of one call to the other side.
@@ -48,6 +48,17 @@ pub enum QueryFrom {
     Client(Arc<str>),
     Constant(Raw),
     Value(Expr),
+}
+
+/// A query parameter that a client is refused for.
+#[derive(Clone, Debug)]
+pub struct QueryRefusal {
+    /// The client's name for it.
+    pub name: Arc<str>,
+    /// Values, decoded, with which it means nothing and is dropped.
+    pub unless: Vec<Arc<str>>,
+    pub reason: ReasonId,
+    pub origin: Origin,
 }
 
 /// One header field, lower-case name; left out when its value is nothing or null. The context of a pair's rules is

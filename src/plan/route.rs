@@ -1,7 +1,7 @@
 //! How one operation of the served side is answered.
 
 use super::body::{BodyPlan, Class};
-use super::head::{CallHead, HeaderRule, StatusFrom, StatusTo};
+use super::head::{CallHead, HeaderRule, QueryRefusal, StatusFrom, StatusTo};
 use super::step::Serve;
 use super::{CompareRule, Origin, ReasonId};
 use std::sync::Arc;
@@ -109,6 +109,8 @@ pub enum RouteKind {
 /// One call there, one answer back.
 #[derive(Debug)]
 pub struct Pair {
+    /// Parameters that a client is refused for, before anything is called.
+    pub refused: Vec<QueryRefusal>,
     pub call: CallHead,
     /// None: no body is sent, and one that comes is dropped.
     pub request: Option<BodyPlan>,

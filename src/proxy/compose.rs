@@ -97,8 +97,10 @@ async fn compose(
     };
     match &route.kind {
         RouteKind::Pair(pair) => {
-            // Most pairs send no body and need no run: the copy of the request is spared.
-            let run = pair.request.as_ref().map(|_| Box::new(run(&exchange, &original)));
+            // Most pairs send no body, refuse nothing and need no run: the copy of the request is spared.
+            let query = exchange.facts.uri.query().unwrap_or("");
+            let refuses = translate::head::refused_parameter(&pair.refused, query).is_some();
+            let run = (refuses || pair.request.is_some()).then(|| Box::new(run(&exchange, &original)));
             exchange.pair(run, route, pair, original).await
         }
         RouteKind::Serve(_) | RouteKind::Refuse(_) => {

@@ -10,6 +10,8 @@ pub enum Mark {
     Answered,
     /// The route as a whole is refused.
     Refused,
+    /// A pair refuses a parameter (by index).
+    Parameter(usize),
     /// A check (by index) did not hold.
     Check(usize),
     /// The end of the block at the end of these outcomes.
@@ -43,7 +45,14 @@ impl fmt::Display for Reach {
 pub fn ends(route: &Route) -> Vec<Reach> {
     let one = |mark, what: &str| vec![Reach { mark, what: what.into(), origin: route.origin.clone() }];
     match &route.kind {
-        RouteKind::Pair(_) => one(Mark::Answered, "the answer"),
+        RouteKind::Pair(pair) => {
+            let refused = pair.refused.iter().enumerate().map(|(at, refusal)| Reach {
+                mark: Mark::Parameter(at),
+                what: format!("the refusal of the parameter `{}`", refusal.name),
+                origin: refusal.origin.clone(),
+            });
+            one(Mark::Answered, "the answer").into_iter().chain(refused).collect()
+        }
         RouteKind::Refuse(_) => one(Mark::Refused, "the refusal"),
         RouteKind::Serve(serve) => {
             let checks = serve.checks.iter().enumerate().map(|(at, check)| Reach {

@@ -8,7 +8,8 @@ use super::settings::Settings;
 use super::value::{Scope, broken, constant, plain};
 use crate::json::{Limits, Object, Value};
 use crate::plan::{
-    CallHead, Expr, HeaderRule, Pack, Pair, PathPart, QueryFrom, QueryRule, Response, Route, StatusTo,
+    CallHead, Expr, HeaderRule, Pack, Pair, PathPart, QueryFrom, QueryRefusal, QueryRule, Response, Route,
+    StatusTo,
 };
 use crate::route::path::{encode_query, encode_segment};
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -162,6 +163,16 @@ fn query(
         },
     }
     Ok(())
+}
+
+/// The parameter (by index) that a client is refused for, if its query has one.
+pub fn refused_parameter(refusals: &[QueryRefusal], query: &str) -> Option<usize> {
+    refusals.iter().position(|refusal| {
+        let values = query_pairs(query).filter(|(name, _)| decode_query(name) == *refusal.name);
+        values
+            .map(|(_, value)| decode_query(value.unwrap_or("")))
+            .any(|value| !refusal.unless.iter().any(|meant| **meant == value))
+    })
 }
 
 /// Writes the parameters of a query.

@@ -130,6 +130,10 @@ impl Run {
     // --- pairs ---------------------------------------------------------------------------------------------------
 
     fn pair_call(&mut self, route: &Route, pair: &Pair) -> Result<Next, Stop> {
+        if let Some(at) = head::refused_parameter(&pair.refused, self.request.head().query) {
+            self.marks.push(Mark::Parameter(at));
+            return Err(Stop::Refused(pair.refused[at].reason));
+        }
         let heads = self.pair_heads(route);
         let target = heads.target(&pair.call)?;
         let headers = heads.call_headers(&pair.call)?;

@@ -27,6 +27,7 @@ impl<'a> RouteCheck<'_, 'a> {
         self.sentences(&pair.notes);
         let path = self.path(pair, called);
         let query = self.pair_query(pair, called);
+        let refused = self.refused_query(pair);
         let towards = self.serves.other();
         let headers = self.pair_headers(&pair.request_headers, &["request", "headers"], towards);
         let answer_headers = self.pair_headers(&pair.response_headers, &["reply", "headers"], self.serves);
@@ -52,7 +53,12 @@ impl<'a> RouteCheck<'_, 'a> {
         let served = super::route::effect(&self.operation.key.method, pair.effect.as_ref());
         Some(Served {
             operation: operation(self.operation, self.ground.types(self.serves), served),
-            kind: RouteKind::Pair(Box::new(plan::Pair { call, request: request?, responses: responses? })),
+            kind: RouteKind::Pair(Box::new(plan::Pair {
+                refused,
+                call,
+                request: request?,
+                responses: responses?,
+            })),
             verdict: verdict?,
             notes: self.notes,
             losses: self.losses,

@@ -8,7 +8,7 @@ use crate::contract::Operation;
 use crate::diagnostic::Span;
 use crate::mapping::ast::{Expr, ExprKind, Pair, Spanned};
 use crate::mapping::literal;
-use crate::plan::{self, HeaderRule, Key, QueryFrom, QueryRule, SideId};
+use crate::plan::{self, HeaderRule, Key, QueryFrom, QueryRefusal, QueryRule, SideId};
 
 /// Fields that belong to one hop (RFC 9110, section 7.6.1) or are made by the gateway for each message.
 const OWN_HEADERS: &[&str] = &[
@@ -54,6 +54,7 @@ impl RouteCheck<'_, '_> {
                 });
             }
         }
+        passed.extend(pair.refused_query.iter().map(|refused| refused.name.value.as_str()));
         for parameter in &self.operation.query {
             if !passed.contains(&parameter.name.as_str()) {
                 let side = self.ground.side_name(self.serves);
@@ -68,19 +69,37 @@ impl RouteCheck<'_, '_> {
         rules
     }
 
+    /// The parameters of the served operation that a client is refused for.
+    pub(super) fn refused_query(&mut self, pair: &Pair) -> Vec<QueryRefusal> {
+        let mut refusals = Vec::new();
+        for refused in &pair.refused_query {
+            let reason = self.ground.reason(&refused.reason, &[], self.findings);
+            let known = self.operation.query.iter().any(|parameter| parameter.name == refused.name.value);
+            let (true, Some(reason)) = (known, reason) else { continue };
+            self.refuses = true;
+            refusals.push(QueryRefusal {
+                name: refused.name.value.as_str().into(),
+                unless: refused.unless.iter().map(|value| value.value.as_str().into()).collect(),
+                reason,
+                origin: self.ground.origin(refused.name.span),
+            });
+        }
+        refusals
+    }
+
     /// Names in `query:` that the operations do not have; once per pair.
     pub(super) fn unknown_parameters(&mut self, pair: &Pair, operations: [&Operation; 2]) {
         let names = |side: usize| -> Vec<&str> {
             operations[side].query.iter().map(|parameter| parameter.name.as_str()).collect()
         };
-        for (old, new) in &pair.query {
-            if new.value == DROP {
-                let all: Vec<&str> = names(0).into_iter().chain(names(1)).collect();
-                if !all.contains(&old.value.as_str()) {
-                    self.findings.push(faults::unknown_parameter(old, &operations[0].key, &all));
-                }
-                continue;
+        let dropped = pair.query.iter().filter(|(_, new)| new.value == DROP).map(|(old, _)| old);
+        let all: Vec<&str> = names(0).into_iter().chain(names(1)).collect();
+        for name in dropped.chain(pair.refused_query.iter().map(|refused| &refused.name)) {
+            if !all.contains(&name.value.as_str()) {
+                self.findings.push(faults::unknown_parameter(name, &operations[0].key, &all));
             }
+        }
+        for (old, new) in pair.query.iter().filter(|(_, new)| new.value != DROP) {
             for (side, name) in [(0, old), (1, new)] {
                 if !names(side).contains(&name.value.as_str()) {
                     self.findings.push(faults::unknown_parameter(name, &operations[side].key, &names(side)));

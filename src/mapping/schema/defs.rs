@@ -225,13 +225,20 @@ fn pair(sides: Sides<'_>) -> Value {
         "type": "object", "propertyNames": {"pattern": "^[2-5][0-9][0-9]$"},
         "additionalProperties": {"anyOf": [word, list_of(&word)]},
     });
+    let refused = object(
+        &keys::QUERY_REFUSE,
+        &[
+            ("refuse", "The reason for which a client that sends it is refused.", text()),
+            ("unless", "Values with which it means nothing, and is dropped.", list_of(&text())),
+        ],
+    );
     let lines: Vec<Line<'_>> = vec![
         ("pair", "The operation of each side; with `front`, the side that is served.", operations),
         ("path", "Path variables: `{old: new}`; those of the same name are passed.", texts.clone()),
         (
             "query",
-            "Query parameters that are passed: names, or `{old: new}`.",
-            json!({"anyOf": [list_of(&text()), texts]}),
+            "Query parameters that are passed: names, or `{old: new}`; or what becomes of them instead.",
+            json!({"anyOf": [list_of(&text()), map_of(&json!({"anyOf": [text(), refused]}))]}),
         ),
         ("headers", "Header fields that are passed.", headers),
         (

@@ -62,6 +62,7 @@ pub(in crate::mapping) const PAIR: Keys = Keys::new(
         "verdict",
     ],
 );
+pub(in crate::mapping) const QUERY_REFUSE: Keys = Keys::new("a refused parameter", &["refuse"], &["unless"]);
 pub(in crate::mapping) const PAIR_HEADERS: Keys = Keys::new("`headers`", &[], &["request", "response"]);
 pub(in crate::mapping) const SERVE: Keys = Keys::new(
     "a `serve` route",

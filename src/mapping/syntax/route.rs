@@ -1,7 +1,9 @@
 //! Entries of `routes:`: pairs, and the head of `serve` routes.
 
 use super::{Reader, faults, keys};
-use crate::mapping::ast::{Body, Notes, Pair, Route, Serve, SideRef, Spanned, StatusLine, StatusWord};
+use crate::mapping::ast::{
+    Body, Notes, Pair, RefusedParameter, Route, Serve, SideRef, Spanned, StatusLine, StatusWord,
+};
 use crate::yaml::{Key, Kind, Node};
 
 impl Reader<'_> {
@@ -25,11 +27,13 @@ impl Reader<'_> {
         let header = |reader: &mut Self, name| reader.texts_map(headers.and_then(|h| h.get(name)));
         let (request_headers, response_headers) = (header(self, "request"), header(self, "response"));
         let path = self.texts_map(fields.get("path"));
+        let (query, refused_query) = self.query(fields.get("query"));
         Some(Pair {
             operations,
             front,
             path,
-            query: self.query(fields.get("query")),
+            query,
+            refused_query,
             request_headers,
             response_headers,
             request: fields.get("request").and_then(|n| self.body(n)),
@@ -72,12 +76,30 @@ impl Reader<'_> {
         lines
     }
 
-    /// `[name]` or `{old: new}`
-    fn query(&mut self, node: Option<&Node>) -> Vec<(Spanned<String>, Spanned<String>)> {
-        match node.map(|n| &n.kind) {
-            Some(Kind::Seq(_)) => self.texts(node).into_iter().map(|name| (name.clone(), name)).collect(),
-            _ => self.texts_map(node),
+    /// `[name]`, or `{old: new}` with refused ones among them.
+    fn query(
+        &mut self,
+        node: Option<&Node>,
+    ) -> (Vec<(Spanned<String>, Spanned<String>)>, Vec<RefusedParameter>) {
+        if let Some(Kind::Seq(_)) = node.map(|n| &n.kind) {
+            let names = self.texts(node).into_iter();
+            return (names.map(|name| (name.clone(), name)).collect(), Vec::new());
         }
+        let (mut passed, mut refused) = (Vec::new(), Vec::new());
+        for (key, value) in self.map_of(node) {
+            match value.kind {
+                Kind::Map(_) => refused.extend(self.refused_parameter(key, value)),
+                _ => passed.extend(self.text(value).map(|value| (Self::key(key), value))),
+            }
+        }
+        (passed, refused)
+    }
+
+    /// `name: {refuse: reason, unless: [value]}`
+    fn refused_parameter(&mut self, key: &Key, node: &Node) -> Option<RefusedParameter> {
+        let fields = self.fields(node, &keys::QUERY_REFUSE)?;
+        let unless = self.texts(fields.get("unless"));
+        Some(RefusedParameter { name: Self::key(key), reason: self.text_of(fields.get("refuse"))?, unless })
     }
 
     /// A body of a pair.
