@@ -8,8 +8,7 @@ use crate::plan::{Effect, Pack};
 use crate::route::{Found, Router};
 use crate::translate::example::same_target;
 use crate::translate::{
-    self, Answer, Event, FailKind, Fault, Next, Refused, Reply, Run, Settings, gateway_error,
-    negotiate,
+    self, Answer, Event, FailKind, Fault, Next, Refused, Reply, Run, Settings, gateway_error, negotiate,
 };
 use bytes::Bytes;
 use http::{HeaderMap, Method, header};

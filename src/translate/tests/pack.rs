@@ -4,11 +4,11 @@
 use super::*;
 use crate::plan::{
     Answer, Beyond, Block, BodyExpected, BodyPlan, CallHead, Cell, Check, CheckElse, Choice, Class, Column,
-    Credential, Decision, Direction, Effect, End, ErrorPiece, ErrorStyle, Expr, HeaderRule, Location, NullElse, OnFail,
-    Operation, Outcome, Overlay, Pack, Pages, Pair, ParameterKind, Path, PathPart, Predicate, QueryFrom,
-    QueryRule, Reason, ReasonId, Refusal, RefusePolicy, Response, ResponseBody, Route, RouteId, RouteKind,
-    Row, Segment, Selection, Serve, Setting, SettingKind, Side, SideId, StatusFrom, StatusTo, Step,
-    StepAction, StepCall, Take, ValueOp, Variable, Verdict,
+    Credential, Decision, Direction, Effect, End, ErrorPiece, ErrorStyle, Expr, HeaderRule, Location,
+    NullElse, OnFail, Operation, Outcome, Overlay, Pack, Pages, Pair, ParameterKind, Path, PathPart,
+    Predicate, QueryFrom, QueryRule, Reason, ReasonId, Refusal, RefusePolicy, Response, ResponseBody, Route,
+    RouteId, RouteKind, Row, Segment, Selection, Serve, Setting, SettingKind, Side, SideId, StatusFrom,
+    StatusTo, Step, StepAction, StepCall, Take, ValueOp, Variable, Verdict,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
