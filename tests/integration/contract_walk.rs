@@ -2,7 +2,7 @@
 //! error that can be provoked. Each answer has to be one that the contract lists, with a body that its schema admits. What
 //! there is to walk is counted from the contracts: an operation that nobody called fails the test.
 
-mod document;
+pub mod document;
 mod walk;
 
 use document::{Document, Operation, object, object_mut, read_yaml};

@@ -13,6 +13,7 @@ mod gateway_two_witnesses;
 mod gateway_upstream;
 mod http_fields;
 mod http_framing;
+mod ingress_fronts;
 mod lens_laws;
 mod manual;
 mod oauth_connect;
