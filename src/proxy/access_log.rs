@@ -92,9 +92,10 @@ impl Drop for Line {
             (None, Some(End::Failed)) => "the answer broke off",
             (None, Some(End::Abandoned) | None) => "the client went away",
         };
+        let (id, trace_id) = (self.facts.id.digits(), self.facts.trace.trace_digits());
         AccessRecord {
-            request_id: &self.facts.id.to_string(),
-            trace_id: &self.facts.trace.trace_id().to_string(),
+            request_id: as_text(&id),
+            trace_id: as_text(&trace_id),
             method: self.facts.method.as_str(),
             path: self.facts.uri.path(),
             operation: self.facts.operation(),
@@ -107,4 +108,9 @@ impl Drop for Line {
         }
         .emit();
     }
+}
+
+/// Hexadecimal digits as text.
+fn as_text(digits: &[u8]) -> &str {
+    std::str::from_utf8(digits).unwrap_or_default()
 }

@@ -17,11 +17,16 @@ use std::time::Instant;
 pub struct RequestId(pub u64);
 
 impl RequestId {
-    /// As `x-request-id` says it.
-    pub fn header_value(self) -> HeaderValue {
+    /// As logs say it.
+    pub fn digits(self) -> [u8; 16] {
         let mut digits = [0; 16];
         write_hex(&mut digits, self.0);
-        HeaderValue::from_bytes(&digits).expect("hexadecimal digits are a header value")
+        digits
+    }
+
+    /// As `x-request-id` says it.
+    pub fn header_value(self) -> HeaderValue {
+        HeaderValue::from_bytes(&self.digits()).expect("hexadecimal digits are a header value")
     }
 }
 

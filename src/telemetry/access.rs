@@ -2,6 +2,8 @@
 //! shipped apart from the rest. It holds facts about the exchange and nothing of its content: no query string, no header
 //! values, no bodies.
 
+use super::access_line::with_line;
+use super::log;
 use super::redact::Escaped;
 use std::time::Duration;
 
@@ -33,8 +35,16 @@ pub struct AccessRecord<'a> {
 }
 
 impl AccessRecord<'_> {
-    /// Writes the line. Texts from outside are escaped.
+    /// Writes the line. Texts from outside are escaped. Whether it is wanted was asked before: see [`TARGET`].
     pub fn emit(&self) {
+        match log::direct() {
+            Some((outlet, format)) => with_line(self, format, |line| outlet.put(line)),
+            None => self.event(),
+        }
+    }
+
+    /// Writes the line by way of the subscriber, whatever it is.
+    pub(super) fn event(&self) {
         tracing::info!(
             target: "switchback::access",
             request_id = %Escaped(self.request_id),
@@ -46,9 +56,13 @@ impl AccessRecord<'_> {
             status = self.status,
             body_bytes = self.body_bytes,
             upstream_calls = self.upstream_calls,
-            elapsed_us = u64::try_from(self.elapsed.as_micros()).unwrap_or(u64::MAX),
+            elapsed_us = self.elapsed_us(),
             cause = %Escaped(self.cause),
         );
+    }
+
+    pub(super) fn elapsed_us(&self) -> u64 {
+        u64::try_from(self.elapsed.as_micros()).unwrap_or(u64::MAX)
     }
 }
 

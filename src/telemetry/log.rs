@@ -49,17 +49,29 @@ pub fn init(settings: &LogSettings) {
         .find_map(|text| EnvFilter::builder().parse(text).ok())
         .unwrap_or_default();
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer());
+    let is_coloured = settings.format == LogFormat::Text && io::stderr().is_terminal();
     let installed = match settings.format {
-        LogFormat::Text => builder.with_ansi(io::stderr().is_terminal()).finish().try_init(),
+        LogFormat::Text => builder.with_ansi(is_coloured).finish().try_init(),
         LogFormat::Json => builder.json().flatten_event(true).with_current_span(false).finish().try_init(),
     };
     if installed.is_err() {
         tracing::debug!("logging was set up before; its settings stay");
+    } else if !is_coloured {
+        let _ = FORMAT.set(settings.format);
     }
+}
+
+/// Where lines can be put that are made without the subscriber, and how they must look; none where the subscriber is not
+/// ours or colours them.
+pub(super) fn direct() -> Option<(&'static Outlet, LogFormat)> {
+    Some((OUTLET.get()?, *FORMAT.get()?))
 }
 
 /// Where the process's log lines wait to be written.
 static OUTLET: OnceLock<Outlet> = OnceLock::new();
+
+/// How our subscriber writes them, where it does so without colours.
+static FORMAT: OnceLock<LogFormat> = OnceLock::new();
 
 /// The outlet, or standard error itself where no thread can be had for it.
 fn writer() -> BoxMakeWriter {

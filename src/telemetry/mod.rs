@@ -5,6 +5,7 @@
 //! token; and a text that came from outside passes [`redact::Escaped`] before it reaches a log line.
 
 pub mod access;
+mod access_line;
 pub mod log;
 pub mod metrics;
 pub mod outlet;

@@ -52,6 +52,11 @@ impl Outlet {
         Ok(Outlet(lanes))
     }
 
+    /// Takes a whole line.
+    pub fn put(&self, line: &[u8]) {
+        self.0.put(line, false);
+    }
+
     /// Writes out what is waiting, in the thread of the caller: for the end of the program.
     pub fn flush(&self) {
         self.0.write_out(&mut io::stderr().lock());

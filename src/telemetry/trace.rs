@@ -58,11 +58,18 @@ impl TraceParent {
     /// The header value, as [`fmt::Display`] writes it.
     pub fn header_value(self) -> HeaderValue {
         let mut text = *b"00-________________________________-________________-0_";
-        write_hex(&mut text[3..19], (self.trace_id >> 64) as u64);
-        write_hex(&mut text[19..35], self.trace_id as u64);
+        text[3..35].copy_from_slice(&self.trace_digits());
         write_hex(&mut text[36..52], self.parent_id);
         text[54] = b'0' + (self.flags & 1);
         HeaderValue::from_bytes(&text).expect("hexadecimal digits and dashes are a header value")
+    }
+
+    /// The same as [`TraceParent::trace_id`], as digits.
+    pub fn trace_digits(self) -> [u8; 32] {
+        let mut digits = [0; 32];
+        write_hex(&mut digits[..16], (self.trace_id >> 64) as u64);
+        write_hex(&mut digits[16..], self.trace_id as u64);
+        digits
     }
 
     /// The id by which logs of all parties find the trace, as 32 hexadecimal digits.
