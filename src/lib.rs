@@ -19,6 +19,7 @@ pub mod plan;
 pub mod proxy;
 pub mod redact;
 pub mod replay;
+mod resident;
 pub mod route;
 pub mod sandbox;
 pub mod secret;

@@ -4,6 +4,7 @@ use crate::app::{self, App, Start, StartError};
 use crate::clock::Clock;
 use crate::config::{self, Config, Surroundings};
 use crate::diagnostic::{Colour, to_text};
+use crate::resident;
 use crate::telemetry::log;
 use std::future::Future;
 use std::io::IsTerminal as _;
@@ -61,6 +62,7 @@ async fn serve(start: Start) -> Result<(), Failure> {
     let app = App::start(start).await?;
     let addresses = app.addresses();
     tracing::info!(clients = %addresses.clients, admin = %addresses.admin, "serving");
+    resident::trim();
     until_stopped(app, signals).await;
     Ok(())
 }
