@@ -80,11 +80,11 @@ impl<S> Authenticate<S> {
 /// The client's token. The first of the side's headers that is there decides, even when it holds no token: to look further
 /// would let a caller choose whose token counts. The same header twice with different values is ambiguous.
 fn token<'h>(headers: &'h HeaderMap, credential: &Credential) -> Result<Option<&'h str>, GatewayError> {
-    let Some(name) = credential.read.iter().find(|name| headers.contains_key(name.as_str())) else {
-        return Ok(None);
-    };
-    let mut lines = headers.get_all(name.as_str()).iter();
-    let Some(first) = lines.next() else { return Ok(None) };
+    let found = credential.read.iter().find_map(|name| {
+        let mut lines = headers.get_all(name.as_str()).iter();
+        lines.next().map(|first| (name, first, lines))
+    });
+    let Some((name, first, mut lines)) = found else { return Ok(None) };
     if lines.any(|line| line != first) {
         return Err(GatewayError::new(Kind::BadRequest, format!("`{name}` twice with different values")));
     }

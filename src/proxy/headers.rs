@@ -166,24 +166,23 @@ pub fn forwarded_request(
 /// Header fields of a translated answer: few of the upstream's. Its caching rules are kept only where they restrict: what
 /// was cacheable by the other side's address and credential need not be by this one's.
 pub fn translated_answer(from: &HeaderMap) -> HeaderMap {
-    let mut to = HeaderMap::with_capacity(8);
+    // What is kept, and what is usually added later: `Vary`, the type, the request's name.
+    let mut to = HeaderMap::with_capacity(6);
     let nominated = Nominated::of(from);
-    for name in &ANSWER_KEPT {
-        if nominated.has(name) {
-            continue;
-        }
-        for value in from.get_all(name) {
+    // One pass over a handful of fields is less than a search for each that could be there.
+    for (name, value) in from {
+        let is_kept = ANSWER_KEPT.contains(name) && !nominated.has(name);
+        if is_kept || (*name == header::CACHE_CONTROL && restricts_caching(value)) {
             to.append(name.clone(), value.clone());
         }
     }
-    for value in from.get_all(header::CACHE_CONTROL) {
-        let lower = value.as_bytes().to_ascii_lowercase();
-        let names = |word: &[u8]| memchr::memmem::find(&lower, word).is_some();
-        if names(b"no-store") || names(b"no-cache") || names(b"private") {
-            to.append(header::CACHE_CONTROL, value.clone());
-        }
-    }
     to
+}
+
+fn restricts_caching(cache_control: &HeaderValue) -> bool {
+    let lower = cache_control.as_bytes().to_ascii_lowercase();
+    let names = |word: &[u8]| memchr::memmem::find(&lower, word).is_some();
+    names(b"no-store") || names(b"no-cache") || names(b"private")
 }
 
 /// Header fields of an answer that is forwarded unchanged: all but those of the hop, in their order. Content-Length is

@@ -5,7 +5,10 @@
 //! Which line a call gets is decided in `lines`.
 
 use crate::body::Body;
+use crate::error::GatewayError;
+use bytes::Bytes;
 use futures_util::task::AtomicWaker;
+use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{Builder, Connection, SendRequest};
 use hyper_util::rt::TokioIo;
@@ -19,15 +22,13 @@ use tokio::time::{Instant, Sleep};
 
 /// Bytes that hyper may hold per connection and direction.
 const BUFFER_BYTES_MAX: usize = 64 * 1024;
-/// Header fields of an answer.
-const ANSWER_HEADERS_MAX: usize = 100;
 /// How often a line is driven on in one go before other tasks get their turn.
 const TURNS_MAX: usize = 16;
 
 /// A connection to an upstream.
 pub struct Line {
-    sender: SendRequest<Body>,
-    wire: Connection<TokioIo<TcpStream>, Body>,
+    sender: SendRequest<Outgoing>,
+    wire: Connection<TokioIo<TcpStream>, Outgoing>,
     is_open: bool,
     bell: Arc<Bell>,
     /// Rings the bell.
@@ -39,7 +40,7 @@ pub struct Line {
 /// Why a call has no answer.
 pub enum Failed {
     /// Nothing of it was written: the connection had ended before.
-    Unsent(Box<http::Request<Body>>, hyper::Error),
+    Unsent(Box<http::Request<Outgoing>>, hyper::Error),
     Broken(hyper::Error),
     /// The head did not come in time.
     Late,
@@ -49,7 +50,8 @@ impl Line {
     /// Begins to speak HTTP/1.1 on a connection.
     pub async fn new(io: TokioIo<TcpStream>) -> Result<Box<Line>, hyper::Error> {
         let mut builder = Builder::new();
-        builder.max_buf_size(BUFFER_BYTES_MAX).max_headers(ANSWER_HEADERS_MAX);
+        // Header fields are bounded by hyper's own limit, 100; when it is said, hyper takes memory for them every time.
+        builder.max_buf_size(BUFFER_BYTES_MAX);
         let (sender, wire) = builder.handshake(io).await?;
         let bell = Arc::new(Bell {
             rung: AtomicBool::new(true),
@@ -64,7 +66,7 @@ impl Line {
     /// Sends a call and waits for the head of its answer until `deadline`.
     pub async fn send(
         &mut self,
-        request: http::Request<Body>,
+        request: http::Request<Outgoing>,
         deadline: Instant,
     ) -> Result<http::Response<Incoming>, Failed> {
         self.timer.as_mut().reset(deadline);
@@ -124,6 +126,37 @@ impl Line {
             // How a connection ended is told to the call that was on it.
             self.is_open = Pin::new(&mut self.wire).poll(&mut inner).is_pending();
         }
+    }
+}
+
+/// The body of a call on its way to a line. hyper keeps room for some dozens of calls with every connection, so they had
+/// better be small: most have no body.
+#[derive(Default)]
+pub struct Outgoing(Option<Box<Body>>);
+
+impl From<Body> for Outgoing {
+    fn from(body: Body) -> Outgoing {
+        Outgoing(if body.is_empty() { None } else { Some(Box::new(body)) })
+    }
+}
+
+impl http_body::Body for Outgoing {
+    type Data = Bytes;
+    type Error = GatewayError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, GatewayError>>> {
+        self.0.as_mut().map_or(Poll::Ready(None), |body| Pin::new(&mut **body).poll_frame(cx))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.as_ref().is_none_or(|body| body.is_end_stream())
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.0.as_ref().map_or_else(|| SizeHint::with_exact(0), |body| body.size_hint())
     }
 }
 

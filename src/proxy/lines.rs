@@ -2,7 +2,7 @@
 //! is used again by the core that opened it and cores wait for one another neither for a lock nor for a wake-up. Upstreams
 //! behind TLS are left to hyper's own client, which knows HTTP/2.
 
-use super::line::{Failed, Line};
+use super::line::{Failed, Line, Outgoing};
 use crate::body::Body;
 use crate::error::{GatewayError, Kind, Side};
 use bytes::Bytes;
@@ -73,11 +73,12 @@ impl Lines {
     /// turns out to have ended before anything was written is no matter: the next one is taken.
     pub async fn exchange(
         self: &Arc<Lines>,
-        mut request: http::Request<Body>,
+        request: http::Request<Body>,
         started: Instant,
         patience: Duration,
     ) -> Result<http::Response<Body>, Unanswered> {
         let deadline = tokio::time::Instant::from_std(started + patience);
+        let mut request = request.map(Outgoing::from);
         loop {
             let (mut line, is_fresh) = match self.idle() {
                 Some(line) => (line, false),

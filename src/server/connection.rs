@@ -33,6 +33,9 @@ pub struct Peer {
 const BUSY: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nretry-after: 1\r\ncontent-length: 0\r\n\r\n";
 
+/// hyper's own limit of header fields. When it is said, hyper takes memory for the fields of every message.
+const HYPER_HEADERS_MAX: usize = 100;
+
 /// How long a refused connection may take to hear so.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -72,13 +75,8 @@ pub(super) async fn serve<S>(
     let mut serving = pin!(async {
         match tls {
             None => serve_transport(stream, peer, service, &options, &activity).await,
-            Some(acceptor) => match acceptor.accept(stream).await {
-                Ok(stream) => {
-                    activity.begin();
-                    serve_transport(stream, peer, service, &options, &activity).await;
-                }
-                Err(error) => tracing::debug!(%error, "a TLS handshake failed"),
-            },
+            // Boxed, so that plain connections carry no room for TLS.
+            Some(acceptor) => Box::pin(secured(acceptor, stream, peer, service, &options, &activity)).await,
         }
     });
     poll_fn(|cx| match activity.order(cx) {
@@ -86,6 +84,26 @@ pub(super) async fn serve<S>(
         Order::None | Order::Finish => serving.as_mut().poll(cx),
     })
     .await;
+}
+
+async fn secured<S>(
+    acceptor: TlsAcceptor,
+    stream: TcpStream,
+    peer: Peer,
+    service: S,
+    options: &Options,
+    activity: &Arc<Activity>,
+) where
+    S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible> + Send + 'static,
+    S::Future: Send + 'static,
+{
+    match acceptor.accept(stream).await {
+        Ok(stream) => {
+            activity.begin();
+            serve_transport(stream, peer, service, options, activity).await;
+        }
+        Err(error) => tracing::debug!(%error, "a TLS handshake failed"),
+    }
 }
 
 async fn serve_transport<T, S>(
@@ -123,8 +141,10 @@ fn builder(options: &Options) -> auto::Builder<TokioExecutor> {
         .http1()
         .timer(TokioTimer::new())
         .header_read_timeout(None)
-        .max_headers(options.headers_max)
         .max_buf_size(options.buffer_bytes_max.max(8 * 1024));
+    if options.headers_max != HYPER_HEADERS_MAX {
+        builder.http1().max_headers(options.headers_max);
+    }
     builder
         .http2()
         .timer(TokioTimer::new())
