@@ -123,6 +123,20 @@ async fn a_pooled_connection_that_was_closed_meanwhile_costs_no_write_and_no_cli
 }
 
 #[tokio::test]
+async fn a_connection_serves_call_after_call_and_is_closed_when_nobody_calls() {
+    let new = Upstream::start(vec![Act::json(200, ITEM)]).await;
+    let setup = limited(|limits| limits.upstream_idle_timeout = Duration::from_secs(2));
+    let gateway = Gateway::start(new.address, setup).await;
+    for _ in 0..3 {
+        assert_eq!(exchange(gateway.address, get()).await.unwrap().status, 200);
+    }
+    assert!(new.seen().iter().all(|seen| seen.connection == 0), "{:?}", new.seen());
+    new.closed(1).await;
+    assert_eq!(exchange(gateway.address, get()).await.unwrap().status, 200);
+    assert_eq!(new.seen()[3].connection, 1);
+}
+
+#[tokio::test]
 async fn a_truncated_answer_is_never_an_answer() {
     for cut in [
         "content-length: 30\r\n\r\n{\"title\":\"a\"",

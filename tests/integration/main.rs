@@ -24,6 +24,7 @@ mod reverse_fronts;
 mod sandbox;
 mod schema_cli;
 mod serve_verb;
+mod server_cores;
 mod server_protocols;
 mod store_cli;
 mod store_files;
