@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What the gateway keeps in memory: resident when idle, after 256 connections, per client that does not read its 20 MB answer,
-# and per large answer on its way to a client that does. Anonymous memory alone, without the program's own pages, beside it.
+# and per large answer on its way to a client that does. Each is measured on a gateway of its own, so that none uses what
+# another has left. Beside what is resident stands what of it is anonymous, without the program's own pages.
 # Needs wrk, a release build of `switchback` and the yardsticks of benches/peers; ports 19103, 18180, 19190 must be free.
 #   cargo build --release && cargo build --release --manifest-path benches/peers/yardsticks/Cargo.toml --target-dir target/peers
 #   benches/memory.sh
@@ -38,24 +39,36 @@ settings:
 limits: { write_timeout: 300s }
 reload: { watch: false }
 CONFIG
-"$switchback" serve --config "$folder/config.yaml" >"$folder/gateway.log" 2>&1 &
-gateway=$!
-
-# An answer of so many bytes to a client that reads at most so fast.
+gateway=
+# An answer of so many bytes, to a client that reads as the options of curl say.
 list() { curl -fs -o /dev/null "${@:2}" "http://127.0.0.1:18180/v2/chats/$1/messages" -H "X-Authorization: Bearer $token"; }
-until curl -fs -o /dev/null http://127.0.0.1:19190/healthz/ready; do
-    kill -0 "$gateway" || { cat "$folder/gateway.log" >&2; exit 1; }
-    sleep 0.1
-done
+# A new gateway instead of the last one.
+fresh() {
+    if [ -n "$gateway" ]; then
+        kill "$gateway"
+        wait "$gateway" 2>/dev/null || true
+    fi
+    "$switchback" serve --config "$folder/config.yaml" >"$folder/gateway.log" 2>&1 &
+    gateway=$!
+    until curl -fs -o /dev/null http://127.0.0.1:19190/healthz/ready; do
+        kill -0 "$gateway" || { cat "$folder/gateway.log" >&2; exit 1; }
+        sleep 0.1
+    done
+}
 kib() { awk -v field="$1:" '$1 == field {print $2}' "/proc/$gateway/status"; }
-show() { printf '%-58s %8s KiB  (anonymous %8s KiB)\n' "$1" "$(kib VmRSS)" "$(kib RssAnon)"; }
-each() { printf '%-58s %8s KiB each\n' "$1" "$((($2 - $3) / $4))"; }
+show() { printf '%-50s %8s KiB (anonymous %8s KiB)\n' "$1" "$(kib VmRSS)" "$(kib RssAnon)"; }
+each() { printf '%-50s %8s KiB each\n' "$1" "$((($2 - $3) / $4))"; }
 
+fresh
+sleep 1
 show 'idle'
+
 list 7
 wrk -t1 -c256 -d"${seconds}s" -H "X-Authorization: Bearer $token" http://127.0.0.1:18180/v2/chats/7/messages >"$folder/wrk"
 show 'after 256 connections'
 
+fresh
+list 20000000
 before=$(kib RssAnon)
 stalled=()
 for _ in $(seq "$readers"); do
@@ -68,6 +81,7 @@ kill "${stalled[@]}" 2>/dev/null
 wait "${stalled[@]}" 2>/dev/null || true
 
 for megabytes in 1 10 100; do
+    fresh
     list $((megabytes * 1000000))
     before=$(kib RssAnon)
     pids=() peak=$before
@@ -83,4 +97,3 @@ for megabytes in 1 10 100; do
     done
     each "$bodies bodies of $megabytes MB on their way" "$peak" "$before" "$bodies"
 done
-show 'at the end'
