@@ -424,6 +424,7 @@ impl Tree<'_> {
         let side = &self.ground.pack.sides[usize::from(self.ground.serves.0)].name;
         let loss = self.losses.iter().find(|loss| loss.side == *side && loss.place == place)?;
         Some(match &loss.instead {
+            _ if loss.unless_found => Expected::Anything,
             None => Expected::Nothing,
             Some(text) => {
                 Value::parse(text.as_bytes(), &Limits::DOCUMENT).map_or(Expected::Anything, Expected::Value)

@@ -29,7 +29,7 @@ pub use example::{
 pub use explain::explain;
 pub use expr::{Expr, Location, NullElse, Overlay, Path, Segment};
 pub use head::{CallHead, HeaderRule, PathPart, QueryFrom, QueryRefusal, QueryRule, StatusFrom, StatusTo};
-pub use report::{LossReport, OperationReport, Report, ShapeReport, SideReport, report};
+pub use report::{GapReport, LossReport, OperationReport, Report, ShapeReport, SideReport, report};
 pub use route::{
     BodyExpected, Effect, Loss, Note, NoteKind, Operation, Pair, ParameterKind, Refusal, Response,
     ResponseBody, Route, RouteId, RouteKind, Variable, Verdict,

@@ -1,9 +1,10 @@
 //! What a pack keeps, changes, loses and refuses, operation by operation: the document for the people whose integrations
-//! run through it. Works on the compiled pack alone.
+//! run through it. Works on the compiled pack alone; how it is shown to people is in `report/show.rs`.
 
-use super::{Class, Direction, Effect, Loss, NoteKind, Pack, Route, RouteKind, Shape, Verdict};
+mod show;
+
+use super::{Class, Direction, Effect, Loss, NoteKind, Pack, Route, RouteKind, Shape, SideId, Verdict};
 use serde::Serialize;
-use std::fmt::Write as _;
 
 /// A pack's report: what clients of each side can expect.
 #[derive(Debug, Serialize)]
@@ -22,6 +23,8 @@ pub struct SideReport {
     pub different: usize,
     pub partly: usize,
     pub refused: usize,
+    /// How many of the operations that are answered are degraded.
+    pub degraded: usize,
     pub operations: Vec<OperationReport>,
 }
 
@@ -32,6 +35,10 @@ pub struct OperationReport {
     pub verdict: &'static str,
     /// `pair`, `serve` or `refuse`.
     pub route: &'static str,
+    /// Whether the answer lacks, or only approximates, something that the contract promises.
+    pub degraded: bool,
+    /// The operation of the other side that this one is the counterpart of, where a pair or a shared name says so.
+    pub counterpart: Option<String>,
     pub calls_min: u32,
     pub calls_max: u32,
     /// How much of a body is held, and why not less; none when nothing is called.
@@ -39,12 +46,24 @@ pub struct OperationReport {
     pub because: Option<String>,
     pub effect: &'static str,
     pub lost: Vec<LossReport>,
+    /// Fields of the answer that the other side has nothing for, and what stands there.
+    pub without_source: Vec<GapReport>,
     pub differs: Vec<String>,
     pub approximate: Vec<String>,
     pub despite: Vec<String>,
     /// Why a refused operation is refused, in the default language; for others, the reasons of what is refused of it.
     pub refusals: Vec<String>,
     pub place: String,
+}
+
+/// A field of an answer without a source.
+#[derive(Debug, Serialize)]
+pub struct GapReport {
+    pub place: String,
+    /// JSON text, mostly `null`.
+    pub value: String,
+    /// False where it is so only when nothing was found.
+    pub always: bool,
 }
 
 /// A field that does not survive.
@@ -75,24 +94,40 @@ pub fn report(pack: &Pack) -> Report {
 }
 
 fn side(pack: &Pack, direction: &Direction) -> SideReport {
+    let side = pack.sides[usize::from(direction.serves.0)].name.clone();
+    let operations: Vec<_> =
+        direction.routes.iter().map(|route| operation(pack, direction.serves, route)).collect();
     let count = |verdict| direction.routes.iter().filter(|route| route.verdict == verdict).count();
     SideReport {
-        side: pack.sides[usize::from(direction.serves.0)].name.clone(),
+        side,
         backend: pack.sides[usize::from(direction.serves.other().0)].name.clone(),
         exact: count(Verdict::Exact),
         different: count(Verdict::Different),
         partly: count(Verdict::Partly),
         refused: count(Verdict::Not),
-        operations: direction.routes.iter().map(|route| operation(pack, route)).collect(),
+        degraded: operations.iter().filter(|operation| operation.degraded).count(),
+        operations,
     }
 }
 
-fn operation(pack: &Pack, route: &Route) -> OperationReport {
+fn operation(pack: &Pack, serves: SideId, route: &Route) -> OperationReport {
+    let served = &pack.sides[usize::from(serves.0)].name;
+    let (without_source, lost): (Vec<&Loss>, Vec<&Loss>) =
+        route.losses.iter().partition(|loss| loss.instead.is_some() && loss.side == *served);
     let notes = |kind| -> Vec<String> {
-        let of_kind = route.notes.iter().filter(|note| note.kind == kind);
-        of_kind.map(|note| note.text.clone()).collect()
+        let mut texts: Vec<String> = Vec::new();
+        for note in route.notes.iter().filter(|note| note.kind == kind) {
+            if !texts.contains(&note.text) {
+                texts.push(note.text.clone());
+            }
+        }
+        texts
     };
+    let approximate = notes(NoteKind::Approximate);
+    let degrades = !without_source.is_empty() || !approximate.is_empty();
     OperationReport {
+        degraded: degrades && matches!(route.verdict, Verdict::Different | Verdict::Partly),
+        counterpart: counterpart(pack, serves, route),
         operation: route.operation.key.to_string(),
         verdict: route.verdict.word(),
         route: match &route.kind {
@@ -108,9 +143,10 @@ fn operation(pack: &Pack, route: &Route) -> OperationReport {
             Effect::None => "none",
             Effect::Write => "write",
         },
-        lost: route.losses.iter().map(loss).collect(),
+        lost: lost.into_iter().map(loss).collect(),
+        without_source: without_source.into_iter().map(gap).collect(),
         differs: notes(NoteKind::Differs),
-        approximate: notes(NoteKind::Approximate),
+        approximate,
         despite: notes(NoteKind::Despite),
         refusals: super::explain::refusals(route)
             .into_iter()
@@ -118,6 +154,24 @@ fn operation(pack: &Pack, route: &Route) -> OperationReport {
             .collect(),
         place: format!("{}:{}", route.origin.file, route.origin.line),
     }
+}
+
+/// The operation that a pair relates to this one in either direction, else the one of the same name.
+fn counterpart(pack: &Pack, serves: SideId, route: &Route) -> Option<String> {
+    let paired = |route: &Route| match &route.kind {
+        RouteKind::Pair(pair) => Some(std::sync::Arc::clone(&pair.call.operation)),
+        RouteKind::Serve(_) | RouteKind::Refuse(_) => None,
+    };
+    let others = &pack.directions[usize::from(serves.other().0)].routes;
+    let from_there = || others.iter().find(|other| paired(other).as_ref() == Some(&route.operation.key));
+    let same = || others.iter().find(|other| other.operation.key == route.operation.key);
+    let found = || from_there().or_else(same).map(|other| other.operation.key.to_string());
+    paired(route).map(|key| key.to_string()).or_else(found)
+}
+
+fn gap(loss: &Loss) -> GapReport {
+    let value = loss.instead.clone().unwrap_or_default();
+    GapReport { place: loss.place.clone(), value, always: !loss.unless_found }
 }
 
 fn loss(loss: &Loss) -> LossReport {
@@ -162,113 +216,4 @@ impl Class {
             Class::Document => "document",
         }
     }
-}
-
-impl Report {
-    /// A table for each side, and the details below each operation.
-    pub fn text(&self) -> String {
-        let mut out = String::new();
-        for side in &self.sides {
-            let _ = writeln!(out, "{}\n", side.headline());
-            let width = side.operations.iter().map(|op| op.operation.chars().count()).max().unwrap_or(0);
-            for op in &side.operations {
-                let calls = op.calls();
-                let class = op.class.unwrap_or("-");
-                let _ = writeln!(out, "  {:width$}  {:12}  {calls:>7}  {class}", op.operation, op.verdict);
-                for (what, text) in op.details() {
-                    let _ = writeln!(out, "      {what}: {text}");
-                }
-            }
-            out.push('\n');
-        }
-        for shape in &self.shapes {
-            let _ = writeln!(out, "shape {} ({}): {}", shape.shape, shape.law, lost(&shape.lost));
-        }
-        out
-    }
-
-    /// A document for customers.
-    pub fn markdown(&self) -> String {
-        let mut out = format!("# What is kept, and what changes: `{}`\n", self.pack);
-        for side in &self.sides {
-            let _ = writeln!(out, "\n## For clients of `{}`, answered by `{}`\n", side.side, side.backend);
-            let _ = writeln!(out, "{}\n", side.headline());
-            out.push_str("| Operation | Verdict | Calls | Held in memory |\n|---|---|---|---|\n");
-            for op in &side.operations {
-                let class = op.class.unwrap_or("–");
-                let _ = writeln!(out, "| `{}` | {} | {} | {class} |", op.operation, op.verdict, op.calls());
-            }
-            for op in side.operations.iter().filter(|op| op.route != "refuse" && !op.details().is_empty()) {
-                let _ = writeln!(out, "\n### `{}`\n", op.operation);
-                for (what, text) in op.details() {
-                    let _ = writeln!(out, "- **{what}**: {text}");
-                }
-            }
-            let refused: Vec<_> = side.operations.iter().filter(|op| op.route == "refuse").collect();
-            if !refused.is_empty() {
-                out.push_str("\n### Refused\n\n");
-                for op in refused {
-                    let _ = writeln!(out, "- `{}`: {}", op.operation, op.refusals.join(" "));
-                }
-            }
-        }
-        out
-    }
-}
-
-impl SideReport {
-    fn headline(&self) -> String {
-        format!(
-            "{} in front of {}: {} operations; {} exact, {} different, {} partly, {} not possible",
-            self.side,
-            self.backend,
-            self.operations.len(),
-            self.exact,
-            self.different,
-            self.partly,
-            self.refused,
-        )
-    }
-}
-
-impl OperationReport {
-    fn calls(&self) -> String {
-        match (self.calls_min, self.calls_max) {
-            (0, 0) => "no call".to_owned(),
-            (min, max) if min == max => min.to_string(),
-            (min, max) => format!("{min} to {max}"),
-        }
-    }
-
-    fn details(&self) -> Vec<(&'static str, String)> {
-        let mut lines = Vec::new();
-        let mut all = |what, texts: &[String]| lines.extend(texts.iter().map(|text| (what, text.clone())));
-        all("differs", &self.differs);
-        all("approximate", &self.approximate);
-        all("despite the contract", &self.despite);
-        all("refused", &self.refusals);
-        if !self.lost.is_empty() {
-            lines.push(("lost", lost(&self.lost)));
-        }
-        lines
-    }
-}
-
-/// `v3 $.a, $.b (null instead); v2 $.c`
-fn lost(losses: &[LossReport]) -> String {
-    if losses.is_empty() {
-        return "nothing is lost".to_owned();
-    }
-    let mut sides: Vec<&str> = losses.iter().map(|loss| loss.side.as_str()).collect();
-    sides.dedup();
-    sides.sort_unstable();
-    sides.dedup();
-    let of_side = |side: &str| {
-        let places = losses.iter().filter(|loss| loss.side == side).map(|loss| match &loss.instead {
-            Some(instead) => format!("{} ({instead} instead)", loss.place),
-            None => loss.place.clone(),
-        });
-        format!("{side} {}", places.collect::<Vec<_>>().join(", "))
-    };
-    sides.iter().map(|side| of_side(side)).collect::<Vec<_>>().join("; ")
 }

@@ -171,6 +171,17 @@ pub struct Note {
     pub origin: Origin,
 }
 
+impl Note {
+    /// The same of a value that stands further down: a note on a type that is not kept begins with its place, in backticks.
+    #[must_use]
+    pub fn below(self, step: &str) -> Note {
+        let NoteKind::Despite = self.kind else { return self };
+        let Some(place) = self.text.strip_prefix('`') else { return self };
+        let dot = if place.starts_with('[') { "" } else { "." };
+        Note { text: format!("`{step}{dot}{place}"), ..self }
+    }
+}
+
 /// What a note is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoteKind {
@@ -191,5 +202,7 @@ pub struct Loss {
     pub place: String,
     /// What the other side sees instead: nothing, or this JSON text.
     pub instead: Option<String>,
+    /// Whether that is seen only where nothing was found.
+    pub unless_found: bool,
     pub origin: Origin,
 }

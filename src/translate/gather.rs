@@ -95,3 +95,50 @@ impl Fanned {
         Value::from(self.results)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::Limits;
+    use crate::plan::{Beyond, Key, Location, Path};
+
+    fn json(text: &str) -> Value {
+        Value::parse(text.as_bytes(), &Limits::UNLIMITED).expect("the test writes JSON")
+    }
+
+    fn pages(upto: u32) -> Pages {
+        Pages { parameter: "page".into(), first: 0, upto, size: 2, until: None, beyond: Beyond::Cut }
+    }
+
+    #[test]
+    fn a_list_ends_with_a_short_page_even_at_the_bound() {
+        let mut paged = Paged::default();
+        assert_eq!(paged.add(Some(json("[1,2]")), &pages(2)), Ok(After::More));
+        assert_eq!(paged.add(Some(json("[3]")), &pages(2)), Ok(After::Ended));
+        assert_eq!(paged.so_far(), json("[1,2,3]"));
+    }
+
+    #[test]
+    fn a_full_last_page_leaves_open_whether_the_list_goes_on() {
+        let mut paged = Paged::default();
+        assert_eq!(paged.add(Some(json("[1,2]")), &pages(1)), Ok(After::Bound));
+        assert!(paged.add(None, &pages(3)).is_err());
+    }
+
+    #[test]
+    fn elements_with_the_same_address_share_one_reply() {
+        let path = Path::Singular(Vec::new());
+        let each = Each { name: Key::new("it"), list: Location { text: "$.list".into(), path }, upto: 2 };
+        let mut fanned = Fanned::new(vec![json("7"), json("7"), json("8")]);
+        assert!(!fanned.repeat(&each, "/a/7"));
+        fanned.calling("/a/7");
+        let mut reply = Object::new();
+        reply.insert("body", json("\"seven\""));
+        fanned.put(&each, reply);
+        assert!(fanned.is_within(&each) && fanned.repeat(&each, "/a/7"));
+        assert!(!fanned.is_within(&each), "the third stands beyond the bound");
+        fanned.put(&each, Object::new());
+        assert_eq!(fanned.element(), None);
+        assert_eq!(fanned.finish(), json(r#"[{"body":"seven","it":7},{"body":"seven","it":7},{"it":8}]"#));
+    }
+}

@@ -1,13 +1,15 @@
 //! The op that a shape is in one direction, and what is lost on the way.
 
-use super::account::{Found, field_at, unaccounted};
+mod rest;
+
+use super::account::{Found, field_at};
 use super::close::{self, CloseDraft, Closing};
 use super::convert::{self, Read};
 use super::line::{At, Line, Lines, What};
 use super::{Law, Lens, Lenses, Supply, faults, loss, object};
 use crate::contract::{Array, TypeIn, TypeKind, assignable};
 use crate::diagnostic::{Findings, Span};
-use crate::mapping::ast::{ConversionUse, Fill, Place, RestFill, ShapeUse};
+use crate::mapping::ast::{ConversionUse, Fill, Place, ShapeUse};
 use crate::mapping::literal;
 use crate::plan::convert::Conversion;
 use crate::plan::{
@@ -438,80 +440,6 @@ impl Builder<'_, '_> {
         }
     }
 
-    /// `rest`: dropped when its side is read. When it is built, each field gets the literal that `rest` gives; with `lost`
-    /// only what need not be there can be missing.
-    fn rest(&mut self, lines: &Lines<'_>) {
-        let types = self.types;
-        for side in [0, 1] {
-            let Some(rest) = lines.rest[side] else { continue };
-            let claimed: Vec<&Place> =
-                lines.lines.iter().flat_map(|line| line.places(side)).map(|at| &at.value).collect();
-            let missing = unaccounted(types[side], &claimed);
-            self.private[side] |= !missing.is_empty();
-            if side == self.from {
-                for place in &missing {
-                    self.lose(place, rest.span);
-                }
-                continue;
-            }
-            if let Some(fill) = &rest.fill {
-                self.fill_rest(rest.span, fill, missing);
-                continue;
-            }
-            let needed = |place: &&Place| {
-                !self.is_supplied(place) && field_at(types[side], place).is_ok_and(|found| found.required)
-            };
-            let needed: Vec<_> = missing.iter().filter(needed).map(|place| place.0.join(".")).collect();
-            if !needed.is_empty() && !self.with.over {
-                self.findings.push(faults::rest_has_no_source(
-                    self.name,
-                    rest.span,
-                    &needed,
-                    &self.lenses.world,
-                    side,
-                ));
-            }
-        }
-    }
-
-    /// One literal for each field that no line names.
-    fn fill_rest(&mut self, span: Span, fill: &RestFill, missing: Vec<Place>) {
-        let (types, to) = (self.types, self.to);
-        let (value, origin) = (literal::json(&fill.value), self.origin(span));
-        let mut misfits = Vec::new();
-        for place in missing {
-            if self.is_supplied(&place) {
-                continue;
-            }
-            let Ok(found) = field_at(types[to], &place) else { continue };
-            if literal::check(&fill.value, found.ty).is_err() {
-                // What need not be there is left out before its type is broken.
-                if !found.required {
-                    continue;
-                }
-                misfits.push(place.0.join("."));
-            }
-            self.always(&place, &value, span);
-            let what = Closing::From(CloseFrom::Constant(value.clone()));
-            self.close.push(CloseDraft { place: place.0, what, origin: origin.clone() });
-        }
-        match (misfits.is_empty(), fill.despite_type) {
-            (false, None) => {
-                let world = &self.lenses.world;
-                self.findings.push(faults::rest_misfits(fill.value.span, &misfits, world, to));
-            }
-            (true, Some(despite)) => self.findings.push(faults::rest_fits(despite)),
-            (false, Some(_)) => {
-                let value = String::from_utf8_lossy(&value);
-                for place in misfits {
-                    let text = format!("`{place}` is {value}, which its type does not allow");
-                    self.notes.push(Note { kind: NoteKind::Despite, text, origin: origin.clone() });
-                }
-            }
-            (true, None) => {}
-        }
-    }
-
     /// The losses from `mark` on that were found within the only element of a list at `list` are at that element: places of
     /// what is read when the list is, else of what is built.
     fn inside_list(&mut self, mark: usize, list: &Place) {
@@ -527,7 +455,7 @@ impl Builder<'_, '_> {
 
     fn lose_at(&mut self, place: String, span: Span) {
         let side = self.lenses.world.program.manifest.sides[self.from].value.clone();
-        let loss = Loss { side, place, instead: None, origin: self.origin(span) };
+        let loss = Loss { side, place, instead: None, unless_found: false, origin: self.origin(span) };
         self.losses.push(loss);
     }
 
@@ -536,7 +464,8 @@ impl Builder<'_, '_> {
         self.private[self.to] = true;
         let side = self.lenses.world.program.manifest.sides[self.to].value.clone();
         let instead = Some(String::from_utf8_lossy(value).into_owned());
-        self.losses.push(Loss { side, place: loss::path(place), instead, origin: self.origin(span) });
+        let (place, origin) = (loss::path(place), self.origin(span));
+        self.losses.push(Loss { side, place, instead, unless_found: false, origin });
     }
 
     fn finish(self, lines: &Lines<'_>) -> Lens {

@@ -281,7 +281,13 @@ impl Lens {
     pub fn each(self) -> Lens {
         let losses =
             self.losses.into_iter().map(|loss| Loss { place: format!("$[*]{}", &loss.place[1..]), ..loss });
-        Lens { op: ValueOp::Array(Box::new(self.op)), losses: losses.collect(), ..self }
+        let notes = self.notes.into_iter().map(|note| note.below("[*]"));
+        Lens {
+            op: ValueOp::Array(Box::new(self.op)),
+            losses: losses.collect(),
+            notes: notes.collect(),
+            ..self
+        }
     }
 }
 

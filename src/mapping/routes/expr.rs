@@ -101,6 +101,7 @@ impl RouteCheck<'_, '_> {
                 return None;
             }
         }
+        self.stands_in(node, node.span);
         let held = Held::there(type_of(node), to);
         Some(Made { expr: plan::Expr::Constant(literal::json(node)), held })
     }
@@ -114,7 +115,8 @@ impl RouteCheck<'_, '_> {
         match misfit {
             None => self.findings.push(faults::despite_needless(span)),
             Some(misfit) => {
-                let text = format!("A literal {} stands where the contract has another type.", misfit.why);
+                let place = self.answers.as_ref().map_or("A literal", |at| at.place.as_str());
+                let text = format!("`{place}` {}", misfit.why);
                 self.note(NoteKind::Despite, text, span);
             }
         }
@@ -161,9 +163,9 @@ impl RouteCheck<'_, '_> {
         let mut complete = true;
         for (name, value) in entries {
             let made = match object.map(|object| field_of(object, &name.value)) {
-                None | Some(FieldOf::Any) => self.value(value, None),
+                None | Some(FieldOf::Any) => self.member(name, value, None),
                 Some(FieldOf::Known(ty, required)) => {
-                    self.value(value, Some(Wanted { ty, side: to, required }))
+                    self.member(name, value, Some(Wanted { ty, side: to, required }))
                 }
                 Some(FieldOf::Unknown) => {
                     let known = object.map(|object| object.fields.as_slice()).unwrap_or_default();
@@ -190,6 +192,11 @@ impl RouteCheck<'_, '_> {
             None => super::context::object(fields, Additional::Closed, span),
         };
         complete.then(|| Made { expr: plan::Expr::Object(members), held: Held::there(ty, to) })
+    }
+
+    /// The value of a member.
+    fn member(&mut self, name: &Spanned<String>, value: &Expr, wanted: Option<Wanted<'_>>) -> Option<Made> {
+        self.below(&format!(".{}", name.value), |check| check.value(value, wanted))
     }
 
     /// A member of an object that is made for no type. Types that have names belong to their side, and are not shown on the
@@ -219,7 +226,8 @@ impl RouteCheck<'_, '_> {
             }
         };
         let wanted_item = item.map(|ty| Wanted { ty, side: to, required: true });
-        let made: Vec<_> = items.iter().map(|item| self.value(item, wanted_item)).collect();
+        let made: Vec<_> =
+            items.iter().map(|item| self.below("[*]", |check| check.value(item, wanted_item))).collect();
         let exprs = made.into_iter().map(|made| made.map(|made| made.expr)).collect::<Option<Vec<_>>>()?;
         let ty = list(item.cloned().unwrap_or_else(|| Type::any(span)), span);
         Some(Made { expr: plan::Expr::Array(exprs), held: Held::there(ty, to) })
@@ -327,7 +335,7 @@ impl RouteCheck<'_, '_> {
             let wanted = lenient.as_ref().map(|ty| Wanted { ty, side: to, required: false });
             exprs.push(self.value(item, wanted).map(|made| made.expr));
         }
-        let made = self.value(last, wanted)?;
+        let made = self.unless_found(!others.is_empty(), |check| check.value(last, wanted))?;
         exprs.push(Some(made.expr));
         let exprs = exprs.into_iter().collect::<Option<Vec<_>>>()?;
         let held = Held { ty: wanted.map_or(made.held.ty, |wanted| wanted.ty.clone()), ..made.held };
@@ -371,7 +379,11 @@ impl RouteCheck<'_, '_> {
         };
         let null_as = self.null_as(shape, target);
         let lens = lens?;
-        self.take_over(&lens);
+        let read = match &shape.from.kind {
+            ExprKind::Path(path) => Some(path.as_str()),
+            _ => None,
+        };
+        self.take_over(&lens, read);
         let expr = plan::Expr::Shape {
             op: lens.op,
             from: Box::new(from.expr),
@@ -409,7 +421,9 @@ impl RouteCheck<'_, '_> {
         for (name, value) in &shape.with {
             let wanted = object.and_then(|object| object.field(&name.value));
             let wanted = wanted.map(|field| Wanted { ty: &field.ty, side: to, required: field.required });
-            let value = self.value(value, wanted);
+            let element = if shape.shape.each { "[*]" } else { "" };
+            let place = format!("{element}.{}", name.value);
+            let value = self.below(&place, |check| check.value(value, wanted));
             complete &= value.is_some();
             made.extend(value.map(|value| (name.value.as_str(), value.expr)));
         }

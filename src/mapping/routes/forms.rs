@@ -22,7 +22,8 @@ impl RouteCheck<'_, '_> {
         // What is null or absent is left out, so each may be either.
         let item = self.wanted_items(wanted, span)?.map(|item| Type { nullable: true, ..item.clone() });
         let wanted_item = item.as_ref().map(|ty| Wanted { ty, side: to, required: false });
-        let made: Vec<_> = items.iter().map(|item| self.value(item, wanted_item)).collect();
+        let made: Vec<_> =
+            items.iter().map(|item| self.below("[*]", |check| check.value(item, wanted_item))).collect();
         let made = made.into_iter().collect::<Option<Vec<_>>>()?;
         // Without a wanted type, the elements are of the one type that all of them have.
         let first =
@@ -69,7 +70,7 @@ impl RouteCheck<'_, '_> {
         }
         self.context.set(&name.value, element);
         let wanted_item = item.as_ref().map(|ty| Wanted { ty, side: to, required: true });
-        let made = self.value(give, wanted_item);
+        let made = self.below("[*]", |check| check.value(give, wanted_item));
         self.context.remove(&name.value);
         let given = made?;
         let ty = wanted.map_or_else(|| list(given.held.ty, give.span), |wanted| wanted.ty.clone());
@@ -104,7 +105,7 @@ impl RouteCheck<'_, '_> {
         }
         let other = match otherwise {
             None => None,
-            Some(expr) => Some(self.value(expr, wanted)?),
+            Some(expr) => Some(self.unless_found(true, |check| check.value(expr, wanted))?),
         };
         let (condition, made) = (condition?, made?);
         let absent = made.held.absent || other.as_ref().is_none_or(|other| other.held.absent);

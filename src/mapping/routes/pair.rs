@@ -234,7 +234,7 @@ impl<'a> RouteCheck<'_, 'a> {
 
     fn lens_plan(&mut self, lens: Option<Lens>) -> Translated {
         let Some(lens) = lens else { return Translated::Faulty };
-        self.take_over(&lens);
+        self.take_over(&lens, None);
         Translated::Plan(BodyPlan { op: lens.op, class: lens.class, because: lens.because })
     }
 }

@@ -9,9 +9,11 @@ use crate::contract::{Operation, ScalarKind, TypeKind, Types};
 use crate::diagnostic::{Findings, Span};
 use crate::mapping::ast::{Notes, Refuse, Spanned};
 use crate::mapping::lens::Lens;
+use crate::mapping::literal;
 use crate::plan::{
     self, BodyExpected, Effect, Loss, Note, NoteKind, ParameterKind, Refusal, SideId, Variable,
 };
+use crate::yaml::Node;
 
 /// One route, served to clients of one side.
 pub(super) struct RouteCheck<'g, 'a> {
@@ -31,10 +33,21 @@ pub(super) struct RouteCheck<'g, 'a> {
     pub makes_for: SideId,
     /// Whether the value in hand is made in a step of its own.
     pub makes: bool,
+    /// The place of the answer that is being made, and whether a value is made there only where others were not found; none
+    /// while something else is made.
+    pub answers: Option<Answering>,
     /// Whether a call that writes has been made on the way to the place in hand.
     pub wrote: bool,
     /// Operations that are called, for the statuses that they list.
     pub called: Vec<&'a Operation>,
+}
+
+/// See [`RouteCheck::answers`].
+#[derive(Clone, Debug)]
+pub(super) struct Answering {
+    /// Starts with `$`.
+    pub place: String,
+    pub unless_found: bool,
 }
 
 impl<'g, 'a> RouteCheck<'g, 'a> {
@@ -56,6 +69,7 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
             results: Vec::new(),
             makes_for: serves,
             makes: false,
+            answers: None,
             wrote: false,
             called: Vec::new(),
         }
@@ -80,19 +94,71 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
         }
     }
 
-    /// What a shape says of the route that uses it.
-    pub fn take_over(&mut self, lens: &Lens) {
+    /// What a shape says of the route that uses it; `read` is the place that it reads, where that is not the body of the one
+    /// call.
+    pub fn take_over(&mut self, lens: &Lens, read: Option<&str>) {
+        let place = self.answers.as_ref().map_or("$", |at| at.place.as_str()).to_owned();
         for note in &lens.notes {
-            if !self.notes.contains(note) {
-                self.notes.push(note.clone());
+            let note = note.clone().below(&place);
+            if !self.notes.contains(&note) {
+                self.notes.push(note);
             }
         }
         for loss in &lens.losses {
-            if !self.losses.contains(loss) {
-                self.losses.push(loss.clone());
+            let mut loss = loss.clone();
+            if let (Some(at), true) = (&self.answers, loss.instead.is_some()) {
+                loss.place.replace_range(..1, &at.place);
+                loss.unless_found = at.unless_found;
             }
+            if let (Some(read), None) = (read, &loss.instead)
+                && loss.side != self.ground.side_name(self.serves)
+            {
+                loss.place.replace_range(..1, read);
+            }
+            self.lose(loss);
         }
         self.refuses |= !lens.refuses.is_empty();
+    }
+
+    /// Puts a field on the list of losses, once.
+    pub fn lose(&mut self, loss: Loss) {
+        if !self.losses.contains(&loss) {
+            self.losses.push(loss);
+        }
+    }
+
+    /// A literal that stands in the answer because the other side has nothing for its place.
+    pub fn stands_in(&mut self, value: &Node, span: Span) {
+        let Some(at) = self.answers.clone() else { return };
+        self.lose(Loss {
+            side: self.ground.side_name(self.serves).to_owned(),
+            place: at.place,
+            instead: Some(String::from_utf8_lossy(&literal::json(value)).into_owned()),
+            unless_found: at.unless_found,
+            origin: self.ground.origin(span),
+        });
+    }
+
+    /// Does `work` with the answer's place further down.
+    pub fn below<T>(&mut self, step: &str, work: impl FnOnce(&mut Self) -> T) -> T {
+        let before = self.answers.clone();
+        if let Some(at) = &mut self.answers {
+            at.place.push_str(step);
+        }
+        let done = work(self);
+        self.answers = before;
+        done
+    }
+
+    /// Does `work` on a value that is made only where something else was not found, if `unless`.
+    pub fn unless_found<T>(&mut self, unless: bool, work: impl FnOnce(&mut Self) -> T) -> T {
+        let before = self.answers.clone();
+        if let Some(at) = &mut self.answers {
+            at.unless_found |= unless;
+        }
+        let done = work(self);
+        self.answers = before;
+        done
     }
 
     /// A refusal under the pack's policy and what the route says over it.

@@ -4,7 +4,7 @@
 use super::context::{Held, fanned, reply};
 use super::expr::Wanted;
 use super::faults;
-use super::route::{RouteCheck, effect};
+use super::route::{Answering, RouteCheck, effect};
 use crate::contract::{Operation, StatusPattern, Type, TypeKind};
 use crate::diagnostic::Span;
 use crate::mapping::ast::{self, Answer, Block, Call, Decide, Pick, Spanned, Step, StepAction};
@@ -428,7 +428,12 @@ impl<'a> RouteCheck<'_, 'a> {
             }
             (Some(body), Some(Some(ty))) => {
                 let wanted = Wanted { ty, side: self.serves, required: true };
-                self.value(body, Some(wanted)).map(|made| Some(made.expr))
+                // What stands in an error is no field of the service's data.
+                let place = Answering { place: "$".to_owned(), unless_found: false };
+                self.answers = (answer.status.value < 300).then_some(place);
+                let made = self.value(body, Some(wanted)).map(|made| Some(made.expr));
+                self.answers = None;
+                made
             }
         };
         Some(plan::Answer { status: status?, headers: headers?, body: body? })

@@ -6,6 +6,7 @@ mod defs;
 mod manifest;
 #[cfg(test)]
 mod tests;
+mod values;
 
 use super::syntax::keys;
 use crate::yaml::Keys;

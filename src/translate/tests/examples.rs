@@ -214,8 +214,13 @@ fn with_shape(pack: &mut Pack) {
         .emit("id", "id", convert(ConversionKind::IntegerToString, true))
         .emit("text", "body", ValueOp::Keep)
         .close("format", crate::plan::CloseFrom::Constant(raw("\"plain\"")));
-    let loss =
-        |place: &str| Loss { side: "new".into(), place: place.into(), instead: None, origin: origin() };
+    let loss = |place: &str| Loss {
+        side: "new".into(),
+        place: place.into(),
+        instead: None,
+        unless_found: false,
+        origin: origin(),
+    };
     let plan = |op, losses| Some(ShapePlan { op, losses, supplied: Vec::new() });
     pack.shapes.push(crate::plan::Shape {
         name: "Note".into(),

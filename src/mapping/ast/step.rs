@@ -1,0 +1,218 @@
+//! Routes of several calls as written: checks, steps, tables and ends.
+
+use super::{Expr, Notes, RefusePolicy, Spanned};
+use crate::diagnostic::Span;
+use crate::yaml::Node;
+
+/// Steps and their end: exactly one of `answer`, `refuse`, `decide`.
+#[derive(Debug)]
+pub struct Block {
+    pub steps: Vec<Step>,
+    pub end: Option<End>,
+    pub span: Span,
+}
+
+#[derive(Debug)]
+pub enum End {
+    Answer(Answer),
+    /// `refuse: reason` with an optional `policy:`
+    Refuse(Refuse),
+    /// `decide: {on: […], rows: [[…, outcome]]}` and `outcomes:`
+    Decide(Decide),
+}
+
+#[derive(Clone, Debug)]
+pub struct Refuse {
+    pub reason: Spanned<String>,
+    pub policy: RefusePolicy,
+}
+
+#[derive(Debug)]
+pub struct Check {
+    pub predicate: Predicate,
+    /// `if: $.config.name`
+    pub only_if: Option<Spanned<String>>,
+    /// `unless: $.config.name`
+    pub unless: Option<Spanned<String>>,
+    pub otherwise: CheckElse,
+    pub span: Span,
+}
+
+/// What follows when a check does not hold.
+#[derive(Debug)]
+pub enum CheckElse {
+    /// `{status, reason}`
+    Answer { status: Spanned<i64>, reason: Spanned<String> },
+    /// `{refuse: reason}` with an optional `policy:`
+    Refuse(Refuse),
+}
+
+/// `{present: place}` and so on. In `check`, bare words are members of the request body.
+#[derive(Clone, Debug)]
+pub struct Predicate {
+    pub word: Spanned<PredicateWord>,
+    /// Paths as written, already with `$.request.body.` before bare words.
+    pub places: Vec<Spanned<String>>,
+    /// `one_of` values or the `kind` word.
+    pub values: Vec<Node>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PredicateWord {
+    Present,
+    Missing,
+    NotNull,
+    AnyPresent,
+    AllPresent,
+    NonePresent,
+    OneOf,
+    Kind,
+    Equal,
+    AbsentOrEqual,
+}
+
+#[derive(Debug)]
+pub struct Step {
+    pub name: Option<Spanned<String>>,
+    pub action: StepAction,
+    pub span: Span,
+}
+
+#[derive(Debug)]
+pub enum StepAction {
+    Call(Call),
+    /// `pick: path` with `take: first | all` or `newest: member`
+    Pick(Pick),
+    /// `first: [{when: …, pick: …}, …]`
+    First(Vec<Pick>),
+    /// `make: value`
+    Make(Expr),
+}
+
+/// `call: 'PUT /things/{$.made.body.id}'`
+#[derive(Debug)]
+pub struct Call {
+    /// As written; `{name}` is a path variable of the served operation, `{$.path}` a place.
+    pub operation: Spanned<String>,
+    /// `when: predicate`: made only while this holds.
+    pub when: Option<Predicate>,
+    /// `each: {name: list}` with `upto:`: made for each element.
+    pub each: Option<Each>,
+    pub query: Vec<(Spanned<String>, Expr)>,
+    pub headers: Vec<(Spanned<String>, Expr)>,
+    pub body: Option<Expr>,
+    /// `pages: {upto: 5, until: path}`
+    pub pages: Option<Pages>,
+    pub on_fail: Option<OnFail>,
+    /// `resume: [path, …]`
+    pub resume: Vec<Spanned<String>>,
+    pub retry: Option<Spanned<bool>>,
+    pub effect: Option<Spanned<bool>>,
+}
+
+/// `each: {name: list}, upto: 20`
+#[derive(Debug)]
+pub struct Each {
+    /// What an element is called while its call is made, and in the result.
+    pub name: Spanned<String>,
+    pub list: Spanned<String>,
+    pub upto: Spanned<i64>,
+}
+
+#[derive(Debug)]
+pub struct Pages {
+    pub upto: Spanned<i64>,
+    pub until: Option<Spanned<String>>,
+    pub beyond: Option<Beyond>,
+    pub span: Span,
+}
+
+/// What follows when a list goes on beyond the pages that are read.
+#[derive(Debug)]
+pub enum Beyond {
+    /// `absent`: the step has no body, as if it had failed.
+    Absent,
+    /// `{refuse: reason}`
+    Refuse(Refuse),
+}
+
+#[derive(Debug)]
+pub enum OnFail {
+    /// `pass`
+    Pass(Span),
+    /// `{pass: {headers: {name: expr}}}`
+    PassWith(Vec<(Spanned<String>, Expr)>),
+    /// `{answer: {…}}`
+    Answer(Answer),
+    /// `{use: expr}`
+    Use(Expr),
+    /// `{refuse: reason}`
+    Refuse(Refuse),
+    /// `absent`, or `{absent: [404]}` for these statuses alone: goes on without a body.
+    Absent(Vec<Spanned<i64>>),
+}
+
+#[derive(Debug)]
+pub struct Pick {
+    pub when: Option<Predicate>,
+    pub path: Spanned<String>,
+    pub take: Take,
+}
+
+#[derive(Clone, Debug)]
+pub enum Take {
+    All,
+    First,
+    Newest(Spanned<String>),
+    /// `page: path`: the part of all matches that a page of this number shows.
+    Page(Spanned<String>),
+}
+
+#[derive(Debug)]
+pub struct Answer {
+    pub status: Spanned<i64>,
+    pub headers: Vec<(Spanned<String>, Expr)>,
+    pub body: Option<Expr>,
+    pub span: Span,
+}
+
+#[derive(Debug)]
+pub struct Decide {
+    pub on: Vec<Column>,
+    pub rows: Vec<Row>,
+    pub outcomes: Vec<Outcome>,
+    pub span: Span,
+}
+
+/// What a decision table looks at.
+#[derive(Debug)]
+pub enum Column {
+    /// A path.
+    Place(Spanned<String>),
+    /// `{predicate: …}`: its cells are `true` and `false`.
+    Holds(Predicate),
+}
+
+#[derive(Debug)]
+pub struct Row {
+    pub cells: Vec<Cell>,
+    pub outcome: Spanned<String>,
+    pub span: Span,
+}
+
+#[derive(Debug)]
+pub enum Cell {
+    /// `_`
+    Any(Span),
+    /// `absent`
+    Absent(Span),
+    /// A literal or a list of literals.
+    OneOf(Vec<Node>),
+}
+
+#[derive(Debug)]
+pub struct Outcome {
+    pub name: Spanned<String>,
+    pub block: Block,
+    pub notes: Notes,
+}

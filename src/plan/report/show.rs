@@ -1,0 +1,188 @@
+//! The report as people read it: the two directions side by side, then each with its details. Text and Markdown; the facts
+//! are gathered in `report`.
+
+use super::{GapReport, LossReport, OperationReport, Report, SideReport};
+use std::fmt::Write as _;
+
+impl Report {
+    /// Both directions side by side, then each with the details of its operations.
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        for side in &self.sides {
+            let _ = writeln!(out, "{}", side.headline());
+        }
+        out.push_str("\nSide by side\n\n");
+        let rows = self.side_by_side();
+        let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..4).map(width).collect();
+        for row in &rows {
+            let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
+            let _ = writeln!(out, "  {}", cells.collect::<Vec<_>>().join("  ").trim_end());
+        }
+        for side in &self.sides {
+            let _ = writeln!(out, "\n{}\n", side.headline());
+            let width = side.operations.iter().map(|op| op.operation.chars().count()).max().unwrap_or(0);
+            for op in &side.operations {
+                let (verdict, calls, class) = (op.verdict(), op.calls(), op.class.unwrap_or("-"));
+                let _ = writeln!(out, "  {:width$}  {verdict:19}  {calls:>13}  {class}", op.operation);
+                for (what, text) in op.details() {
+                    let _ = writeln!(out, "      {what}: {text}");
+                }
+            }
+        }
+        out.push('\n');
+        for shape in &self.shapes {
+            let _ = writeln!(out, "shape {} ({}): {}", shape.shape, shape.law, lost(&shape.lost));
+        }
+        out
+    }
+
+    /// A document for customers.
+    pub fn markdown(&self) -> String {
+        let mut out = format!("# What is kept, and what changes: `{}`\n\n", self.pack);
+        for side in &self.sides {
+            let _ = writeln!(out, "- {}", side.headline());
+        }
+        out.push_str("\n## Side by side\n\n");
+        for (at, row) in self.side_by_side().iter().enumerate() {
+            let _ = writeln!(out, "| {} |", row.join(" | "));
+            if at == 0 {
+                out.push_str("|---|---|---|---|\n");
+            }
+        }
+        for side in &self.sides {
+            let _ = writeln!(out, "\n## For clients of `{}`, answered by `{}`\n", side.side, side.backend);
+            let _ = writeln!(out, "{}\n", side.headline());
+            out.push_str("| Operation | Verdict | Calls | Held in memory |\n|---|---|---|---|\n");
+            for op in &side.operations {
+                let (verdict, calls, class) = (op.verdict(), op.calls(), op.class.unwrap_or("–"));
+                let _ = writeln!(out, "| `{}` | {verdict} | {calls} | {class} |", op.operation);
+            }
+            for op in side.operations.iter().filter(|op| op.route != "refuse" && !op.details().is_empty()) {
+                let _ = writeln!(out, "\n### `{}`\n", op.operation);
+                for (what, text) in op.details() {
+                    let _ = writeln!(out, "- **{what}**: {text}");
+                }
+            }
+            let refused: Vec<_> = side.operations.iter().filter(|op| op.route == "refuse").collect();
+            if !refused.is_empty() {
+                out.push_str("\n### Refused\n\n");
+                for op in refused {
+                    let _ = writeln!(out, "- `{}`: {}", op.operation, op.refusals.join(" "));
+                }
+            }
+        }
+        out
+    }
+
+    /// A head, then a row for each operation of the first side with its counterpart, then what only the second side has:
+    /// operation and verdict of each.
+    fn side_by_side(&self) -> Vec<[String; 4]> {
+        let [first, second] = self.sides.as_slice() else { return Vec::new() };
+        let head = |side: &SideReport| format!("{} in front of {}", side.side, side.backend);
+        let mut rows = vec![[head(first), String::new(), head(second), String::new()]];
+        let mut shown = Vec::new();
+        for op in &first.operations {
+            let names = |other: &&OperationReport| Some(&other.operation) == op.counterpart.as_ref();
+            let counterpart = second.operations.iter().find(names);
+            let [name, verdict] = cells(counterpart);
+            rows.push([op.operation.clone(), op.verdict(), name, verdict]);
+            shown.extend(counterpart.map(|other| &other.operation));
+        }
+        for op in second.operations.iter().filter(|op| !shown.contains(&&op.operation)) {
+            let [name, verdict] = cells(Some(op));
+            rows.push([String::new(), String::new(), name, verdict]);
+        }
+        rows
+    }
+}
+
+fn cells(op: Option<&OperationReport>) -> [String; 2] {
+    op.map(|op| [op.operation.clone(), op.verdict()]).unwrap_or_default()
+}
+
+impl SideReport {
+    fn headline(&self) -> String {
+        format!(
+            "{} in front of {}: {} operations; {} exact, {} different, {} partly, {} not possible; {} degraded",
+            self.side,
+            self.backend,
+            self.operations.len(),
+            self.exact,
+            self.different,
+            self.partly,
+            self.refused,
+            self.degraded,
+        )
+    }
+}
+
+impl OperationReport {
+    fn verdict(&self) -> String {
+        format!("{}{}", self.verdict, if self.degraded { ", degraded" } else { "" })
+    }
+
+    fn calls(&self) -> String {
+        match (self.calls_min, self.calls_max) {
+            (0, 0) => "no call".to_owned(),
+            (min, max) if min == max => min.to_string(),
+            (min, max) => format!("{min}, up to {max}"),
+        }
+    }
+
+    fn details(&self) -> Vec<(&'static str, String)> {
+        let mut lines = Vec::new();
+        let mut all = |what, texts: &[String]| lines.extend(texts.iter().map(|text| (what, text.clone())));
+        all("differs", &self.differs);
+        all("approximate", &self.approximate);
+        all("refused", &self.refusals);
+        if !self.despite.is_empty() {
+            lines.push(("despite the contract", self.despite.join("; ")));
+        }
+        for (what, always) in [("without a source", true), ("without a source where nothing is found", false)]
+        {
+            let gaps: Vec<&GapReport> =
+                self.without_source.iter().filter(|gap| gap.always == always).collect();
+            if !gaps.is_empty() {
+                lines.push((what, without_source(&gaps)));
+            }
+        }
+        if !self.lost.is_empty() {
+            lines.push(("lost", lost(&self.lost)));
+        }
+        lines
+    }
+}
+
+/// `$.a, $.b are null; $.c is 0`
+fn without_source(gaps: &[&GapReport]) -> String {
+    let mut values: Vec<&str> = Vec::new();
+    for gap in gaps {
+        if !values.contains(&gap.value.as_str()) {
+            values.push(&gap.value);
+        }
+    }
+    let with = |value: &str| {
+        let places = gaps.iter().filter(|gap| gap.value == value).map(|gap| gap.place.as_str());
+        format!("{value}: {}", places.collect::<Vec<_>>().join(", "))
+    };
+    values.into_iter().map(with).collect::<Vec<_>>().join("; ")
+}
+
+/// `v3 $.a, $.b (null instead); v2 $.c`
+fn lost(losses: &[LossReport]) -> String {
+    if losses.is_empty() {
+        return "nothing is lost".to_owned();
+    }
+    let mut sides: Vec<&str> = losses.iter().map(|loss| loss.side.as_str()).collect();
+    sides.sort_unstable();
+    sides.dedup();
+    let of_side = |side: &str| {
+        let places = losses.iter().filter(|loss| loss.side == side).map(|loss| match &loss.instead {
+            Some(instead) => format!("{} ({instead} instead)", loss.place),
+            None => loss.place.clone(),
+        });
+        format!("{side} {}", places.collect::<Vec<_>>().join(", "))
+    };
+    sides.iter().map(|side| of_side(side)).collect::<Vec<_>>().join("; ")
+}
