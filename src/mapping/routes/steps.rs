@@ -48,7 +48,7 @@ impl<'a> RouteCheck<'_, 'a> {
             self.results.push(name.clone());
             // A step's own finding is enough: what reads its result is not called wrong besides.
             let held = made.as_ref().map(|(_, held)| held.clone());
-            let unknown = || Held { absent: false, ..Held::any(self.serves, step.span) };
+            let unknown = || Held { absent: false, ..Held::any(self.serves.other(), step.span) };
             self.context.set(&name.value, held.unwrap_or_else(unknown));
         }
         let (action, ..) = made?;
