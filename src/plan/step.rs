@@ -137,8 +137,8 @@ pub enum Take {
     /// All, as an array.
     All,
     First,
-    /// The one with the greatest text at this member, the last of equals.
-    Newest(Key),
+    /// The one with the greatest text or number at these members, the first of them before the next; the last of equals.
+    Newest(Vec<Key>),
     /// Those that the page of this number shows.
     Page(PageOf),
 }

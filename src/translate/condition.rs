@@ -4,8 +4,9 @@ use super::context::{Context, same};
 use super::value::constant;
 use crate::json::Value;
 use crate::json::raw::Kind;
-use crate::plan::{Cell, Choice, Column, Decision, Location, Predicate, Row, Selection, Take};
+use crate::plan::{Cell, Choice, Column, Decision, Key, Location, Predicate, Row, Selection, Take};
 use std::borrow::Cow;
+use std::cmp::Ordering;
 
 impl Context {
     pub fn holds(&self, predicate: &Predicate) -> bool {
@@ -62,10 +63,14 @@ impl Context {
                 let before = usize::try_from(number - page.first).ok().and_then(|at| at.checked_mul(size));
                 Some(Value::from(before.map_or_else(Vec::new, |n| matches.skip(n).take(size).collect())))
             }
-            Take::Newest(key) => {
-                let text = |value: &Value| Some(value.get(&key.text)?.as_str()?.into_owned());
-                // Of equals, `max_by_key` gives the last; what has no text there is older than anything.
-                self.matches(&choice.from).into_iter().max_by_key(|value| text(value)).map(Cow::into_owned)
+            Take::Newest(keys) => {
+                let ranks = |value: &Value| keys.iter().map(|key| rank(value, key)).collect::<Vec<_>>();
+                let newer = |a: &Cow<'_, Value>, b: &Cow<'_, Value>| {
+                    // Numbers that are none of a double's are as old as each other.
+                    ranks(a).partial_cmp(&ranks(b)).unwrap_or(Ordering::Equal)
+                };
+                // Of equals, `max_by` gives the last.
+                self.matches(&choice.from).into_iter().max_by(newer).map(Cow::into_owned)
             }
         }
     }
@@ -85,6 +90,13 @@ impl Context {
             Column::Holds(predicate) => Some(Cow::Owned(Value::Bool(self.holds(predicate)))),
         }
     }
+}
+
+/// What orders elements by a member: its number, or its text; what has neither is older than anything.
+fn rank(value: &Value, key: &Key) -> (Option<f64>, Option<String>) {
+    let Some(member) = value.get(&key.text) else { return (None, None) };
+    let number = member.as_number().and_then(|number| number.text().parse().ok());
+    (number, member.as_str().map(Cow::into_owned))
 }
 
 fn matches_cell(cell: &Cell, value: Option<&Value>) -> bool {

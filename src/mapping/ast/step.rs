@@ -163,7 +163,8 @@ pub struct Pick {
 pub enum Take {
     All,
     First,
-    Newest(Spanned<String>),
+    /// `newest: member`, or `newest: [member, …]` where later ones decide between equals.
+    Newest(Vec<Spanned<String>>),
     /// `page: path`: the part of all matches that a page of this number shows.
     Page(Spanned<String>),
 }

@@ -5,7 +5,7 @@ use super::context::{Held, fanned, reply};
 use super::expr::Wanted;
 use super::faults;
 use super::route::{Answering, RouteCheck, effect};
-use crate::contract::{Operation, StatusPattern, Type, TypeKind};
+use crate::contract::{JsonKind, Operation, StatusPattern, Type, TypeKind};
 use crate::diagnostic::Span;
 use crate::mapping::ast::{self, Answer, Block, Call, Decide, Pick, Spanned, Step, StepAction};
 use crate::plan::{self, CallHead, Effect, Key, Pages, SideId};
@@ -370,9 +370,11 @@ impl<'a> RouteCheck<'_, 'a> {
                     _ => Held { absent: true, ..found.held.clone() },
                 };
                 match take {
-                    ast::Take::Newest(member) => {
-                        self.newest(&item, member)?;
-                        (plan::Take::Newest(Key::new(&member.value)), item)
+                    ast::Take::Newest(members) => {
+                        let known: Vec<_> = members.iter().map(|member| self.newest(&item, member)).collect();
+                        known.into_iter().collect::<Option<()>>()?;
+                        let keys = members.iter().map(|member| Key::new(&member.value));
+                        (plan::Take::Newest(keys.collect()), item)
                     }
                     _ => (plan::Take::First, item),
                 }
@@ -393,7 +395,7 @@ impl<'a> RouteCheck<'_, 'a> {
         Some(plan::PageOf { at: found.location, first, size })
     }
 
-    /// The member that tells which is newest is a text of the elements.
+    /// A member that tells which is newest is a text or a number of the elements.
     fn newest(&mut self, item: &Held, member: &Spanned<String>) -> Option<()> {
         let types = self.ground.types(item.side);
         let TypeKind::Object(object) = types.resolve(&item.ty).kind else { return Some(()) };
@@ -402,7 +404,8 @@ impl<'a> RouteCheck<'_, 'a> {
             self.findings.push(faults::unknown_field(&member.value, member.span, &known));
             return None;
         };
-        if !types.json_kinds(&field.ty).contains(&crate::contract::JsonKind::String) {
+        let kinds = types.json_kinds(&field.ty);
+        if !kinds.contains(&JsonKind::String) && !kinds.contains(&JsonKind::Number) {
             self.findings.push(faults::newest_by(member.span, &field.ty));
             return None;
         }

@@ -485,7 +485,11 @@ fn pick(choice: bool) -> Value {
     let mut lines: Vec<Line<'_>> = vec![
         ("pick", "Path that selects.", text()),
         ("take", "All matches as a list, or the first.", words(&["first", "all"])),
-        ("newest", "Takes the match whose member of this name is greatest.", text()),
+        (
+            "newest",
+            "Takes the match whose member of this name is greatest; of several names, later ones decide between equals.",
+            json!({"anyOf": [text(), list_of(&text())]}),
+        ),
         ("page", "Takes the matches that the page of this number shows.", text()),
     ];
     if choice {

@@ -339,7 +339,10 @@ impl Reader<'_> {
                 "first" => Take::First,
                 _ => Take::All,
             },
-            [("newest", member)] => Take::Newest(self.text(member)?),
+            [("newest", members)] => match &members.kind {
+                Kind::Seq(_) => Take::Newest(self.texts(Some(members))),
+                _ => Take::Newest(vec![self.text(members)?]),
+            },
             [(_, number)] => Take::Page(self.text(number)?),
             [(_, first), ..] => {
                 self.findings.push(faults::one_of_keys(first.span, "a selection", TAKES));

@@ -274,7 +274,7 @@ fn search() -> Route {
         ..step_call(items, None, OnFail::Pass)
     }));
     let pick = StepAction::Select(Selection {
-        choices: vec![Choice { when: None, from: location(open), take: Take::Newest(key("at")) }],
+        choices: vec![Choice { when: None, from: location(open), take: Take::Newest(vec![key("at")]) }],
     });
     let outcome =
         |name: &str, block| Outcome { name: name.into(), block, notes: Vec::new(), origin: origin() };
