@@ -104,7 +104,11 @@ pub(in super::super) fn no_choice(span: Span) -> Finding {
 }
 
 pub(in super::super) fn newest_by(span: Span, ty: &Type) -> Finding {
-    Finding::error(Code::ValueType, span, format!("the newest is found by a text or a number, and this is {ty}"))
+    Finding::error(
+        Code::ValueType,
+        span,
+        format!("the newest is found by a text or a number, and this is {ty}"),
+    )
 }
 
 pub(in super::super) fn fill_needless(name: &Spanned<String>) -> Finding {
