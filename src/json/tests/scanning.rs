@@ -1,6 +1,6 @@
 //! Every way of scanning gives the same answers, over random bytes and all alignments.
 
-use super::super::scan::{self, Block, Level, Portable, Scan, Task};
+use super::super::scan::{self, Block, Care, Level, Portable, Scan, Task, WORD_BYTES};
 use super::super::utf8::Utf8Checker;
 use proptest::prelude::*;
 
@@ -13,6 +13,11 @@ struct Answers {
     bare_ends: Vec<usize>,
     blocks: Vec<Block>,
     prefixes: Vec<u64>,
+    /// By window of 64 bytes: the first break of a string and the first end of a scalar among the bytes
+    /// that are looked at.
+    starts: Vec<(usize, usize)>,
+    /// Whether the beginning of a text stands at a place, for texts of all lengths.
+    words: Vec<bool>,
 }
 
 impl Task for Everything<'_> {
@@ -23,7 +28,13 @@ impl Task for Everything<'_> {
         let bytes = self.0;
         let blocks: Vec<_> =
             bytes.windows(64).map(|window| scan.block(window.try_into().expect("64 bytes"))).collect();
+        let starts = bytes.windows(64).map(|window| {
+            let window = window.try_into().expect("64 bytes");
+            (S::STEP.min(scan.string_start(window)), S::STEP.min(scan.bare_start(window)))
+        });
         Answers {
+            starts: starts.collect(),
+            words: words(bytes, |window, word, len| scan.is_word(window, word, Care::first(len))),
             string_breaks: (0..=bytes.len()).map(|at| scan.string_break(bytes, at)).collect(),
             bare_ends: (0..=bytes.len()).map(|at| scan.bare_end(bytes, at)).collect(),
             prefixes: blocks.iter().map(|block| scan.prefix_xor(block.quote)).collect(),
@@ -33,19 +44,32 @@ impl Task for Everything<'_> {
     }
 }
 
+/// What `is_word` says of neighbouring windows, and of a window and itself, by length of the word.
+fn words(bytes: &[u8], is_word: impl Fn(&[u8; WORD_BYTES], &[u8; WORD_BYTES], usize) -> bool) -> Vec<bool> {
+    let windows: Vec<&[u8; WORD_BYTES]> =
+        bytes.windows(WORD_BYTES).map(|window| window.try_into().expect("enough bytes")).collect();
+    let pairs = windows.windows(2).flat_map(|pair| [(pair[0], pair[1]), (pair[0], pair[0])]);
+    pairs
+        .flat_map(|(one, other)| (0..=WORD_BYTES).map(move |len| (one, other, len)))
+        .map(|(one, other, len)| is_word(one, other, len))
+        .collect()
+}
+
 /// Enters the task that it is given.
-struct Entered<'a>(Everything<'a>);
+struct Entered<'a>(&'a [u8]);
 
 impl Task for Entered<'_> {
     type Output = Answers;
 
     fn run<S: Scan>(self, scan: S) -> Answers {
-        scan.enter(self.0)
+        let apart = scan.enter_apart(Everything(self.0));
+        assert_eq!(scan.enter(Everything(self.0)), apart);
+        apart
     }
 }
 
-/// The same answers, byte by byte.
-fn by_hand(bytes: &[u8]) -> Answers {
+/// The same answers, byte by byte; `step` is how many bytes are looked at for `starts`.
+fn by_hand(bytes: &[u8], step: usize) -> Answers {
     let first = |at: usize, is: &dyn Fn(u8) -> bool| {
         bytes[at..].iter().position(|byte| is(*byte)).map_or(bytes.len(), |found| at + found)
     };
@@ -64,9 +88,14 @@ fn by_hand(bytes: &[u8]) -> Answers {
         .collect();
     Answers {
         string_breaks: (0..=bytes.len()).map(|at| first(at, &|byte| matches!(byte, b'"' | b'\\'))).collect(),
-        bare_ends: (0..=bytes.len())
-            .map(|at| first(at, &|byte| matches!(byte, 0..=b' ' | b',' | b']' | b'}')))
+        bare_ends: (0..=bytes.len()).map(|at| first(at, &is_bare_end)).collect(),
+        starts: (0..(bytes.len() + 1).saturating_sub(64))
+            .map(|at| {
+                let breaks = first(at, &|byte| matches!(byte, b'"' | b'\\')) - at;
+                (step.min(breaks), step.min(first(at, &is_bare_end) - at))
+            })
             .collect(),
+        words: words(bytes, |one, other, len| one[..len] == other[..len]),
         prefixes: blocks
             .iter()
             .map(|block| {
@@ -74,6 +103,21 @@ fn by_hand(bytes: &[u8]) -> Answers {
             })
             .collect(),
         blocks,
+    }
+}
+
+fn is_bare_end(byte: u8) -> bool {
+    matches!(byte, 0..=b' ' | b',' | b':' | b'"' | b'[' | b']' | b'{' | b'}')
+}
+
+/// How many bytes a way of scanning looks at.
+struct Step;
+
+impl Task for Step {
+    type Output = usize;
+
+    fn run<S: Scan>(self, _: S) -> usize {
+        S::STEP
     }
 }
 
@@ -96,9 +140,9 @@ proptest! {
         let mut moved = vec![b'"'; shift];
         moved.extend_from_slice(&bytes);
         let bytes = &moved[shift..];
-        let expected = by_hand(bytes);
         for level in Level::ALL {
-            prop_assert_eq!(&scan::run(level, Entered(Everything(bytes))), &expected, "{:?}", level);
+            let expected = by_hand(bytes, scan::run(level, Step));
+            prop_assert_eq!(scan::run(level, Entered(bytes)), expected, "{:?}", level);
         }
     }
 

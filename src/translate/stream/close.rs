@@ -3,7 +3,7 @@
 
 use super::fault::{self, Fault};
 use super::machine::{Frame, Run};
-use super::program::{Alternative, Close, From, Held, Object};
+use super::program::{Action, Alternative, Close, From, Held, Object};
 use super::{Bounds, Values, translate_whole};
 use crate::json::ErrorKind;
 use crate::json::raw::{self, Kind};
@@ -100,7 +100,9 @@ impl<S: Scan> Run<'_, S> {
         }
         let closing = Closing {
             slots: &machine.slots[top.slots..],
-            written: &machine.bits[top.bits + object.words.seen..],
+            object,
+            top,
+            bits: &machine.bits[top.bits..],
             chunk: self.chunk,
             values: &machine.values,
             bounds: machine.bounds,
@@ -113,7 +115,10 @@ impl<S: Scan> Run<'_, S> {
 /// An object that closes.
 struct Closing<'a> {
     slots: &'a [Slot],
-    written: &'a [u64],
+    object: &'a Object,
+    top: &'a Frame,
+    /// See [`super::machine::Machine::bits`].
+    bits: &'a [u64],
     chunk: &'a [u8],
     values: &'a Arc<Values>,
     bounds: Bounds,
@@ -192,7 +197,13 @@ impl Closing<'_> {
     }
 
     fn is_written(&self, member: u16) -> bool {
-        self.written[usize::from(member) / 64] >> (member % 64) & 1 == 1
+        let (seen, withdrawn) = match usize::from(member / 64).checked_sub(1) {
+            None => (self.top.seen, self.top.withdrawn),
+            Some(word) => (self.bits[word], self.bits[self.object.words.seen + word]),
+        };
+        let action = &self.object.members[usize::from(member)].action;
+        matches!(action, Action::Copy(_) | Action::Rename(_) | Action::Run(..))
+            && (seen & !withdrawn) >> (member % 64) & 1 == 1
     }
 
     fn alternative(&self, alternative: &Alternative, out: &mut Vec<u8>) -> Result<bool, Fault> {

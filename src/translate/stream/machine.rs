@@ -4,7 +4,8 @@
 use super::close::Slot;
 use super::fault::{self, Fault};
 use super::names::{NONE, NameId, Names};
-use super::program::{Action, Capture, Op, OpId, Program};
+use super::output::NO_SPAN;
+use super::program::{Action, Capture, Object, Op, OpId, Program};
 use super::skip::{Skip, Skipped};
 use super::{Bounds, Values};
 use crate::json::raw::Kind;
@@ -22,7 +23,8 @@ pub(super) struct Machine {
     pub bounds: Bounds,
     pub state: State,
     pub frames: Vec<Frame>,
-    /// For each open object: a bit for each name that was seen, then one for each member written.
+    /// For each open object whose plan has more members than a word has bits: what is not in
+    /// [`Frame::seen`], then what is not in [`Frame::withdrawn`].
     pub bits: Vec<u64>,
     /// Captured values of the open objects; those from `slots_used` on are spare.
     pub slots: Vec<Slot>,
@@ -84,13 +86,18 @@ pub(super) struct Frame {
     /// Whether a member or element was written.
     pub wrote: bool,
     /// Of an object: whether it has names in the ledger.
-    strangers: bool,
+    pub strangers: bool,
     /// Of an object: the name that came last.
     pub last: NameId,
     /// Of an object: the member whose value is being read, or [`NONE`] for one that the plan does not
     /// name.
     pub member: NameId,
-    /// Of an object: where its bits and slots begin.
+    /// Of an object: a bit for each of the first 64 names that was seen.
+    pub seen: u64,
+    /// Of an object: a bit for each of the first 64 members that was not written although its action would
+    /// have.
+    pub withdrawn: u64,
+    /// Of an object: where its other bits and its slots begin.
     pub bits: usize,
     pub slots: usize,
 }
@@ -145,7 +152,19 @@ impl Machine {
 
     /// The slot of a member of the innermost object.
     pub fn slot(&mut self, capture: &Capture) -> &mut Slot {
-        &mut self.slots[slot_index(&self.frames, capture)]
+        let (frame, outer) = self.frames.split_last().expect("a member lies within an object");
+        &mut self.slots[slot_index(frame, outer, capture)]
+    }
+
+    /// Notes that the member whose value the innermost object has read is not written after all.
+    pub fn withdraw(&mut self, program: &Program) {
+        let Some(top) = self.frames.last_mut() else { return };
+        let words = program.objects[top.id as usize].words;
+        let word = match usize::from(top.member / 64).checked_sub(1) {
+            None => &mut top.withdrawn,
+            Some(word) => &mut self.bits[top.bits + words.seen + word],
+        };
+        *word |= 1 << (top.member % 64);
     }
 
     /// Bytes of all buffers.
@@ -174,10 +193,13 @@ impl Machine {
     }
 }
 
-/// Where the slot of a member of the innermost object lies.
-pub(super) fn slot_index(frames: &[Frame], capture: &Capture) -> usize {
-    let objects = frames.iter().rev().filter(|frame| frame.kind == FrameKind::Object);
-    let slots = objects.skip(usize::from(capture.up)).map(|frame| frame.slots).next();
+/// Where the slot of a member of the object `frame` lies, which lies within `outer`.
+pub(super) fn slot_index(frame: &Frame, outer: &[Frame], capture: &Capture) -> usize {
+    let objects = outer.iter().rev().filter(|frame| frame.kind == FrameKind::Object);
+    let slots = match capture.up {
+        0 => Some(frame.slots),
+        up => objects.map(|frame| frame.slots).nth(usize::from(up) - 1),
+    };
     // A capture looks no higher than the object that it was compiled within.
     slots.expect("the object that captures is open") + usize::from(capture.slot)
 }
@@ -215,7 +237,7 @@ impl<'a, S: Scan> Run<'a, S> {
         chunk: &'a [u8],
         out: &'a mut Vec<u8>,
     ) -> Self {
-        Run { machine, program, scan, chunk, out, span: 0..0 }
+        Run { machine, program, scan, chunk, out, span: NO_SPAN }
     }
 
     /// Runs over the chunk.
@@ -357,7 +379,7 @@ impl<'a, S: Scan> Run<'a, S> {
         let plain = text::string_break(decoded.as_bytes()) == decoded.len();
         let id = known.or_else(|| if plain { self.stranger(decoded.as_bytes()) } else { None });
         let fresh = match id {
-            Some(id) => self.see(&top, id),
+            Some(id) => self.see(id),
             None => self.ledger(raw, start)?,
         };
         if !fresh {
@@ -402,10 +424,14 @@ impl<'a, S: Scan> Run<'a, S> {
         }
     }
 
-    /// Marks the name as seen; false when it was.
-    #[inline(always)]
-    pub fn see(&mut self, top: &Frame, id: NameId) -> bool {
-        let word = &mut self.machine.bits[top.bits + usize::from(id) / 64];
+    /// Marks the name as seen in the innermost object; false when it was.
+    fn see(&mut self, id: NameId) -> bool {
+        let machine = &mut *self.machine;
+        let top = machine.frames.last_mut().expect("a name lies within an object");
+        let word = match usize::from(id / 64).checked_sub(1) {
+            None => &mut top.seen,
+            Some(word) => &mut machine.bits[top.bits + word],
+        };
         let bit = 1 << (id % 64);
         let fresh = *word & bit == 0;
         *word |= bit;
@@ -532,25 +558,39 @@ impl<'a, S: Scan> Run<'a, S> {
         Ok(())
     }
 
-    fn push(&mut self, kind: FrameKind, id: u32) {
+    #[inline(always)]
+    pub fn push(&mut self, kind: FrameKind, id: u32) {
         let (bits, slots) = (self.machine.bits.len(), self.machine.slots_used);
-        let frame = Frame { kind, id, wrote: false, strangers: false, last: NONE, member: NONE, bits, slots };
-        self.machine.frames.push(frame);
+        self.machine.frames.push(Frame {
+            kind,
+            id,
+            wrote: false,
+            strangers: false,
+            last: NONE,
+            member: NONE,
+            seen: 0,
+            withdrawn: 0,
+            bits,
+            slots,
+        });
     }
 
     #[inline(always)]
-    fn push_object(&mut self, object: u32) {
+    pub fn push_object(&mut self, object: u32) {
         self.push(FrameKind::Object, object);
         let object = &self.program.objects[object as usize];
         let machine = &mut *self.machine;
-        machine.bits.resize(machine.bits.len() + object.words.all(), 0);
+        if object.words.all() > 0 {
+            machine.bits.resize(machine.bits.len() + object.words.all(), 0);
+        }
         machine.slots_used += object.slots;
         if machine.slots.len() < machine.slots_used {
             machine.slots.resize_with(machine.slots_used, Slot::default);
         }
     }
 
-    fn pop(&mut self) {
+    #[inline(always)]
+    pub fn pop(&mut self) {
         if let Some(frame) = self.machine.frames.pop() {
             if frame.strangers {
                 self.machine.strangers.close();
@@ -559,25 +599,37 @@ impl<'a, S: Scan> Run<'a, S> {
         }
     }
 
-    pub fn end_object(&mut self, at: usize) -> Result<(), Fault> {
+    fn end_object(&mut self, at: usize) -> Result<(), Fault> {
         let top = *self.top();
         let object = &self.program.objects[top.id as usize];
+        self.close_object(&top, object, at)?;
+        self.leave_object(&top);
+        self.value_done(at + 1);
+        Ok(())
+    }
+
+    /// Writes the end of the innermost object, whose bracket is at `at`.
+    pub fn close_object(&mut self, top: &Frame, object: &Object, at: usize) -> Result<(), Fault> {
         if object.close.is_empty() {
             self.keep(at, at + 1);
-        } else {
-            // Faults from here on are those of the object, not of its last member.
-            self.top_mut().member = NONE;
-            self.close(&top, object, at)?;
-            self.write(b"}");
+            return Ok(());
         }
+        // Faults from here on are those of the object, not of its last member.
+        self.top_mut().member = NONE;
+        self.close(top, object, at)?;
+        self.write(b"}");
+        Ok(())
+    }
+
+    /// Forgets the innermost object.
+    #[inline(always)]
+    pub fn leave_object(&mut self, top: &Frame) {
         for slot in &mut self.machine.slots[top.slots..self.machine.slots_used] {
             slot.clear();
         }
         self.machine.slots_used = top.slots;
         self.machine.bits.truncate(top.bits);
         self.pop();
-        self.value_done(at + 1);
-        Ok(())
     }
 
     fn end_array(&mut self, at: usize) {

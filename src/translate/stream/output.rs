@@ -1,6 +1,6 @@
 //! What is written: text of the plan, and parts of the chunk, joined as long as they follow one another.
 
-use super::machine::{Frame, FrameKind, Run};
+use super::machine::Run;
 use super::program::Prefix;
 use crate::json::scan::Scan;
 use std::ops::Range;
@@ -8,25 +8,17 @@ use std::ops::Range;
 /// Bytes of a span that are copied without asking how many there are.
 const COPIED_AT_ONCE: usize = 64;
 
+/// Nothing of the chunk is to be written next; a part that begins anywhere does not follow it, nor would
+/// it after one more byte.
+pub(super) const NO_SPAN: Range<usize> = usize::MAX - 1..usize::MAX - 1;
+
 impl<S: Scan> Run<'_, S> {
     /// Writes the name of the member whose value is written next.
     #[inline(always)]
     pub fn begin_member(&mut self, prefix: &Prefix) {
         self.flush();
-        let top = self.top_mut();
-        let first = !std::mem::replace(&mut top.wrote, true);
-        let (bits, object, member) = (top.bits, top.id, top.member);
+        let first = !std::mem::replace(&mut self.top_mut().wrote, true);
         prefix.write(first, self.out);
-        let words = self.program.objects[object as usize].words;
-        self.machine.bits[bits + words.seen + usize::from(member) / 64] |= 1 << (member % 64);
-    }
-
-    pub fn unwrite_member(&mut self, top: &Frame) {
-        if top.kind == FrameKind::Object {
-            let words = self.program.objects[top.id as usize].words;
-            let word = top.bits + words.seen + usize::from(top.member) / 64;
-            self.machine.bits[word] &= !(1 << (top.member % 64));
-        }
     }
 
     /// Writes the comma before an element whose text begins at `at`, if one is due.
@@ -66,8 +58,14 @@ impl<S: Scan> Run<'_, S> {
 /// Appends the part of `chunk` that is to be written next, if any; then there is none.
 #[inline(always)]
 pub(super) fn flush(chunk: &[u8], span: &mut Range<usize>, out: &mut Vec<u8>) {
-    let (start, len) = (span.start, span.end - span.start);
-    *span = usize::MAX..usize::MAX;
+    append(chunk, span.start, span.end, out);
+    *span = NO_SPAN;
+}
+
+/// Appends the part of `chunk` from `start` to `end`.
+#[inline(always)]
+pub(super) fn append(chunk: &[u8], start: usize, end: usize, out: &mut Vec<u8>) {
+    let len = end - start;
     match chunk.get(start..).and_then(|rest| rest.first_chunk::<COPIED_AT_ONCE>()) {
         // Most spans are short: copying a fixed number of bytes and taking back what is too much costs
         // less than a call.

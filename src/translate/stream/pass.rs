@@ -108,8 +108,10 @@ impl<S: Scan> Run<'_, S> {
             self.out.truncate(before);
             match top {
                 Some(top) => {
-                    self.unwrite_member(&top);
                     *self.top_mut() = top;
+                    if top.kind == FrameKind::Object {
+                        self.machine.withdraw(self.program);
+                    }
                 }
                 None => self.machine.wrote = false,
             }

@@ -57,23 +57,31 @@ pub(super) struct Object {
     pub members: Vec<Member>,
     pub keep_others: bool,
     pub close: Vec<Close>,
+    /// What `close` writes and the bracket, if that is always the same; a comma comes first, if it is more
+    /// than the bracket.
+    pub closing: Option<Box<[u8]>>,
     /// Slots of one walk of this object, those for places inside captured members included.
     pub slots: usize,
     pub words: Words,
 }
 
-/// How many words of 64 bits hold the bits of one walk of an object.
+/// How many words of 64 bits hold the bits of one walk of an object that do not fit into its frame.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Words {
     /// One bit for each name.
     pub seen: usize,
     /// One bit for each member.
-    pub written: usize,
+    pub withdrawn: usize,
 }
 
 impl Words {
+    fn of(members: usize) -> Words {
+        let words = members.saturating_sub(64).div_ceil(64);
+        Words { seen: words, withdrawn: words }
+    }
+
     pub fn all(self) -> usize {
-        self.seen + self.written
+        self.seen + self.withdrawn
     }
 }
 
@@ -81,6 +89,8 @@ impl Words {
 #[derive(Debug)]
 pub(super) struct Member {
     pub action: Action,
+    /// Whether what is written has the name of what is read.
+    pub same_name: bool,
     /// Where the source text is kept: slots of this object, or of one that it lies in.
     pub captures: Vec<Capture>,
 }
@@ -103,7 +113,7 @@ pub(super) enum Action {
     Refuse(ReasonId),
 }
 
-/// `,"name":`, to be written before a member's value.
+/// `"name":`, to be written before a member's value.
 #[derive(Debug)]
 pub(super) struct Prefix {
     text: Box<[u8]>,
@@ -115,22 +125,30 @@ const PREFIX_WIDTH: usize = 32;
 
 impl Prefix {
     fn new(key: &Key) -> Prefix {
-        let text = [b",", &key.json[..], b":"].concat();
+        let text = [&key.json[..], b":"].concat();
         let mut padded = [0; PREFIX_WIDTH];
         let padded = padded.get_mut(..text.len()).map(|start| start.copy_from_slice(&text)).map(|()| padded);
         Prefix { text: text.into(), padded }
     }
 
-    /// Appends it, without the comma when `first`.
+    /// Appends it, after a comma unless `first`.
     #[inline(always)]
     pub fn write(&self, first: bool, out: &mut Vec<u8>) {
+        if !first {
+            out.push(b',');
+        }
+        self.write_name(out);
+    }
+
+    #[inline(always)]
+    pub fn write_name(&self, out: &mut Vec<u8>) {
+        let end = out.len() + self.text.len();
         match &self.padded {
-            Some(padded) if !first => {
-                let end = out.len() + self.text.len();
+            Some(padded) => {
                 out.extend_from_slice(padded);
                 out.truncate(end);
             }
-            _ => out.extend_from_slice(&self.text[usize::from(first)..]),
+            None => out.extend_from_slice(&self.text),
         }
     }
 }
@@ -173,7 +191,7 @@ impl Program {
             true => compiler.add(Op::Constant(Raw::from([]))),
             false => compiler.op(op, &[]),
         };
-        let names = compiler.objects.iter().map(|object| Names::of(&object.plan)).collect();
+        let names = compiler.objects.iter().map(Names::of).collect();
         Program {
             ops: compiler.ops,
             objects: compiler.objects,
@@ -256,15 +274,17 @@ impl Compiler {
             }
             // What no close item reads as a whole need not be kept.
             captures.retain(|capture| capture.up > 0 || reads(&close, capture.slot));
-            Member { action: self.action(member, &below), captures }
+            let same_name = matches!(&member.action, MemberAction::Emit(emit) if emit.name == member.name);
+            Member { action: self.action(member, &below), same_name, captures }
         });
         let members: Vec<Member> = members.collect();
         let object = Object {
             members,
             keep_others: plan.others == Others::Keep,
+            closing: constant_closing(&close),
             close,
             slots,
-            words: Words { seen: Names::words(plan.members.len()), written: plan.members.len().div_ceil(64) },
+            words: Words::of(plan.members.len()),
             plan: plan.clone(),
         };
         self.objects.push(object);
@@ -313,6 +333,18 @@ impl Compiler {
         };
         Close { prefix: Prefix::new(&close.name), needed: close.needed, from }
     }
+}
+
+/// See [`Object::closing`].
+fn constant_closing(close: &[Close]) -> Option<Box<[u8]>> {
+    let mut text = Vec::new();
+    for item in close {
+        let From::Constant(value) = &item.from else { return None };
+        item.prefix.write(false, &mut text);
+        text.extend_from_slice(value);
+    }
+    text.push(b'}');
+    Some(text.into())
 }
 
 /// A place below a member that is walked anyway gets a slot of its own, filled on the way; any other

@@ -210,6 +210,12 @@ fn structure_is_checked_in_lenient_bodies_too() {
         r#"{"o":{"p":1]}"#,
         r#"{"o":{,}}"#,
         r#"{"a":"x"y}"#,
+        r#"{"a":"x""b":2}"#,
+        r#"{"a":1"b":2}"#,
+        r#"{"a":1:2}"#,
+        r#"{"a":1{}}"#,
+        r#"{"a":"x":2}"#,
+        r#"{"a":nullx}"#,
     ] {
         fault(&op, Check::Lenient, broken);
     }

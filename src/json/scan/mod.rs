@@ -1,0 +1,218 @@
+//! Finding JSON structure many bytes at a time: where a string ends, where a bare scalar ends, and
+//! which bytes of a block of 64 are quotes, backslashes and brackets.
+//!
+//! This folder is the only place of the project with `unsafe` code, one file for each set of
+//! instructions. What every `unsafe` block relies on:
+//!
+//! 1. *The processor can do it.* The values `Avx512` and `Avx2` are made by their `detect` alone, right
+//!    after `is_x86_feature_detected!` has found every feature that their methods use; they cannot be
+//!    made elsewhere, since their field is private. A method that has `self` may use the features.
+//!    SSE2 is part of every x86-64 processor.
+//! 2. *Reads stay inside the slice.* Pointers are made by `as_ptr` of a slice or array reference whose
+//!    length was checked, in the line above or by its type, to be at least the width of the load;
+//!    masked loads read only lanes below the number of bytes left. All loads are of unaligned kind.
+//! 3. *Nothing is written* through any pointer.
+//!
+//! The portable path has no `unsafe` and is what all others are tested against, over random bytes and
+//! every alignment; tests/sanitizers.sh runs those tests under the address sanitizer.
+
+/// Looks at windows of `$width` bytes from `$at` on, one after the other, through the marks that
+/// `$scan.$marks` makes of each. Evaluates to the place where less than a window is left. No
+/// closures: they would be compiled without the features of the function that they stand in.
+#[cfg(target_arch = "x86_64")]
+macro_rules! find {
+    ($bytes:ident, $at:ident, $width:literal, $scan:ident.$marks:ident) => {{
+        let mut at = $at;
+        while let Some(window) = $bytes.get(at..).and_then(<[u8]>::first_chunk::<$width>) {
+            let marks = $scan.$marks($scan.load(window));
+            if marks != 0 {
+                return at + marks.trailing_zeros() as usize;
+            }
+            at += $width;
+        }
+        at
+    }};
+}
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod portable;
+#[cfg(target_arch = "x86_64")]
+mod sse2;
+
+#[cfg(target_arch = "x86_64")]
+use avx2::Avx2;
+#[cfg(target_arch = "x86_64")]
+use avx512::Avx512;
+pub use portable::Portable;
+#[cfg(target_arch = "x86_64")]
+use sse2::Sse2;
+
+/// Masks of one block of 64 bytes; bit 0 is the first byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Block {
+    pub quote: u64,
+    pub backslash: u64,
+    /// `[` and `{`.
+    pub open: u64,
+    /// `]` and `}`.
+    pub close: u64,
+    /// `{` and `}`; other bytes may be marked as well, so only of use where `open` or `close` is.
+    pub curly: u64,
+}
+
+/// Bytes of a word that can be compared at once.
+pub const WORD_BYTES: usize = 32;
+
+/// How much of a word counts when it is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Care {
+    /// A bit for each byte that counts.
+    bits: u32,
+    len: u8,
+}
+
+impl Care {
+    /// The first `len` bytes, at most [`WORD_BYTES`].
+    pub const fn first(len: usize) -> Care {
+        let len = if len < WORD_BYTES { len } else { WORD_BYTES };
+        Care { bits: ((1u64 << len) - 1) as u32, len: len as u8 }
+    }
+}
+
+/// A way to look at bytes. The answers do not depend on the way, only the time they take does.
+pub trait Scan: Copy {
+    /// Place of the first quote or backslash from `at` on; the length when there is none.
+    fn string_break(self, bytes: &[u8], at: usize) -> usize;
+
+    /// Place of the first byte from `at` on that cannot be part of a number or word: white space and
+    /// control characters, structure, a quote; the length when there is none.
+    fn bare_end(self, bytes: &[u8], at: usize) -> usize;
+
+    /// How many bytes [`Scan::string_start`] and [`Scan::bare_start`] look at, at most 64.
+    const STEP: usize;
+
+    /// Place of the first quote or backslash among the first [`Scan::STEP`] bytes; that many or more when
+    /// there is none.
+    fn string_start(self, bytes: &[u8; 64]) -> usize;
+
+    /// The same for what [`Scan::bare_end`] looks for.
+    fn bare_start(self, bytes: &[u8; 64]) -> usize;
+
+    /// Whether the bytes of `window` that count are those of `word`.
+    fn is_word(self, window: &[u8; WORD_BYTES], word: &[u8; WORD_BYTES], care: Care) -> bool;
+
+    /// The masks of a block.
+    fn block(self, bytes: &[u8; 64]) -> Block;
+
+    /// Bit n of the result is the exclusive or of the bits 0 to n.
+    fn prefix_xor(self, bits: u64) -> u64;
+
+    /// Runs a task that looks at bytes, compiled for the processor that this way of scanning needs. The
+    /// other methods are only fast within one.
+    fn enter<T: Task>(self, task: T) -> T::Output;
+
+    /// The same, and not made part of the function that it stands in: for what is less often needed.
+    fn enter_apart<T: Task>(self, task: T) -> T::Output;
+}
+
+/// Work that is compiled once for every way of scanning.
+pub trait Task {
+    type Output;
+
+    /// For a task that is entered, to be `#[inline(always)]`, so that it is compiled with the features
+    /// of its caller.
+    fn run<S: Scan>(self, scan: S) -> Self::Output;
+}
+
+/// The ways of scanning, slowest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Eight bytes at a time in ordinary registers; no `unsafe`.
+    Portable,
+    /// What every processor of the architecture has: SSE2 on x86-64, else the same as `Portable`.
+    Baseline,
+    Avx2,
+    Avx512,
+}
+
+impl Level {
+    pub const ALL: [Level; 4] = [Level::Portable, Level::Baseline, Level::Avx2, Level::Avx512];
+
+    /// The best level of this processor.
+    pub fn best() -> Level {
+        Level::ALL.into_iter().rev().find(|level| level.is_available()).unwrap_or(Level::Portable)
+    }
+
+    /// Whether [`run`] at this level would really use it.
+    pub fn is_available(self) -> bool {
+        match self {
+            Level::Portable | Level::Baseline => true,
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 => Avx2::detect().is_some(),
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512 => Avx512::detect().is_some(),
+            #[cfg(not(target_arch = "x86_64"))]
+            Level::Avx2 | Level::Avx512 => false,
+        }
+    }
+}
+
+/// Runs `task` with the way of scanning of `level`, or of the best one below it that the processor has.
+/// The task itself is compiled as everything else is; what is hot in it is for [`Scan::enter`].
+#[inline]
+pub fn run<T: Task>(level: Level, task: T) -> T::Output {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if level >= Level::Avx512
+            && let Some(scan) = Avx512::detect()
+        {
+            return task.run(scan);
+        }
+        if level >= Level::Avx2
+            && let Some(scan) = Avx2::detect()
+        {
+            return task.run(scan);
+        }
+        if level >= Level::Baseline {
+            return task.run(Sse2);
+        }
+    }
+    let _ = level;
+    task.run(Portable)
+}
+
+/// Which bytes of a block are escaped, given the backslashes and whether the first byte is escaped by
+/// the block before. Also whether the byte after the block is.
+#[inline(always)]
+pub fn escaped(backslash: u64, first_escaped: bool) -> (u64, bool) {
+    if backslash == 0 {
+        return (u64::from(first_escaped), false);
+    }
+    // A backslash that is itself escaped escapes nothing. Runs of backslashes are told apart by
+    // whether they begin at an even or an odd place: adding the starts carries through each run.
+    const EVEN: u64 = 0x5555_5555_5555_5555;
+    let backslash = backslash & !u64::from(first_escaped);
+    let follows = backslash << 1 | u64::from(first_escaped);
+    let odd_starts = backslash & !EVEN & !follows;
+    let (even_runs, overflow) = odd_starts.overflowing_add(backslash);
+    let invert = even_runs << 1;
+    ((EVEN ^ invert) & follows, overflow)
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Block {
+    /// This block with `next` after its first `width` bytes.
+    #[inline(always)]
+    fn then(self, next: Block, width: u32) -> Block {
+        Block {
+            quote: self.quote | next.quote << width,
+            backslash: self.backslash | next.backslash << width,
+            open: self.open | next.open << width,
+            close: self.close | next.close << width,
+            curly: self.curly | next.curly << width,
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! The way of scanning that needs nothing of the processor, and no `unsafe`: what all others must equal.
+
+use super::{Block, Care, Scan, Task, WORD_BYTES};
+
+/// Eight bytes at a time, in ordinary registers.
+#[derive(Debug, Clone, Copy)]
+pub struct Portable;
+
+const LOW: u64 = 0x0101_0101_0101_0101;
+const HIGH: u64 = 0x8080_8080_8080_8080;
+
+/// High bit of exactly those bytes of `word` that are `byte`, which is ASCII.
+#[inline(always)]
+fn equal(word: u64, byte: u8) -> u64 {
+    let differing = word ^ (LOW * byte as u64);
+    !((differing & !HIGH).wrapping_add(!HIGH) | differing) & HIGH
+}
+
+/// The high bits of the eight bytes as the low eight bits.
+#[inline(always)]
+fn gather(marks: u64) -> u64 {
+    (marks >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
+}
+
+#[inline(always)]
+fn word_at(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk::<8>()?))
+}
+
+#[inline(always)]
+fn find(bytes: &[u8], mut at: usize, marks: impl Fn(u64) -> u64, is: impl Fn(u8) -> bool) -> usize {
+    while let Some(word) = word_at(bytes, at) {
+        let marks = marks(word);
+        if marks != 0 {
+            return at + (marks.trailing_zeros() / 8) as usize;
+        }
+        at += 8;
+    }
+    at + bytes[at..].iter().position(|byte| is(*byte)).unwrap_or(bytes.len() - at)
+}
+
+/// High bit of exactly those bytes that are white space, control characters or structure.
+#[inline(always)]
+fn stops(word: u64) -> u64 {
+    let folded = word | (LOW * 0x20);
+    let blank = !((word & !HIGH).wrapping_add(LOW * (0x7f - 0x20)) | word) & HIGH;
+    blank | equal(word, b',') | equal(word, b':') | equal(folded, b'{') | equal(folded, b'}')
+}
+
+/// High bit of exactly those bytes that end a bare scalar.
+#[inline(always)]
+fn bare_ends(word: u64) -> u64 {
+    stops(word) | equal(word, b'"')
+}
+
+#[inline(always)]
+fn is_bare_end(byte: u8) -> bool {
+    byte <= b' ' || matches!(byte, b',' | b':' | b'"') || matches!(byte | 0x20, b'{' | b'}')
+}
+
+/// Place of the first marked byte among the first 16.
+#[inline(always)]
+fn start(bytes: &[u8; 64], marks: impl Fn(u64) -> u64) -> usize {
+    let (words, _) = bytes.as_chunks::<8>();
+    let first = marks(u64::from_le_bytes(words[0]));
+    if first != 0 {
+        return (first.trailing_zeros() / 8) as usize;
+    }
+    8 + (marks(u64::from_le_bytes(words[1])).trailing_zeros() / 8) as usize
+}
+
+/// For each length, ones over that many bytes.
+static MASKS: [[u64; WORD_BYTES / 8]; WORD_BYTES * 2] = {
+    let mut masks = [[0; WORD_BYTES / 8]; WORD_BYTES * 2];
+    let mut len = 0;
+    while len <= WORD_BYTES {
+        let mut at = 0;
+        while at < len {
+            masks[len][at / 8] |= 0xff << (at % 8 * 8);
+            at += 1;
+        }
+        len += 1;
+    }
+    masks
+};
+
+impl Scan for Portable {
+    #[inline(always)]
+    fn string_break(self, bytes: &[u8], at: usize) -> usize {
+        let marks = |word| equal(word, b'"') | equal(word, b'\\');
+        find(bytes, at, marks, |byte| byte == b'"' || byte == b'\\')
+    }
+
+    #[inline(always)]
+    fn bare_end(self, bytes: &[u8], at: usize) -> usize {
+        find(bytes, at, bare_ends, is_bare_end)
+    }
+
+    const STEP: usize = 16;
+
+    #[inline(always)]
+    fn string_start(self, bytes: &[u8; 64]) -> usize {
+        start(bytes, |word| equal(word, b'"') | equal(word, b'\\'))
+    }
+
+    #[inline(always)]
+    fn bare_start(self, bytes: &[u8; 64]) -> usize {
+        start(bytes, bare_ends)
+    }
+
+    #[inline(always)]
+    fn is_word(self, window: &[u8; WORD_BYTES], word: &[u8; WORD_BYTES], care: Care) -> bool {
+        let masks = &MASKS[usize::from(care.len) % MASKS.len()];
+        let (window, word) = (window.as_chunks::<8>().0, word.as_chunks::<8>().0);
+        let differing = window.iter().zip(word).zip(masks).fold(0, |differing, ((a, b), mask)| {
+            differing | (u64::from_le_bytes(*a) ^ u64::from_le_bytes(*b)) & mask
+        });
+        differing == 0
+    }
+
+    #[inline(always)]
+    fn block(self, bytes: &[u8; 64]) -> Block {
+        let mut block = Block::default();
+        for (at, word) in bytes.as_chunks::<8>().0.iter().enumerate() {
+            let word = u64::from_le_bytes(*word);
+            let shift = at * 8;
+            block.quote |= gather(equal(word, b'"')) << shift;
+            block.backslash |= gather(equal(word, b'\\')) << shift;
+            block.open |= gather(equal(word | (LOW * 0x20), b'{')) << shift;
+            block.close |= gather(equal(word | (LOW * 0x20), b'}')) << shift;
+            block.curly |= gather((word << 2) & HIGH) << shift;
+        }
+        block
+    }
+
+    #[inline(always)]
+    fn prefix_xor(self, bits: u64) -> u64 {
+        let mut bits = bits;
+        for shift in [1, 2, 4, 8, 16, 32] {
+            bits ^= bits << shift;
+        }
+        bits
+    }
+
+    #[inline(always)]
+    fn enter<T: Task>(self, task: T) -> T::Output {
+        task.run(self)
+    }
+
+    #[inline(never)]
+    fn enter_apart<T: Task>(self, task: T) -> T::Output {
+        task.run(self)
+    }
+}
