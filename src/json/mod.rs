@@ -35,4 +35,4 @@ pub use utf8::Utf8Checker;
 pub use value::{Array, Number, Str, Value};
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

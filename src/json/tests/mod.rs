@@ -5,7 +5,7 @@ mod document;
 mod grammar;
 mod laws;
 mod scanning;
-mod suite;
+pub(crate) mod suite;
 
 use super::{Error, Limits, Reader, Validator, Value};
 

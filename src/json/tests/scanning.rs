@@ -177,6 +177,20 @@ proptest! {
     }
 }
 
+/// Every length of input, each in an allocation of its own that ends where the input ends: what reads
+/// beyond it is found by tests/sanitizers.sh.
+#[test]
+fn inputs_that_end_with_their_allocation_are_read_like_any_other() {
+    for len in 0..=200 {
+        let text: Vec<u8> = (0..len).map(|at| if at % 61 == 60 { b'"' } else { b'x' }).collect();
+        let exact = text.into_boxed_slice();
+        for level in Level::ALL {
+            let expected = by_hand(&exact, scan::run(level, Step));
+            assert_eq!(scan::run(level, Entered(&exact)), expected, "{level:?}, {len} bytes");
+        }
+    }
+}
+
 #[test]
 fn the_best_level_is_available_and_the_portable_one_always_is() {
     assert!(Level::best().is_available());

@@ -4,6 +4,7 @@
 mod laws;
 mod plans;
 mod situations;
+mod suite;
 
 use super::{Bounds, Check, Program, Transcoder, Values};
 use crate::json::Limits;
