@@ -1,6 +1,6 @@
 //! `switchback sandbox`: the service alone.
 
-use crate::sandbox::{Credentials, Options, Sandbox, Size};
+use crate::sandbox::{Options, Sandbox, Size};
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// How much data: small has every kind of record, large has 100,000 contacts and 1,000,000 messages
+    /// How much data: small has every kind of record, large has more than a million
     #[arg(long, value_enum, default_value = "small")]
     size: SizeArg,
 
@@ -77,7 +77,7 @@ async fn serve(args: Args) -> io::Result<()> {
         _ = terminate.recv() => return Ok(()),
     };
     // Whether anybody reads it makes no difference to serving.
-    writeln!(io::stdout(), "{}", welcome(sandbox.address(), sandbox.credentials())).ok();
+    writeln!(io::stdout(), "{}", sandbox.welcome()).ok();
     tokio::select! {
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}
@@ -100,38 +100,6 @@ fn options(args: Args) -> Options {
         state_file: args.state,
         redirect_uris: args.redirect_uri,
     }
-}
-
-/// What is printed at the start; its curl lines work when pasted.
-fn welcome(address: SocketAddr, credentials: &Credentials) -> String {
-    let Credentials { v2_token, client_id, client_secret, redirect_uri, access_token, refresh_token, .. } =
-        credentials;
-    let base = format!("http://{address}");
-    format!(
-        r#"The messaging service is a sandbox at {base}
-
-  v3                    {base}/v3
-  v2                    {base}/v2
-  authorize page        {base}/oauth/authorize
-  token endpoint        {base}/oauth/access_token
-  control               {base}/_sandbox/
-
-  v2 token              {v2_token}
-  v3 access token       {access_token}
-  OAuth client id       {client_id}
-  OAuth client secret   {client_secret}
-  OAuth refresh token   {refresh_token}
-  OAuth redirect_uri    {redirect_uri}
-
-Other roles: curl {base}/_sandbox/credentials
-
-Try
-  curl -H 'X-Authorization: Bearer {v2_token}' {base}/v2/chats/7
-  curl -H 'Authorization: Bearer {access_token}' {base}/v3/chats/7/messages
-  curl -H 'X-Authorization: Bearer {v2_token}' -H 'Content-Type: application/json' -d '{{"text": "Olá 👋"}}' {base}/v2/chats/7/messages
-  curl -H 'Content-Type: application/json' -d '{{"grant_type": "refresh_token", "client_id": "{client_id}", "client_secret": "{client_secret}", "refresh_token": "{refresh_token}"}}' {base}/oauth/access_token
-"#
-    )
 }
 
 /// A number with a unit, or plain seconds.

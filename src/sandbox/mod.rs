@@ -17,6 +17,7 @@ mod state;
 mod v2;
 mod v3;
 mod views;
+mod welcome;
 mod wire;
 
 pub use oauth::{Account, Credentials};
@@ -114,6 +115,11 @@ impl Sandbox {
         let credentials = shared.credentials();
         let accept = tokio::spawn(http::accept(listener, Arc::new(shared)));
         Ok(Sandbox { address, credentials, accept })
+    }
+
+    /// What to tell whoever started it: addresses, credentials, and curl lines that work when pasted.
+    pub fn welcome(&self) -> String {
+        welcome::welcome(self.address, &self.credentials)
     }
 
     /// Where it listens.
