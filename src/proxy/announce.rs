@@ -43,7 +43,8 @@ where
         After::wait(self.inner.call(request), facts, |facts, outcome| {
             let Ok(mut response) = outcome;
             if let Some(front) = facts.front().filter(|front| !front.announcements.is_empty()) {
-                deprecated_request(facts.client(), facts.operation());
+                let side = &facts.program.side(front.serves).name;
+                deprecated_request(facts.client(), side, facts.operation());
                 for (name, value) in &front.announcements {
                     response.headers_mut().append(name, value.clone());
                 }

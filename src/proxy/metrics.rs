@@ -100,7 +100,8 @@ impl Drop for Sample {
         self.in_flight.decrement(1.0);
         let seconds = self.facts.arrived.elapsed().as_secs_f64();
         let outcome = self.outcome();
-        with_meter(self.facts.client(), self.facts.operation(), |meter| {
+        let side = self.facts.front().map_or("", |front| &self.facts.program.side(front.serves).name);
+        with_meter(self.facts.client(), self.facts.operation(), side, |meter| {
             meter.outcomes[outcome as usize].increment(1);
             meter.duration.record(seconds);
         });
@@ -117,34 +118,42 @@ const OUTCOMES: [Outcome; 6] = [
     Outcome::Cancelled,
 ];
 
-/// The recorder's handles for one client and operation.
+/// The recorder's handles for one client, operation and side.
 struct Meter {
+    /// The side that the client speaks: operations of both may be written alike.
+    side: Box<str>,
     outcomes: [Counter; OUTCOMES.len()],
     duration: Histogram,
 }
 
 impl Meter {
-    fn new(client: &str, operation: &str) -> Meter {
+    fn new(client: &str, operation: &str, side: &str) -> Meter {
         let label = |text: &str| if text.is_empty() { names::NONE.to_owned() } else { text.to_owned() };
-        let (client, operation) = (label(client), label(operation));
+        let labels = [("side", label(side)), ("operation", label(operation))];
         let outcomes = OUTCOMES.map(|outcome| {
-            counter!(names::REQUESTS, "client" => client.clone(), "operation" => operation.clone(), "outcome" => outcome.as_str())
+            let [side, operation] = labels.clone();
+            let own = [("client", label(client)), side, operation, ("outcome", outcome.as_str().to_owned())];
+            counter!(names::REQUESTS, &own)
         });
-        Meter { outcomes, duration: histogram!(names::REQUEST_DURATION, "operation" => operation) }
+        Meter { side: side.into(), outcomes, duration: histogram!(names::REQUEST_DURATION, &labels) }
     }
 }
 
 thread_local! {
-    /// By client, then operation: both sets are bounded by enrolment and contract.
-    static METERS: RefCell<HashMap<String, HashMap<String, Meter>>> = RefCell::new(HashMap::new());
+    /// By client, then operation, then in a list of at most a few sides: all sets are bounded by enrolment and contract.
+    static METERS: RefCell<HashMap<String, HashMap<String, Vec<Meter>>>> = RefCell::new(HashMap::new());
 }
 
-fn with_meter(client: &str, operation: &str, record: impl FnOnce(&Meter)) {
+fn with_meter(client: &str, operation: &str, side: &str, record: impl FnOnce(&Meter)) {
+    let of_side = |meters: &Vec<Meter>| meters.iter().position(|meter| *meter.side == *side);
     METERS.with_borrow_mut(|meters| {
-        if let Some(meter) = meters.get(client).and_then(|operations| operations.get(operation)) {
-            return record(meter);
+        if let Some(known) = meters.get(client).and_then(|operations| operations.get(operation))
+            && let Some(at) = of_side(known)
+        {
+            return record(&known[at]);
         }
-        let operations = meters.entry(client.to_owned()).or_default();
-        record(operations.entry(operation.to_owned()).or_insert_with(|| Meter::new(client, operation)));
+        let meter = Meter::new(client, operation, side);
+        record(&meter);
+        meters.entry(client.to_owned()).or_default().entry(operation.to_owned()).or_default().push(meter);
     });
 }

@@ -21,6 +21,7 @@ pub const LIMITED: &str = "switchback_limited_total";
 pub const TOKEN_REFRESH: &str = "switchback_token_refresh_total";
 pub const TOKEN_EXPIRY: &str = "switchback_token_expiry_timestamp_seconds";
 pub const TOKEN_STATE: &str = "switchback_token_state";
+pub const CREDENTIAL_REFUSED: &str = "switchback_credential_refused";
 pub const TOKEN_UNPERSISTED: &str = "switchback_token_unpersisted";
 pub const CONFIG_RELOAD: &str = "switchback_config_reload_total";
 pub const CONFIG_LOADED_AT: &str = "switchback_config_loaded_timestamp_seconds";
@@ -113,26 +114,31 @@ impl Metrics {
         self.handle.run_upkeep();
     }
 
-    /// Finished requests by operation, then by outcome, over all clients: what the dashboard shows.
+    /// Finished requests by side and operation, such as `v1 GET /things`, then by outcome, over all clients: what the
+    /// dashboard shows.
     pub fn requests_by_operation(&self) -> BTreeMap<String, BTreeMap<String, u64>> {
         let mut table: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
         for sample in samples(&self.render(), REQUESTS) {
-            let (Some(operation), Some(outcome)) = (sample.label("operation"), sample.label("outcome"))
+            let (Some(side), Some(operation), Some(outcome)) =
+                (sample.label("side"), sample.label("operation"), sample.label("outcome"))
             else {
                 continue;
             };
-            *table.entry(operation.to_owned()).or_default().entry(outcome.to_owned()).or_default() +=
-                sample.value;
+            let named = [side, operation].iter().filter(|name| **name != NONE).copied().collect::<Vec<_>>();
+            let row = if named.is_empty() { NONE.to_owned() } else { named.join(" ") };
+            *table.entry(row).or_default().entry(outcome.to_owned()).or_default() += sample.value;
         }
         table
     }
 }
 
 /// Counts a finished request.
-pub fn request_finished(client: &str, operation: &str, outcome: Outcome, elapsed: Duration) {
-    counter!(REQUESTS, "client" => or_none(client), "operation" => or_none(operation), "outcome" => outcome.as_str())
-        .increment(1);
-    histogram!(REQUEST_DURATION, "operation" => or_none(operation)).record(elapsed.as_secs_f64());
+pub fn request_finished(client: &str, side: &str, operation: &str, outcome: Outcome, elapsed: Duration) {
+    let labels = [("side", or_none(side)), ("operation", or_none(operation))];
+    histogram!(REQUEST_DURATION, &labels).record(elapsed.as_secs_f64());
+    let [side, operation] = labels;
+    let labels = [("client", or_none(client)), side, operation, ("outcome", outcome.as_str().to_owned())];
+    counter!(REQUESTS, &labels).increment(1);
 }
 
 /// Counts one call to an upstream. `status` is 0 when there was no answer.
@@ -150,9 +156,9 @@ pub fn upstream_finished(upstream: &str, status: u16, elapsed: Duration) {
 }
 
 /// Counts a request to a side that is announced as deprecated.
-pub fn deprecated_request(client: &str, operation: &str) {
-    counter!(DEPRECATED_REQUESTS, "client" => or_none(client), "operation" => or_none(operation))
-        .increment(1);
+pub fn deprecated_request(client: &str, side: &str, operation: &str) {
+    let labels = [("client", or_none(client)), ("side", or_none(side)), ("operation", or_none(operation))];
+    counter!(DEPRECATED_REQUESTS, &labels).increment(1);
 }
 
 /// Shows the phase that an operation is in; `phases` are the names of all.
@@ -183,7 +189,7 @@ fn or_none(label: &str) -> String {
 }
 
 fn describe() {
-    describe_counter!(REQUESTS, "Requests answered, by client, operation and outcome");
+    describe_counter!(REQUESTS, "Requests answered, by client, side, operation and outcome");
     describe_histogram!(
         REQUEST_DURATION,
         Unit::Seconds,
@@ -191,7 +197,10 @@ fn describe() {
     );
     describe_gauge!(REQUESTS_IN_FLIGHT, "Requests being answered");
     describe_gauge!(CONNECTIONS, "Open client connections");
-    describe_counter!(DEPRECATED_REQUESTS, "Requests to a side with a sunset date, by client and operation");
+    describe_counter!(
+        DEPRECATED_REQUESTS,
+        "Requests to a side with a sunset date, by client, side and operation"
+    );
     describe_counter!(
         TRANSFORM_FAILURES,
         "Messages that could not be translated, by operation and direction"
@@ -203,6 +212,10 @@ fn describe() {
     describe_counter!(TOKEN_REFRESH, "Refreshes of grants, by result");
     describe_gauge!(TOKEN_EXPIRY, "When a client's access token ends, seconds since 1970");
     describe_gauge!(TOKEN_STATE, "1 for the state that a client's grant is in, 0 for the others");
+    describe_gauge!(
+        CREDENTIAL_REFUSED,
+        "1 while a service refuses the token that a client's calls to a side go out with"
+    );
     describe_gauge!(TOKEN_UNPERSISTED, "Grants whose newest tokens are in memory only");
     describe_counter!(CONFIG_RELOAD, "Reloads of pack and configuration, by result");
     describe_gauge!(
@@ -271,19 +284,28 @@ mod tests {
         let metrics = install();
         request_finished(
             "metrics-test \"a\"",
+            "old",
             "GET /metrics-test/{id}",
             Outcome::Ok,
             Duration::from_millis(3),
         );
-        request_finished("metrics-test b", "GET /metrics-test/{id}", Outcome::Ok, Duration::from_millis(3));
-        request_finished("", "GET /metrics-test/{id}", Outcome::Refused, Duration::from_millis(3));
+        request_finished(
+            "metrics-test b",
+            "old",
+            "GET /metrics-test/{id}",
+            Outcome::Ok,
+            Duration::from_millis(3),
+        );
+        request_finished("", "old", "GET /metrics-test/{id}", Outcome::Refused, Duration::from_millis(3));
         let text = metrics.render();
         assert!(text.contains("# TYPE switchback_requests_total counter"), "{text}");
         assert!(text.contains("switchback_request_duration_seconds_bucket"), "{text}");
         assert!(text.contains("client=\"none\""), "{text}");
         let table = metrics.requests_by_operation();
-        let row = &table["GET /metrics-test/{id}"];
+        let row = &table["old GET /metrics-test/{id}"];
         assert_eq!((row["ok"], row["refused"]), (2, 1));
+        request_finished("", "new", "GET /metrics-test/{id}", Outcome::Ok, Duration::from_millis(3));
+        assert_eq!(metrics.requests_by_operation()["new GET /metrics-test/{id}"]["ok"], 1);
     }
 
     #[test]
