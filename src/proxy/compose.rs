@@ -323,6 +323,7 @@ impl Exchange<'_> {
             && !refused.wrote
             && !self.wrote
             && let Some(own) = &self.matched.front.own
+            && upstream_auth::may_forward(&self.facts.program, &self.client, self.matched.front.serves)
         {
             let target = self.matched.below_front(&self.facts);
             let request = Request::from_parts(original.parts, Body::full(original.body));

@@ -1,7 +1,6 @@
 //! Passes a request on, unchanged in meaning, to the service that the client believes it speaks to: the old one, while it
-//! lives. Method, path, query and both bodies stay as they are, and so does the client's own token, unless the client was given
-//! a credential for that very service: then its token is known to the gateway alone, and the call goes out with the credential.
-//! What belongs to one hop does not cross (RFC 9110, section 7.6). Such a call is never repeated: nothing is known of its
+//! lives. Method, path, query and both bodies stay as they are, and so does the client's own token, unless the client has a
+//! credential for that very service (see `upstream_auth`). What belongs to one hop does not cross (RFC 9110, section 7.6). Such a call is never repeated: nothing is known of its
 //! effects.
 
 use super::call::{Call, Credential, Payload};
@@ -12,8 +11,6 @@ use super::upstream::Upstream;
 use super::upstream_auth;
 use super::{Request, Response};
 use crate::error::GatewayError;
-use crate::token::Client;
-use http::request::Parts;
 use std::sync::Arc;
 
 /// Sends `request` to `upstream`, with `target` (path and query below the upstream's base) as its address.
@@ -27,15 +24,14 @@ pub async fn forward(
     let facts = Facts::of(&request);
     let (parts, body) = request.into_parts();
     let mut headers = headers::forwarded_request(&parts.headers, parts.version, facts.trace, &pseudonym);
-    let credential = match own_credential(&facts, &parts)? {
-        Some(own) => {
-            for name in facts.front().iter().flat_map(|front| &facts.program.credential(front.serves).read) {
-                headers.remove(name.as_str());
-            }
-            own
+    let side = facts.front().expect("`route` sits outside and leaves the front").serves;
+    let client = parts.extensions.get().expect("`authenticate` sits outside and leaves the client");
+    let credential = upstream_auth::forwarded_credential(&facts.program, client, side)?;
+    if !matches!(credential, Credential::Carried) {
+        for name in &facts.program.credential(side).read {
+            headers.remove(name.as_str());
         }
-        None => Credential::Carried,
-    };
+    }
     let call = Call {
         facts,
         upstream,
@@ -53,15 +49,4 @@ pub async fn forward(
     *answer.status_mut() = parts.status;
     *answer.headers_mut() = headers::forwarded_answer(&parts.headers);
     Ok(answer)
-}
-
-/// What the client was given for the service of the side that it speaks, if anything.
-fn own_credential(facts: &Facts, parts: &Parts) -> Result<Option<Credential>, GatewayError> {
-    let (Some(front), Some(client)) = (facts.front(), parts.extensions.get::<Arc<Client>>()) else {
-        return Ok(None);
-    };
-    match upstream_auth::has_credential(&facts.program, client, front.serves) {
-        true => upstream_auth::credential(&facts.program, client, front.serves).map(Some),
-        false => Ok(None),
-    }
 }

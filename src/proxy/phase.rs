@@ -6,10 +6,12 @@ use super::context::Facts;
 use super::forward::forward;
 use super::route::Matched;
 use super::upstream::Upstream;
+use super::upstream_auth::may_forward;
 use super::{Request, Response};
 use crate::error::GatewayError;
 use crate::plan::RouteKind;
 use crate::shadow::Phase;
+use crate::token::Client;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -41,7 +43,9 @@ impl Service<Request> for Phased {
         let matched = request.extensions_mut().remove::<Matched>();
         let matched = matched.expect("`route` sits outside and leaves what it matched");
         let facts = Facts::of(&request);
-        match forwarded_to(&facts, &matched) {
+        let client = request.extensions().get::<Arc<Client>>();
+        let client = client.expect("`authenticate` sits outside and leaves the client");
+        match forwarded_to(&facts, &matched, client) {
             Some(upstream) => {
                 let (calls, pseudonym) = (self.composer.calls.clone(), self.composer.pseudonym.clone());
                 Box::pin(forward(calls, upstream, request, matched.below_front(&facts), pseudonym))
@@ -51,11 +55,13 @@ impl Service<Request> for Phased {
     }
 }
 
-/// The old service, when it answers this request.
-fn forwarded_to(facts: &Facts, matched: &Matched) -> Option<Arc<Upstream>> {
+/// The service that the client believes it speaks to, when that answers this request.
+fn forwarded_to(facts: &Facts, matched: &Matched, client: &Client) -> Option<Arc<Upstream>> {
     let own = matched.front.own.as_ref()?;
-    let route = facts.program.route(matched.front.serves, matched.route);
-    let is_refused = matches!(&route.kind, RouteKind::Refuse(refusal) if refusal.legacy_forward);
+    let serves = matched.front.serves;
+    let route = facts.program.route(serves, matched.route);
+    let is_refused = matches!(&route.kind, RouteKind::Refuse(refusal) if refusal.legacy_forward)
+        && may_forward(&facts.program, client, serves);
     let is_own = match matched.front.phase(matched.route) {
         Phase::Legacy | Phase::Shadow => true,
         Phase::Canary(share) => !share.has_client(facts.client(), facts.operation()),

@@ -33,15 +33,36 @@ pub fn credential(program: &Program, client: &Arc<Client>, side: SideId) -> Resu
     if side == SideId::NEW {
         return Ok(Credential::Grant { client: Arc::clone(client), header });
     }
-    let detail = format!("the client has no credential for {}", called.name);
-    Err(GatewayError::new(Kind::NeedsReconnect, detail).safe_to_retry())
+    Err(nothing_for(&called.name))
 }
 
-/// Whether there is anything that the calls of a client to a side could go out with. A grant that nobody has connected yet is
-/// nothing.
-pub fn has_credential(program: &Program, client: &Client, side: SideId) -> bool {
-    client.fixed_token(&program.side(side).name).is_some()
-        || (side == SideId::NEW && client.grant.state() != GrantState::Unconnected)
+/// What a request goes out with that is forwarded to the service of the side it speaks. On the old side that is the client's
+/// own token, which that service gave it, unless the client was given a credential. On the new side it is always a credential:
+/// tokens for its fronts are given out here, and mean nothing to that service.
+pub fn forwarded_credential(
+    program: &Program,
+    client: &Arc<Client>,
+    side: SideId,
+) -> Result<Credential, GatewayError> {
+    let name = &program.side(side).name;
+    match side {
+        SideId::OLD if client.fixed_token(name).is_none() => Ok(Credential::Carried),
+        side if may_forward(program, client, side) => credential(program, client, side),
+        _ => Err(nothing_for(name)),
+    }
+}
+
+/// Whether requests of a client can be forwarded to the service of the side that they speak. A grant that nobody has connected
+/// yet is nothing to go out with.
+pub fn may_forward(program: &Program, client: &Client, side: SideId) -> bool {
+    side == SideId::OLD
+        || client.fixed_token(&program.side(side).name).is_some()
+        || client.grant.state() != GrantState::Unconnected
+}
+
+fn nothing_for(side: &str) -> GatewayError {
+    GatewayError::new(Kind::NeedsReconnect, format!("the client has no credential for {side}"))
+        .safe_to_retry()
 }
 
 /// The layer: what it sends goes by `inner`.
