@@ -21,7 +21,7 @@ use std::fmt;
 /// The first reason why a type does not go into another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Why {
-    /// Where within the value, such as `chat.channels[].uuid`; empty for the value itself.
+    /// Where within the value, such as `box.parts[].key`; empty for the value itself.
     pub path: String,
     /// What stands against it.
     pub mismatch: Mismatch,

@@ -1,4 +1,4 @@
-//! Path templates, and operations as they are written: `GET /chats/{id}`.
+//! Path templates, and operations as they are written: `GET /things/{id}`.
 
 use http::Method;
 use std::fmt;
@@ -42,7 +42,7 @@ pub enum PathFault {
 }
 
 impl PathTemplate {
-    /// Reads `/chats/{id}/messages`; `/` alone has no segments.
+    /// Reads `/things/{id}/parts`; `/` alone has no segments.
     pub fn parse(text: &str) -> Result<PathTemplate, PathFault> {
         let rest = text.strip_prefix('/').ok_or(PathFault::Relative)?;
         let mut template = PathTemplate { segments: Vec::new() };
@@ -74,7 +74,7 @@ impl PathTemplate {
         })
     }
 
-    /// The path without names of variables: `/chats/{}/messages`. Two paths of one shape match the same
+    /// The path without names of variables: `/things/{}/parts`. Two paths of one shape match the same
     /// requests.
     pub fn shape(&self) -> String {
         self.written(|_| "")
@@ -123,7 +123,7 @@ impl fmt::Display for PathTemplate {
     }
 }
 
-/// Method and path of an operation, written `GET /chats/{id}`.
+/// Method and path of an operation, written `GET /things/{id}`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct OpKey {
     /// The method.

@@ -333,7 +333,7 @@ impl ScalarKind {
 /// Values listed in messages before the rest is an ellipsis.
 const VALUES_SHOWN: usize = 6;
 
-/// `string or null`, `list of Message`, `enum(text, image, …)`.
+/// `string or null`, `list of Thing`, `enum(small, large, …)`.
 impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.kind)?;

@@ -52,10 +52,10 @@ mod tests {
 
     #[test]
     fn near_words_are_found_and_far_ones_are_not() {
-        let words = ["type", "title", "isEmail", "additionalProperties"];
+        let words = ["type", "title", "isLarge", "additionalProperties"];
         assert_eq!(suggest("typ", &words), Some("type"));
         assert_eq!(suggest("tpye", &words), Some("type"));
-        assert_eq!(suggest("is_email", &words), Some("isEmail"));
+        assert_eq!(suggest("is_large", &words), Some("isLarge"));
         assert_eq!(suggest("additionalPropertys", &words), Some("additionalProperties"));
         assert_eq!(suggest("colour", &words), None);
         assert_eq!(suggest("x", &words), None);

@@ -198,7 +198,7 @@ pub enum NoteKind {
 pub struct Loss {
     /// Name of the side the field belongs to.
     pub side: String,
-    /// Place in the body, such as `$[*].unread`.
+    /// Place in the body, such as `$[*].size`.
     pub place: String,
     /// What the other side sees instead: nothing, or this JSON text.
     pub instead: Option<String>,

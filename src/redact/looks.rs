@@ -165,7 +165,7 @@ mod tests {
             "2024-03-09",
             "2024-03-09 10:00:00",
             "09/03/2024 10:00",
-            "A chat cannot be opened through this version.",
+            "A thing cannot be opened through this version.",
             "https://example.org/some/long/path/of/plain/words",
             "12345",
             "an_identifier_made_of_words_only",

@@ -44,7 +44,7 @@ fn a_request_finds_the_most_literal_route_that_fits() {
     check("GET /notes", "0");
     check("GET /notes/7", "1 7");
     check("HEAD /notes/7", "1 7");
-    check("POST /notes/email", "2 email");
+    check("POST /notes/latest", "2 latest");
     check("POST /notes/7", "2 7");
     check("POST /notes/7/close", "3 7");
     check("GET /notes/recent", "4");

@@ -1,18 +1,15 @@
 //! The borders of `src/README.md`, kept by reading the sources: which room imports which, who may touch sockets, files,
-//! clocks and SQL, and that nothing outside the sandbox knows the service that the first pack is about.
+//! clocks and SQL. That nothing outside the sandbox knows the first pack's service is next door, in `words`.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use switchback::diagnostic::{Findings, Sources};
-use switchback::yaml::{self, Kind, Node};
 
-/// A source file taken apart: its code without comments and texts, and its texts.
+/// A source file: its code, without comments and texts.
 struct Source {
     /// Path below `src`, with `/`.
     path: String,
     code: String,
-    texts: Vec<String>,
 }
 
 impl Source {
@@ -80,7 +77,7 @@ fn heads(tree: &str) -> Vec<String> {
 fn take_apart(path: String, text: &str) -> Source {
     let text = text.split("\n#[cfg(test)]\nmod ").next().unwrap_or_default();
     let chars: Vec<char> = text.chars().collect();
-    let (mut code, mut texts, mut at) = (String::new(), Vec::new(), 0);
+    let (mut code, mut at) = (String::new(), 0);
     while at < chars.len() {
         let rest = &chars[at..];
         match rest {
@@ -90,15 +87,11 @@ fn take_apart(path: String, text: &str) -> Source {
                 at += end.map_or(rest.len(), |end| end + 4);
             }
             ['r', '#' | '"', ..] if is_raw_text(rest) && !ends_in_word(&code) => {
-                let (text, length) = raw_text(&rest[1..]);
-                texts.push(text);
-                at += 1 + length;
+                at += 1 + raw_text_length(&rest[1..]);
             }
             ['"', ..] => {
-                let (text, length) = plain_text(rest);
-                texts.push(text);
                 code.push_str(" \"\" ");
-                at += length;
+                at += plain_text_length(rest);
             }
             ['\'', '\\', ..] => at += 3 + rest[3..].iter().position(|c| *c == '\'').map_or(0, |end| end + 1),
             ['\'', _, '\'', ..] => at += 3,
@@ -109,7 +102,7 @@ fn take_apart(path: String, text: &str) -> Source {
             [] => break,
         }
     }
-    Source { path, code, texts }
+    Source { path, code }
 }
 
 fn ends_in_word(code: &str) -> bool {
@@ -120,25 +113,20 @@ fn is_raw_text(rest: &[char]) -> bool {
     rest[1..].iter().find(|c| **c != '#') == Some(&'"')
 }
 
-fn raw_text(rest: &[char]) -> (String, usize) {
+fn raw_text_length(rest: &[char]) -> usize {
     let hashes = rest.iter().take_while(|c| **c == '#').count();
     let closing: Vec<char> = std::iter::once('"').chain(std::iter::repeat_n('#', hashes)).collect();
     let body = &rest[hashes + 1..];
     let end = body.windows(closing.len()).position(|window| window == closing).unwrap_or(body.len());
-    (body[..end].iter().collect(), hashes + 1 + end + closing.len())
+    hashes + 1 + end + closing.len()
 }
 
-fn plain_text(rest: &[char]) -> (String, usize) {
-    let mut text = String::new();
+fn plain_text_length(rest: &[char]) -> usize {
     let mut at = 1;
     while at < rest.len() && rest[at] != '"' {
-        if rest[at] == '\\' {
-            at += 1;
-        }
-        text.extend(rest.get(at));
-        at += 1;
+        at += if rest[at] == '\\' { 2 } else { 1 };
     }
-    (text, at + 1)
+    at + 1
 }
 
 fn sources() -> Vec<Source> {
@@ -291,182 +279,6 @@ fn each_outside_thing_has_one_place() {
     assert_none(broken);
 }
 
-/// Names of the pack's contracts that are words of every trade: HTTP, JSON, OAuth, people and texts. Each of them may stand
-/// in the engine for something of its own.
-const ORDINARY: &[&str] = &[
-    "active",
-    "address",
-    "agents",
-    "agent",
-    "audio",
-    "blocked",
-    "body",
-    "buttons",
-    "canary",
-    "channel",
-    "channels",
-    "city",
-    "client",
-    "code",
-    "comment",
-    "company",
-    "count",
-    "createdAt",
-    "customer",
-    "date",
-    "department",
-    "description",
-    "document",
-    "domains",
-    "duration",
-    "email",
-    "en",
-    "es",
-    "fields",
-    "file",
-    "filename",
-    "flow",
-    "gender",
-    "groups",
-    "header",
-    "icon",
-    "id",
-    "image",
-    "key",
-    "kind",
-    "label",
-    "language",
-    "link",
-    "links",
-    "login",
-    "message",
-    "messages",
-    "name",
-    "number",
-    "office",
-    "options",
-    "organization",
-    "page",
-    "parameters",
-    "params",
-    "parent",
-    "path",
-    "payload",
-    "phone",
-    "photo",
-    "queue",
-    "read",
-    "reason",
-    "receiver",
-    "score",
-    "sender",
-    "situation",
-    "state",
-    "status",
-    "tags",
-    "text",
-    "time",
-    "title",
-    "token",
-    "tokens",
-    "type",
-    "unread",
-    "updatedAt",
-    "url",
-    "uuid",
-    "validation",
-    "value",
-    "variables",
-    "video",
-    "workflow",
-];
-
-/// Names that are both words of the service and, in the engine, nothing: kept out of [`ORDINARY`] on purpose, so that the
-/// test does not lose its teeth when that list grows.
-const TELLING: &[&str] = &[
-    "isInternal",
-    "is_internal",
-    "send_at",
-    "contactId",
-    "channelsSituation",
-    "flowId",
-    "/chats",
-    "/contacts",
-];
-
-#[test]
-fn nothing_outside_the_sandbox_knows_the_first_packs_service() {
-    let words = specific_words();
-    for telling in TELLING {
-        assert!(words.contains(*telling), "`{telling}` should be among the words looked for");
-        assert!(!ORDINARY.contains(telling));
-    }
-    let mut broken = Vec::new();
-    // The verb that starts the sandbox greets in its name.
-    let is_sandbox = |source: &Source| source.room() == "sandbox" || source.path == "cli/sandbox.rs";
-    for source in sources().iter().filter(|source| !is_sandbox(source)) {
-        for text in &source.texts {
-            let found = words.iter().find(|word| match word.starts_with('/') {
-                true => has_segment(text, word),
-                false => text == *word,
-            });
-            broken.extend(
-                found.map(|word| format!("{} has {text:?}, and `{word}` is the service's", source.path)),
-            );
-        }
-    }
-    assert_none(broken);
-}
-
-/// Whether a path segment stands in a text as such.
-fn has_segment(text: &str, segment: &str) -> bool {
-    text.match_indices(segment).any(|(at, _)| {
-        let after = text[at + segment.len()..].chars().next();
-        !after.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == '-')
-    })
-}
-
-/// Property names, parameter names and path segments of both contracts, without the ordinary ones.
-fn specific_words() -> BTreeSet<String> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("mappings/messaging/contracts");
-    let mut words = BTreeSet::new();
-    for name in ["v2.openapi.yaml", "v3.openapi.yaml"] {
-        let bytes = fs::read(folder.join(name)).expect("the contract is part of the sources");
-        let (mut sources, mut findings) = (Sources::new(), Findings::new());
-        let tree = yaml::read(&mut sources, name, &bytes, &mut findings).expect("the contract is YAML");
-        collect_words(&tree, &mut words);
-    }
-    words.retain(|word| !ORDINARY.contains(&word.trim_start_matches('/')));
-    words
-}
-
-fn collect_words(node: &Node, words: &mut BTreeSet<String>) {
-    match &node.kind {
-        Kind::Seq(items) => items.iter().for_each(|item| collect_words(item, words)),
-        Kind::Map(entries) => {
-            for (key, value) in entries {
-                match (key.name.as_str(), value.as_map()) {
-                    ("properties", Some(properties)) => {
-                        words.extend(properties.iter().map(|(key, _)| key.name.clone()))
-                    }
-                    ("paths", Some(paths)) => {
-                        words.extend(paths.iter().flat_map(|(path, _)| segments(&path.name)))
-                    }
-                    ("name", None) => words.extend(value.as_str().map(str::to_owned)),
-                    _ => {}
-                }
-                collect_words(value, words);
-            }
-        }
-        _ => {}
-    }
-}
-
-fn segments(path: &str) -> Vec<String> {
-    let is_fixed = |segment: &&str| !segment.is_empty() && !segment.starts_with('{');
-    path.split('/').filter(is_fixed).map(|segment| format!("/{segment}")).collect()
-}
-
 #[test]
 fn sources_are_taken_apart_as_the_other_tests_assume() {
     let text = r##"
@@ -476,8 +288,7 @@ fn sources_are_taken_apart_as_the_other_tests_assume() {
     "##;
     let source = take_apart("room/inner.rs".to_owned(), text);
     assert_eq!(source.rooms_used().into_iter().collect::<Vec<_>>(), ["alpha", "beta", "delta", "gamma"]);
-    assert_eq!(source.texts, ["crate::text \" /chats", "raw \"x\""]);
-    assert!(has_segment("GET /v2/chats/{id}", "/chats") && !has_segment("/chatsome", "/chats"));
+    assert!(!source.code.contains("raw") && !source.code.contains("text \\"), "{}", source.code);
     assert!(take_apart("a.rs".to_owned(), "use tokio::sync;").uses("tokio"));
     assert!(!take_apart("a.rs".to_owned(), "let mytokio = 1;").uses("tokio"));
 }
