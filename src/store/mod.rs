@@ -1,4 +1,5 @@
-//! The one place that speaks SQL: clients, grants, pending authorizations, half-done work and phases, in SQLite (default) or PostgreSQL.
+//! The one place that speaks SQL: clients, their credentials, grants, pending authorizations, half-done work and phases, in
+//! SQLite (default) or PostgreSQL.
 //! What to do with them is decided elsewhere (`token`, `proxy`); how they are sealed is in [`seal`].
 //!
 //! - [`Store::open`] checks the sealing key before it changes anything, then brings the schema up to date.

@@ -258,3 +258,43 @@ async fn metrics_are_the_text_format() {
     assert!(text.contains("switchback_build_info{version="), "{text}");
     assert!(!text.contains(TOKEN));
 }
+
+#[tokio::test]
+async fn a_client_of_a_side_without_grants_is_given_a_credential_that_is_never_shown() {
+    let port = Port::open(Some(TOKEN)).await;
+    let (status, added) = port
+        .post("/api/clients", &json!({"name": "beta", "side": "v3", "credentials": {"v2": "secret-canary"}}))
+        .await;
+    assert_eq!(status, StatusCode::CREATED, "{added}");
+    assert_eq!(added["client"]["token_sides"], json!(["v3"]));
+    assert!(added["token"].is_string() && !added.to_string().contains("canary"), "{added}");
+    assert_eq!(
+        port.get("/healthz/ready").await.status(),
+        StatusCode::OK,
+        "its calls can go out, though nobody connected it"
+    );
+    let (status, set) =
+        port.post("/api/clients/beta/credential", &json!({"side": "v1", "token": "another-canary"})).await;
+    assert_eq!(status, StatusCode::OK, "{set}");
+    let sides: Vec<_> = set["client"]["credentials"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|one| one["side"].clone())
+        .collect();
+    assert_eq!(sides, ["v1", "v2"]);
+    for (body, expected) in [
+        (json!({"side": "v2"}), StatusCode::BAD_REQUEST),
+        (json!({"side": "v2", "token": "short"}), StatusCode::BAD_REQUEST),
+        (json!({"side": "a b", "token": "long-enough"}), StatusCode::BAD_REQUEST),
+    ] {
+        assert_eq!(port.post("/api/clients/beta/credential", &body).await.0, expected, "{body}");
+    }
+    let unknown =
+        port.post("/api/clients/nobody/credential", &json!({"side": "v2", "token": "long-enough"})).await;
+    assert_eq!(unknown.0, StatusCode::NOT_FOUND);
+    for path in ["/", "/api/clients"] {
+        let page = port.get(path).await.text().await.expect("a text");
+        assert!(page.contains("v2") && !page.contains("canary"), "{page}");
+    }
+}

@@ -45,7 +45,7 @@ fn the_sample_is_read_with_everything_that_is_commented_out() {
     let uncommented: Vec<String> = sample.lines().map(uncomment).collect();
     let config = assert_read("sample", &uncommented.join("\n"));
     assert!(config.tls.is_some() && config.mapping.is_some() && config.sunsets.len() == 1);
-    assert!(config.upstream("v2").is_some() && config.clients[0].company.is_some());
+    assert!(config.upstream("v2").is_some() && config.clients[1].company.is_some());
     assert!(config.clients[0].grant.as_ref().is_some_and(|grant| grant.refresh_token.is_some()));
 }
 

@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use std::process::Command;
 use std::time::{Duration, Instant};
 use switchback::sandbox::{Options, Sandbox};
+use switchback::store::seal::SealingKey;
 
 const TOKEN: &str = "v3-token-of-acme-canary";
 const LANGUAGES: [&str; 3] = ["en", "pt-br", "es"];
@@ -188,26 +189,56 @@ async fn another_company_than_the_main_one_cannot_be_acted_on() {
 }
 
 #[tokio::test]
+async fn what_the_old_service_cannot_do_is_refused_though_the_new_one_is_there() {
+    let service = Upstream::start(vec![Act::json(200, "[7]")]).await;
+    let more = format!(
+        "{V3_ONLY}clients: [{{ name: acme, v3_token: {TOKEN}, \
+         credentials: {{ v2: secret-at-v2-canary, v3: secret-at-v3-canary }} }}]\n"
+    );
+    let gateway = Serving::configured(service.address, &["v2", "v3"], &more).await;
+    let line = "GET /v3/contacts/7/timeline";
+    assert_eq!(told_in_three_languages(gateway.address, line, TOKEN).await, 501);
+    assert!(service.seen().is_empty(), "who is answered from the old service is answered from there alone");
+}
+
+#[tokio::test]
 async fn in_the_legacy_phase_calls_go_to_the_new_service_itself() {
     let service = Upstream::start(vec![Act::json(200, "[7]")]).await;
     let more = format!(
         "{V3_ONLY}phases: {{ default: legacy }}\nclients:\n\
          - {{ name: acme, v3_token: {TOKEN}, credentials: {{ v2: secret-at-v2-canary, v3: secret-at-v3-canary }} }}\n\
-         - {{ name: plain, v3_token: real-token-canary, credentials: {{ v2: other-secret-canary }} }}\n"
+         - {{ name: plain, v3_token: plain-token-canary, credentials: {{ v2: other-secret-canary }} }}\n"
     );
     let gateway = Serving::configured(service.address, &["v2", "v3"], &more).await;
-    for token in [TOKEN, "real-token-canary"] {
-        let answer = ask(gateway.address, "GET /v3/companies/42/chats?x=1", token, "", "").await;
-        assert_eq!((answer.status, answer.text().as_str()), (200, "[7]"));
-    }
+    let answer = ask(gateway.address, "GET /v3/companies/42/chats?x=1", TOKEN, "", "").await;
+    assert_eq!((answer.status, answer.text().as_str()), (200, "[7]"));
+    let plain = "plain-token-canary";
+    assert_eq!(told_in_three_languages(gateway.address, "GET /v3/chats", plain).await, 503);
     let seen = service.seen();
-    assert!(seen.iter().all(|seen| seen.line() == "GET /v3/companies/42/chats?x=1 HTTP/1.1"), "{seen:?}");
-    assert_eq!(
-        seen[0].values("authorization"),
-        ["Bearer secret-at-v3-canary"],
-        "its own means nothing there"
-    );
-    assert_eq!(seen[1].values("authorization"), ["Bearer real-token-canary"], "passed on as it is");
+    assert_eq!(seen.len(), 1, "a token that is given out here is of no use there, and none of its business");
+    assert_eq!(seen[0].line(), "GET /v3/companies/42/chats?x=1 HTTP/1.1");
+    assert_eq!(seen[0].values("authorization"), ["Bearer secret-at-v3-canary"]);
+}
+
+#[test]
+fn what_the_readme_says_about_the_other_direction_is_ready_to_serve() {
+    let readme = include_str!("../../README.md");
+    let section = readme.split("## The other way round").nth(1).expect("the section is there");
+    let block = section.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a block");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("switchback.yaml");
+    let text = format!("key: ${{TEST_KEY}}\nsettings: {{ agents: {{ max_chats: 5 }} }}\n{block}");
+    std::fs::write(&file, text).expect("written");
+    let output = Command::new(env!("CARGO_BIN_EXE_switchback"))
+        .args(["serve", "--check", "--config"])
+        .arg(&file)
+        .env("TEST_KEY", SealingKey::generate().expose())
+        .env("NEW_APP_TOKEN", TOKEN)
+        .env("ACME_V2_TOKEN", "secret-at-v2-canary")
+        .output()
+        .expect("the program runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.is_empty(), "{said}");
 }
 
 #[tokio::test]
@@ -235,6 +266,22 @@ async fn clients_of_both_sides_see_what_the_other_writes_through_one_gateway() {
         messages.as_array().is_some_and(|all| all.iter().any(|message| message[field] == text))
     };
     assert!(has(&messages, "text", "from the old client"), "{messages}");
+    let counted = gateway.metrics().await;
+    for (client, side) in [("old", "v2"), ("new", "v3")] {
+        let labels = format!("client=\"{client}\",side=\"{side}\"");
+        assert!(counted.contains(&labels), "{labels} in {counted}");
+    }
+    let sent = r#"{"text":"from the new client","isInternal":false}"#;
+    let answer = ask(gateway.address, "POST /v3/chats/1/messages", new, "", sent).await;
+    assert_eq!(
+        (answer.status, json(&answer)["text"].as_str()),
+        (200, Some("from the new client")),
+        "{}",
+        answer.text()
+    );
+    let messages = json(&ask(gateway.address, "GET /v2/chats/1/messages", old, "", "").await);
+    assert!(has(&messages, "body", "from the new client"), "{messages}");
+    assert!(has(&messages, "body", "from the old client"), "{messages}");
     let flow = ask(gateway.address, "POST /v3/chats/2/flow", new, "", r#"{"flowId":51}"#).await;
     assert_eq!(flow.status, 200, "{}", flow.text());
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use switchback::clock::Clock;
 use switchback::store::seal::SealError;
 use switchback::store::{Begin, Finish, GrantRow, GrantState, Missing, NewTokens, Store, StoreError};
-use switchback::token::{Registry, Settings, Tokens};
+use switchback::token::{CredentialState, NewCredential, Registry, Settings, Tokens};
 
 /// Addresses of an empty store in each database there is.
 fn stores(folder: &Path) -> Vec<String> {
@@ -72,11 +72,13 @@ async fn a_key_is_rotated_while_everything_stays_readable() {
         let both = Store::open(&url, ring(&[&new, &old]), Clock::paused_at(NEW_YEAR), Missing::Refuse)
             .await
             .expect("opens");
+        let credential = NewCredential { side: "v2".to_owned(), token: secret("credential-of-acme") };
+        Registry::new(store.clone(), None).set_credential("acme", credential).await.expect("set");
         // In between, both keys are in use: the new one seals, both read.
         both.connect_grant(&row.key, &tokens_numbered(1)).await.expect("stored");
         assert!(both.grant_of(&row.key.client).await.expect("there").secrets.is_ok());
         let done = both.reseal().await.expect("sealed anew");
-        assert!(done.values >= 5 && done.retired.len() == 1, "{done:?}");
+        assert!(done.values >= 6 && done.retired.len() == 1, "{done:?}");
         // A process that still seals with the retired key is kept from writing what nobody could open.
         let refused = store.connect_grant(&row.key, &tokens_numbered(2)).await.expect_err("refused");
         assert!(matches!(refused, StoreError::KeyRetired(_)), "{refused}");
@@ -94,7 +96,9 @@ async fn a_key_is_rotated_while_everything_stays_readable() {
         assert_eq!(steps[0].1.expose(), b"bytes");
         // Old tokens are found by the same keyed hash as before.
         let tokens = Tokens::open(after.clone(), None, Settings::default()).await.expect("opens");
-        assert!(tokens.clients().authenticate(OLD_TOKEN.as_bytes(), "v2").is_some());
+        let client = tokens.clients().authenticate(OLD_TOKEN.as_bytes(), "v2").expect("selects");
+        let header = client.fixed_token("v2").and_then(|token| token.header("Bearer")).expect("opens");
+        assert_eq!(header.to_str().ok(), Some("Bearer credential-of-acme"));
         after.close().await;
     }
 }
@@ -136,6 +140,8 @@ async fn no_secret_can_be_read_off_the_disk() {
     let gateway = Gateway::new(&authority).await;
     let client = gateway.client();
     client.grant.access_token().await.expect("connected");
+    let credential = NewCredential { side: "v2".to_owned(), token: secret("credential-canary") };
+    Registry::new(gateway.store.clone(), None).set_credential("acme", credential).await.expect("set");
     let steps = b"step-canary";
     gateway
         .store
@@ -268,5 +274,75 @@ async fn a_missing_file_is_named_and_not_made_by_those_who_only_look() {
             .expect_err("refused");
         assert!(matches!(refused, StoreError::Url), "{refused}");
         assert!(!format!("{refused} {refused:?}").contains("hunter2"));
+    }
+}
+
+#[tokio::test]
+async fn a_credential_copied_to_another_client_does_not_open_and_is_named() {
+    let authority = Authority::start().await;
+    let gateway = Gateway::new(&authority).await;
+    let registry = Registry::new(gateway.store.clone(), None);
+    let mut other = acme("refresh-of-other");
+    (other.name, other.tokens) = ("other".to_owned(), vec![secret("token-of-other").into()]);
+    registry.add(other).await.expect("added");
+    for (name, token) in [("acme", "secret-of-acme"), ("other", "secret-of-other")] {
+        let credential = NewCredential { side: "v2".to_owned(), token: secret(token) };
+        registry.set_credential(name, credential).await.expect("set");
+    }
+    let thief = sqlx::SqlitePool::connect(&gateway.url).await.expect("the file opens");
+    let copy = "UPDATE client_credentials SET token = (SELECT k.token FROM client_credentials k JOIN clients c \
+                ON c.id = k.client WHERE c.name = 'acme')";
+    assert_eq!(sqlx::query(copy).execute(&thief).await.expect("written").rows_affected(), 2);
+    thief.close().await;
+    let states: Vec<_> =
+        registry.list().await.expect("listed").iter().map(|c| c.credentials[0].state).collect();
+    assert_eq!(states, [CredentialState::Active, CredentialState::Damaged]);
+    gateway.tokens.sync().await.expect("the store answers");
+    let client = |name| gateway.tokens.clients().by_name(name).expect("there");
+    assert!(client("acme").fixed_token("v2").is_some() && client("other").fixed_token("v2").is_none());
+}
+
+/// A store as the first version of its schema had it, with one client in it.
+async fn of_the_first_schema(url: &str, folder: &Path) {
+    let (kind, drop_side) =
+        if url.starts_with("sqlite:") { ("sqlite", "x'01'") } else { ("postgres", "'\\x01'") };
+    let first = format!("src/store/migrations/{kind}/0001_clients_and_grants.sql");
+    let schema = folder.join(kind);
+    std::fs::create_dir(&schema).expect("made");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(first);
+    std::fs::copy(source, schema.join("0001_clients_and_grants.sql")).expect("copied");
+    let migrator = sqlx::migrate::Migrator::new(schema).await.expect("one migration");
+    let hash = drop_side.replacen("01", &"07".repeat(32), 1);
+    let rows = format!(
+        "INSERT INTO clients (id, name, created_ms, change) VALUES ('c1', 'acme', 1, 1); \
+         INSERT INTO client_tokens (hash, client, origin, created_ms, expires_ms) \
+         VALUES ({hash}, 'c1', 'managed', 1, 99)"
+    );
+    if kind == "sqlite" {
+        let pool = sqlx::SqlitePool::connect(&format!("{url}?mode=rwc")).await.expect("the file is made");
+        migrator.run(&pool).await.expect("migrated");
+        sqlx::raw_sql(sqlx::AssertSqlSafe(rows)).execute(&pool).await.expect("written");
+        pool.close().await;
+    } else {
+        let pool = sqlx::PgPool::connect(url).await.expect("connects");
+        migrator.run(&pool).await.expect("migrated");
+        sqlx::raw_sql(sqlx::AssertSqlSafe(rows)).execute(&pool).await.expect("written");
+        pool.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_store_from_before_sides_were_noted_keeps_its_tokens_which_open_all_fronts() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for url in stores(folder.path()) {
+        of_the_first_schema(&url, folder.path()).await;
+        let store = Store::open(&url, ring(&[&key()]), Clock::paused_at(NEW_YEAR), Missing::Refuse)
+            .await
+            .expect("opens");
+        let client = store.client("acme").await.expect("there");
+        let token = &client.tokens[0];
+        assert_eq!((client.tokens.len(), token.hash, token.side.as_deref()), (1, [7; 32], None));
+        assert_eq!((token.expires_ms, client.credentials.len()), (Some(99), 0));
+        store.close().await;
     }
 }

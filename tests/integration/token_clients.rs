@@ -4,7 +4,7 @@ use crate::support::authority::{Authority, app, secret};
 use crate::support::tokens::{Gateway, OLD_TOKEN, acme};
 use std::time::Duration;
 use switchback::store::{GrantState, StoreError};
-use switchback::token::{NewClient, NewToken, Registry, RegistryError, Settings, Tokens};
+use switchback::token::{NewClient, NewCredential, NewToken, Registry, RegistryError, Settings, Tokens};
 
 fn named(name: &str, token: Option<&str>) -> NewClient {
     NewClient {
@@ -198,4 +198,66 @@ async fn a_second_gateway_on_the_same_file_is_refused_until_the_first_is_gone() 
     let Gateway { store, tokens, .. } = gateway;
     drop(tokens);
     Tokens::open(store, None, Settings::default()).await.expect("free again");
+}
+
+fn of_side(side: &str, token: &str) -> NewToken {
+    NewToken { side: Some(side.to_owned()), token: Some(secret(token)) }
+}
+
+fn for_side(side: &str, token: &str) -> NewCredential {
+    NewCredential { side: side.to_owned(), token: secret(token) }
+}
+
+#[tokio::test]
+async fn what_the_configuration_no_longer_gives_a_client_ends_and_what_was_given_otherwise_stays() {
+    let authority = Authority::start().await;
+    let gateway = Gateway::new(&authority).await;
+    let registry = Registry::new(gateway.store.clone(), None);
+    let beta = |tokens, credentials| vec![NewClient { tokens, credentials, ..named("beta", None) }];
+    let both = vec![of_side("v2", "beta-token"), of_side("v3", "beta-token")];
+    registry.ensure(beta(both, vec![for_side("v2", "beta-secret")])).await.expect("added");
+    registry.rotate("beta", of_side("v1", "by-hand-token"), None).await.expect("bound");
+    gateway.tokens.sync().await.expect("the store answers");
+    let clients = gateway.tokens.clients();
+    let opens =
+        |token: &str| ["v1", "v2", "v3"].map(|side| clients.authenticate(token.as_bytes(), side).is_some());
+    assert_eq!(opens("beta-token"), [false, true, true], "one token, of two sides");
+    assert_eq!(opens("by-hand-token"), [true, false, false]);
+    assert!(clients.by_name("beta").expect("there").fixed_token("v2").is_some());
+    let refused = registry.set_credential("beta", for_side("v2", "another-secret")).await;
+    assert!(matches!(refused, Err(RegistryError::Configured { what: "credential", .. })), "{refused:?}");
+
+    registry.ensure(beta(vec![of_side("v3", "beta-token")], Vec::new())).await.expect("agrees");
+    gateway.tokens.sync().await.expect("the store answers");
+    assert_eq!(opens("beta-token"), [false, false, true]);
+    assert_eq!(opens("by-hand-token"), [true, false, false]);
+    assert!(clients.by_name("beta").expect("there").fixed_token("v2").is_none());
+    registry.set_credential("beta", for_side("v2", "another-secret")).await.expect("now it is free");
+    let change = gateway.store.change().await.expect("the store answers");
+    registry.ensure(beta(vec![of_side("v3", "beta-token")], Vec::new())).await.expect("agrees");
+    assert_eq!(gateway.store.change().await.expect("the store answers"), change, "nothing to write");
+    registry.revoke("beta").await.expect("revoked");
+    assert!(gateway.store.client("beta").await.expect("there").credentials.is_empty(), "erased");
+}
+
+#[tokio::test]
+async fn a_rotation_is_of_one_side() {
+    let authority = Authority::start().await;
+    let gateway = Gateway::new(&authority).await;
+    let registry = Registry::new(gateway.store.clone(), None);
+    let tokens = vec![of_side("v2", "beta-token-2"), of_side("v3", "beta-token-3")];
+    registry.add(NewClient { tokens, ..named("beta", None) }).await.expect("added");
+    let which = registry.rotate("beta", NewToken::default(), None).await.expect_err("of which");
+    assert_eq!(which.to_string(), "client beta has tokens for v2 and v3; say for which side");
+    registry.rotate("beta", of_side("v3", "beta-token-4"), None).await.expect("rotated");
+    gateway.tokens.sync().await.expect("the store answers");
+    let opens = |token: &str, side| gateway.tokens.clients().authenticate(token.as_bytes(), side).is_some();
+    assert!(opens("beta-token-2", "v2") && opens("beta-token-4", "v3") && !opens("beta-token-3", "v3"));
+    let taken =
+        registry.add(NewClient { tokens: vec![of_side("v2", "beta-token-4")], ..named("gamma", None) });
+    assert!(matches!(taken.await, Err(RegistryError::Store(StoreError::TokenTaken(_)))), "whatever the side");
+    for side in ["", "v 2", "v2\n"] {
+        let refused = registry.set_credential("beta", for_side(side, "long-enough")).await;
+        assert!(matches!(refused, Err(RegistryError::Side(_))), "{side:?}");
+    }
 }

@@ -1,6 +1,7 @@
 //! `switchback serve` as an operator runs it: a configuration file is written, the real binary started with it, and waited for.
 
 use super::program::Program;
+use super::raw;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use switchback::sandbox::{Account, Sandbox};
@@ -41,10 +42,18 @@ fn start_with(file: &Path, key: &Secret<String>, more: &[&str]) -> Program {
 
 /// Waits until a gateway serves, and says where clients connect to it.
 pub fn address(program: &Program) -> SocketAddr {
+    addresses(program).0
+}
+
+/// Waits until a gateway serves, and says where clients and where operators connect to it.
+fn addresses(program: &Program) -> (SocketAddr, SocketAddr) {
     let said = program.stderr_until("serving");
-    let address = said.split("clients=").nth(1).and_then(|rest| rest.split_whitespace().next());
-    let address = address.and_then(|address| address.parse().ok());
-    address.unwrap_or_else(|| panic!("no address in:\n{said}"))
+    let address = |name: &str| {
+        let address = said.split(name).nth(1).and_then(|rest| rest.split_whitespace().next());
+        let address = address.and_then(|address| address.parse().ok());
+        address.unwrap_or_else(|| panic!("no {name} in:\n{said}"))
+    };
+    (address("clients="), address("admin="))
 }
 
 /// A client of a gateway: an account of the sandbox, by its v2 token and with a grant of its own.
@@ -58,6 +67,7 @@ pub struct Enrolled<'s> {
 pub struct Serving {
     /// Where clients connect.
     pub address: SocketAddr,
+    admin: SocketAddr,
     _program: Program,
     /// Where its configuration `switchback.yaml` and its store are.
     pub folder: TempDir,
@@ -86,11 +96,19 @@ impl Serving {
         // Waiting blocks, and the sandbox may run on this very thread.
         let starting = tokio::task::spawn_blocking(move || {
             let program = start_with(&file, &own_key, &[]);
-            let address = address(&program);
-            (program, address)
+            let addresses = addresses(&program);
+            (program, addresses)
         });
-        let (program, address) = starting.await.expect("it serves");
-        Serving { address, _program: program, folder, key }
+        let (program, (address, admin)) = starting.await.expect("it serves");
+        Serving { address, admin, _program: program, folder, key }
+    }
+}
+
+impl Serving {
+    /// What it has counted.
+    pub async fn metrics(&self) -> String {
+        let request = format!("GET /metrics HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\r\n", self.admin);
+        raw::exchange(self.admin, request).await.expect("the admin port answers").text()
     }
 }
 

@@ -6,7 +6,9 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use switchback::mapping::{self, load::PackSource};
-use switchback::plan::{Pack, Route, SideId};
+use switchback::plan::{
+    Absent, Block, Close, CloseFrom, End, Expr, Key, MemberAction, Pack, Route, RouteKind, SideId, ValueOp,
+};
 use switchback::route::{Found, Router};
 
 /// The first pack, compiled from its folder.
@@ -37,6 +39,111 @@ pub fn is_declared(pack: &Pack, route: Option<&Route>, side: SideId, difference:
         let instead = loss.instead.as_deref().and_then(|text| serde_json::from_str(text).ok());
         loss.side == *name && loss.place == difference.place && instead == difference.got
     })
+}
+
+/// Whether two values are one id: integers or numeric texts, as the contracts say, and clients must accept both.
+pub fn is_same_id(difference: &Difference) -> bool {
+    let digits = |value: &Option<Value>| match value {
+        Some(Value::Number(number)) => Some(number.to_string()),
+        Some(Value::String(text)) if text.bytes().all(|b| b.is_ascii_digit()) => Some(text.clone()),
+        _ => None,
+    };
+    let name = difference.place.rsplit('.').next().unwrap_or_default();
+    let is_id = name == "id" || name.ends_with("Id") || name.ends_with("ID");
+    is_id && digits(&difference.told).is_some() && digits(&difference.told) == digits(&difference.got)
+}
+
+/// The places of the answers of a route at which the pack itself writes null, having no source for what belongs there; a null
+/// further down stands for all that is below it.
+pub fn written_nulls(route: &Route) -> BTreeSet<String> {
+    let mut places = BTreeSet::new();
+    if let RouteKind::Serve(serve) = &route.kind {
+        of_block(&serve.block, &mut places);
+    }
+    places
+}
+
+fn of_block(block: &Block, places: &mut BTreeSet<String>) {
+    match &block.end {
+        End::Answer(answer) => {
+            if let Some(body) = &answer.body {
+                of_expr(body, "$", places);
+            }
+        }
+        End::Decide(decision) => {
+            decision.outcomes.iter().for_each(|outcome| of_block(&outcome.block, places))
+        }
+        End::Refuse(_) => {}
+    }
+}
+
+fn of_expr(expr: &Expr, place: &str, places: &mut BTreeSet<String>) {
+    match expr {
+        Expr::Constant(raw) => of_constant(raw, place, places),
+        Expr::Object(members) => {
+            members.iter().for_each(|(key, value)| of_expr(value, &below(place, key), places));
+        }
+        Expr::Array(items) | Expr::Present(items) => {
+            items.iter().for_each(|item| of_expr(item, &format!("{place}[*]"), places));
+        }
+        Expr::FirstOf(alternatives) => alternatives.iter().for_each(|one| of_expr(one, place, places)),
+        Expr::Each { give, .. } => of_expr(give, &format!("{place}[*]"), places),
+        Expr::If { then, otherwise, .. } => {
+            of_expr(then, place, places);
+            otherwise.iter().for_each(|otherwise| of_expr(otherwise, place, places));
+        }
+        Expr::Shape { op, with, .. } => of_op(op, with, place, places),
+        Expr::At(_) | Expr::Convert { .. } | Expr::Text { .. } | Expr::Lines { .. } => {}
+    }
+}
+
+fn of_op(op: &ValueOp, with: &[Expr], place: &str, places: &mut BTreeSet<String>) {
+    match op {
+        ValueOp::Object(object) => {
+            for member in &object.members {
+                if let MemberAction::Emit(emit) = &member.action {
+                    of_op(&emit.op, with, &below(place, &emit.name), places);
+                }
+            }
+            of_close(&object.close, with, place, places);
+        }
+        ValueOp::Array(each) | ValueOp::Wrap(each) => of_op(each, with, &format!("{place}[*]"), places),
+        ValueOp::Unwrap(inner) => of_op(inner, with, place, places),
+        ValueOp::Constant(raw) => of_constant(raw, place, places),
+        ValueOp::Keep | ValueOp::Convert(_) => {}
+    }
+}
+
+fn of_close(close: &[Close], with: &[Expr], place: &str, places: &mut BTreeSet<String>) {
+    for Close { name, from, .. } in close {
+        let place = below(place, name);
+        match from {
+            CloseFrom::Constant(raw) | CloseFrom::Default { value: raw, .. } => {
+                of_constant(raw, &place, places)
+            }
+            CloseFrom::Captured { alternatives, absent } => {
+                alternatives.iter().for_each(|one| of_op(&one.op, with, &place, places));
+                if let Absent::Value(raw) = absent {
+                    of_constant(raw, &place, places);
+                }
+            }
+            CloseFrom::Object(close) => of_close(close, with, &place, places),
+            CloseFrom::Supplied(at) => {
+                with.get(usize::from(*at)).iter().for_each(|expr| of_expr(expr, &place, places));
+            }
+            CloseFrom::Setting(_) => {}
+        }
+    }
+}
+
+fn of_constant(raw: &[u8], place: &str, places: &mut BTreeSet<String>) {
+    if raw == b"null" {
+        places.insert(place.to_owned());
+    }
+}
+
+fn below(place: &str, key: &Key) -> String {
+    format!("{place}.{}", key.text)
 }
 
 /// Whether a body is an error in the service's form: one reason, with words in it.
