@@ -20,13 +20,13 @@ impl Builder<'_, '_> {
                 let from = CloseFrom::Captured { alternatives: vec![captured], absent: Absent::Omit };
                 self.write(place, from, &origin);
             }
-            self.to_new(old, new);
+            self.check_new(old, new);
             return;
         }
         let alternatives = new.iter().map(|(kind, place)| self.of_kind(place, kind, old, &origin)).collect();
         let absent = default.map_or(Absent::Omit, |value| Absent::Value(literal::json(value)));
         self.write(old, CloseFrom::Captured { alternatives, absent }, &origin);
-        self.to_old(old, new, default);
+        self.check_old(old, new, default);
     }
 
     /// What stands at `source`, if it is of this kind.
@@ -43,7 +43,7 @@ impl Builder<'_, '_> {
     }
 
     /// Each kind that the old place may have needs a place, which takes it and can be without it.
-    fn to_new(&mut self, old: &At, new: &[(&str, &At)]) {
+    fn check_new(&mut self, old: &At, new: &[(&str, &At)]) {
         let (types, world) = (self.types, self.lenses.world);
         let Ok(read) = field_at(types[0], &old.value) else { return };
         let covered = new.iter().map(|(kind, _)| loss::kind(kind)).fold(Kinds::default(), loss::union);
@@ -69,7 +69,7 @@ impl Builder<'_, '_> {
     }
 
     /// What stands at each new place is of its kind and goes to the old one, which has something in any case where it must.
-    fn to_old(&mut self, old: &At, new: &[(&str, &At)], default: Option<&Node>) {
+    fn check_old(&mut self, old: &At, new: &[(&str, &At)], default: Option<&Node>) {
         let (types, world) = (self.types, self.lenses.world);
         let Ok(built) = field_at(types[0], &old.value) else { return };
         let way = faults::Way { world: &world, from: 1, to: 0 };

@@ -6,6 +6,9 @@ use crate::mapping::ast::{
 };
 use crate::yaml::{Key, Kind, Node};
 
+/// `old: new`, each with its place.
+type TextPairs = Vec<(Spanned<String>, Spanned<String>)>;
+
 impl Reader<'_> {
     pub(super) fn route(&mut self, node: &Node) -> Option<Route> {
         let is = |key| node.get(key).is_some();
@@ -68,7 +71,7 @@ impl Reader<'_> {
     }
 
     /// `{old: new}`, both texts.
-    pub(super) fn texts_map(&mut self, node: Option<&Node>) -> Vec<(Spanned<String>, Spanned<String>)> {
+    pub(super) fn texts_map(&mut self, node: Option<&Node>) -> TextPairs {
         let mut lines = Vec::new();
         for (key, value) in self.map_of(node) {
             lines.extend(self.text(value).map(|value| (Self::key(key), value)));
@@ -77,10 +80,7 @@ impl Reader<'_> {
     }
 
     /// `[name]`, or `{old: new}` with refused ones among them.
-    fn query(
-        &mut self,
-        node: Option<&Node>,
-    ) -> (Vec<(Spanned<String>, Spanned<String>)>, Vec<RefusedParameter>) {
+    fn query(&mut self, node: Option<&Node>) -> (TextPairs, Vec<RefusedParameter>) {
         if let Some(Kind::Seq(_)) = node.map(|n| &n.kind) {
             let names = self.texts(node).into_iter();
             return (names.map(|name| (name.clone(), name)).collect(), Vec::new());
