@@ -41,3 +41,6 @@ pub use record::{Blamed, Record, Summary, Tally};
 pub use report::{OperationReport, Proof, Report, Threshold, report};
 pub use rules::{OperationRules, Rules};
 pub use view::{Candidate, View};
+
+#[cfg(test)]
+mod tests;

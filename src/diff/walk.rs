@@ -38,6 +38,8 @@ pub(super) struct Walk<'a> {
     found: Comparison,
     /// While this is some, differences are only counted, up to two: is this the same, nearly, or another thing?
     counting: Option<u32>,
+    /// Declared secret around the place in hand.
+    secrets: u32,
 }
 
 impl<'a> Walk<'a> {
@@ -47,7 +49,16 @@ impl<'a> Walk<'a> {
         limits: &'a Limits,
         redactor: &'a Redactor,
     ) -> Walk<'a> {
-        Walk { rules, noise, limits, redactor, at: Vec::new(), found: Comparison::default(), counting: None }
+        Walk {
+            rules,
+            noise,
+            limits,
+            redactor,
+            at: Vec::new(),
+            found: Comparison::default(),
+            counting: None,
+            secrets: 0,
+        }
     }
 
     pub fn finish(self) -> Comparison {
@@ -68,6 +79,12 @@ impl<'a> Walk<'a> {
             return self.excuse_if(a.value != b.value, |excused| &mut excused.expected);
         }
         let cause = cause(&node.source, around);
+        self.secrets += u32::from(node.is_secret);
+        self.pair(a, b, node, cause);
+        self.secrets -= u32::from(node.is_secret);
+    }
+
+    fn pair(&mut self, a: Part<'_>, b: Part<'_>, node: &Node, cause: Cause) {
         match (a.value, b.value) {
             (Value::Object(_), Value::Object(_)) | (Value::Array(_), Value::Array(_)) if node.is_noise => {
                 self.excuse_if(a.value != b.value, |excused| &mut excused.declared);
@@ -172,12 +189,12 @@ impl<'a> Walk<'a> {
         if self.noise.excuses(&pattern, kind) {
             return self.excuse_if(true, |excused| &mut excused.learnt);
         }
+        let is_secret = node.is_secret || self.secrets > 0;
         let name = self.at.iter().rev().find_map(|step| match step {
             Step::Member(name) => Some(name.as_str()),
             Step::Element(_) => None,
         });
-        let sample =
-            |value: Option<&Value>| value.map(|value| self.redactor.sample(name, node.is_secret, value));
+        let sample = |value: Option<&Value>| value.map(|value| self.redactor.sample(name, is_secret, value));
         let (reference, candidate) = (sample(reference), sample(candidate));
         self.keep(Finding { place, pattern, kind, cause, times: 1, reference, candidate, detail: None });
     }
