@@ -50,6 +50,8 @@ pub(super) struct Node {
     /// Of every element.
     pub element: Option<Box<Node>>,
     pub source: Source,
+    /// Every member it can have is named: another one comes from nowhere.
+    pub is_closed: bool,
     pub expected: Option<Expected>,
     /// The value differs from one asking to the next.
     pub is_noise: bool,
@@ -207,6 +209,7 @@ impl Node {
         members: BTreeMap::new(),
         element: None,
         source: Source::Inherited,
+        is_closed: false,
         expected: None,
         is_noise: false,
         is_unordered: false,
@@ -240,6 +243,7 @@ impl Node {
         }
         self.expected = self.expected.take().or(other.expected);
         self.key = self.key.take().or(other.key);
+        self.is_closed |= other.is_closed;
         self.is_noise |= other.is_noise;
         self.is_unordered |= other.is_unordered;
         self.is_secret |= other.is_secret;
@@ -378,11 +382,11 @@ impl Tree<'_> {
     }
 
     fn object(&self, object: &ObjectOp, at: &str) -> Node {
-        let source = match object.others {
-            Others::Keep => Source::Copied(self.origin.clone()),
-            Others::Drop => Source::Made(self.origin.clone()),
+        let (source, is_closed) = match object.others {
+            Others::Keep => (Source::Copied(self.origin.clone()), false),
+            Others::Drop => (Source::Made(self.origin.clone()), true),
         };
-        let mut node = Node { source, ..Node::default() };
+        let mut node = Node { source, is_closed, ..Node::default() };
         for member in &object.members {
             if let MemberAction::Emit(emit) = &member.action {
                 let tree = Tree { origin: &member.origin, ..*self };
@@ -403,6 +407,7 @@ impl Tree<'_> {
         let mut node = Node { source: Source::Made(close.origin.clone()), ..Node::default() };
         match &close.from {
             CloseFrom::Object(members) => {
+                node.is_closed = true;
                 members.iter().for_each(|inner| self.close(inner, &mut node, &place))
             }
             CloseFrom::Captured { alternatives, absent } => {
@@ -454,6 +459,7 @@ impl Tree<'_> {
         let mut node = Node { source: Source::Made(self.origin.clone()), ..Node::default() };
         match value {
             Expr::Object(members) => {
+                node.is_closed = true;
                 for (key, inner) in members {
                     let place = format!("{at}{}", member_path(&key.text));
                     node.member(&key.text).merge(self.value(inner, &place));

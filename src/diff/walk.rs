@@ -133,7 +133,7 @@ impl<'a> Walk<'a> {
         for (at, (key, value)) in left.iter().enumerate() {
             let name = key.decode();
             let known = node.members.get(&*name);
-            let cause_there = if known.is_some() { cause.clone() } else { unmapped(cause) };
+            let cause_there = if known.is_none() && node.is_closed { unmapped(cause) } else { cause.clone() };
             let below = known.unwrap_or(&UNKNOWN);
             self.at.push(Step::Member(name.clone().into_owned()));
             match position(right, &name) {
@@ -152,7 +152,7 @@ impl<'a> Walk<'a> {
         for (key, value) in right.iter().filter(|(key, _)| !left.contains_key(&key.decode())) {
             let name = key.decode();
             let known = node.members.get(&*name);
-            let cause_there = if known.is_some() { cause.clone() } else { unmapped(cause) };
+            let cause_there = if known.is_none() && node.is_closed { unmapped(cause) } else { cause.clone() };
             self.at.push(Step::Member(name.into_owned()));
             self.lone(FindingKind::Extra, value, known.unwrap_or(&UNKNOWN), &cause_there);
             self.at.pop();

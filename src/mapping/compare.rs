@@ -150,8 +150,13 @@ impl Comparisons<'_> {
         rules
     }
 
-    /// Reports declarations of types that no answer has.
+    /// Reports declarations of types that no answer has, whatever the routes make of the operations.
     pub(super) fn unused(&self, findings: &mut Findings) {
+        for (side, contract) in
+            self.contracts.iter().enumerate().filter(|(side, _)| !self.types[*side].is_empty())
+        {
+            contract.operations.iter().for_each(|operation| drop(self.of_operation(side, operation)));
+        }
         let mut unused: Vec<_> =
             self.types.iter().flat_map(HashMap::values).filter(|one| !one.used.get()).collect();
         unused.sort_by_key(|one| one.written.name.span);

@@ -71,8 +71,16 @@ fn no_line_of_the_pack_can_be_removed_unnoticed() {
     let pack = messaging();
     let mut removals = Vec::new();
     for (name, text) in written(&pack) {
+        let mut section = "";
         for (index, line) in text.lines().enumerate() {
             let words = line.trim();
+            if !line.starts_with([' ', '#']) && !words.is_empty() {
+                section = words;
+            }
+            // An example has one answer and nothing to compare it with: these lines are held by the dual run's corpus.
+            if section == "compare:" && words != section {
+                continue;
+            }
             if !words.is_empty() && !words.starts_with('#') {
                 removals.push((name.to_owned(), index, words.to_owned()));
             }
