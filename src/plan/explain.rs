@@ -10,12 +10,12 @@ use std::fmt::Write as _;
 
 /// The route as text, with the line of the mapping that says each thing.
 pub fn explain(pack: &Pack, serves: SideId, route: &Route) -> String {
-    let mut text = Text { pack, serves, out: String::new(), depth: 0 };
+    let mut text = Text { pack, serves, supplied: Vec::new(), out: String::new(), depth: 0 };
     let side = &pack.sides[usize::from(serves.0)].name;
     text.line(&format!("{} of {side}", route.operation.key), Some(&route.origin));
     text.depth += 1;
     text.line(&format!("verdict: {}", route.verdict.word()), None);
-    text.line(&format!("calls: {} to {}", route.calls_min, route.calls_max), None);
+    text.line(&format!("calls: {}, up to {}", route.calls_min, route.calls_max), None);
     if let (Some(class), Some(because)) = (route.class(), because(route)) {
         text.line(&format!("class: {}, because {because}", class.word()), None);
     }
@@ -131,6 +131,8 @@ pub(super) fn refusals(route: &Route) -> Vec<ReasonId> {
 struct Text<'p> {
     pack: &'p Pack,
     serves: SideId,
+    /// What a route gives to the shape at work, by index.
+    supplied: Vec<Expr>,
     out: String,
     depth: usize,
 }
@@ -272,7 +274,10 @@ impl Text<'_> {
             CloseFrom::Object(members) => {
                 return members.iter().for_each(|member| self.close(member, object, from, &target));
             }
-            CloseFrom::Supplied(index) => format!("value {index} that the route supplies"),
+            CloseFrom::Supplied(index) => match self.supplied.get(usize::from(*index)).cloned() {
+                Some(value) => return self.value(&value, &target),
+                None => format!("value {index} that the route supplies"),
+            },
             CloseFrom::Setting(index) => format!("$.config.{}", self.pack.settings[usize::from(*index)].name),
         };
         self.line(&format!("{target} ← {source}"), Some(&close.origin));
@@ -436,8 +441,10 @@ impl Text<'_> {
                     self.value(item, &format!("{to}[*]"));
                 }
             }
-            Expr::Shape { op, from, over, .. } => {
+            Expr::Shape { op, from, with, over, .. } => {
+                let outer = std::mem::replace(&mut self.supplied, with.clone());
                 self.op(op, &expr(self.pack, from), to);
+                self.supplied = outer;
                 if let Some(over) = over {
                     self.line(&format!("{to}: the rest from {}", expr(self.pack, &over.base)), None);
                 }

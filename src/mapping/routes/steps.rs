@@ -495,11 +495,44 @@ pub(super) fn calls(block: &plan::Block) -> (u32, u32) {
             ends.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))).unwrap_or((0, 0))
         }
     };
-    for step in &block.steps {
-        let plan::StepAction::Call(call) = &step.action else { continue };
+    let made: Vec<&plan::StepCall> = block
+        .steps
+        .iter()
+        .filter_map(|step| match &step.action {
+            plan::StepAction::Call(call) => Some(&**call),
+            plan::StepAction::Select(_) | plan::StepAction::Make(_) => None,
+        })
+        .collect();
+    for (at, call) in made.iter().enumerate() {
+        // Of two calls with opposite conditions one is made.
+        if let Some(other) = made[..at].iter().find(|other| are_opposite(other, call)) {
+            least += 1;
+            most = most.saturating_add(at_most(call).saturating_sub(at_most(other)));
+            continue;
+        }
         least += u32::from(call.when.is_none() && call.each.is_none());
-        let once = call.pages.as_ref().map_or(1, |pages| pages.upto);
-        most = most.saturating_add(call.each.as_ref().map_or(once, |each| each.upto));
+        most = most.saturating_add(at_most(call));
     }
     (least, most)
+}
+
+/// Most calls of a step.
+fn at_most(call: &plan::StepCall) -> u32 {
+    let once = call.pages.as_ref().map_or(1, |pages| pages.upto);
+    call.each.as_ref().map_or(once, |each| each.upto)
+}
+
+/// Whether always exactly one of two calls is made.
+fn are_opposite(a: &plan::StepCall, b: &plan::StepCall) -> bool {
+    use plan::Predicate::{AnyPresent, NonePresent};
+    if a.each.is_some() || b.each.is_some() {
+        return false;
+    }
+    match (&a.when, &b.when) {
+        (Some(NonePresent(these)), Some(AnyPresent(those)))
+        | (Some(AnyPresent(these)), Some(NonePresent(those))) => {
+            these.iter().map(|place| &place.text).eq(those.iter().map(|place| &place.text))
+        }
+        _ => false,
+    }
 }
