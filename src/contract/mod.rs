@@ -1,6 +1,6 @@
 //! The contract of one side: an OpenAPI 3.1 document, read into operations and types with the place of
-//! everything. No mappings here, and no judging of messages: a contract says what is promised, once, to the
-//! compiler.
+//! everything. No mappings here: a contract says what is promised, to the compiler, and of a planned call whether
+//! it keeps to that.
 //!
 //! The part of OpenAPI that is read (anything else is a finding, so that a contract never means more than
 //! was understood):
@@ -19,6 +19,7 @@
 //! nullable enumeration must list `null`, as JSON Schema has it too (a warning says so).
 
 mod assign;
+mod conform;
 mod faults;
 mod path;
 mod read;
@@ -26,6 +27,7 @@ mod schema;
 mod types;
 
 pub use assign::{Mismatch, Why, assignable};
+pub use conform::{Breach, BreachKind, breaches};
 pub use path::{OpKey, OpKeyFault, PathFault, PathTemplate, Segment};
 pub use read::read;
 pub use types::{
