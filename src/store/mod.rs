@@ -1,5 +1,5 @@
-//! The one place that speaks SQL: clients, their credentials, grants, pending authorizations, half-done work and phases, in
-//! SQLite (default) or PostgreSQL.
+//! The one place that speaks SQL: clients, their credentials, grants, pending authorizations, half-done work, phases and the
+//! record of the dual run, in SQLite (default) or PostgreSQL.
 //! What to do with them is decided elsewhere (`token`, `proxy`); how they are sealed is in [`seal`].
 //!
 //! - [`Store::open`] checks the sealing key before it changes anything, then brings the schema up to date.
@@ -13,6 +13,7 @@ mod clients;
 mod connect;
 mod credentials;
 mod db;
+mod dual;
 mod grants;
 mod keys;
 mod phases;
@@ -23,6 +24,7 @@ pub use clients::{ClientRow, Origin, TokenRow};
 pub(crate) use clients::{NewClient, NewToken};
 pub use credentials::CredentialRow;
 pub(crate) use credentials::NewCredential;
+pub use dual::{DualBatch, DualRecordRow, EvidenceKey, EvidenceRow, NoiseRow};
 pub(crate) use grants::GrantSeed;
 pub use grants::{Begin, Finish, GrantKey, GrantRow, GrantState, GrantSummary, NewTokens, Opened};
 pub use keys::Resealed;

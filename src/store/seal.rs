@@ -203,6 +203,8 @@ pub enum HashOf {
     RefreshToken = 4,
     /// The key of half-done work.
     Work = 5,
+    /// The salt of the hashes in samples of messages.
+    SampleSalt = 6,
 }
 
 /// A keyed hash (HMAC-SHA-256).

@@ -1,0 +1,206 @@
+//! The record of the dual run: evidence per stay of an operation in a phase, samples, and learnt noise. All of it is text here,
+//! redacted before it comes; what it says is the business of `shadow`.
+
+use super::db::{Row, Tx, args};
+use super::{Store, StoreError, new_id};
+
+/// A stay of an operation in a phase.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct EvidenceKey {
+    pub side: String,
+    pub operation: String,
+    pub phase: String,
+    /// The number of the write that began it; 0 while the phase is the configured one.
+    pub stay: i64,
+}
+
+/// What was counted in a stay.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EvidenceRow {
+    pub key: EvidenceKey,
+    pub summary: String,
+}
+
+/// A sample.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DualRecordRow {
+    pub side: String,
+    pub operation: String,
+    /// Records of one operation and kind are bounded together.
+    pub kind: String,
+    /// Wall time in milliseconds since 1970.
+    pub at_ms: i64,
+    pub record: String,
+}
+
+/// What was learnt about an operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoiseRow {
+    pub side: String,
+    pub operation: String,
+    pub noise: String,
+}
+
+/// What is written at once.
+#[derive(Clone, Debug, Default)]
+pub struct DualBatch {
+    /// The stays whose evidence changes.
+    pub evidence: Vec<EvidenceKey>,
+    pub records: Vec<DualRecordRow>,
+    pub noise: Vec<NoiseRow>,
+    /// Records kept of one operation and kind.
+    pub records_max: u32,
+    /// What is older is forgotten: wall time in milliseconds since 1970.
+    pub forget_before_ms: i64,
+    /// Now, in the same.
+    pub at_ms: i64,
+}
+
+impl Store {
+    /// Writes a batch in one transaction. `merged` gives the new summary of a stay out of the one that is there, if any:
+    /// whoever else counts the same stay, no count is lost.
+    pub async fn write_dual(
+        &self,
+        batch: &DualBatch,
+        mut merged: impl FnMut(&EvidenceKey, Option<&str>) -> String + Send,
+    ) -> Result<(), StoreError> {
+        let mut tx = self.write().await?;
+        for key in &batch.evidence {
+            let before = summary_of(&mut tx, key).await?;
+            let summary = merged(key, before.as_deref());
+            tx.run(
+                "INSERT INTO dual_evidence (side, operation, phase, stay, summary, updated_ms) \
+                 VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (side, operation, phase, stay) \
+                 DO UPDATE SET summary = excluded.summary, updated_ms = excluded.updated_ms",
+                args![
+                    key.side.as_str(),
+                    key.operation.as_str(),
+                    key.phase.as_str(),
+                    key.stay,
+                    summary.as_str(),
+                    batch.at_ms
+                ],
+            )
+            .await?;
+        }
+        for row in &batch.records {
+            let change = tx.change();
+            tx.run(
+                "INSERT INTO dual_records (id, side, operation, kind, at_ms, record, change) \
+                 VALUES ($1, $2, $3, $4, $5, $6, $7)",
+                args![
+                    new_id().as_str(),
+                    row.side.as_str(),
+                    row.operation.as_str(),
+                    row.kind.as_str(),
+                    row.at_ms,
+                    row.record.as_str(),
+                    change
+                ],
+            )
+            .await?;
+        }
+        for row in &batch.noise {
+            tx.run(
+                "INSERT INTO dual_noise (side, operation, noise, updated_ms) VALUES ($1, $2, $3, $4) \
+                 ON CONFLICT (side, operation) DO UPDATE SET noise = excluded.noise, updated_ms = excluded.updated_ms",
+                args![row.side.as_str(), row.operation.as_str(), row.noise.as_str(), batch.at_ms],
+            )
+            .await?;
+        }
+        forget(&mut tx, batch).await?;
+        tx.commit().await
+    }
+
+    /// All evidence, stays in the order in which they began.
+    pub async fn evidence(&self) -> Result<Vec<EvidenceRow>, StoreError> {
+        let sql = "SELECT side, operation, phase, stay, summary FROM dual_evidence ORDER BY stay, updated_ms";
+        self.db.rows(sql, &[]).await?.iter().map(evidence).collect()
+    }
+
+    /// The newest `count` records, oldest first; of one operation where that is given.
+    pub async fn dual_records(
+        &self,
+        operation: Option<&str>,
+        count: u32,
+    ) -> Result<Vec<DualRecordRow>, StoreError> {
+        let count = i64::from(count);
+        let rows = match operation {
+            None => {
+                let sql = "SELECT side, operation, kind, at_ms, record FROM dual_records \
+                           ORDER BY at_ms DESC, change DESC, id LIMIT $1";
+                self.db.rows(sql, args![count]).await?
+            }
+            Some(operation) => {
+                let sql = "SELECT side, operation, kind, at_ms, record FROM dual_records WHERE operation = $2 \
+                           ORDER BY at_ms DESC, change DESC, id LIMIT $1";
+                self.db.rows(sql, args![count, operation]).await?
+            }
+        };
+        rows.iter().rev().map(record).collect()
+    }
+
+    /// Everything that was learnt.
+    pub async fn learnt_noise(&self) -> Result<Vec<NoiseRow>, StoreError> {
+        let rows = self.db.rows("SELECT side, operation, noise FROM dual_noise", &[]).await?;
+        rows.iter()
+            .map(|row| {
+                let (side, operation) = (row.text("side")?, row.text("operation")?);
+                Ok(NoiseRow { side, operation, noise: row.text("noise")? })
+            })
+            .collect()
+    }
+}
+
+async fn summary_of(tx: &mut Tx, key: &EvidenceKey) -> Result<Option<String>, StoreError> {
+    let sql =
+        "SELECT summary FROM dual_evidence WHERE side = $1 AND operation = $2 AND phase = $3 AND stay = $4";
+    let (side, operation) = (key.side.as_str(), key.operation.as_str());
+    let row = tx.row(sql, args![side, operation, key.phase.as_str(), key.stay]).await?;
+    row.map(|row| row.text("summary")).transpose()
+}
+
+/// Keeps every bound: what is too old, and of each operation that was added to, what is beyond the newest so many.
+async fn forget(tx: &mut Tx, batch: &DualBatch) -> Result<(), StoreError> {
+    let before = batch.forget_before_ms;
+    tx.run("DELETE FROM dual_records WHERE at_ms < $1", args![before]).await?;
+    tx.run("DELETE FROM dual_evidence WHERE updated_ms < $1", args![before]).await?;
+    tx.run("DELETE FROM dual_noise WHERE updated_ms < $1", args![before]).await?;
+    let mut touched: Vec<(&str, &str, &str)> = batch
+        .records
+        .iter()
+        .map(|row| (row.side.as_str(), row.operation.as_str(), row.kind.as_str()))
+        .collect();
+    touched.sort_unstable();
+    touched.dedup();
+    for (side, operation, kind) in touched {
+        tx.run(
+            "DELETE FROM dual_records WHERE side = $1 AND operation = $2 AND kind = $3 AND id NOT IN \
+             (SELECT id FROM dual_records WHERE side = $1 AND operation = $2 AND kind = $3 \
+              ORDER BY at_ms DESC, change DESC, id LIMIT $4)",
+            args![side, operation, kind, i64::from(batch.records_max)],
+        )
+        .await?;
+    }
+    Ok(())
+}
+
+fn evidence(row: &Row) -> Result<EvidenceRow, StoreError> {
+    let key = EvidenceKey {
+        side: row.text("side")?,
+        operation: row.text("operation")?,
+        phase: row.text("phase")?,
+        stay: row.int("stay")?,
+    };
+    Ok(EvidenceRow { key, summary: row.text("summary")? })
+}
+
+fn record(row: &Row) -> Result<DualRecordRow, StoreError> {
+    Ok(DualRecordRow {
+        side: row.text("side")?,
+        operation: row.text("operation")?,
+        kind: row.text("kind")?,
+        at_ms: row.int("at_ms")?,
+        record: row.text("record")?,
+    })
+}
