@@ -19,7 +19,7 @@ use crate::proxy::retry::Budget;
 use crate::proxy::stack;
 use crate::proxy::upstream::UpstreamError;
 use crate::server::{self, Bound, Cores, Drain, Drained, Listener, TlsError};
-use crate::shadow::Phases;
+use crate::shadow::{self, Archive, Phases, Shadow, keep_gate};
 use crate::store::seal::{KeyRing, SealError};
 use crate::store::{Missing, Store, StoreError};
 use crate::telemetry::metrics;
@@ -27,6 +27,7 @@ use crate::token::{
     self, Endpoint, NewClient, NewCredential, NewToken, OAuthConfigError, Registry, RegistryError, Tokens,
 };
 use arc_swap::ArcSwap;
+use assemble::Services;
 use reload::Reloader;
 use std::io;
 use std::net::SocketAddr;
@@ -105,6 +106,8 @@ pub struct App {
     admin: JoinHandle<Drained>,
     /// Requests with effects that go on although their client has left.
     detached: TaskTracker,
+    /// What compares both sides.
+    workers: shadow::Workers,
     /// The longest that those are waited for.
     grace: Duration,
     /// Reloading, refreshing, upkeep: stopped when nothing is left to be served.
@@ -139,10 +142,11 @@ impl App {
         let tokens = Tokens::open(store.clone(), endpoint, token::Settings::default()).await?;
 
         let limits = Arc::new(assemble::limits(&config.limits));
-        let upstreams = assemble::upstreams(&config, &limits, &assemble::Upstreams::new())?;
+        let services = Services::new(&config, &limits, None)?;
+        let (shadow, workers) = Shadow::start(store.clone(), assemble::shadow(&config.shadow)).await?;
         let phases = Phases::open(store.clone()).await?;
         let tables = assemble::tables(&config, &loaded.pack);
-        let program = assemble::program(&config, &loaded.pack, &upstreams, &tables)?;
+        let program = assemble::program(&config, &loaded, &services, &tables)?;
         phases.serve(tables.into_iter().flatten().collect());
         let current: Current = Arc::new(ArcSwap::from_pointee(program));
         let (detached, tap) = (TaskTracker::new(), Tap::default());
@@ -156,6 +160,7 @@ impl App {
             clock: clock.clone(),
             detached: detached.clone(),
             tap: tap.clone(),
+            shadow,
         };
         let tls = config.tls.as_ref().map(|files| server::tls_acceptor(&tls_files(files))).transpose()?;
         let (listeners, address) = bind(config.listen, tls)?;
@@ -180,6 +185,7 @@ impl App {
             registry: registry.clone(),
             tokens: tokens.clone(),
             phases: phases.clone(),
+            archive: Archive::new(store.clone()),
             board: Arc::clone(&board),
             reload: Arc::clone(&reload),
             tap,
@@ -196,6 +202,7 @@ impl App {
             .map_err(|error| StartError::Listen(address, error))?;
         let admin = tokio::spawn(server::serve(admin_listener, admin, admin_options, drain_admin.clone()));
 
+        let gate = keep_gate(phases.clone(), Archive::new(store.clone()), clock.clone(), config.gate.clone());
         let grace = config.limits.drain_timeout;
         let watch = config
             .reload
@@ -205,7 +212,7 @@ impl App {
             tried: reload::fingerprint(file.as_deref(), config.mapping.as_deref()),
             file,
             config,
-            upstreams,
+            services,
             current,
             limits,
             board: Arc::clone(&board),
@@ -216,7 +223,8 @@ impl App {
         };
         let background = vec![
             tokio::spawn(tokens.clone().run()),
-            tokio::spawn(phases.run()),
+            tokio::spawn(phases.clone().run()),
+            tokio::spawn(gate),
             tokio::spawn(reload_when_asked(reloader, watch, Arc::clone(&reload))),
             tokio::spawn(keep_up(metrics)),
         ];
@@ -228,6 +236,7 @@ impl App {
             cores,
             admin,
             detached,
+            workers,
             grace,
             background,
             reload,
@@ -267,6 +276,7 @@ impl App {
         if tokio::time::timeout(self.grace, self.detached.wait()).await.is_err() {
             tracing::error!(requests = self.detached.len(), "requests with effects did not end in time");
         }
+        self.workers.stop(self.grace).await;
         for task in &self.background {
             task.abort();
         }
@@ -291,9 +301,9 @@ pub async fn check(config: &Config, file: Option<PathBuf>) -> Result<Option<Stri
     config.oauth.as_ref().map(assemble::oauth).transpose()?.map(Endpoint::new).transpose()?;
     config.tls.as_ref().map(|files| server::tls_acceptor(&tls_files(files))).transpose()?;
     let limits = Arc::new(assemble::limits(&config.limits));
-    let upstreams = assemble::upstreams(config, &limits, &assemble::Upstreams::new())?;
+    let services = Services::new(config, &limits, None)?;
     let tables = assemble::tables(config, &loaded.pack);
-    assemble::program(config, &loaded.pack, &upstreams, &tables).map(|_| warnings)
+    assemble::program(config, &loaded, &services, &tables).map(|_| warnings)
 }
 
 /// The phases of what a configuration serves, without a gateway that serves it: for the command line, which works on the

@@ -12,6 +12,7 @@ mod api;
 mod callback;
 mod capture;
 mod dashboard;
+mod diff;
 mod guard;
 mod health;
 mod phases;
@@ -24,7 +25,7 @@ use crate::capture::Tap;
 use crate::clock::Clock;
 use crate::proxy::program::Current;
 use crate::secret::Secret;
-use crate::shadow::Phases;
+use crate::shadow::{Archive, Phases};
 use crate::telemetry::metrics::Metrics;
 use crate::token::{Registry, Tokens};
 use answer::Answer;
@@ -42,6 +43,8 @@ pub struct Parts {
     pub registry: Registry,
     pub tokens: Tokens,
     pub phases: Phases,
+    /// What the dual run recorded.
+    pub archive: Archive,
     /// Pack, configuration and last reload, as `app` posts them.
     pub board: Board,
     /// Told when an operator asks for a reload.
@@ -120,6 +123,10 @@ async fn route(parts: &Arc<Parts>, request: Request<Body>) -> Answer {
         ("GET", ["api", "phases"]) => phases::list(parts),
         ("POST", ["api", "phases"]) => phases::set(parts, request).await,
         ("POST", ["api", "phases", "reset"]) => phases::reset(parts, request).await,
+        ("GET", ["api", "diff"]) => diff::report(parts).await,
+        ("GET", ["api", "diff", "export"]) => {
+            diff::export(parts, request.uri().query().unwrap_or_default()).await
+        }
         ("GET", ["api", "phases", "moves"]) => phases::moves(parts).await,
         (
             _,

@@ -2,16 +2,17 @@
 
 use super::StartError;
 use super::announcements;
+use super::pack::LoadedPack;
 use crate::body::Tempo;
 use crate::config::{self, Config};
 use crate::json::{self, Value};
 use crate::plan::{Effect, Pack, Route, SideId};
 use crate::proxy::limits::Limits;
-use crate::proxy::program::{Front, Program};
+use crate::proxy::program::{Beside, Front, Program};
 use crate::proxy::upstream::Upstream;
 use crate::route::Router;
 use crate::server;
-use crate::shadow::{Served, Table};
+use crate::shadow::{self, Served, Table};
 use crate::token::OAuth;
 use crate::translate::Settings;
 use crate::translate::stream::Check;
@@ -94,12 +95,34 @@ pub(super) fn oauth(oauth: &config::OAuth) -> Result<OAuth, StartError> {
 }
 
 /// The upstreams by side. One whose address has not changed is kept, with its connections.
-pub(super) type Upstreams = HashMap<String, (String, Arc<Upstream>)>;
+type Upstreams = HashMap<String, (String, Arc<Upstream>)>;
 
-pub(super) fn upstreams(
+fn upstreams(config: &Config, limits: &Arc<Limits>, before: &Upstreams) -> Result<Upstreams, StartError> {
+    named_upstreams(config, limits, before, str::to_owned)
+}
+
+/// The same services with connections and limits of the shadow's own.
+fn shadow_upstreams(config: &Config, limits: &Limits, before: &Upstreams) -> Result<Upstreams, StartError> {
+    let limits = Limits {
+        upstream_timeout: config.shadow.timeout,
+        connect_timeout: limits.connect_timeout.min(config.shadow.timeout),
+        upstream_in_flight_max: count(config.shadow.calls),
+        upstream_idle_max: count(config.shadow.calls),
+        response_bytes_max: limits.response_bytes_max.min(SHADOW_ANSWER_BYTES_MAX),
+        ..limits.clone()
+    };
+    named_upstreams(config, &Arc::new(limits), before, |side| format!("shadow:{side}"))
+}
+
+/// Bytes of one answer that the shadow reads: whatever a candidate sends, it costs no more than this.
+const SHADOW_ANSWER_BYTES_MAX: u64 = 64 << 20;
+
+/// `name` makes the label in logs and metrics out of the side.
+fn named_upstreams(
     config: &Config,
     limits: &Arc<Limits>,
     before: &Upstreams,
+    name: impl Fn(&str) -> String,
 ) -> Result<Upstreams, StartError> {
     let mut upstreams = Upstreams::new();
     for configured in &config.upstreams {
@@ -107,7 +130,7 @@ pub(super) fn upstreams(
         let upstream = match before.get(&side) {
             Some((address, upstream)) if *address == url => Arc::clone(upstream),
             _ => {
-                let upstream = Upstream::new(&side, configured.url.uri(), Arc::clone(limits));
+                let upstream = Upstream::new(&name(&side), configured.url.uri(), Arc::clone(limits));
                 Arc::new(upstream.map_err(|error| StartError::Upstream(side.clone(), error))?)
             }
         };
@@ -116,18 +139,57 @@ pub(super) fn upstreams(
     Ok(upstreams)
 }
 
+/// All services that are called.
+pub(super) struct Services {
+    /// On behalf of clients.
+    pub(super) upstreams: Upstreams,
+    /// On behalf of the shadow.
+    pub(super) shadow: Upstreams,
+}
+
+impl Services {
+    /// Those of a configuration; with `before`, what has not changed stays as it is.
+    pub(super) fn new(
+        config: &Config,
+        limits: &Arc<Limits>,
+        before: Option<&Services>,
+    ) -> Result<Services, StartError> {
+        let none = Upstreams::new();
+        Ok(Services {
+            upstreams: upstreams(config, limits, before.map_or(&none, |before| &before.upstreams))?,
+            shadow: shadow_upstreams(config, limits, before.map_or(&none, |before| &before.shadow))?,
+        })
+    }
+}
+
+/// What the shadow may cost.
+pub(super) fn shadow(shadow: &config::Shadow) -> shadow::Settings {
+    shadow::Settings {
+        sample: shadow.sample,
+        noise: shadow.noise,
+        queue: count(shadow.queue),
+        queue_bytes: shadow.queue_bytes,
+        body_bytes: bytes(shadow.body_bytes),
+        workers: count(shadow.calls),
+        timeout: shadow.timeout,
+        keep: shadow.keep,
+        records: shadow.findings,
+    }
+}
+
 /// What serves: every front with its routes, phases, upstreams and announcements. The configuration was checked against
 /// the pack.
 pub(super) fn program(
     config: &Config,
-    pack: &Arc<Pack>,
-    upstreams: &Upstreams,
+    loaded: &LoadedPack,
+    services: &Services,
     tables: &Tables,
 ) -> Result<Program, StartError> {
+    let pack = &loaded.pack;
     let mut fronts = Vec::new();
     for (prefix, side) in prefixes(config, pack) {
         let table = tables[usize::from(side.0)].clone().unwrap_or_default();
-        fronts.push(front(prefix, side, config, pack, upstreams, table)?);
+        fronts.push(front(prefix, side, config, loaded, services, table)?);
     }
     Ok(Program::new(Arc::clone(pack), Arc::new(settings(config, pack)?), fronts))
 }
@@ -155,12 +217,19 @@ fn front(
     prefix: String,
     serves: SideId,
     config: &Config,
-    pack: &Pack,
-    upstreams: &Upstreams,
+    loaded: &LoadedPack,
+    services: &Services,
     phases: Arc<Table>,
 ) -> Result<Front, StartError> {
+    let pack = &loaded.pack;
     let name = |side: SideId| pack.sides[usize::from(side.0)].name.as_str();
-    let upstream = |side: SideId| upstreams.get(name(side)).map(|(_, upstream)| Arc::clone(upstream));
+    let of = |upstreams: &Upstreams, side: SideId| {
+        upstreams.get(name(side)).map(|(_, upstream)| Arc::clone(upstream))
+    };
+    let upstream = |side: SideId| of(&services.upstreams, side);
+    let beside = of(&services.shadow, serves.other()).zip(of(&services.shadow, serves));
+    let beside = beside
+        .map(|(backend, own)| Arc::new(Beside { backend, own, knowledge: Arc::clone(&loaded.knowledge) }));
     let direction = &pack.directions[usize::from(serves.0)];
     let sunset = config.sunsets.iter().find(|sunset| sunset.side.value == name(serves));
     Ok(Front {
@@ -170,6 +239,7 @@ fn front(
         backend: upstream(serves.other())
             .ok_or_else(|| StartError::NoUpstream(name(serves.other()).to_owned()))?,
         own: upstream(serves),
+        beside,
         announcements: sunset.map(announcements::fields).unwrap_or_default(),
         phases,
     })

@@ -7,6 +7,7 @@ use crate::diagnostic::{Colour, to_text};
 use crate::mapping;
 use crate::mapping::load::PackSource;
 use crate::plan::{self, Pack, SideId};
+use crate::shadow::Knowledge;
 use crate::translate::example;
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
@@ -17,6 +18,8 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(super) struct LoadedPack {
     pub(super) pack: Arc<Pack>,
+    /// The same, as the dual run sees it.
+    pub(super) knowledge: Arc<Knowledge>,
     /// Folder, or `built in`.
     pub(super) source: String,
     /// SHA-256 of names and contents of all files, in hexadecimal.
@@ -42,7 +45,9 @@ pub(super) fn load(folder: Option<&Path>) -> Result<LoadedPack, String> {
     };
     check_examples(&pack)?;
     let source = folder.map_or_else(|| BUILT_IN.to_owned(), |folder| folder.display().to_string());
-    Ok(LoadedPack { pack, source, hash })
+    let contracts = compiled.contracts.expect("a pack is compiled out of its contracts");
+    let knowledge = Arc::new(Knowledge::new(Arc::clone(&pack), contracts));
+    Ok(LoadedPack { pack, knowledge, source, hash })
 }
 
 /// What a pack says of itself must hold. An end that no example reaches is for `switchback test` to complain about, and no

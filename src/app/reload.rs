@@ -2,7 +2,7 @@
 //! and only then swapped in, whole. On any error what served before goes on serving. Requests in flight finish on what
 //! they began with.
 
-use super::assemble::{self, Upstreams};
+use super::assemble::{self, Services};
 use super::{StartError, client_of, pack};
 use crate::admin::{Board, PackStatus, ReloadOutcome, Status};
 use crate::clock::{Clock, rfc3339};
@@ -23,7 +23,7 @@ pub(super) struct Reloader {
     pub(super) file: Option<PathBuf>,
     /// What serves.
     pub(super) config: Config,
-    pub(super) upstreams: Upstreams,
+    pub(super) services: Services,
     /// The hash of pack and configuration that were tried last, whatever came of it.
     pub(super) tried: String,
     pub(super) current: Current,
@@ -79,9 +79,9 @@ impl Reloader {
             .map_err(|error| error.to_string())??;
         warn(check_against_pack(&config, &pack::facts(&loaded.pack), self.file.as_deref())?);
         let text = |error: StartError| error.to_string();
-        let upstreams = assemble::upstreams(&config, &self.limits, &self.upstreams).map_err(text)?;
+        let services = Services::new(&config, &self.limits, Some(&self.services)).map_err(text)?;
         let tables = assemble::tables(&config, &loaded.pack);
-        let program = assemble::program(&config, &loaded.pack, &upstreams, &tables).map_err(text)?;
+        let program = assemble::program(&config, &loaded, &services, &tables).map_err(text)?;
         let clients = config.clients.iter().map(client_of).collect();
         self.registry.ensure(clients).await.map_err(|error| error.to_string())?;
         // Nothing fails from here on.
@@ -103,7 +103,7 @@ impl Reloader {
                 last_reload: None,
             },
         }));
-        self.upstreams = upstreams;
+        self.services = services;
         self.config = kept(&self.config, config);
         Ok(needs_restart)
     }
@@ -119,6 +119,8 @@ fn kept(running: &Config, new: Config) -> Config {
         keys: running.keys.clone(),
         oauth: running.oauth.clone(),
         limits: running.limits,
+        shadow: running.shadow,
+        gate: running.gate.clone(),
         log: running.log.clone(),
         reload: running.reload,
         ..new
@@ -145,6 +147,8 @@ fn needs_restart(running: &Config, new: &Config) -> Vec<String> {
         ("key", keys != new_keys),
         ("oauth", running.oauth != new.oauth),
         ("limits", running.limits != new.limits),
+        ("shadow", running.shadow != new.shadow),
+        ("gate", running.gate != new.gate),
         ("log", running.log != new.log),
         ("reload", running.reload != new.reload),
     ];

@@ -165,7 +165,8 @@ fn beginning(config: &Config) -> Span {
 fn check_phases(config: &Config, pack: &PackFacts, findings: &mut Findings) {
     let operations: Vec<&str> =
         pack.sides.iter().flat_map(|side| &side.operations).map(String::as_str).collect();
-    for (operation, _) in &config.phases.operations {
+    let named = config.phases.operations.iter().map(|(operation, _)| operation);
+    for operation in named.chain(&config.gate_operations) {
         if !operations.contains(&operation.value.as_str()) {
             let what = format!("the pack has no operation `{}`", operation.value);
             let help = did_you_mean(&operation.value, operations.iter().copied());

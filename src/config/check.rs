@@ -42,6 +42,7 @@ pub(super) fn check(raw: RawConfig, findings: &mut Findings) -> Option<Config> {
     let upstreams = upstreams(raw.upstreams, findings);
     let fronts = fronts(raw.fronts, findings);
     let phases = phases(raw.phases.value);
+    let (gate, gate_operations) = dual::gate(&raw.gate.value, findings);
     let sunsets = sunsets(raw.sunset.value, findings);
     Some(Config {
         listen: raw.listen.value,
@@ -57,6 +58,8 @@ pub(super) fn check(raw: RawConfig, findings: &mut Findings) -> Option<Config> {
         settings: Placed { value: settings.value.0, span: settings.span },
         phases,
         shadow: dual::shadow(&raw.shadow.value),
+        gate,
+        gate_operations,
         sunsets,
         limits: limits(&raw.limits.value),
         log: LogSettings { format: raw.log.value.format.value, filter: raw.log.value.level.value.0 },

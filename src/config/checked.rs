@@ -4,7 +4,7 @@
 use super::read::Placed;
 use super::scalars::{Moment, Prefix, StoreUrl, WebUrl};
 use crate::secret::Secret;
-use crate::shadow::{Phase, Share};
+use crate::shadow::{GateSettings, Phase, Share};
 use crate::telemetry::log::LogSettings;
 use serde_json::Value;
 use std::net::SocketAddr;
@@ -33,6 +33,9 @@ pub struct Config {
     pub settings: Placed<Value>,
     pub phases: Phases,
     pub shadow: Shadow,
+    pub gate: GateSettings,
+    /// The operations that `gate` names.
+    pub gate_operations: Vec<Placed<String>>,
     pub sunsets: Vec<Sunset>,
     pub limits: Limits,
     pub log: LogSettings,

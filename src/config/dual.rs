@@ -1,10 +1,11 @@
 //! The sections about the dual run: in which phase operations are, and what the shadow may cost.
 
 use super::checked::Shadow;
-use super::read::{Count, FromYaml, Placed, Reading, described, scalar_text, section};
+use super::read::{Count, FromYaml, Named, Placed, Reading, described, scalar_text, section};
 use super::scalars::{Period, Size};
 use crate::diagnostic::{Code, Finding, Findings, Span};
-use crate::shadow::{PHASES, Phase, Share};
+use crate::evidence::Policy;
+use crate::shadow::{GatePolicy, GateSettings, PHASES, Phase, Share};
 use crate::yaml::{Fields, Keys, Kind, Node};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -33,6 +34,92 @@ section! {
         keep: Period = Period(Duration::from_secs(30 * 86_400)),
         /// Findings kept per operation, each with its newest sample; beyond it the oldest are forgotten.
         findings: Count = Count(200),
+    }
+}
+
+section! {
+    /// What is demanded before the gate moves an operation.
+    RawPolicy is "a policy of `gate`",
+    required {}
+    optional {
+        /// The rate of differences that is tolerated.
+        mismatch: Share = Share::new(0.01).expect("between 0 and 1"),
+        /// How sure the gate must be, in either direction.
+        confidence: Share = Share::new(0.95).expect("between 0 and 1"),
+        /// Least comparisons in a phase before a promotion.
+        compared: Count = Count(500),
+        /// Least time in a phase before a promotion.
+        stay: Period = Period(Duration::from_secs(3_600)),
+        /// Differences in a phase after which it is rolled back, whatever the rate; without it the rate alone decides.
+        differences: Count,
+        /// Share of clients that a promotion to `canary` begins with.
+        share: Share = Share::new(0.1).expect("between 0 and 1"),
+        /// Share of requests that are still compared after a promotion to `translated`.
+        check: Share = Share::new(0.01).expect("between 0 and 1"),
+    }
+}
+
+/// A policy, or `never`.
+#[derive(Clone, Debug)]
+pub(super) struct RawGate(Option<RawPolicy>);
+
+impl FromYaml for RawGate {
+    fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
+        match node.kind {
+            Kind::Map(_) => RawPolicy::read(node, reading).map(|policy| RawGate(Some(policy))),
+            _ => node.word(&["never"], reading.findings).map(|_| RawGate(None)),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({"anyOf": [{"const": "never"}, RawPolicy::schema()]})
+    }
+
+    fn shown(&self) -> Value {
+        self.0.as_ref().map_or_else(|| json!("never"), RawPolicy::shown)
+    }
+}
+
+const DEFAULT_GATE: &str = "default";
+
+/// For which operations the gate is open, and the places where they are named.
+pub(super) fn gate(
+    raw: &Named<String, RawGate>,
+    findings: &mut Findings,
+) -> (GateSettings, Vec<Placed<String>>) {
+    let mut settings = GateSettings::default();
+    let mut named = Vec::new();
+    for (operation, raw) in &raw.0 {
+        let policy = raw.0.as_ref().map(|raw| policy(raw, findings));
+        if operation.value == DEFAULT_GATE {
+            settings.default = policy;
+        } else {
+            settings.operations.insert(operation.value.clone(), policy);
+            named.push(operation.clone());
+        }
+    }
+    (settings, named)
+}
+
+fn policy(raw: &RawPolicy, findings: &mut Findings) -> GatePolicy {
+    let proper = |name: &str, share: &Placed<Share>, findings: &mut Findings| {
+        if share.is_none() || share.value == Share::ALL {
+            let what = format!("`{name}` is more than 0 and less than 1");
+            findings.push(Finding::error(Code::OutOfRange, share.span, what));
+        }
+    };
+    proper("mismatch", &raw.mismatch, findings);
+    proper("confidence", &raw.confidence, findings);
+    GatePolicy {
+        policy: Policy {
+            mismatch_max: raw.mismatch.part(),
+            confidence: raw.confidence.part(),
+            samples_min: u64::from(raw.compared.0),
+            duration_min_ms: u64::try_from(raw.stay.0.as_millis()).unwrap_or(u64::MAX),
+            rollback_after: raw.differences.as_ref().map(|count| u64::from(count.0)),
+        },
+        share: raw.share.value,
+        check: raw.check.value,
     }
 }
 

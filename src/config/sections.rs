@@ -1,7 +1,7 @@
 //! The configuration file as typed: every section and every key, with its default and what it does. This list is the
 //! reference; the JSON Schema and the masked dump are made from it. Rules between keys are in `check`.
 
-use super::dual::RawShadow;
+use super::dual::{RawGate, RawShadow};
 use super::read::{
     Count, Free, FromYaml, Named, OneOrMore, Placed, Reading, described, scalar_text, section,
 };
@@ -54,6 +54,9 @@ section! {
         phases: Named<String, Phase> = Named(Vec::new()),
         /// Asking the other side beside the one that answers, and comparing.
         shadow: RawShadow = RawShadow::assumed(),
+        /// Moving operations by what was found: `default` and operations, each a policy or `never`. Without this nothing moves
+        /// by itself.
+        gate: Named<String, RawGate> = Named(Vec::new()),
         /// What answers say about the end of a side, by the name of the side.
         sunset: Named<String, RawSunset> = Named(Vec::new()),
         /// Bounds on sizes, numbers and times.

@@ -174,7 +174,6 @@ codes! {
     ValueForm "G002" "value-form": "A value is written as its key needs it: an address, a size, a duration, a URL, a date.";
     Conflict "G003" "conflict": "Keys of the configuration agree with one another.";
     AdminExposed "G004" "admin-exposed": "Where others can reach the admin port, it asks for a token.";
-    NotAvailable "G005" "not-available": "Only what this version can do is asked for.";
     PackMismatch "G006" "pack-mismatch": "The configuration names sides, operations and settings that its pack has.";
 }
 

@@ -7,6 +7,7 @@
 //! What only some requests need is boxed (a run of several calls, a forwarded request), so that the usual request does not
 //! carry room for it.
 
+use super::behalf::Behalf;
 use super::call::{Call, Payload};
 use super::coding::decoded;
 use super::context::Facts;
@@ -43,6 +44,8 @@ pub struct Composer {
     pub memory: Memory,
     pub resume: Resume,
     pub clock: Clock,
+    /// On whose behalf calls are made.
+    pub behalf: Behalf,
     /// Requests that go on without their client; waited for when the program ends.
     pub detached: TaskTracker,
 }
@@ -235,6 +238,13 @@ impl Exchange<'_> {
     ) -> Result<Call, GatewayError> {
         let front = &self.matched.front;
         let backend = front.serves.other();
+        let behalf = self.composer.behalf;
+        if behalf == Behalf::Shadow && call.effect == Effect::Write {
+            return Err(GatewayError::new(Kind::Internal, "a call with an effect is not made in the shadow"));
+        }
+        let upstream = front
+            .called(behalf)
+            .ok_or_else(|| GatewayError::new(Kind::Internal, "the shadow has no service to ask"))?;
         for (name, value) in &call.headers {
             headers.append(name, value.clone());
         }
@@ -244,7 +254,7 @@ impl Exchange<'_> {
         let scope = self.scope(backend)?;
         Ok(Call {
             facts: Arc::clone(&self.facts),
-            upstream: Arc::clone(&front.backend),
+            upstream: Arc::clone(upstream),
             is_repeatable: self.is_repeatable(&call),
             scope_bytes: scope.len(),
             target: scope + &call.target,
@@ -319,7 +329,8 @@ impl Exchange<'_> {
         refused: Refused,
         original: Original,
     ) -> Result<Response, GatewayError> {
-        if refused.refusal.legacy_forward
+        if self.composer.behalf == Behalf::Client
+            && refused.refusal.legacy_forward
             && !refused.wrote
             && !self.wrote
             && let Some(own) = &self.matched.front.own
@@ -344,7 +355,7 @@ impl Exchange<'_> {
 
     pub(super) fn fault(&self, fault: &Fault) -> GatewayError {
         let kind = kind_of(fault.kind);
-        if matches!(kind, Kind::BadBody | Kind::UpstreamBroken) {
+        if self.composer.behalf == Behalf::Client && matches!(kind, Kind::BadBody | Kind::UpstreamBroken) {
             let direction = if kind == Kind::BadBody { "request" } else { "answer" };
             let operation = self.facts.operation().to_owned();
             metrics::counter!(names::TRANSFORM_FAILURES, "operation" => operation, "direction" => direction)

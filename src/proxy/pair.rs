@@ -2,6 +2,7 @@
 //! is in `compose`.
 
 use super::Response;
+use super::behalf::Behalf;
 use super::coding::decoded;
 use super::compose::{Exchange, Original};
 use super::converted::converted;
@@ -132,6 +133,9 @@ impl Exchange<'_> {
             Bounds::default(),
         ));
         converted(body, transcoder, limits.whole_bytes_max).await.inspect_err(|_| {
+            if self.composer.behalf == Behalf::Shadow {
+                return;
+            }
             let operation = self.facts.operation().to_owned();
             metrics::counter!(names::TRANSFORM_FAILURES, "operation" => operation, "direction" => "answer")
                 .increment(1);

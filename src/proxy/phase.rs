@@ -1,8 +1,9 @@
-//! Who answers: the plans, or the service that the client believes it speaks to. A refused operation goes to that service
-//! while one is configured, since it alone can do it.
+//! Who answers: the plans, or the service that the client believes it speaks to; and who is asked beside. A refused operation
+//! goes to that service while one is configured, since it alone can do it.
 
 use super::compose::{self, Composer};
 use super::context::Facts;
+use super::dual::Dual;
 use super::forward::forward;
 use super::route::Matched;
 use super::upstream::Upstream;
@@ -22,11 +23,12 @@ use tower::Service;
 #[derive(Clone)]
 pub struct Phased {
     composer: Arc<Composer>,
+    dual: Dual,
 }
 
 impl Phased {
-    pub fn new(composer: Composer) -> Phased {
-        Phased { composer: Arc::new(composer) }
+    pub fn new(composer: Composer, dual: Dual) -> Phased {
+        Phased { composer: Arc::new(composer), dual }
     }
 }
 
@@ -45,13 +47,33 @@ impl Service<Request> for Phased {
         let facts = Facts::of(&request);
         let client = request.extensions().get::<Arc<Client>>();
         let client = client.expect("`authenticate` sits outside and leaves the client");
-        match forwarded_to(&facts, &matched, client) {
-            Some(upstream) => {
-                let (calls, pseudonym) = (self.composer.calls.clone(), self.composer.pseudonym.clone());
-                Box::pin(forward(calls, upstream, request, matched.below_front(&facts), pseudonym))
+        let own = forwarded_to(&facts, &matched, client);
+        let asked = self.dual.asked(&request, &facts, &matched, own.is_some());
+        let composer = Arc::clone(&self.composer);
+        match asked {
+            None => answer(composer, own, request, matched, &facts),
+            Some(asked) => {
+                let answering = move |request| answer(composer, own, request, matched, &facts);
+                Box::pin(self.dual.clone().both(request, asked, answering))
             }
-            None => compose::answer(Arc::clone(&self.composer), request, matched),
         }
+    }
+}
+
+/// Has a request answered by the old service, where one is given, else by the plans.
+fn answer(
+    composer: Arc<Composer>,
+    own: Option<Arc<Upstream>>,
+    request: Request,
+    matched: Matched,
+    facts: &Facts,
+) -> BoxFuture<'static, Result<Response, GatewayError>> {
+    match own {
+        Some(upstream) => {
+            let (calls, pseudonym) = (composer.calls.clone(), composer.pseudonym.clone());
+            Box::pin(forward(calls, upstream, request, matched.below_front(facts), pseudonym))
+        }
+        None => compose::answer(composer, request, matched),
     }
 }
 

@@ -1,12 +1,13 @@
 //! What the data path runs at one moment: the compiled pack and the fronts it serves. A reload makes a new program and
 //! swaps it in whole; requests in flight finish on the one they began with.
 
+use super::behalf::Behalf;
 use super::context::Language;
 use super::error_form::ErrorForm;
 use super::upstream::Upstream;
 use crate::plan::{Credential, Pack, ResponseBody, Route, RouteId, RouteKind, Side, SideId, ValueOp};
 use crate::route::Router;
-use crate::shadow::{Phase, Table};
+use crate::shadow::{Knowledge, Phase, Table};
 use crate::translate::Settings;
 use crate::translate::stream::{self, Values};
 use arc_swap::ArcSwap;
@@ -46,13 +47,33 @@ pub struct Front {
     pub backend: Arc<Upstream>,
     /// The service of the served side itself, while it lives.
     pub own: Option<Arc<Upstream>>,
+    /// What the shadow asks; none where there is only one service to ask.
+    pub beside: Option<Arc<Beside>>,
     /// Fields that every answer of this front carries: `Deprecation`, `Sunset`, `Link`.
     pub announcements: Vec<(HeaderName, HeaderValue)>,
     /// In which phase each route is; changes while it is served.
     pub phases: Arc<Table>,
 }
 
+/// The two services of a front once more, with connections and limits of the shadow's own, and what comparing needs to know.
+#[derive(Debug)]
+pub struct Beside {
+    /// The service of the other side.
+    pub backend: Arc<Upstream>,
+    /// The service of the served side.
+    pub own: Arc<Upstream>,
+    pub knowledge: Arc<Knowledge>,
+}
+
 impl Front {
+    /// Where translated calls go.
+    pub(super) fn called(&self, behalf: Behalf) -> Option<&Arc<Upstream>> {
+        match behalf {
+            Behalf::Client => Some(&self.backend),
+            Behalf::Shadow => self.beside.as_ref().map(|beside| &beside.backend),
+        }
+    }
+
     /// Who answers a route, and who is asked beside.
     pub fn phase(&self, route: RouteId) -> Phase {
         self.phases.phase(usize::from(route.0))

@@ -79,6 +79,11 @@ fn panicked(panic: &(dyn Any + Send)) -> GatewayError {
 fn answer(facts: &Facts, version: Version, error: &GatewayError) -> Response {
     log(facts, error);
     facts.set_fault(error, outcome(error));
+    response(facts, version, error)
+}
+
+/// What the client of a request is told of an error.
+pub(super) fn response(facts: &Facts, version: Version, error: &GatewayError) -> Response {
     let form = facts.program.errors();
     let (status, body) = form.answer(error, facts.language);
     let mut response = Response::new(Body::full(body));

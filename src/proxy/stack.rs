@@ -4,8 +4,10 @@
 use super::access_log::AccessLogLayer;
 use super::announce::AnnounceLayer;
 use super::authenticate::AuthenticateLayer;
+use super::behalf::{Behalf, ShadowAuth};
 use super::call::{Call, Caller as _};
 use super::compose::Composer;
+use super::dual::Dual;
 use super::headers::Pseudonym;
 use super::hold::Memory;
 use super::intake::IntakeLayer;
@@ -27,6 +29,7 @@ use super::{Request, Response};
 use crate::capture::Tap;
 use crate::clock::Clock;
 use crate::error::GatewayError;
+use crate::shadow::Shadow;
 use crate::store::Store;
 use crate::token::Tokens;
 use std::convert::Infallible;
@@ -53,6 +56,8 @@ pub struct Parts {
     pub detached: TaskTracker,
     /// Where captures of traffic are opened.
     pub tap: Tap,
+    /// What asks the side that does not answer.
+    pub shadow: Shadow,
 }
 
 /// Everything from a client's request to its answer. Connections work on clones of it, which share all limits.
@@ -63,7 +68,7 @@ pub fn stack(
 + std::marker::Send
 + Sync
 + 'static {
-    let Parts { program, tokens, limits, pseudonym, retries, store, clock, detached, tap } = parts;
+    let Parts { program, tokens, limits, pseudonym, retries, store, clock, detached, tap, shadow } = parts;
     let composer = Composer {
         calls: Calls::new(retries),
         limits: Arc::clone(&limits),
@@ -72,7 +77,9 @@ pub fn stack(
         resume: Resume::new(store),
         clock,
         detached,
+        behalf: Behalf::Client,
     };
+    let dual = dual(&composer, shadow);
     ServiceBuilder::new()
         // First, because everything below is logged and timed under the name and the clock given here.
         .layer(RequestIdLayer::new(program))
@@ -100,13 +107,32 @@ pub fn stack(
         .layer(ShareLayer::new(limits.client_in_flight_max))
         // What is compared in a dual run is what the client would have seen: so the choice of who answers sits above
         // translation.
-        .service(Phased::new(composer))
+        .service(Phased::new(composer, dual))
+}
+
+/// The same composition on the shadow's behalf: with memory, time and calls of its own.
+fn dual(composer: &Composer, shadow: Shadow) -> Dual {
+    let settings = *shadow.settings();
+    let limits = Limits {
+        upstream_timeout: settings.timeout.min(composer.limits.upstream_timeout),
+        ..Limits::clone(&composer.limits)
+    };
+    let composer = Composer {
+        calls: Calls::of_shadow(),
+        limits: Arc::new(limits),
+        memory: Memory::new(settings.queue_bytes),
+        behalf: Behalf::Shadow,
+        ..composer.clone()
+    };
+    Dual::new(shadow, composer)
 }
 
 /// The layers below translation, outermost first. Shared by reference count: one for all requests.
 #[derive(Clone)]
-pub struct Calls(
-    Arc<
+pub struct Calls(Arc<Below>);
+
+enum Below {
+    Client(
         // Above the credential, so that no capture holds one.
         RecordCall<
             // Below translation, so that a refused credential replays bytes instead of translating again.
@@ -115,16 +141,27 @@ pub struct Calls(
                 Retry<Send>,
             >,
         >,
-    >,
-);
+    ),
+    // Authorised by what is valid now, never repeated, and in no capture: no client caused it.
+    Shadow(ShadowAuth<Send>),
+}
 
 impl Calls {
     fn new(retries: Budget) -> Calls {
-        Calls(Arc::new(RecordCall::new(UpstreamAuth::new(Retry::new(Send, retries)))))
+        let below = RecordCall::new(UpstreamAuth::new(Retry::new(Send, retries)));
+        Calls(Arc::new(Below::Client(below)))
+    }
+
+    fn of_shadow() -> Calls {
+        Calls(Arc::new(Below::Shadow(ShadowAuth::new(Send))))
     }
 
     /// Makes one call to an upstream.
     pub async fn send(&self, mut call: Call) -> Result<Response, GatewayError> {
-        self.0.call(&mut call).await
+        match &*self.0 {
+            Below::Client(below) => below.call(&mut call).await,
+            // Boxed, so that the calls of clients need no room for it.
+            Below::Shadow(below) => Box::pin(below.call(&mut call)).await,
+        }
     }
 }

@@ -3,13 +3,38 @@
 //!
 //! - [`Phase`] and [`Share`] are plain values; [`Table`] is what the data path reads, without a lock.
 //! - [`Phases`] keeps them at run time: the configuration begins, the store has what was set since, and wins.
+//! - [`Shadow`] takes what the data path hands over as a [`Job`], and has it worked on within bounds of its own; what comes of
+//!   it is compared (`crate::diff`), redacted (`crate::redact`) and recorded, in batches.
+//! - [`keep_gate`] moves operations by evidence (`crate::evidence`), where an operator allows it.
+//!
+//! Decisions to know before editing:
+//!
+//! - The shadow never makes a client wait and never fails one: everything here that is called from the data path returns at
+//!   once, and what finds no place is dropped and counted by reason ([`Dropped`]).
+//! - Calls with effects are planned and never made ([`Planned`]); such a comparison is one by sample, which proves nothing of
+//!   equality.
+//! - Evidence is counted per *stay* of an operation in a phase: who enters a phase begins anew.
 //!
 //! Nothing here knows grants: who asks the other side, and with which credential, is the data path's business.
 
+mod gatekeeper;
+mod job;
+mod judge;
+mod knowledge;
 mod phase;
 mod phases;
+mod record;
+mod recorder;
+mod room;
 mod table;
+mod workers;
 
+pub use gatekeeper::{GatePolicy, GateSettings, keep_gate};
+pub use job::{Done, Dropped, Job, Outcome, Planned, PlannedCall, Subject};
+pub use knowledge::Knowledge;
 pub use phase::{PHASES, Phase, PhaseFault, Share};
 pub use phases::{Move, Mover, PhaseInfo, Phases, PhasesError, Shown};
+pub use record::{Archive, Evidence, Exported, PlannedRecord};
+pub use room::{Kept, Room};
 pub use table::{Served, Table};
+pub use workers::{Settings, Shadow, Workers};

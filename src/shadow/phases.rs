@@ -71,6 +71,17 @@ pub struct PhaseInfo {
     pub configured: Shown,
 }
 
+/// Where an operation stands, as the gate sees it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Current {
+    pub(super) side: String,
+    pub(super) operation: String,
+    pub(super) phase: Phase,
+    pub(super) stay: i64,
+    /// Wall time in milliseconds since 1970; none while it is as configured.
+    pub(super) since_ms: Option<i64>,
+}
+
 /// A phase in an answer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Shown {
@@ -173,6 +184,22 @@ impl Phases {
         let state = self.state();
         let of_table =
             |table: &Arc<Table>| table.rows().iter().map(|row| state.info(table, row)).collect::<Vec<_>>();
+        state.tables.iter().flat_map(of_table).collect()
+    }
+
+    /// The same for the gate.
+    pub(super) fn current(&self) -> Vec<Current> {
+        let state = self.state();
+        let of_table = |table: &Arc<Table>| {
+            let current = |(at, row): (usize, &Row)| Current {
+                side: table.side().to_string(),
+                operation: row.operation.to_string(),
+                phase: row.now(),
+                stay: table.stay(at),
+                since_ms: state.set_for(table.side(), &row.operation).map(|set| set.set_ms),
+            };
+            table.rows().iter().enumerate().map(current).collect::<Vec<_>>()
+        };
         state.tables.iter().flat_map(of_table).collect()
     }
 
@@ -284,7 +311,11 @@ impl State {
 
     fn settle(&self) {
         for table in &self.tables {
-            table.settle(|operation| self.set_for(table.side(), operation).and_then(phase_of));
+            let set = |operation: &str| {
+                let row = self.set_for(table.side(), operation)?;
+                Some((phase_of(row)?, row.change))
+            };
+            table.settle(set);
             for row in table.rows() {
                 metrics::in_phase(table.side(), &row.operation, row.now().name(), &PHASES);
             }

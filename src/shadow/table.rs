@@ -3,7 +3,7 @@
 
 use super::phase::Phase;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
 /// What a program serves of one side. A reload makes new tables; requests in flight read the one they began with.
 #[derive(Debug, Default)]
@@ -22,6 +22,8 @@ pub(super) struct Row {
     pub(super) writes: bool,
     pub(super) configured: Phase,
     now: AtomicU64,
+    /// The number of the store's write that set it; 0 while it is as configured.
+    stay: AtomicI64,
 }
 
 /// An operation as a table is made of it.
@@ -41,6 +43,7 @@ impl Table {
     pub fn new(side: &str, has_own: bool, served: impl IntoIterator<Item = Served>) -> Table {
         let row = |served: Served| Row {
             now: AtomicU64::new(possible(served.configured, has_own).packed()),
+            stay: AtomicI64::new(0),
             operation: served.operation,
             writes: served.writes,
             configured: served.configured,
@@ -51,6 +54,11 @@ impl Table {
     /// The phase of the route with this index.
     pub fn phase(&self, route: usize) -> Phase {
         self.rows.get(route).map_or_else(Phase::default, |row| row.now())
+    }
+
+    /// Which stay of the route in its phase this is: what is counted, is counted for it.
+    pub fn stay(&self, route: usize) -> i64 {
+        self.rows.get(route).map_or(0, |row| row.stay.load(Relaxed))
     }
 
     /// The side that these operations are of.
@@ -66,11 +74,12 @@ impl Table {
         &self.rows
     }
 
-    /// Puts every operation into the phase that was set for it, or into the configured one.
-    pub(super) fn settle(&self, set: impl Fn(&str) -> Option<Phase>) {
+    /// Puts every operation into the phase that was set for it, by which write of the store, or into the configured one.
+    pub(super) fn settle(&self, set: impl Fn(&str) -> Option<(Phase, i64)>) {
         for row in &self.rows {
-            let phase = set(&row.operation).unwrap_or(row.configured);
+            let (phase, stay) = set(&row.operation).unwrap_or((row.configured, 0));
             row.now.store(possible(phase, self.has_own).packed(), Relaxed);
+            row.stay.store(stay, Relaxed);
         }
     }
 }
@@ -102,8 +111,9 @@ mod tests {
     #[test]
     fn what_is_set_wins_until_it_is_gone() {
         let table = table(true);
-        table.settle(|operation| (operation == "GET /a").then_some(Phase::Legacy));
+        table.settle(|operation| (operation == "GET /a").then_some((Phase::Legacy, 7)));
         assert_eq!([table.phase(0), table.phase(1)], [Phase::Legacy, Phase::Shadow]);
+        assert_eq!([table.stay(0), table.stay(1)], [7, 0]);
         table.settle(|_| None);
         assert_eq!([table.phase(0), table.phase(1)], [Phase::Shadow, Phase::Shadow]);
         assert_eq!(table.phase(2), Phase::default());
@@ -113,7 +123,7 @@ mod tests {
     fn without_the_old_service_everything_is_translated() {
         let table = table(false);
         assert_eq!(table.phase(0), Phase::default());
-        table.settle(|_| Some(Phase::Legacy));
+        table.settle(|_| Some((Phase::Legacy, 7)));
         assert_eq!(table.phase(0), Phase::default());
     }
 }

@@ -27,6 +27,13 @@ pub const CONFIG_RELOAD: &str = "switchback_config_reload_total";
 pub const CONFIG_LOADED_AT: &str = "switchback_config_loaded_timestamp_seconds";
 pub const PHASE: &str = "switchback_phase";
 pub const PHASE_MOVES: &str = "switchback_phase_moves_total";
+pub const SHADOW_COMPARED: &str = "switchback_shadow_compared_total";
+pub const SHADOW_FINDINGS: &str = "switchback_shadow_findings_total";
+pub const SHADOW_NOISE: &str = "switchback_shadow_noise_total";
+pub const SHADOW_DROPPED: &str = "switchback_shadow_dropped_total";
+pub const SHADOW_UNRECORDED: &str = "switchback_shadow_unrecorded_total";
+pub const SHADOW_WAITING: &str = "switchback_shadow_waiting";
+pub const SHADOW_BYTES: &str = "switchback_shadow_bytes";
 pub const BUILD_INFO: &str = "switchback_build_info";
 
 /// Label value where there is no operation or no client, so that a query over all requests misses none.
@@ -175,6 +182,45 @@ pub fn phase_moved(operation: &str, phase: &'static str, by: &'static str) {
     counter!(PHASE_MOVES, "operation" => operation.to_owned(), "phase" => phase, "by" => by).increment(1);
 }
 
+/// Counts a request whose other side was asked, or planned to be, by what came of it.
+pub fn shadow_compared(operation: &str, result: &'static str) {
+    counter!(SHADOW_COMPARED, "operation" => operation.to_owned(), "result" => result).increment(1);
+}
+
+/// Counts the findings of one comparison.
+pub fn shadow_findings(operation: &str, kinds: impl Iterator<Item = &'static str>) {
+    for kind in kinds {
+        counter!(SHADOW_FINDINGS, "operation" => operation.to_owned(), "kind" => kind).increment(1);
+    }
+}
+
+/// Counts differences that are no findings, by why.
+pub fn shadow_noise(operation: &str, counts: [(&'static str, u32); 3]) {
+    for (why, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
+        counter!(SHADOW_NOISE, "operation" => operation.to_owned(), "why" => why).increment(u64::from(count));
+    }
+}
+
+/// Counts a request that was to be compared and was not.
+pub fn shadow_dropped(operation: &str, reason: &'static str) {
+    counter!(SHADOW_DROPPED, "operation" => operation.to_owned(), "reason" => reason).increment(1);
+}
+
+/// Counts entries that the record has not.
+pub fn shadow_unrecorded(entries: u64) {
+    counter!(SHADOW_UNRECORDED).increment(entries);
+}
+
+/// Shows how many requests wait for their other side.
+pub fn shadow_waiting(requests: usize) {
+    gauge!(SHADOW_WAITING).set(requests as f64);
+}
+
+/// Shows the bytes of bodies that the shadow keeps.
+pub fn shadow_bytes(bytes: u64) {
+    gauge!(SHADOW_BYTES).set(bytes as f64);
+}
+
 /// Counts a reload of the pack or the configuration.
 pub fn config_reloaded(succeeded: bool, unix_seconds: i64) {
     let result = if succeeded { "success" } else { "failure" };
@@ -224,6 +270,19 @@ fn describe() {
     );
     describe_gauge!(PHASE, "1 for the phase that an operation is in, 0 for the others");
     describe_counter!(PHASE_MOVES, "Moves of operations, by operation, the phase moved to, and who moved it");
+    describe_counter!(
+        SHADOW_COMPARED,
+        "Requests whose other side was asked or planned to be, by operation and result"
+    );
+    describe_counter!(SHADOW_FINDINGS, "Differences between both sides, by operation and kind");
+    describe_counter!(SHADOW_NOISE, "Differences that are no findings, by operation and why");
+    describe_counter!(
+        SHADOW_DROPPED,
+        "Requests that were to be compared and were not, by operation and reason"
+    );
+    describe_counter!(SHADOW_UNRECORDED, "Entries of the dual run that the store has not");
+    describe_gauge!(SHADOW_WAITING, "Requests that wait for their other side");
+    describe_gauge!(SHADOW_BYTES, "Bytes of bodies that the shadow keeps");
     describe_gauge!(BUILD_INFO, "Always 1; the label says which version runs");
 }
 

@@ -14,7 +14,7 @@ use switchback::proxy::program::Program;
 use switchback::sandbox::{Options, Sandbox};
 use switchback::secret::Secret;
 use switchback::server::{self, Drain, Listener};
-use switchback::shadow::Phases;
+use switchback::shadow::{Archive, Phases};
 use switchback::store::seal::{KeyRing, SealingKey};
 use switchback::store::{Missing, Store};
 use switchback::telemetry::metrics;
@@ -72,6 +72,7 @@ impl Port {
         let reload = Arc::new(Notify::new());
         let admin = Admin::new(Parts {
             metrics: metrics::install(),
+            archive: Archive::new(store.clone()),
             phases: Phases::open(store.clone()).await.expect("nothing was set"),
             registry: Registry::new(store, Some(endpoint)),
             tokens,

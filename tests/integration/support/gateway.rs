@@ -17,6 +17,7 @@ use switchback::proxy::upstream;
 use switchback::route::Router;
 use switchback::secret::Secret;
 use switchback::server::{self, Drain, Drained, Listener};
+use switchback::shadow::{self, Shadow};
 use switchback::store::seal::{KeyRing, SealingKey};
 use switchback::store::{Missing, Store};
 use switchback::telemetry::log::{self, LogSettings};
@@ -50,6 +51,7 @@ pub struct Gateway {
     /// The authorization server, which gives `new-token-1`, then `new-token-2`.
     authorization: Upstream,
     serving: JoinHandle<Drained>,
+    _workers: shadow::Workers,
     _folder: TempDir,
 }
 
@@ -66,6 +68,7 @@ impl Gateway {
         log::init(&LogSettings { filter: "off".into(), ..LogSettings::default() });
         let folder = tempfile::tempdir().unwrap();
         let (store, tokens) = enrolled(&folder, authorization.address, setup.account).await;
+        let (shadow, workers) = Shadow::start(store.clone(), shadow::Settings::default()).await.unwrap();
         let limits = Arc::new(setup.limits);
         let upstream = |name: &str, (address, path): (SocketAddr, &str)| {
             let url = format!("http://{address}{path}").parse().unwrap();
@@ -78,6 +81,7 @@ impl Gateway {
             router: Router::new(&pack.directions[0]),
             backend: upstream("new", (new, "/new")),
             own: setup.old.map(|old| upstream("old", (old, "/base"))),
+            beside: None,
             announcements: Vec::new(),
             phases: Arc::default(),
         };
@@ -93,12 +97,13 @@ impl Gateway {
             clock: Clock::machine(),
             detached: detached.clone(),
             tap: Tap::default(),
+            shadow,
         });
         let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), setup.tls).unwrap();
         let address = listener.address().unwrap();
         let drain = Drain::new();
         let serving = tokio::spawn(server::serve(listener, stack, Arc::new(setup.options), drain.clone()));
-        Gateway { address, drain, detached, authorization, serving, _folder: folder }
+        Gateway { address, drain, detached, authorization, serving, _workers: workers, _folder: folder }
     }
 
     /// How often the scripted authorization server was asked.

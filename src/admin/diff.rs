@@ -1,0 +1,37 @@
+//! What the dual run found, in the admin API: the report that `switchback diff report` shows, and the kept records. All of it
+//! was redacted before it was kept.
+
+use super::Parts;
+use super::answer::Answer;
+use crate::diff::{Threshold, report as report_on};
+use crate::store::StoreError;
+use http::StatusCode;
+use percent_encoding::percent_decode_str;
+
+/// Most records of one export.
+const RECORDS_MAX: u32 = 100_000;
+
+/// Per operation: how much was compared, how equal it is, what differs most and which line is behind it.
+pub(super) async fn report(parts: &Parts) -> Answer {
+    match parts.archive.summaries().await {
+        Ok(summaries) => Answer::json(StatusCode::OK, &report_on(&summaries, Threshold::default())),
+        Err(error) => unavailable(&error),
+    }
+}
+
+/// The kept records as JSON Lines, oldest first; `?operation=` selects.
+pub(super) async fn export(parts: &Parts, query: &str) -> Answer {
+    let operation = query.split('&').find_map(|pair| pair.strip_prefix("operation="));
+    let operation = operation.map(|text| text.replace('+', " "));
+    let operation =
+        operation.as_deref().map(|text| percent_decode_str(text).decode_utf8_lossy().into_owned());
+    match parts.archive.export(operation.as_deref(), RECORDS_MAX).await {
+        Ok(lines) => Answer::text(StatusCode::OK, "application/x-ndjson", lines),
+        Err(error) => unavailable(&error),
+    }
+}
+
+fn unavailable(error: &StoreError) -> Answer {
+    tracing::error!(%error, "the store did not give what the admin API asked for");
+    Answer::error(StatusCode::SERVICE_UNAVAILABLE, "the store does not answer; the log says why")
+}

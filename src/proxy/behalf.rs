@@ -1,0 +1,52 @@
+//! On whose behalf calls are made: a client's, or the shadow's, which has connections and limits of its own and may change
+//! nothing. Here is what differs for the shadow below translation: how a call is authorised.
+
+use super::Response;
+use super::call::{Call, Caller, Credential};
+use crate::error::{GatewayError, Kind};
+use http::StatusCode;
+
+/// On whose behalf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Behalf {
+    Client,
+    Shadow,
+}
+
+/// Puts the client's credential into calls of the shadow if it is valid now. Nothing is renewed, and nobody is told how an
+/// answer went: a candidate that answers 401 must not end the grant that real calls go out with.
+#[derive(Debug)]
+pub struct ShadowAuth<S> {
+    inner: S,
+}
+
+impl<S> ShadowAuth<S> {
+    pub fn new(inner: S) -> ShadowAuth<S> {
+        ShadowAuth { inner }
+    }
+}
+
+impl<S: Caller> Caller for ShadowAuth<S> {
+    async fn call(&self, call: &mut Call) -> Result<Response, GatewayError> {
+        let (header, value) = match &call.credential {
+            // What the client itself brought is its own affair, its 401 included.
+            Credential::Carried | Credential::Ready { .. } => return self.inner.call(call).await,
+            Credential::Fixed { header, value, .. } => (header.clone(), value.clone()),
+            Credential::Grant { client, header } => {
+                let token = client.grant.current();
+                let token = token.ok_or_else(|| no_credential("no access token is valid now"))?;
+                (header.clone(), token.header().clone())
+            }
+        };
+        call.credential = Credential::Ready { header, value };
+        let response = self.inner.call(call).await?;
+        match response.status() {
+            StatusCode::UNAUTHORIZED => Err(no_credential("the credential was refused")),
+            _ => Ok(response),
+        }
+    }
+}
+
+fn no_credential(detail: &str) -> GatewayError {
+    GatewayError::new(Kind::NeedsReconnect, detail).safe_to_retry()
+}

@@ -1,0 +1,194 @@
+//! The dual run on the data path: the request goes to whoever answers it, as ever; a bounded copy of it and of its answer goes
+//! to the shadow, which asks the other side when the client has its answer. What is compared is what the client would have
+//! seen, so this sits above translation.
+//!
+//! The shadow's calls have connections, limits and memory of their own ([`Behalf::Shadow`]). A call with an effect is planned and
+//! never made: the plan's state machine says what it would be, and nobody sends it.
+
+use super::beside::{Asked, Primary, Seen};
+use super::compose::Composer;
+use super::context::Facts;
+use super::program::Front;
+use super::route::Matched;
+use super::tee::{Copy, Tee};
+use super::{Request, Response};
+use crate::body::Body;
+use crate::diff::Held;
+use crate::error::GatewayError;
+use crate::plan::{Effect, RouteKind};
+use crate::shadow::{Dropped, Job, Kept, Knowledge, Phase, Shadow, Subject};
+use crate::token::Client;
+use futures_util::future::BoxFuture;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What both sides are asked with. Clones share it.
+#[derive(Clone)]
+pub struct Dual {
+    pub(super) shadow: Shadow,
+    /// Composes on the shadow's behalf.
+    pub(super) composer: Arc<Composer>,
+}
+
+/// Where the copy of a request's body is put.
+type Slot = Arc<Mutex<Option<Copy>>>;
+
+type Answering = BoxFuture<'static, Result<Response, GatewayError>>;
+
+impl Dual {
+    pub fn new(shadow: Shadow, composer: Composer) -> Dual {
+        Dual { shadow, composer: Arc::new(composer) }
+    }
+
+    /// What the other side is to be asked, if it is: the phase says so, the sample takes this request, and there is something
+    /// to ask.
+    pub(super) fn asked(
+        &self,
+        request: &Request,
+        facts: &Arc<Facts>,
+        matched: &Matched,
+        is_own: bool,
+    ) -> Option<Asked> {
+        let phase = matched.front.phase(matched.route);
+        if phase == Phase::default() || !self.shadow.takes(phase, fastrand::u64(..)) {
+            return None;
+        }
+        let beside = matched.front.beside.clone()?;
+        let route = facts.program.route(matched.front.serves, matched.route);
+        let writes = route.operation.effect == Effect::Write;
+        let primary = if is_own { Primary::Own } else { Primary::Plans };
+        // What the pack refuses has no other side; and where the plans have made an effect, the old service must not make it
+        // again, and would be sent the very request that came.
+        if matches!(route.kind, RouteKind::Refuse(_)) || (writes && primary == Primary::Plans) {
+            return None;
+        }
+        let client = request.extensions().get::<Arc<Client>>()?;
+        Some(Asked {
+            subject: subject(facts, &matched.front, matched, phase, &beside.knowledge),
+            facts: Arc::clone(facts),
+            matched: matched.clone(),
+            client: Arc::clone(client),
+            headers: request.headers().clone(),
+            version: request.version(),
+            beside,
+            primary,
+            writes,
+        })
+    }
+
+    /// Answers a request by `answering`, and has the other side asked once the client has the whole answer.
+    pub(super) async fn both(
+        self,
+        request: Request,
+        asked: Asked,
+        answering: impl FnOnce(Request) -> Answering,
+    ) -> Result<Response, GatewayError> {
+        let (request, slot) = self.copied(request);
+        let mut waiting = Waiting { shadow: self.shadow.clone(), asked: Some(asked) };
+        let outcome = answering(request).await;
+        let asked = waiting.asked.take().expect("nobody else takes it");
+        match outcome {
+            Ok(response) => Ok(self.watched(response, asked, slot)),
+            Err(error) => {
+                let nothing = self.shadow.room().take();
+                self.submit(asked, &slot, Ok((Seen::Failed(failed(&error)), nothing)));
+                Err(error)
+            }
+        }
+    }
+
+    /// The request with its body copied while it is read.
+    fn copied(&self, request: Request) -> (Request, Slot) {
+        let slot = Slot::default();
+        if request.body().is_empty() {
+            put(&slot, Ok((Held::default(), self.shadow.room().take())));
+            return (request, slot);
+        }
+        let filled = Arc::clone(&slot);
+        let tee = self.tee(Dropped::ClientGone, move |copy| put(&filled, copy));
+        (request.map(|body| body.watched(Box::new(tee))), slot)
+    }
+
+    /// The response with its body copied while the client reads it.
+    fn watched(&self, response: Response, asked: Asked, slot: Slot) -> Response {
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        if response.body().is_empty() {
+            let seen = Seen::Answered { status, headers, body: Held::default() };
+            self.submit(asked, &slot, Ok((seen, self.shadow.room().take())));
+            return response;
+        }
+        let dual = self.clone();
+        let tee = self.tee(Dropped::PrimaryFailed, move |copy: Copy| {
+            let seen = copy.map(|(body, kept)| (Seen::Answered { status, headers, body }, kept));
+            dual.submit(asked, &slot, seen);
+        });
+        response.map(|body: Body| body.watched(Box::new(tee)))
+    }
+
+    fn tee<F: FnOnce(Copy) + Send>(&self, failed: Dropped, done: F) -> Tee<F> {
+        Tee::new(self.shadow.room(), self.shadow.settings().body_bytes, failed, done)
+    }
+
+    fn submit(&self, asked: Asked, slot: &Slot, seen: Result<(Seen, Kept), Dropped>) {
+        // A request whose body was not read to its end when the answer was there is not known whole.
+        let body = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let body = body.unwrap_or(Err(Dropped::TooLarge));
+        let subject = asked.subject.clone();
+        match (seen, body) {
+            (Ok((seen, mut kept)), Ok((body, of_request))) => {
+                kept.join(of_request);
+                let work = Box::pin(self.clone().done(asked, body, seen));
+                self.shadow.submit(Job { subject, work, kept });
+            }
+            (Err(why), _) | (_, Err(why)) => self.shadow.dropped(&subject, why),
+        }
+    }
+}
+
+fn put(slot: &Slot, copy: Copy) {
+    *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(copy);
+}
+
+/// An error as it can be looked at again: errors are not cloned, since they own what caused them.
+fn failed(error: &GatewayError) -> GatewayError {
+    let again = GatewayError::new(error.kind().clone(), error.detail());
+    match error.text() {
+        Some(text) => again.saying(text),
+        None => again,
+    }
+}
+
+/// A request whose client waits for its answer. Dropped with the request still in it, it tells that the client left.
+struct Waiting {
+    shadow: Shadow,
+    asked: Option<Asked>,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some(asked) = &self.asked {
+            self.shadow.dropped(&asked.subject, Dropped::ClientGone);
+        }
+    }
+}
+
+fn subject(
+    facts: &Facts,
+    front: &Front,
+    matched: &Matched,
+    phase: Phase,
+    knowledge: &Arc<Knowledge>,
+) -> Subject {
+    let operation = &facts.program.route(front.serves, matched.route).operation;
+    Subject {
+        side: Arc::clone(front.phases.side()),
+        serves: front.serves,
+        route: matched.route,
+        operation: Arc::clone(&operation.key),
+        phase,
+        stay: front.phases.stay(usize::from(matched.route.0)),
+        client: facts.client().into(),
+        target: matched.below_front(facts),
+        request_id: facts.id.to_string(),
+        knowledge: Arc::clone(knowledge),
+    }
+}

@@ -1,0 +1,442 @@
+//! The shadow through the real binary: what it compares and records, that it makes no effect, that no candidate reaches the
+//! client, and that nothing secret is kept.
+
+use crate::support::dual::{Dual, Running, Upstreams, control, received, request};
+use crate::support::raw::{self, Act, Answer, Client, Upstream};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use switchback::sandbox::{Account, Options, Sandbox};
+use switchback::telemetry::metrics as names;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+
+const SHADOW: &str = "phases: { default: shadow }\nshadow: { noise: 0, timeout: 2s }\n";
+
+fn administrator(service: &Sandbox) -> &Account {
+    service.credentials().account("administrator").expect("every sandbox has one")
+}
+
+/// Starts a gateway and waits until its clients have access tokens: the shadow renews none.
+async fn started(dual: &Dual) -> Running {
+    let gateway = dual.start().await;
+    eventually("the grant is refreshed ahead of use", async || {
+        counted(&gateway, names::TOKEN_EXPIRY, &[]).await > 0
+    })
+    .await;
+    gateway
+}
+
+/// The sum of all samples of a metric whose labels have these pairs.
+async fn counted(gateway: &Running, metric: &str, labels: &[(&str, &str)]) -> u64 {
+    let text = gateway.admin_text("GET /metrics", &Value::Null).await.text();
+    let fits = |line: &&str| {
+        line.strip_prefix(metric).is_some_and(|rest| rest.starts_with(['{', ' ']))
+            && labels.iter().all(|(name, value)| line.contains(&format!("{name}=\"{value}\"")))
+    };
+    let value = |line: &str| line.rsplit(' ').next().and_then(|value| value.parse::<f64>().ok());
+    text.lines().filter(fits).filter_map(value).sum::<f64>() as u64
+}
+
+/// Waits until the shadow is done with so many requests, whatever came of them.
+async fn settled(gateway: &Running, requests: u64) {
+    eventually("the shadow is done", async || {
+        let compared = counted(gateway, names::SHADOW_COMPARED, &[]).await;
+        compared + counted(gateway, names::SHADOW_DROPPED, &[]).await >= requests
+    })
+    .await;
+}
+
+/// The operation in the report, once as much of it is recorded as there is in the metrics.
+async fn reported(gateway: &Running, operation: &str, compared: u64) -> Value {
+    let mut last = Value::Null;
+    eventually("the record is written", async || {
+        let (status, report) = gateway.admin("GET /api/diff", &Value::Null).await;
+        assert_eq!(status, 200, "{report}");
+        let operations = report["operations"].as_array().cloned().unwrap_or_default();
+        last = operations.into_iter().find(|entry| entry["operation"] == operation).unwrap_or_default();
+        let counts = &last["counts"];
+        let count = |name: &str| counts[name].as_u64().unwrap_or(0);
+        count("equal") + count("different") + count("equal_so_far") >= compared
+    })
+    .await;
+    last
+}
+
+async fn eventually(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    let asking = async {
+        while !is_so().await {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(raw::PATIENCE, asking).await.unwrap_or_else(|_| panic!("never happened: {what}"));
+}
+
+async fn ask(gateway: &Running, service: &Sandbox, line: &str, body: &str) -> Answer {
+    gateway.ask(administrator(service), line, "", body).await.expect("an answer")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_old_service_answers_and_what_the_new_one_says_otherwise_is_found_and_kept() {
+    let service = Sandbox::start(Options::default()).await.expect("a loopback address");
+    let dual = Dual::new();
+    dual.configure(&service, Upstreams::of(&service), &["administrator"], SHADOW);
+    let gateway = started(&dual).await;
+    let rule = json!({"side": "v2", "path": "/contacts/{id}", "of": 1001, "field": "$.name", "change": {"set": "Only v2"}});
+    control(&service, "POST differences", rule).await;
+
+    for line in ["GET /v2/contacts/1001", "GET /v2/contacts/1001", "GET /v2/contacts/1003"] {
+        let answer = ask(&gateway, &service, line, "").await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        let body: Value = serde_json::from_slice(&answer.body).expect("JSON");
+        assert_eq!(body["name"] == "Only v2", line.ends_with("1001"), "the client sees v2: {body}");
+    }
+    settled(&gateway, 3).await;
+    let report = reported(&gateway, "GET /contacts/{id}", 3).await;
+    assert_eq!(
+        (&report["counts"]["different"], &report["counts"]["equal"]),
+        (&json!(2), &json!(1)),
+        "{report}"
+    );
+    let top = &report["top"][0];
+    assert_eq!(
+        (&top["pattern"], &top["kind"], &top["calls"]),
+        (&json!("$.name"), &json!("value"), &json!(2))
+    );
+    assert_eq!(report["phase"], "shadow");
+    assert_eq!(counted(&gateway, names::SHADOW_FINDINGS, &[("kind", "value")]).await, 2);
+
+    let lines = gateway.admin_text("GET /api/diff/export", &Value::Null).await.text();
+    let lines = lines.split_once("\r\n\r\n").map_or(lines.as_str(), |(_, body)| body).to_owned();
+    let records: Vec<Value> =
+        lines.lines().map(|line| serde_json::from_str(line).expect("JSON Lines")).collect();
+    assert_eq!(records.len(), 2, "{lines}");
+    assert_eq!(
+        (&records[0]["kind"], &records[0]["target"]),
+        (&json!("difference"), &json!("/contacts/1001"))
+    );
+
+    let (code, said, _) = dual.cli(&["diff", "report"]).await;
+    assert!(
+        code == Some(1) && said.contains("GET /contacts/{id}") && said.contains("$.name"),
+        "{code:?}: {said}"
+    );
+    let (code, exported, error) = dual.cli(&["diff", "export"]).await;
+    assert_eq!((code, exported), (Some(0), lines), "{error}");
+
+    // What was counted outlives the process.
+    gateway.stop().await;
+    let gateway = started(&dual).await;
+    let report = reported(&gateway, "GET /contacts/{id}", 3).await;
+    assert_eq!(report["counts"]["different"], 2, "{report}");
+    let (status, _) = gateway
+        .admin("POST /api/phases", &json!({"operation": "GET /contacts/{id}", "phase": "translated"}))
+        .await;
+    assert_eq!(status, 200);
+    let answer = ask(&gateway, &service, "GET /v2/contacts/1001", "").await;
+    assert!(!answer.text().contains("Only v2"), "the new service answers now");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn in_a_canary_whoever_does_not_answer_is_asked_beside() {
+    let service = Sandbox::start(Options::default()).await.expect("a loopback address");
+    let dual = Dual::new();
+    let more = "phases: { 'GET /agents/{id}': { phase: canary, share: 1 } }\nshadow: { noise: 0 }\n";
+    dual.configure(&service, Upstreams::of(&service), &["administrator"], more);
+    let gateway = started(&dual).await;
+    let rule = json!({"side": "v2", "path": "/agents/{id}", "field": "$.name", "change": {"set": "Only v2"}});
+    control(&service, "POST differences", rule).await;
+    let answer = ask(&gateway, &service, "GET /v2/agents/203", "").await;
+    assert!(answer.status == 200 && !answer.text().contains("Only v2"), "{}", answer.text());
+    settled(&gateway, 1).await;
+    let report = reported(&gateway, "GET /agents/{id}", 1).await;
+    let finding = &report["top"][0]["example"];
+    assert_eq!(finding["place"], "$.name", "{report}");
+    assert!(
+        finding["reference"].to_string().contains("Only v2"),
+        "the old service is the reference: {finding}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_side_that_contradicts_itself_is_noise_and_no_finding() {
+    let service = Sandbox::start(Options::default()).await.expect("a loopback address");
+    let dual = Dual::new();
+    let more = "phases: { default: shadow }\nshadow: { noise: 1 }\n";
+    // The old service numbers its answers: no two of them are the same.
+    let old = Upstream::start(
+        (0..400).map(|n| Act::json(200, &format!(r#"{{"id":203,"name":"n{n}"}}"#))).collect(),
+    )
+    .await;
+    let upstreams = Upstreams { v2: old.address, v3: service.address() };
+    dual.configure(&service, upstreams, &["administrator"], more);
+    let gateway = started(&dual).await;
+    for _ in 0..6 {
+        let twice = counted(&gateway, names::SHADOW_COMPARED, &[("result", "twice")]).await;
+        assert_eq!(ask(&gateway, &service, "GET /v2/agents/203", "").await.status, 200);
+        eventually("the old service is asked twice", async || {
+            counted(&gateway, names::SHADOW_COMPARED, &[("result", "twice")]).await > twice
+        })
+        .await;
+    }
+    let learnt = counted(&gateway, names::SHADOW_NOISE, &[("why", "learnt")]).await;
+    assert!(learnt > 0, "what differs between two answers of one side is noise");
+    gateway.stop().await;
+    let gateway = started(&dual).await;
+    assert_eq!(ask(&gateway, &service, "GET /v2/agents/203", "").await.status, 200);
+    settled(&gateway, 1).await;
+    assert!(counted(&gateway, names::SHADOW_NOISE, &[("why", "learnt")]).await > 0, "and stays known");
+}
+
+/// One request of every operation with effects, and whether v3 can do it.
+fn effects(mark: &str) -> Vec<(String, String)> {
+    let message = json!({"text": mark, "isInternal": false}).to_string();
+    let contact = json!({"name": mark, "phone": "5511977776666", "email": format!("{mark}@example.com")});
+    let lines: [(&str, String); 13] = [
+        ("POST /v2/agents", json!({"email": format!("{mark}@agents.example.com"), "type": 2}).to_string()),
+        ("PUT /v2/agents/203", "{}".into()),
+        ("POST /v2/contacts", contact.to_string()),
+        ("PUT /v2/contacts/1001", json!({"phone": "5511988887777", "city": mark}).to_string()),
+        ("DELETE /v2/contacts/1002", String::new()),
+        ("POST /v2/chats/email", contact.to_string()),
+        ("POST /v2/chats/1/messages", message),
+        ("POST /v2/chats/1/queue", String::new()),
+        ("POST /v2/chats/5/reopen", String::new()),
+        ("POST /v2/chats/1/situation", r#"{"situation":"wait_for_chat"}"#.into()),
+        ("POST /v2/chats/1/tags", r#"{"tags":"vip"}"#.into()),
+        ("POST /v2/chats/2/flow", r#"{"flowId":51}"#.into()),
+        ("POST /v2/flows/51/contact/1001/exec", r#"{"whenInChat":true,"whenInAuto":true}"#.into()),
+    ];
+    let mut all: Vec<_> = lines.into_iter().map(|(line, body)| (line.to_owned(), body)).collect();
+    all.push(("POST /v2/chats/1/close".to_owned(), r#"{"sendFeedback":false}"#.to_owned()));
+    all
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_effect_is_made_twice_whatever_clients_do() {
+    let service = Sandbox::start(Options::default()).await.expect("a loopback address");
+    let dual = Dual::new();
+    dual.configure(&service, Upstreams::of(&service), &["administrator"], SHADOW);
+    let gateway = started(&dual).await;
+    control(&service, "PUT requests", json!({"keep": 100_000})).await;
+    let writes = writing_operations(&gateway).await;
+    assert_eq!(writes.len(), effects("x").len(), "one request of every operation: {writes:?}");
+
+    let mut asking = JoinSet::new();
+    let (rounds, account) = (24_usize, administrator(&service).clone());
+    for round in 0..rounds {
+        for (at, (line, body)) in effects(&format!("round-{round}")).into_iter().enumerate() {
+            let trace = format!("{:016x}{:016x}", round + 1, at + 1);
+            let fields = format!("traceparent: 00-{trace}-00000000000000aa-00\r\n");
+            let bytes = request(&account, &line, &fields, &body);
+            let address = gateway.address;
+            asking.spawn(async move {
+                let mut client = Client::connect(address).await;
+                client.send(bytes).await;
+                // Every third client does not wait for its answer.
+                match (round + at) % 3 {
+                    0 => client.reset(),
+                    _ => drop(client.answer().await),
+                }
+            });
+        }
+    }
+    asking.join_all().await;
+    // Every request that came to the old service was answered or given up, so the shadow has heard of each.
+    settled(&gateway, 1).await;
+    eventually("the queue is empty", async || counted(&gateway, names::SHADOW_WAITING, &[]).await == 0).await;
+
+    let mut sent: BTreeMap<String, u64> = BTreeMap::new();
+    for entry in received(&service, "/v2/").await {
+        assert_ne!(entry["method"], "GET", "{entry}");
+        *sent
+            .entry(entry["headers"]["traceparent"].as_str().expect("a trace")[3..35].to_owned())
+            .or_default() += 1;
+    }
+    assert!(sent.values().all(|count| *count == 1), "{sent:?}");
+    assert!(sent.len() > rounds * 14 / 2, "{}", sent.len());
+    let v3 = received(&service, "/v3/").await;
+    assert!(v3.iter().all(|entry| entry["method"] == "GET"), "{v3:?}");
+    let effects = control(&service, "GET effects", Value::Null).await;
+    let messages: u64 = effects
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter(|effect| effect["effect"] == "message")
+        .filter_map(|effect| effect["count"].as_u64())
+        .sum();
+    assert!(messages > 0 && messages <= rounds as u64, "{messages} messages of {rounds}");
+
+    reported(&gateway, "POST /chats/{id}/messages", messages.min(8)).await;
+    let planned = counted(&gateway, names::SHADOW_COMPARED, &[("result", "planned")]).await;
+    let wrong = counted(&gateway, names::SHADOW_COMPARED, &[("result", "planned_wrong")]).await;
+    let lines = gateway.admin_text("GET /api/diff/export", &Value::Null).await.text();
+    assert!(planned > 0 && wrong == 0, "{planned} planned, {wrong} wrong:\n{lines}");
+    assert!(lines.contains(r#""kind":"planned""#) && lines.contains(r#""planned":{"operation":"#), "{lines}");
+}
+
+async fn writing_operations(gateway: &Running) -> Vec<String> {
+    let (_, list) = gateway.admin("GET /api/phases", &Value::Null).await;
+    let writes = list.as_array().expect("a list").iter().filter(|info| info["writes"] == true);
+    writes.map(|info| info["operation"].as_str().expect("a name").to_owned()).collect()
+}
+
+/// Asks the gateway for a page that the old service has, many times at once; every answer must be the old service's.
+async fn clients_are_served(gateway: &Running, service: &Sandbox) {
+    let account = administrator(service).clone();
+    let mut witness = Client::connect(service.address()).await;
+    witness.send(request(&account, "GET /v2/contacts", "", "")).await;
+    let expected = witness.answer().await.expect("an answer").body;
+    let mut asking = JoinSet::new();
+    for _ in 0..60 {
+        let (address, account) = (gateway.address, account.clone());
+        asking.spawn(async move {
+            let mut client = Client::connect(address).await;
+            client.send(request(&account, "GET /v2/contacts", "", "")).await;
+            client.answer().await.expect("an answer")
+        });
+    }
+    for answer in asking.join_all().await {
+        assert_eq!((answer.status, &answer.body), (200, &expected));
+    }
+    settled(gateway, 60).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_candidate_that_is_dead_slow_or_endless_reaches_no_client_and_fills_no_memory() {
+    let service = Sandbox::start(Options::default()).await.expect("a loopback address");
+    let nobody = {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        listener.local_addr().expect("it is bound")
+    };
+    let head =
+        b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n1\r\n[\r\n";
+    let flood = Act::Flood { head: head.to_vec(), piece: b"a\r\n{\"id\":\"1\"},\r\n".repeat(512) };
+    let liar = Act::json(200, r#"[{"id":"not an id"},7,null]"#);
+    // One store for all: a refresh token is good for one use.
+    let dual = Dual::new();
+    for (what, script) in [
+        ("dead", None),
+        ("silent", Some(Act::Silence)),
+        ("endless", Some(flood)),
+        ("resetting", Some(Act::ReplyAndReset(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n[".to_vec()))),
+        ("lying", Some(liar)),
+        ("refusing", Some(Act::json(401, "{}"))),
+    ] {
+        let candidate = match script {
+            Some(act) => Some(Upstream::start(vec![act]).await),
+            None => None,
+        };
+        let more = "phases: { default: shadow }\n\
+             shadow: { noise: 0, timeout: 300ms, calls: 2, queue: 4, queue_bytes: 1MiB, body_bytes: 64KiB }\n";
+        let v3 = candidate.as_ref().map_or(nobody, |upstream| upstream.address);
+        let upstreams = Upstreams { v2: service.address(), v3 };
+        dual.configure(&service, upstreams, &["administrator"], more);
+        let gateway = started(&dual).await;
+        let refreshes = received(&service, "/oauth/access_token").await.len();
+        clients_are_served(&gateway, &service).await;
+        let dropped = counted(&gateway, names::SHADOW_DROPPED, &[("reason", "queue")]).await;
+        let compared = counted(&gateway, names::SHADOW_COMPARED, &[]).await;
+        match what {
+            "silent" => assert!(dropped > 0, "{what}: nothing was dropped, {compared} compared"),
+            "refusing" => {
+                let reason = [("reason", "credential")];
+                assert!(counted(&gateway, names::SHADOW_DROPPED, &reason).await > 0, "{what}");
+                let now = received(&service, "/oauth/access_token").await.len();
+                assert_eq!(now, refreshes, "a 401 in the shadow refreshes nothing");
+                let metrics = gateway.admin_text("GET /metrics", &Value::Null).await.text();
+                let state =
+                    metrics.lines().find(|line| line.contains("token_state") && line.contains("active"));
+                assert!(state.is_some_and(|line| line.ends_with(" 1")), "{metrics}");
+            }
+            _ => assert!(compared > 0, "{what}"),
+        }
+        assert!(counted(&gateway, names::SHADOW_WAITING, &[]).await <= 4, "{what}");
+        assert!(counted(&gateway, names::SHADOW_BYTES, &[]).await <= 1 << 20, "{what}");
+        gateway.stop().await;
+    }
+}
+
+/// Looks like a credential wherever it stands.
+fn planted(place: &str) -> String {
+    format!("sk_live_{place}4eC39HqLyjWDarjtT1zdp7dc")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_secret_planted_anywhere_appears_in_nothing_that_is_kept_or_shown() {
+    let service = Sandbox::start(Options::default()).await.expect("a loopback address");
+    let dual = Dual::new();
+    dual.configure(&service, Upstreams::of(&service), &["administrator"], SHADOW);
+    let gateway = started(&dual).await;
+    let places = ["header", "query", "body", "v2answer", "v3answer", "v2error", "v3error"];
+    let secrets: BTreeMap<&str, String> = places.into_iter().map(|place| (place, planted(place))).collect();
+    let of = |place: &str| secrets[place].as_str();
+    for (side, secret) in [("v2", of("v2answer")), ("v3", of("v3answer"))] {
+        let rule =
+            json!({"side": side, "path": "/contacts/{id}", "field": "$.name", "change": {"set": secret}});
+        control(&service, "POST differences", rule).await;
+    }
+    for (side, secret) in [("v2", of("v2error")), ("v3", of("v3error"))] {
+        let reason = format!("no {secret}, and {}", administrator(&service).v2_token);
+        let action = json!({"status": {"code": 404, "body": {"reason": reason}}});
+        let rule = json!({"side": side, "method": "GET", "path": "/chats/{id}", "action": action});
+        control(&service, "POST faults", rule).await;
+    }
+    let fields = format!("cookie: session={}\r\n", of("header"));
+    let query = format!("GET /v2/contacts?page=0&api_key={}", of("query"));
+    let text = json!({"text": of("body"), "isInternal": false}).to_string();
+    let asked = [
+        ("GET /v2/contacts/1001", ""),
+        (query.as_str(), ""),
+        ("GET /v2/chats/1", ""),
+        ("POST /v2/chats/1/messages", text.as_str()),
+    ];
+    for (line, body) in asked {
+        let answer = gateway.ask(administrator(&service), line, &fields, body).await.expect("an answer");
+        assert!(answer.status < 500, "{line}: {}", answer.text());
+    }
+    settled(&gateway, asked.len() as u64).await;
+    reported(&gateway, "POST /chats/{id}/messages", 1).await;
+    reported(&gateway, "GET /chats/{id}", 1).await;
+
+    let access: Vec<String> = received(&service, "/v3/")
+        .await
+        .iter()
+        .filter_map(|entry| {
+            entry["headers"]["authorization"].as_str()?.strip_prefix("Bearer ").map(str::to_owned)
+        })
+        .collect();
+    assert!(!access.is_empty());
+    let mut shown: Vec<(String, Vec<u8>)> = Vec::new();
+    for words in
+        [&["diff", "report"][..], &["diff", "report", "--markdown"], &["diff", "export"], &["phase", "moves"]]
+    {
+        let (_, said, error) = dual.cli(words).await;
+        shown.push((words.join(" "), (said + &error).into_bytes()));
+    }
+    for address in ["/api/diff", "/api/diff/export", "/api/phases", "/metrics", "/"] {
+        let text = gateway.admin_text(&format!("GET {address}"), &Value::Null).await.text();
+        assert!(text.contains("contacts"), "{address}: {text}");
+        shown.push((address.to_owned(), text.into_bytes()));
+    }
+    let program = gateway.program;
+    program.signal("TERM");
+    let (status, log) = tokio::task::spawn_blocking(|| program.ended()).await.expect("it ends");
+    assert!(status.success() && log.contains("both sides differ"), "{log}");
+    shown.push(("log".to_owned(), log.into_bytes()));
+    for file in std::fs::read_dir(dual.folder.path()).expect("a folder") {
+        let file = file.expect("a file").path();
+        if file.file_name().is_some_and(|name| name != "switchback.yaml") {
+            shown.push((file.display().to_string(), std::fs::read(&file).expect("it can be read")));
+        }
+    }
+    let known = [administrator(&service).v2_token.clone(), administrator(&service).refresh_token.clone()];
+    for secret in secrets.values().chain(&access).chain(&known) {
+        for (name, content) in &shown {
+            let found = memchr::memmem::find(content, secret.as_bytes());
+            let around =
+                found.map(|at| String::from_utf8_lossy(&content[at.saturating_sub(200)..at]).into_owned());
+            assert!(found.is_none(), "{secret} in {name}, after {around:?}");
+        }
+    }
+}
