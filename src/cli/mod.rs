@@ -5,6 +5,7 @@ mod capture;
 mod check;
 mod client;
 mod demo;
+mod diff;
 mod explain;
 mod key;
 mod pack;
@@ -36,6 +37,8 @@ enum Verb {
     Check(check::Args),
     /// Clients and their grants: add, list, connect, rotate, revoke
     Client(client::Args),
+    /// What the dual run found: report, export
+    Diff(diff::Args),
     /// What a request would become, and which line of the mapping says so
     Explain(explain::Args),
     /// The sealing key: generate, rotate
@@ -64,6 +67,7 @@ pub fn main() -> ExitCode {
         Verb::Capture(args) => capture::run(&args),
         Verb::Check(args) => check::run(&args),
         Verb::Client(args) => client::run(args),
+        Verb::Diff(args) => diff::run(args),
         Verb::Explain(args) => explain::run(&args),
         Verb::Key(args) => key::run(args),
         Verb::Phase(args) => phase::run(args),

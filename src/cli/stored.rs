@@ -255,6 +255,11 @@ impl Failure {
 
 /// Runs a verb to its end and turns what came of it into an exit code.
 pub fn block_on(verb: impl Future<Output = Result<(), Failure>>) -> ExitCode {
+    block_on_verdict(async { verb.await.map(|()| ExitCode::SUCCESS) })
+}
+
+/// The same for a verb whose exit code says what it found.
+pub fn block_on_verdict(verb: impl Future<Output = Result<ExitCode, Failure>>) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -263,7 +268,7 @@ pub fn block_on(verb: impl Future<Output = Result<(), Failure>>) -> ExitCode {
         }
     };
     match runtime.block_on(verb) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(failure) => {
             eprintln!("error: {failure}");
             ExitCode::from(failure.exit_code())

@@ -1,0 +1,92 @@
+//! `switchback diff`: what the dual run found, out of the store that gateways write it to.
+
+use super::pack::HAS_FINDINGS;
+use super::stored::{Failure, Format, StoreArgs, block_on_verdict};
+use crate::diff::{Proof, Report, Threshold, report};
+use crate::shadow::{Archive, Share};
+use clap::Subcommand;
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+/// Arguments of `switchback diff`.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    store: StoreArgs,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Per operation how much was compared, how equal it is, what differs and which line is behind it. Exit code: 0 when every
+    /// operation is within the threshold, 1 when not
+    Report(ReportArgs),
+    /// The kept records as JSON Lines, oldest first
+    Export {
+        /// Only this operation, as `switchback phase list` writes it
+        #[arg(long)]
+        operation: Option<String>,
+        /// Newest records at most
+        #[arg(long, default_value_t = 10_000)]
+        count: u32,
+    },
+}
+
+#[derive(clap::Args)]
+struct ReportArgs {
+    /// As a page for people, instead of text
+    #[arg(long)]
+    markdown: bool,
+    /// The rate of differences that is tolerated
+    #[arg(long, value_name = "SHARE", default_value = "0.01")]
+    mismatch: Share,
+    /// Confidence of the bounds
+    #[arg(long, value_name = "SHARE", default_value = "0.95")]
+    confidence: Share,
+    /// Differences shown per operation
+    #[arg(long, default_value_t = 5)]
+    top: usize,
+}
+
+/// Runs the verb.
+pub fn run(args: Args) -> ExitCode {
+    block_on_verdict(show(args))
+}
+
+async fn show(args: Args) -> Result<ExitCode, Failure> {
+    let opened = args.store.open_existing().await?;
+    let archive = Archive::new(opened.store.clone());
+    let format = args.store.format;
+    let (said, code) = match args.verb {
+        Verb::Report(args) => {
+            let threshold = Threshold {
+                mismatch_max: args.mismatch.part(),
+                confidence: args.confidence.part(),
+                top: args.top,
+            };
+            let report = report(&archive.summaries().await?, threshold);
+            let is_proved = report.verdict == Proof::Within;
+            let code = if is_proved { ExitCode::SUCCESS } else { ExitCode::from(HAS_FINDINGS) };
+            (written(&report, format, args.markdown), code)
+        }
+        Verb::Export { operation, count } => {
+            (archive.export(operation.as_deref(), count).await?, ExitCode::SUCCESS)
+        }
+    };
+    opened.store.close().await;
+    let printed = io::stdout().write_all(said.as_bytes());
+    printed.map_err(|error| Failure::Usage(format!("the output cannot be written: {error}")))?;
+    Ok(code)
+}
+
+fn written(report: &Report, format: Format, markdown: bool) -> String {
+    match format {
+        Format::Text if markdown => report.markdown(),
+        Format::Text => report.text(),
+        Format::Json => {
+            let json = serde_json::to_string_pretty(report);
+            json.expect("numbers that are finite and texts serialise") + "\n"
+        }
+    }
+}
