@@ -40,8 +40,9 @@ limits: { write_timeout: 300s }
 reload: { watch: false }
 CONFIG
 gateway=
-# An answer of so many bytes, to a client that reads as the options of curl say.
-list() { curl -fs -o /dev/null "${@:2}" "http://127.0.0.1:18180/v2/chats/$1/messages" -H "X-Authorization: Bearer $token"; }
+# An answer of so many bytes, to a client that reads as the options of curl say. In place of the shell that asks for it, so
+# that killing the one ends the other.
+list() { exec curl -fs -o /dev/null "${@:2}" "http://127.0.0.1:18180/v2/chats/$1/messages" -H "X-Authorization: Bearer $token"; }
 # A new gateway instead of the last one.
 fresh() {
     if [ -n "$gateway" ]; then
@@ -63,12 +64,12 @@ fresh
 sleep 1
 show 'idle'
 
-list 7
+(list 7)
 wrk -t1 -c256 -d"${seconds}s" -H "X-Authorization: Bearer $token" http://127.0.0.1:18180/v2/chats/7/messages >"$folder/wrk"
 show 'after 256 connections'
 
 fresh
-list 20000000
+(list 20000000)
 before=$(kib RssAnon)
 stalled=()
 for _ in $(seq "$readers"); do
@@ -82,7 +83,7 @@ wait "${stalled[@]}" 2>/dev/null || true
 
 for megabytes in 1 10 100; do
     fresh
-    list $((megabytes * 1000000))
+    (list $((megabytes * 1000000)))
     before=$(kib RssAnon)
     pids=() peak=$before
     for _ in $(seq "$bodies"); do
