@@ -2,7 +2,7 @@
 //! leave holes in the heap, and then hardly any of it is used again. The kernel takes such pages away by itself only when
 //! memory is short; here they are given back at once, so that what the process seems to need is what it needs.
 //!
-//! Besides `json/scan.rs` the only file with `unsafe`.
+//! Besides the scanning of `json` the only place with `unsafe`.
 
 /// Gives back the heap's free pages and the pages of the program itself. Those that are used again come back from the page
 /// cache one by one. Does nothing where the system has no such thing.
