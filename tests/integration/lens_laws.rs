@@ -529,10 +529,25 @@ fn silent(law: impl Fn(&Journey<'_>) -> Spoke) -> Vec<String> {
     packs::all().iter().chain([&packs::forms()]).flat_map(|source| each(source, &law)).collect()
 }
 
+/// Journeys of shapes that only ever build the other side.
+const WITHOUT_A_WAY_BACK: [&str; 3] =
+    ["ChatCustomer from v3", "AttendingAgent from v3", "ContactShown from v3"];
+
 #[test]
 fn there_and_back_gives_what_is_not_listed_as_lost() {
     // A contact of the new side may have a null name, which what is sent by old clients may not: shown, never sent back.
-    assert_eq!(silent(there_and_back), ["ContactShown from v2", "ContactShown from v3"]);
+    // The customer and the agents of a chat are shown to new clients, out of views of the old side that hold more: no way back.
+    assert_eq!(
+        silent(there_and_back),
+        [
+            "ChatCustomer from v2",
+            "ChatCustomer from v3",
+            "AttendingAgent from v2",
+            "AttendingAgent from v3",
+            "ContactShown from v2",
+            "ContactShown from v3",
+        ]
+    );
 }
 
 #[test]
@@ -542,16 +557,25 @@ fn an_edited_view_that_is_put_back_is_seen_again() {
     let silent = silent(edit_and_put_back);
     assert_eq!(
         silent,
-        ["ContactEdit from v2", "ContactShown from v2", "ContactShown from v3", "NoteEdit from v1"]
+        [
+            "ChatCustomer from v2",
+            "ChatCustomer from v3",
+            "AttendingAgent from v2",
+            "AttendingAgent from v3",
+            "ContactEdit from v2",
+            "ContactShown from v2",
+            "ContactShown from v3",
+            "NoteEdit from v1",
+        ]
     );
 }
 
 #[test]
 fn the_list_of_losses_is_what_is_lost() {
-    assert_eq!(silent(losses_are_what_is_lost), ["ContactShown from v3"]);
+    assert_eq!(silent(losses_are_what_is_lost), WITHOUT_A_WAY_BACK);
 }
 
 #[test]
 fn what_a_contract_does_not_declare_does_not_pass_a_shape() {
-    assert_eq!(silent(undeclared_members_stay_behind), ["ContactShown from v3"]);
+    assert_eq!(silent(undeclared_members_stay_behind), WITHOUT_A_WAY_BACK);
 }
