@@ -15,25 +15,29 @@ pub struct KeyLedger {
     bytes: Vec<u8>,
     /// End of each name in `bytes`, all open objects one after the other.
     ends: Vec<usize>,
+    /// What tells most names apart, in the same order.
+    marks: Vec<u64>,
     open: Vec<Names>,
 }
 
 #[derive(Debug)]
 struct Names {
     first: usize,
-    index: HashSet<Box<[u8]>>,
+    /// All names, once they are many.
+    index: Option<HashSet<Box<[u8]>>>,
 }
 
 impl KeyLedger {
     /// An object opens.
     pub fn open(&mut self) {
-        self.open.push(Names { first: self.ends.len(), index: HashSet::new() });
+        self.open.push(Names { first: self.ends.len(), index: None });
     }
 
     /// The innermost object closes and its names are forgotten.
     pub fn close(&mut self) {
         if let Some(names) = self.open.pop() {
             self.ends.truncate(names.first);
+            self.marks.truncate(names.first);
             self.bytes.truncate(self.ends.last().copied().unwrap_or(0));
         }
     }
@@ -51,22 +55,36 @@ impl KeyLedger {
         let Some(names) = self.open.last_mut() else {
             return true;
         };
-        let (first, count) = (names.first, self.ends.len() - names.first);
-        let fresh = if count <= LINEAR_MAX {
-            !(first..self.ends.len()).any(|at| name(&self.bytes, &self.ends, at) == key)
-        } else {
-            names.index.insert(key.into())
+        let (first, mark) = (names.first, mark(key));
+        let fresh = match &mut names.index {
+            Some(index) => index.insert(key.into()),
+            None => {
+                let alike = self.marks[first..].iter().zip(first..).filter(|(other, _)| **other == mark);
+                !alike.into_iter().any(|(_, at)| name(&self.bytes, &self.ends, at) == key)
+            }
         };
         if fresh {
             self.bytes.extend_from_slice(key);
             self.ends.push(self.bytes.len());
-            if count == LINEAR_MAX {
+            self.marks.push(mark);
+            if names.index.is_none() && self.ends.len() - first > LINEAR_MAX {
                 let all = (first..self.ends.len()).map(|at| name(&self.bytes, &self.ends, at).into());
-                names.index = all.collect();
+                names.index = Some(all.collect());
             }
         }
         fresh
     }
+}
+
+/// The length of a name and its first and last bytes: alike for few names of one object. Names that an
+/// attacker makes alike are few as well, since many go into the hash set.
+fn mark(name: &[u8]) -> u64 {
+    let mut bytes = [name.len() as u8; 8];
+    let start = name.len().min(4);
+    bytes[..start].copy_from_slice(&name[..start]);
+    let end = (name.len() - start).min(3);
+    bytes[4..4 + end].copy_from_slice(&name[name.len() - end..]);
+    u64::from_le_bytes(bytes)
 }
 
 fn name<'a>(bytes: &'a [u8], ends: &[usize], at: usize) -> &'a [u8] {

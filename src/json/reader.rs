@@ -264,6 +264,8 @@ impl<S: Sink> Reader<S> {
         let over = if key { Limit::KeyBytes } else { Limit::ScalarBytes };
         // Whatever the escape, its second byte neither ends the string nor opens another escape.
         let mut at = from + usize::from(escaped);
+        // Text without escapes that lies in this chunk has been looked at in full by the way.
+        let mut plain = !escaped && self.pending.is_empty();
         loop {
             at += text::string_break(&chunk[at..]);
             if self.pending.len() + (at.min(chunk.len()) - from) > limit {
@@ -271,10 +273,13 @@ impl<S: Sink> Reader<S> {
             }
             match chunk.get(at) {
                 Some(b'"') => {
-                    self.end_string(&chunk[from..at], key)?;
+                    self.end_string(&chunk[from..at], key, plain)?;
                     return Ok(at + 1);
                 }
-                Some(b'\\') if at + 1 < chunk.len() => at += 2,
+                Some(b'\\') if at + 1 < chunk.len() => {
+                    plain = false;
+                    at += 2;
+                }
                 Some(b'\\') => {
                     self.state = State::String { key, escaped: true };
                     break;
@@ -290,12 +295,14 @@ impl<S: Sink> Reader<S> {
         Ok(chunk.len())
     }
 
-    fn end_string(&mut self, last: &[u8], key: bool) -> Result<(), Error> {
+    /// A string has ended; when `plain`, `last` is all of it and has no escapes and no control characters.
+    fn end_string(&mut self, last: &[u8], key: bool, plain: bool) -> Result<(), Error> {
         let start = self.scalar_start;
         let (sink, state) = (&mut self.sink, if key { State::Colon } else { State::AfterValue });
         self.state = state;
         with_whole(&mut self.pending, last, |raw| {
-            let raw = text::check_string(raw).map_err(|(at, kind)| Error::new(start + at as u64, kind))?;
+            let checked = if plain { text::check_utf8(raw) } else { text::check_string(raw) };
+            let raw = checked.map_err(|(at, kind)| Error::new(start + at as u64, kind))?;
             let told = if key { sink.key(raw) } else { sink.scalar(Scalar::String(raw)) };
             told.map_err(|kind| Error::new(start, kind))
         })

@@ -34,10 +34,15 @@ fn break_marks(word: u64) -> u64 {
     (equal(b'"') | equal(b'\\') | control) & HIGH
 }
 
+/// Checks that text is UTF-8. On a fault the offset within `raw` comes with it.
+pub fn check_utf8(raw: &[u8]) -> Result<&str, (usize, ErrorKind)> {
+    std::str::from_utf8(raw).map_err(|error| (error.valid_up_to(), ErrorKind::InvalidUtf8))
+}
+
 /// Checks the text between the quotes of a string: UTF-8, control characters, escapes, surrogates.
 /// On a fault the offset within `raw` comes with it.
 pub fn check_string(raw: &[u8]) -> Result<&str, (usize, ErrorKind)> {
-    let text = std::str::from_utf8(raw).map_err(|error| (error.valid_up_to(), ErrorKind::InvalidUtf8))?;
+    let text = check_utf8(raw)?;
     let mut at = 0;
     loop {
         at += string_break(&raw[at..]);
