@@ -115,10 +115,12 @@ impl Task for PlainMembers<'_> {
         let mut copy = Copying::resume(chunk, span, out, start, frame.wrote);
         let mut id = names.after(last);
         let mut at = start;
+        let mut end_of_chunk = None;
         let pause = loop {
             let Some(name) = names.get(id) else { break Pause::Name(at) };
-            let Some(ahead) = chunk.get(at..).and_then(<[u8]>::first_chunk::<AHEAD_BYTES>) else {
-                break Pause::Name(at);
+            let ahead = match chunk.get(at..).and_then(<[u8]>::first_chunk) {
+                Some(ahead) => ahead,
+                None => end_of_chunk.insert(padded(chunk, at)),
             };
             if !name.begins(scan, window(ahead, 0)) || seen & name.bit == name.bit {
                 break Pause::Name(at);
@@ -425,7 +427,7 @@ enum Opens {
     },
 }
 /// The place after the value that begins `len` bytes after `at`, if it ends within the chunk and nothing is
-/// wrong with it. `ahead` is what the chunk has at `at`.
+/// wrong with it. `ahead` is what the chunk has at `at`, followed by zeros.
 #[inline(always)]
 fn value_end<S: Scan>(
     scan: S,
@@ -446,7 +448,8 @@ fn value_end<S: Scan>(
     match first {
         b'0'..=b'9' | b'-' => {
             let found = scan.bare_start(window(ahead, len));
-            if found < S::STEP {
+            // At its end, the chunk is followed by zeros, which end a scalar.
+            if found < S::STEP && at + len + found < chunk.len() {
                 return Some(at + len + found);
             }
         }
@@ -461,6 +464,15 @@ fn value_end<S: Scan>(
         _ => {}
     }
     scan.enter_apart(ValueEnd { chunk, value: at + len, depth_left })
+}
+
+/// The end of the chunk from `at` on, followed by zeros.
+#[inline(never)]
+fn padded(chunk: &[u8], at: usize) -> [u8; AHEAD_BYTES] {
+    let rest = chunk.get(at..).unwrap_or_default();
+    let mut padded = [0; AHEAD_BYTES];
+    padded[..rest.len()].copy_from_slice(rest);
+    padded
 }
 
 /// The bytes from `from` on, of which there are enough.
