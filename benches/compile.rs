@@ -1,10 +1,12 @@
-//! How long the front end takes: a whole pack from its text to its plans. Reloads, tests and editors wait for this.
+//! How long the front end takes: a whole pack from its text to its plans. Reloads, tests and editors wait for this. Besides,
+//! how long a request waits for its route to be found.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
 use std::path::Path;
 use switchback::mapping::compile;
 use switchback::mapping::load::PackSource;
+use switchback::route::{Found, Router};
 
 fn pack(criterion: &mut Criterion) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("mappings/messaging");
@@ -13,5 +15,30 @@ fn pack(criterion: &mut Criterion) {
     criterion.bench_function("compile/messaging", |bencher| bencher.iter(|| compile(black_box(&source))));
 }
 
-criterion_group!(benches, pack);
+/// Requests that a client of the served side makes: routes with and without variables, and none.
+const REQUESTS: [(&str, &str); 4] = [
+    ("GET", "/chats"),
+    ("GET", "/chats/7/messages"),
+    ("POST", "/flows/3/contact/12/exec"),
+    ("GET", "/nowhere/at/all"),
+];
+
+fn routing(criterion: &mut Criterion) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("mappings/messaging");
+    let source = PackSource::from_dir(&folder).expect("the pack lies in the sources");
+    let pack = compile(&source).pack.expect("the pack compiles");
+    let router = Router::new(&pack.directions[0]);
+    let mut group = criterion.benchmark_group("route");
+    for (method, path) in REQUESTS {
+        let found = |path| router.find(&method.parse().expect("a method"), path);
+        assert_eq!(matches!(found(path), Found::Route { .. }), !path.starts_with("/nowhere"), "{path}");
+        group.bench_function(format!("{method} {path}"), |bencher| {
+            let method = method.parse().expect("a method");
+            bencher.iter(|| matches!(router.find(&method, black_box(path)), Found::Route { .. }));
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, pack, routing);
 criterion_main!(benches);

@@ -1,11 +1,16 @@
 //! How fast bodies are translated in process, by class of plan and size of body, beside copying the
-//! same bytes and beside parsing, rebuilding and writing `serde_json::Value`.
+//! same bytes and beside what one would write with a JSON library: parsing, rebuilding and writing a
+//! `serde_json::Value` (with `serde_json`, sonic-rs and simd-json), and a struct whose values stay text
+//! (`serde_json`'s `RawValue`, sonic-rs's `LazyValue`).
 //!
 //! `cargo bench --bench transcoder` measures; `cargo test --bench transcoder` runs every case once at a
 //! tiny size and checks that all ways give the same JSON.
 
 use bytes::Bytes;
-use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use criterion::measurement::WallTime;
+use criterion::{BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::hint::black_box;
 use std::sync::Arc;
@@ -67,13 +72,50 @@ fn note(captures: bool) -> ValueOp {
         alternatives: vec![Captured { slot: 0, path: vec![key(name)], only: None, op: ValueOp::Keep }],
         absent: Absent::Omit,
     };
-    let close = |name: &str, from| Close { name: key(name), from, origin: origin() };
+    let close = |name: &str, from| Close { name: key(name), from, needed: false, origin: origin() };
     let mut closes = vec![close("eventKind", CloseFrom::Constant(Raw::from(&b"null"[..])))];
     if captures {
         closes.push(close("road", place("road")));
         closes.push(close("customer", place("customer")));
     }
     object(members, closes)
+}
+
+/// A note as one would write it down for `serde`: its values, of type `R`, are text that is not looked
+/// into. What it does not name is dropped.
+#[derive(Deserialize, Serialize)]
+struct Note<R> {
+    id: R,
+    #[serde(rename(serialize = "body", deserialize = "text"))]
+    text: R,
+    #[serde(rename(serialize = "is_urgent", deserialize = "isUrgent"))]
+    is_urgent: R,
+    #[serde(rename(serialize = "is_printed", deserialize = "isPrinted"))]
+    is_printed: R,
+    sender: R,
+    #[serde(rename = "senderKind")]
+    sender_kind: R,
+    receiver: R,
+    #[serde(rename = "receiverKind")]
+    receiver_kind: R,
+    file: R,
+    parcel: Parcel<R>,
+    #[serde(rename(serialize = "sent_at", deserialize = "sentAt"))]
+    sent_at: R,
+    #[serde(rename(serialize = "read_at", deserialize = "readAt"))]
+    read_at: R,
+    kind: R,
+    #[serde(rename = "eventKind", default)]
+    event_kind: (),
+}
+
+#[derive(Deserialize, Serialize)]
+struct Parcel<R> {
+    id: R,
+    road: R,
+    situation: R,
+    depot: R,
+    customer: R,
 }
 
 /// How one element is made anew when the whole document is held.
@@ -175,55 +217,119 @@ fn stream(
     (sent + last.len(), kept)
 }
 
-fn by_value(body: &[u8], rebuild: fn(&mut Map<String, Value>) -> Value) -> Vec<u8> {
-    let Value::Array(elements) = serde_json::from_slice(body).expect("the body is JSON") else {
+/// A JSON library: how it parses into a [`Value`], and how it writes one.
+type Library = (&'static str, fn(&[u8]) -> Value, fn(&Value) -> Vec<u8>);
+
+const LIBRARIES: [Library; 3] = [
+    (
+        "serde_json Value",
+        |text| serde_json::from_slice(text).expect("the body is JSON"),
+        |value| serde_json::to_vec(value).expect("values can be written"),
+    ),
+    (
+        "sonic-rs Value",
+        |text| sonic_rs::from_slice(text).expect("the body is JSON"),
+        |value| sonic_rs::to_vec(value).expect("values can be written"),
+    ),
+    (
+        "simd-json Value",
+        // It parses in place, so that the body must be copied.
+        |text| simd_json::serde::from_slice(&mut text.to_vec()).expect("the body is JSON"),
+        |value| simd_json::serde::to_vec(value).expect("values can be written"),
+    ),
+];
+
+fn by_value((_, parse, write): &Library, body: &[u8], rebuild: Rebuild) -> Vec<u8> {
+    let Value::Array(elements) = parse(body) else {
         return Vec::new();
     };
     let rebuilt = elements.into_iter().map(|element| match element {
         Value::Object(mut members) => rebuild(&mut members),
         other => other,
     });
-    serde_json::to_vec(&rebuilt.collect::<Vec<_>>()).expect("values can be written")
+    write(&Value::Array(rebuilt.collect()))
 }
 
+fn by_raw_value(body: &[u8]) -> Vec<u8> {
+    let notes: Vec<Note<&RawValue>> = serde_json::from_slice(body).expect("the body is a list of notes");
+    serde_json::to_vec(&notes).expect("notes can be written")
+}
+
+fn by_lazy_value(body: &[u8]) -> Vec<u8> {
+    let notes: Vec<Note<sonic_rs::LazyValue<'_>>> =
+        sonic_rs::from_slice(body).expect("the body is a list of notes");
+    sonic_rs::to_vec(&notes).expect("notes can be written")
+}
+
+/// Sizes of lists: one element, a page, and what is read by programs.
+const SIZES: [(&str, usize); 4] = [("single", 1), ("16KB", 16_000), ("1MB", 1_000_000), ("10MB", 10_000_000)];
+const TINY_SIZES: [(&str, usize); 3] = [("single", 1), ("16KB", 2_000), ("10MB", 70_000)];
+
 fn transcoder(criterion: &mut Criterion) {
-    let tiny = std::env::args().any(|argument| argument == "--test");
-    let sizes =
-        if tiny { [("16KB", 2_000), ("10MB", 70_000)] } else { [("16KB", 16_000), ("10MB", 10_000_000)] };
-    let values = Arc::new(Values::default());
+    let tiny = !std::env::args().any(|argument| argument == "--bench");
+    let sizes = if tiny { &TINY_SIZES[..] } else { &SIZES[..] };
     for (size, bytes) in sizes {
-        let body = list(bytes);
-        let chunks = chunks(&body);
-        let mut group = criterion.benchmark_group(size);
+        let body = list(*bytes);
+        let mut group = criterion.benchmark_group(*size);
         group.throughput(Throughput::Bytes(body.len() as u64));
+        let chunks = chunks(&body);
         group.bench_function("memcpy", |bencher| {
             bencher.iter(|| chunks.iter().map(|chunk| black_box(chunk.to_vec()).len()).sum::<usize>());
         });
         for (class, op, rebuild) in plans() {
-            let program = Arc::new(Program::compile(&op));
-            let (_, streamed) = stream(&program, &values, Check::Strict, Level::best(), &chunks, true);
-            assert_eq!(streamed, by_document(&op, &body), "{class}");
-            for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
-                assert_eq!(stream(&program, &values, Check::Lenient, level, &chunks, true).1, streamed);
-                group.bench_function(BenchmarkId::new(class, format!("{level:?}")), |bencher| {
-                    bencher.iter(|| stream(&program, &values, Check::Lenient, level, &chunks, false).0);
-                });
-            }
-            group.bench_function(BenchmarkId::new(class, "strict"), |bencher| {
-                bencher.iter(|| stream(&program, &values, Check::Strict, Level::best(), &chunks, false).0);
-            });
-            group.bench_function(BenchmarkId::new(class, "document"), |bencher| {
-                bencher.iter(|| by_document(&op, &body).len());
-            });
+            let translated = ours(&mut group, class, &op, &body, &chunks);
             if let Some(rebuild) = rebuild {
-                let json = |text: &[u8]| serde_json::from_slice::<Value>(text).expect("both are JSON");
-                assert_eq!(json(&by_value(&body, rebuild)), json(&streamed), "{class}");
-                group.bench_function(BenchmarkId::new(class, "serde_json Value"), |bencher| {
-                    bencher.iter(|| by_value(&body, rebuild).len());
-                });
+                theirs(&mut group, class, &body, rebuild, &translated);
             }
         }
         group.finish();
+    }
+}
+
+type Group<'g> = BenchmarkGroup<'g, WallTime>;
+
+/// Streams of one class at every level, strict ones, and the document class; what all of them write.
+fn ours(group: &mut Group<'_>, class: &str, op: &ValueOp, body: &[u8], chunks: &[Bytes]) -> Vec<u8> {
+    let values = Arc::new(Values::default());
+    let program = Arc::new(Program::compile(op));
+    let (_, streamed) = stream(&program, &values, Check::Strict, Level::best(), chunks, true);
+    assert_eq!(streamed, by_document(op, body), "{class}");
+    for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
+        assert_eq!(stream(&program, &values, Check::Lenient, level, chunks, true).1, streamed);
+        group.bench_function(BenchmarkId::new(class, format!("{level:?}")), |bencher| {
+            bencher.iter(|| stream(&program, &values, Check::Lenient, level, chunks, false).0);
+        });
+    }
+    group.bench_function(BenchmarkId::new(class, "strict"), |bencher| {
+        bencher.iter(|| stream(&program, &values, Check::Strict, Level::best(), chunks, false).0);
+    });
+    group.bench_function(BenchmarkId::new(class, "document"), |bencher| {
+        bencher.iter(|| by_document(op, body).len());
+    });
+    streamed
+}
+
+/// The same translation by other libraries, each checked to give the same JSON.
+fn theirs(group: &mut Group<'_>, class: &str, body: &[u8], rebuild: Rebuild, translated: &[u8]) {
+    let json = |text: &[u8]| serde_json::from_slice::<Value>(text).expect("both are JSON");
+    let expected = json(translated);
+    for library in &LIBRARIES {
+        assert_eq!(json(&by_value(library, body, rebuild)), expected, "{class}, {}", library.0);
+        group.bench_function(BenchmarkId::new(class, library.0), |bencher| {
+            bencher.iter(|| by_value(library, body, rebuild).len());
+        });
+    }
+    // Structs for places that move are another program; the others do for comparison.
+    if class != "tokens" {
+        return;
+    }
+    let structs: [(&str, fn(&[u8]) -> Vec<u8>); 2] =
+        [("serde_json RawValue", by_raw_value), ("sonic-rs LazyValue", by_lazy_value)];
+    for (name, translate) in structs {
+        assert_eq!(json(&translate(body)), expected, "{class}, {name}");
+        group.bench_function(BenchmarkId::new(class, name), |bencher| {
+            bencher.iter(|| translate(body).len());
+        });
     }
 }
 
