@@ -22,7 +22,7 @@ pub(super) struct Answer {
 enum Content {
     Text(String),
     /// Written while it is read; of no length known before.
-    Stream(Body),
+    Stream(Box<Body>),
 }
 
 impl Answer {
@@ -32,7 +32,7 @@ impl Answer {
 
     /// An answer that is written while it is read.
     pub(super) fn stream(status: StatusCode, content_type: &'static str, body: Body) -> Answer {
-        Answer { status, content_type, body: Content::Stream(body), headers: Vec::new() }
+        Answer { status, content_type, body: Content::Stream(Box::new(body)), headers: Vec::new() }
     }
 
     pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Answer {
@@ -59,7 +59,7 @@ impl Answer {
     pub(super) fn into_response(self, is_head: bool) -> Response<Body> {
         let (length, body) = match self.body {
             Content::Text(text) => (Some(text.len()), Body::full(text)),
-            Content::Stream(body) => (None, body),
+            Content::Stream(body) => (None, *body),
         };
         let body = if is_head { Body::empty() } else { body };
         let mut response = Response::new(body);

@@ -10,7 +10,6 @@ use crate::translate::example::same_target;
 use crate::translate::{
     self, Answer, Event, FailKind, Fault, Next, Refused, Reply, Run, Settings, gateway_error, negotiate,
 };
-use bytes::Bytes;
 use http::{HeaderMap, Method, header};
 use std::sync::Arc;
 
@@ -248,9 +247,9 @@ impl Running<'_> {
         let recorded = self.exchange.response.as_ref().ok_or(Unknown::NoAnswer)?;
         let body = recorded.body.known().ok_or(Unknown::NoAnswer)?;
         let before = (recorded.status, har::header_map(&recorded.headers), body);
-        let now = (answer.status, answer.headers.clone(), answer.body.clone().unwrap_or_else(Bytes::new));
+        let now = (answer.status, answer.headers.clone(), answer.body.clone().unwrap_or_default());
         // An answer that a service gave itself differs by what the report lists; two of the gateway's must not.
-        let by_service = !self.exchange.gateway.as_ref().is_some_and(|known| !known.calls.is_empty());
+        let by_service = self.exchange.gateway.as_ref().is_none_or(|known| known.calls.is_empty());
         let comparison = self.replayer.judge.answers(self.at, by_service, before, now);
         Ok((comparison.findings, Verdict::of_equal(comparison.coverage)))
     }

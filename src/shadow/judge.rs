@@ -31,7 +31,7 @@ impl Judge {
 
     /// What is to be recorded of a request.
     pub(super) fn entries(&self, subject: &Subject, done: Done, at_ms: i64) -> Vec<Entry> {
-        let redactor = self.redactor.knowing(done.secrets.iter().map(|secret| Secret::expose(secret)));
+        let redactor = self.redactor.knowing(done.secrets.iter().map(Secret::expose));
         let entry = |what| Entry { key: Key::of(subject), at_ms, what };
         done.outcomes
             .into_iter()
