@@ -1,6 +1,6 @@
 //! Places of a body, as texts: `$[3].name`, and with every index as `*`.
 
-use crate::redact::Redactor;
+use crate::redact::{Redactor, is_active};
 
 /// One step down into a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,7 +78,7 @@ const NAME_CHARS_MAX: usize = 64;
 fn escaped(c: char) -> impl Iterator<Item = char> {
     let text = match c {
         '\'' | '\\' => format!("\\{c}"),
-        c if c.is_control() => format!("\\u{:04x}", u32::from(c)),
+        c if is_active(c) => format!("\\u{:04x}", u32::from(c)),
         c => c.to_string(),
     };
     text.chars().collect::<Vec<_>>().into_iter()

@@ -40,7 +40,7 @@ pub enum Proof {
     Within,
     /// Too little was compared to tell.
     NotEnough,
-    /// More differs than is tolerated.
+    /// More of what was compared differs than is tolerated.
     Above,
 }
 
@@ -170,7 +170,15 @@ impl Report {
         for operation in &self.operations {
             let _ = writeln!(out, "\n## `{}`\n\n{}\n", operation.operation, operation.next);
             for tally in &operation.top {
-                let _ = writeln!(out, "- {}. {}", tally.line(), tally.example_line());
+                let _ = writeln!(
+                    out,
+                    "- {} {} in {} calls, {}. Last: {}",
+                    tally.kind.word(),
+                    code(&tally.pattern),
+                    tally.calls,
+                    tally.cause,
+                    code(&tally.example_line())
+                );
             }
         }
         let _ = writeln!(out, "\n{}", self.last_line());
@@ -231,6 +239,11 @@ impl Proof {
             Proof::Above => "above the threshold",
         }
     }
+}
+
+/// A text from a message, so that Markdown takes nothing in it for its own.
+fn code(text: &str) -> String {
+    format!("`{}`", text.replace('`', "'").replace('|', "\\|"))
 }
 
 fn percent(rate: f64) -> String {

@@ -131,6 +131,12 @@ fn is_date(text: &str) -> bool {
         || (digits(0, 2) && mark(2) && digits(3, 5) && mark(5) && digits(6, 10))
 }
 
+/// Characters that act instead of being shown: controls, line and paragraph separators, and the bidirectional overrides
+/// that make a text read differently from what it is.
+pub fn is_active(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -11,7 +11,7 @@ mod redactor;
 mod sample;
 mod text;
 
-pub use looks::{is_telling_name, looks_secret};
+pub use looks::{is_active, is_telling_name, looks_secret};
 pub use redactor::{Redactor, Salt};
 pub use sample::{Kind, Sample};
 pub use text::without_credentials;

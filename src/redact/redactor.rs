@@ -1,7 +1,7 @@
 //! The redactor: what a deployment and a request know to be secret, applied to values, texts, headers and addresses.
 
 use super::MASK;
-use super::looks::{is_telling_name, looks_secret};
+use super::looks::{is_active, is_telling_name, looks_secret};
 use super::sample::{Kind, Sample};
 use super::text::without_credentials;
 use crate::json::{Object, Str, Value};
@@ -218,13 +218,14 @@ fn shape(text: &str) -> String {
         c if c.is_numeric() => '9',
         c if c.is_uppercase() => 'A',
         c if c.is_alphabetic() => 'a',
-        c if c.is_control() => '?',
+        c if is_active(c) => '?',
         c => c,
     })
 }
 
+/// As it is, but for characters that act on whoever shows it.
 fn cut(text: &str) -> String {
-    cut_with(text, |c| c)
+    cut_with(text, |c| if is_active(c) { '\u{fffd}' } else { c })
 }
 
 fn cut_with(text: &str, shown: impl Fn(char) -> char) -> String {

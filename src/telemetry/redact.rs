@@ -2,6 +2,7 @@
 //! reader's cursor. Masking credentials in texts of others is the business of the room `redact`; secrets of our own never
 //! get here: they are wrapped in `Secret`, which has no way to print itself.
 
+use crate::redact::is_active;
 use std::fmt::{self, Write as _};
 
 /// Most characters of a text from outside that a log line repeats.
@@ -31,12 +32,6 @@ impl fmt::Display for Escaped<'_> {
         }
         if chars.next().is_some() { f.write_char('…') } else { Ok(()) }
     }
-}
-
-/// Characters that act instead of being shown: controls, line and paragraph separators, and the bidirectional overrides
-/// that make a text read differently from what it is.
-fn is_active(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod contract_walk;
 mod demo_lines;
 mod diagnostics;
 mod dual_gate;
+mod diff_corpus;
 mod dual_phases;
 mod dual_shadow;
 mod gateway_load;

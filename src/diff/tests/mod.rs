@@ -1,6 +1,7 @@
 //! Situations of comparing, as data; the laws of comparing, with generated documents.
 
 mod laws;
+mod reports;
 mod situations;
 
 use super::rules::{Node, OperationRules, Source};

@@ -1,0 +1,100 @@
+//! What the report of a dual run says.
+
+use super::{compared, rules};
+use crate::diff::{Comparison, Coverage, FindingKind, Proof, Summary, Threshold, report};
+
+/// An operation of which so many calls were equal, and so many were these two answers.
+fn summary(operation: &str, equal: u32, different: u32, answers: (&str, &str)) -> Summary {
+    let mut summary = Summary::new("v1", operation, 1_700_000_000_000);
+    summary.phase = "shadow".to_owned();
+    let rules = rules(&["secret $.note"]);
+    for call in 0..different {
+        summary.add(i64::from(call), &compared(&rules, answers.0, answers.1));
+    }
+    for call in 0..equal {
+        summary.add(i64::from(call), &compared(&rules, "1", "1"));
+    }
+    summary
+}
+
+const TWO: (&str, &str) = (r#"{"a":1,"note":"x`y|z"}"#, r#"{"a":2,"note":"w"}"#);
+
+#[test]
+fn the_worst_comes_first_with_its_line_and_what_to_do() {
+    let summaries = [
+        summary("GET /good", 400, 0, TWO),
+        summary("GET /bad", 90, 10, TWO),
+        summary("GET /new", 20, 0, TWO),
+        summary("GET /never", 0, 0, TWO),
+    ];
+    let report = report(&summaries, Threshold::default());
+    let verdicts: Vec<(&str, Proof)> =
+        report.operations.iter().map(|one| (one.operation.as_str(), one.proof)).collect();
+    assert_eq!(
+        verdicts,
+        [
+            ("GET /bad", Proof::Above),
+            ("GET /never", Proof::NotEnough),
+            ("GET /new", Proof::NotEnough),
+            ("GET /good", Proof::Within),
+        ]
+    );
+    assert_eq!(report.verdict, Proof::Above);
+    let text = report.text();
+    for said in [
+        "GET /bad  shadow  compared 100, equal 90.00 %, differences at most 16.37 %  above the threshold",
+        "    value $.a in 10 calls, copied by things.map.yaml:2",
+        "        $.a: 1 became 2",
+        "        $.note: <string like a`a|a #",
+        "    → Look at things.map.yaml:2: it is behind `$.a` (value).",
+        "    → Compare about 279 more calls without another difference.",
+        "    → Nothing differs: move it to the next phase.",
+        "above the threshold: at most 1.00 % may differ, with a confidence of 95.00 %",
+    ] {
+        assert!(text.contains(said), "{said}\n---\n{text}");
+    }
+}
+
+#[test]
+fn markdown_takes_nothing_of_a_value_for_its_own() {
+    let page = report(&[summary("GET /bad", 0, 1, TWO)], Threshold::default()).markdown();
+    assert!(
+        page.contains("- value `$.a` in 1 calls, copied by things.map.yaml:2. Last: `$.a: 1 became 2`"),
+        "{page}"
+    );
+    assert!(page.contains("<string like a'a\\|a #"), "{page}");
+    assert!(page.contains("| `GET /bad` | shadow | 1 | 0.00 % | 100.00 % | above the threshold |"), "{page}");
+}
+
+#[test]
+fn a_report_for_programs_can_be_read_again() {
+    let summaries = [summary("GET /bad", 5, 1, TWO)];
+    let json =
+        serde_json::to_value(report(&summaries, Threshold::default())).expect("a report can be written");
+    assert_eq!(json["verdict"], "above");
+    assert_eq!(json["operations"][0]["counts"]["by_kind"]["value"], 1);
+    assert_eq!(json["operations"][0]["top"][0]["cause"]["by"], "copied");
+    let kept = serde_json::to_string(&summaries[0]).expect("a summary can be written");
+    let read: Summary = serde_json::from_str(&kept).expect("and read");
+    assert_eq!(read, summaries[0]);
+}
+
+#[test]
+fn a_sample_that_found_nothing_proves_nothing() {
+    let mut summary = Summary::new("v1", "GET /large", 0);
+    for _ in 0..1000 {
+        summary.add(0, &Comparison { coverage: Coverage::Sample, ..Comparison::default() });
+    }
+    let report = report(&[summary.clone()], Threshold::default());
+    assert_eq!((summary.counts.compared(), summary.counts.equal_so_far), (0, 1000));
+    assert_eq!(report.verdict, Proof::NotEnough);
+}
+
+#[test]
+fn causes_are_listed_by_how_often_they_are_to_blame() {
+    let summary = summary("GET /bad", 0, 3, TWO);
+    assert_eq!(summary.tallies.len(), 2);
+    assert!(summary.tallies.iter().all(|tally| tally.kind == FindingKind::Value && tally.calls == 3));
+    let blamed = summary.blamed();
+    assert_eq!((blamed.len(), blamed[0].calls), (1, 6));
+}
