@@ -4,6 +4,7 @@
 use super::Parts;
 use super::answer::{Answer, escape};
 use super::status::{PackStatus, ReloadOutcome};
+use crate::diff::{OperationReport, Threshold, report as report_on};
 use crate::shadow::PhaseInfo;
 use crate::store::GrantState;
 use crate::telemetry::metrics::OUTCOMES;
@@ -24,14 +25,19 @@ pub(super) async fn page(parts: &Parts) -> Answer {
         Ok(clients) => clients_table(&clients),
         Err(_) => "<p class=\"bad\">The store does not answer; the log says why.</p>\n".to_owned(),
     };
+    let differences = match parts.archive.summaries().await {
+        Ok(summaries) => differences_table(&report_on(&summaries, Threshold::default()).operations),
+        Err(_) => "<p class=\"bad\">The store does not answer; the log says why.</p>\n".to_owned(),
+    };
     let body = format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
          <meta http-equiv=\"refresh\" content=\"{REFRESH_SECONDS}\">\n\
          <meta name=\"viewport\" content=\"width=device-width\">\n<title>Switchback</title>\n\
          <link rel=\"stylesheet\" href=\"/dashboard.css\">\n<h1>Switchback</h1>\n\
-         <h2>Pack</h2>\n{}<h2>Clients</h2>\n{clients}<h2>Operations</h2>\n{}<h2>Phases</h2>\n{}\
+         <h2>Pack</h2>\n{}<h2>Clients</h2>\n{clients}<h2>Operations</h2>\n{}<h2>Phases</h2>\n{}<h2>Differences</h2>\n{differences}\
          <p class=\"quiet\">The same as JSON: <a href=\"/api/pack\">pack</a>, <a href=\"/api/clients\">clients</a>, \
-         <a href=\"/api/operations\">operations</a>, <a href=\"/api/phases\">phases</a>, <a href=\"/api/config\">configuration</a>. \
+         <a href=\"/api/operations\">operations</a>, <a href=\"/api/phases\">phases</a>, \
+         <a href=\"/api/diff\">differences</a>, <a href=\"/api/config\">configuration</a>. \
          <a href=\"/metrics\">Metrics</a>.</p>\n</html>\n",
         pack(&status.pack),
         operations_table(&parts.metrics.requests_by_operation()),
@@ -144,6 +150,32 @@ fn phases_table(operations: &[PhaseInfo]) -> String {
             info.now.phase,
             escape(&info.from),
             escape(info.since.as_deref().unwrap_or_default()),
+        );
+    }
+    html + "</table>\n"
+}
+
+fn differences_table(operations: &[OperationReport]) -> String {
+    if operations.is_empty() {
+        return "<p class=\"quiet\">Nothing was compared yet: <code>switchback phase set</code>.</p>\n"
+            .to_owned();
+    }
+    let mut html =
+        "<table>\n<tr><th>Operation<th>Phase<th>Compared<th>Different<th>At most<th>What differs most<th>Next\n"
+            .to_owned();
+    for operation in operations {
+        let top =
+            operation.top.first().map(|top| format!("{} {}, {}", top.kind.word(), top.pattern, top.cause));
+        let _ = writeln!(
+            html,
+            "<tr><td>{}<td>{}<td class=\"number\">{}<td class=\"number\">{}<td class=\"number\">{:.2} %<td>{}<td>{}",
+            escape(&operation.operation),
+            escape(&operation.phase),
+            operation.counts.compared(),
+            operation.counts.different,
+            operation.mismatch_bound * 100.0,
+            escape(&top.unwrap_or_default()),
+            escape(&operation.next),
         );
     }
     html + "</table>\n"

@@ -2,6 +2,7 @@
 //! client, and that nothing secret is kept.
 
 use crate::support::dual::{Dual, Running, Upstreams, control, received, request};
+use crate::support::postgres;
 use crate::support::raw::{self, Act, Answer, Client, Upstream};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -78,8 +79,19 @@ async fn ask(gateway: &Running, service: &Sandbox, line: &str, body: &str) -> An
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_old_service_answers_and_what_the_new_one_says_otherwise_is_found_and_kept() {
+    differences_are_found_and_kept(Dual::new()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_found_is_kept_in_postgresql_as_well() {
+    let Some(url) = postgres::database() else { return };
+    let mut dual = Dual::new();
+    dual.store = url;
+    differences_are_found_and_kept(dual).await;
+}
+
+async fn differences_are_found_and_kept(dual: Dual) {
     let service = Sandbox::start(Options::default()).await.expect("a loopback address");
-    let dual = Dual::new();
     dual.configure(&service, Upstreams::of(&service), &["administrator"], SHADOW);
     let gateway = started(&dual).await;
     let rule = json!({"side": "v2", "path": "/contacts/{id}", "of": 1001, "field": "$.name", "change": {"set": "Only v2"}});
@@ -116,6 +128,8 @@ async fn the_old_service_answers_and_what_the_new_one_says_otherwise_is_found_an
         (&json!("difference"), &json!("/contacts/1001"))
     );
 
+    let page = gateway.admin_text("GET /", &Value::Null).await.text();
+    assert!(page.contains("<td>GET /contacts/{id}<td>shadow<td class=\"number\">3"), "{page}");
     let (code, said, _) = dual.cli(&["diff", "report"]).await;
     assert!(
         code == Some(1) && said.contains("GET /contacts/{id}") && said.contains("$.name"),
