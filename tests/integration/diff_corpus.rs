@@ -454,7 +454,7 @@ async fn the_shadow_records_every_way_to_differ_and_nothing_else() {
     let service = Sandbox::start(Options::default()).await.expect("a loopback address");
     let account = service.credentials().account("administrator").expect("every sandbox has one");
     let dual = Dual::new();
-    let shadow = "phases: { default: shadow }\nshadow: { noise: 0, timeout: 2s }\n";
+    let shadow = "phases: { default: shadow }\nshadow: { noise: 0, timeout: 2s, findings: 10000 }\n";
     dual.configure(&service, Upstreams::of(&service), &["administrator"], shadow);
     let gateway = dual.start().await;
     eventually("the grant is refreshed ahead of use", async || {
