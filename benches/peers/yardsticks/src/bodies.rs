@@ -51,6 +51,12 @@ pub fn messages(bytes: usize) -> String {
     out
 }
 
+/// A page of messages as the old version answers it.
+pub fn old_messages() -> String {
+    let list = serde_json::from_str(&messages(0)).expect("what is written here is JSON");
+    serde_json::to_string(&crate::value::messages(list)).expect("values can be written")
+}
+
 /// The answer to a message that was sent.
 pub fn sent() -> String {
     let mut out = String::new();

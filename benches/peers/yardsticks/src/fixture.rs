@@ -1,6 +1,7 @@
 //! The upstream of all peers: answers with fixed bytes, checks the access token, gives grants and counts. One thread, so that it
 //! shares the second core with the load generator and leaves the first one to the peer.
 //!
+//! `/v2/chats/N/messages` is a page as the old version shows it; that and `/v2/chats/N`, the same, are not counted.
 //! `/v3/chats/N/messages` is a page of messages where N is below 1000, otherwise a list of N bytes. `/requests` says how many
 //! calls of v3 have been answered.
 
@@ -188,6 +189,7 @@ impl Connection {
 
 /// Whole answers, head and body, made once.
 struct Answers {
+    old_page: Arc<[u8]>,
     page: Arc<[u8]>,
     lists: HashMap<usize, Arc<[u8]>>,
     chat: Arc<[u8]>,
@@ -204,6 +206,7 @@ impl Answers {
             r#"{{"token_type":"Bearer","expires_in":2592000,"access_token":"{ACCESS_TOKEN}","refresh_token":"v3-refresh-token-0123456789abcdef"}}"#
         );
         Self {
+            old_page: answer("200 OK", &bodies::old_messages()),
             page: answer("200 OK", &bodies::messages(0)),
             lists: HashMap::new(),
             chat: answer("200 OK", &bodies::chat()),
@@ -221,6 +224,7 @@ impl Answers {
             (b"GET", b"/requests") => {
                 return answer("200 OK", &seen.requests.load(Ordering::Relaxed).to_string());
             }
+            (b"GET", target) if target.starts_with(b"/v2/chats/") => return self.old_page.clone(),
             _ => {}
         }
         seen.requests.fetch_add(1, Ordering::Relaxed);

@@ -3,11 +3,13 @@
 //! - `pass.rs`, `value.rs`: our yardsticks on hyper, passing through and translating with `serde_json::Value`; `proxy.rs` is what
 //!   they share.
 //! - `fixture.rs`, `bodies.rs`: the upstream of all peers, and what it answers.
+//! - `candidate.rs`: upstreams that a shadow should not be asked to wait for.
 //! - `load.rs`, `wire.rs`: the load generator, and how both it and the fixture find the ends of messages.
 //! - `bench/`: starts the peers, checks that they agree, measures them in turn and writes the tables.
 
 mod bench;
 mod bodies;
+mod candidate;
 mod fixture;
 mod load;
 mod pass;

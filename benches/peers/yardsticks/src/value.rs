@@ -94,7 +94,8 @@ fn pick(mut from: Map<String, Value>, names: &[&str]) -> Map<String, Value> {
     names.iter().filter_map(|name| from.remove_entry(*name)).collect()
 }
 
-fn messages(list: Vec<Map<String, Value>>) -> Vec<Map<String, Value>> {
+/// A list of messages as the old version shows it.
+pub fn messages(list: Vec<Map<String, Value>>) -> Vec<Map<String, Value>> {
     list.into_iter().map(message).collect()
 }
 

@@ -8,6 +8,7 @@ mod measure;
 mod memory;
 mod peers;
 mod process;
+mod shadow;
 mod table;
 
 use crate::fixture::Fixture;
@@ -45,6 +46,9 @@ pub struct Options {
     /// Requests per second of the open loop
     #[arg(long, default_value_t = 8000)]
     rate: u32,
+    /// Requests per second while there is a shadow
+    #[arg(long, default_value_t = 1000)]
+    shadow_rate: u32,
     /// Only see that all of it works: our own peers, a moment each, nothing installed
     #[arg(long)]
     tiny: bool,
@@ -71,6 +75,8 @@ enum Part {
     Open,
     /// Idle, with many connections, with stalled readers, with large bodies
     Memory,
+    /// Latency while the other version is asked in the shadow
+    Shadow,
 }
 
 /// Runs all that the options ask for and prints the tables.
@@ -109,11 +115,18 @@ pub fn run(options: Options) -> Result<()> {
     } else {
         Vec::new()
     };
+    let shadows = if options.wants(Part::Shadow) && peers.contains(&Peer::Gateway) {
+        let per_second = if options.tiny { 200 } else { options.shadow_rate };
+        shadow::measure(&site, rounds, span, per_second, &fixture)?
+    } else {
+        Vec::new()
+    };
     let report = Report {
         site: &site,
         peers: &peers,
         cells: &cells,
         memories: &memories,
+        shadows: &shadows,
         missing: &missing,
         rounds,
         span,

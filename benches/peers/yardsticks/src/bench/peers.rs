@@ -260,17 +260,37 @@ impl Site {
     }
 
     fn gateway(&self, peer: Peer, listen: SocketAddr, name: &str) -> Result<Command> {
-        let output = Command::new(&self.switchback).args(["key", "generate"]).output()?;
         let log = if peer == Peer::GatewayQuiet { "info,switchback::access=off" } else { "info" };
-        let (admin, pack) = (free_port()?.to_string(), self.pack.display().to_string());
+        self.serve(listen, name, include_str!("../../../configs/gateway.yaml"), &[("log", log)])
+    }
+
+    /// Starts a gateway behind which both versions live: the fixture as the old one, a candidate as the new one.
+    pub fn start_dual(&self, name: &str, candidate: SocketAddr, phase: &str) -> Result<Running> {
+        let (address, candidate) = (free_port()?, candidate.to_string());
+        let words = [("candidate", candidate.as_str()), ("phase", phase)];
+        let command =
+            self.serve(address, name, include_str!("../../../configs/gateway-shadow.yaml"), &words)?;
+        let process = Process::start(&command, self.core, &self.folder.join(format!("{name}.out")))?;
+        Ok(Running { peer: Peer::Gateway, address, process })
+    }
+
+    /// How our gateway is started with a configuration, on a fresh store.
+    fn serve(
+        &self,
+        listen: SocketAddr,
+        name: &str,
+        template: &str,
+        words: &[(&str, &str)],
+    ) -> Result<Command> {
+        let output = Command::new(&self.switchback).args(["key", "generate"]).output()?;
         let key = String::from_utf8(output.stdout)?;
         for store in ["db", "db-wal", "db-shm"] {
             // Left by the one before, sealed with another key; most often there is none.
             fs::remove_file(self.folder.join(format!("{name}.{store}"))).ok();
         }
-        let words = [("name", name), ("log", log), ("admin", &admin), ("key", key.trim()), ("pack", &pack)];
-        let template = include_str!("../../../configs/gateway.yaml");
-        let file = self.configure(listen, &format!("{name}.yaml"), template, &words)?;
+        let (admin, pack) = (free_port()?.to_string(), self.pack.display().to_string());
+        let ours = [("name", name), ("admin", admin.as_str()), ("key", key.trim()), ("pack", pack.as_str())];
+        let file = self.configure(listen, &format!("{name}.yaml"), template, &[&ours, words].concat())?;
         Ok(command(&self.switchback, ["serve".into(), "--config".into(), file]))
     }
 
@@ -330,6 +350,6 @@ fn succeed(command: &mut Command) -> Result<()> {
 }
 
 /// An address that nobody listens on at this moment.
-fn free_port() -> Result<SocketAddr> {
+pub fn free_port() -> Result<SocketAddr> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
 }

@@ -1,9 +1,11 @@
 //! What a run has found, as Markdown for people and as JSON for programs.
 
+use super::calls::Call;
 use super::goals::GOALS;
 use super::measure::{Cell, Setting, Span, median};
 use super::memory::Memory;
 use super::peers::{Peer, Site};
+use super::shadow::{self, Asked, Shadowed};
 use crate::load::Pace;
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -18,6 +20,7 @@ pub struct Report<'a> {
     pub peers: &'a [Peer],
     pub cells: &'a [Cell],
     pub memories: &'a [Memory],
+    pub shadows: &'a [Shadowed],
     /// Who could not be measured, and why.
     pub missing: &'a [(Peer, String)],
     pub rounds: usize,
@@ -58,6 +61,9 @@ impl Report<'_> {
         }
         if !self.memories.is_empty() {
             self.write_memories(out)?;
+        }
+        if !self.shadows.is_empty() {
+            self.write_shadows(out)?;
         }
         self.write_notes(out)
     }
@@ -139,6 +145,34 @@ impl Report<'_> {
         writeln!(out)
     }
 
+    fn write_shadows(&self, out: &mut String) -> fmt::Result {
+        writeln!(
+            out,
+            "### Switchback in the shadow phase, {}, 64 connections, fixed rate\n",
+            Call::List.title()
+        )?;
+        writeln!(
+            out,
+            "| | p50 | p99 | p99 ÷ no shadow | CPU per request | peak memory | candidate called |"
+        )?;
+        writeln!(out, "|---|---|---|---|---|---|---|")?;
+        let none = self.shadows.iter().find(|shadowed| shadowed.asked == Asked::Nobody);
+        for shadowed in self.shadows {
+            let ratio = none.map_or(f64::NAN, |none| shadowed.ratio(none, |seen| seen.p99_us));
+            writeln!(
+                out,
+                "| {} | {} | {} | {ratio:.2} | {} | {} | {:.1} % |",
+                shadow::title(shadowed.asked),
+                time(shadowed.median(|seen| seen.p50_us)),
+                time(shadowed.median(|seen| seen.p99_us)),
+                time(shadowed.median(|seen| seen.cpu_us)),
+                megabytes(Some(shadowed.median(|seen| seen.peak_bytes as f64))),
+                shadowed.median(|seen| seen.calls) * 100.0,
+            )?;
+        }
+        writeln!(out)
+    }
+
     fn write_notes(&self, out: &mut String) -> fmt::Result {
         let seconds = self.span.measured.as_secs_f64();
         writeln!(
@@ -213,6 +247,7 @@ impl Report<'_> {
             "goals": GOALS.iter().map(goal).collect::<Vec<_>>(),
             "cells": self.cells.iter().map(cell).collect::<Vec<_>>(),
             "memory": self.memories.iter().map(|memory| (format!("{:?}", memory.peer), memory)).collect::<Vec<_>>(),
+            "shadow": self.shadows,
         });
         Ok(serde_json::to_string_pretty(&all)?)
     }
