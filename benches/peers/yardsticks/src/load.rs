@@ -270,3 +270,69 @@ impl<'a> Running<'a> {
         if connection.asking { self.ask(at) } else { Ok(()) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Load, Pace, Until, fetch, run};
+    use crate::fixture::{ACCESS_TOKEN, Fixture};
+    use crate::wire::Reader;
+    use std::io::{Read, Write};
+    use std::net::{SocketAddr, TcpListener};
+    use std::time::Duration;
+
+    /// A server for one connection that answers its first request late and all others at once.
+    fn stalling(pause: Duration) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            let (mut socket, _) = listener.accept().unwrap();
+            let (mut reader, mut buffer, mut pause) = (Reader::new(false), [0; 1024], Some(pause));
+            while let Ok(read @ 1..) = socket.read(&mut buffer) {
+                reader.push(&buffer[..read]).unwrap();
+                if reader.is_complete() {
+                    reader.reset();
+                    pause.take().into_iter().for_each(std::thread::sleep);
+                    socket.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").unwrap();
+                }
+            }
+        });
+        address
+    }
+
+    #[test]
+    fn requests_that_were_due_while_the_peer_stalled_count_as_late() {
+        let load = Load {
+            address: stalling(Duration::from_millis(200)),
+            request: b"GET / HTTP/1.1\r\nhost: x\r\n\r\n".to_vec(),
+            status: 200,
+            connections: 1,
+            pace: Pace::Open { per_second: 100 },
+        };
+        let tally = run(&load, &Until::Count(20)).unwrap();
+        assert_eq!((tally.answers, tally.failures), (20, 0));
+        // One is due every 10 ms, so the first ten are at least 100 ms late, whatever the machine does.
+        let late = tally.latencies.count_between(99_000_000, u64::MAX);
+        assert!(late >= 10, "{late}");
+    }
+
+    #[test]
+    fn a_closed_loop_asks_as_often_as_it_is_told() {
+        let fixture = Fixture::start(([127, 0, 0, 1], 0).into()).unwrap();
+        let with = |token: &str| {
+            format!("GET /v3/chats/481 HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\r\n")
+                .into_bytes()
+        };
+        let load = |request| Load {
+            address: fixture.address,
+            request,
+            status: 200,
+            connections: 3,
+            pace: Pace::Closed,
+        };
+        let tally = run(&load(with(ACCESS_TOKEN)), &Until::Count(31)).unwrap();
+        assert_eq!((tally.answers, tally.failures, fixture.requests()), (31, 0, 31));
+        let tally = run(&load(with("another")), &Until::Count(5)).unwrap();
+        assert_eq!((tally.answers, tally.failures), (5, 5), "what is refused has failed");
+        assert_eq!(fetch(fixture.address, &with("another")).unwrap().status, 401);
+    }
+}
