@@ -128,6 +128,7 @@ impl Recording {
                 target: head.target.to_owned(),
                 client: head.client.to_owned(),
                 language: head.language,
+                masked: Vec::new(),
                 calls,
             }),
         });

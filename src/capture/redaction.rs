@@ -38,14 +38,27 @@ impl Redaction {
         let credentials = credentials(&exchange.request);
         let redactor = self.redactor.knowing(credentials.iter().map(String::as_str));
         let route = self.route(exchange);
-        let mut pass = Pass { rules: &self.rules, route, redactor: &redactor, masked: BTreeSet::new() };
+        let mut pass = Pass {
+            rules: &self.rules,
+            route,
+            redactor: &redactor,
+            masked: BTreeSet::new(),
+            numbers: BTreeSet::new(),
+        };
         let once = pass.exchange(exchange);
         if pass.masked.is_empty() {
             return once;
         }
         let known = credentials.iter().chain(&pass.masked).map(String::as_str);
         let redactor = self.redactor.knowing(known.collect::<Vec<_>>());
-        Pass { rules: &self.rules, route, redactor: &redactor, masked: BTreeSet::new() }.exchange(exchange)
+        Pass {
+            rules: &self.rules,
+            route,
+            redactor: &redactor,
+            masked: BTreeSet::new(),
+            numbers: BTreeSet::new(),
+        }
+        .exchange(exchange)
     }
 
     fn route(&self, exchange: &Exchange) -> Option<(SideId, RouteId)> {
@@ -77,6 +90,8 @@ struct Pass<'p> {
     redactor: &'p Redactor,
     /// Texts that were masked whole.
     masked: BTreeSet<String>,
+    /// Places of the client's answer whose numbers were masked.
+    numbers: BTreeSet<String>,
 }
 
 impl Pass<'_> {
@@ -96,6 +111,7 @@ impl Pass<'_> {
         });
         let gateway = exchange.gateway.as_ref().map(|known| crate::har::Gateway {
             target: self.redactor.target(&known.target),
+            masked: std::mem::take(&mut self.numbers).into_iter().collect(),
             calls: known.calls.iter().map(|call| self.exchange(call)).collect(),
             ..known.clone()
         });
@@ -124,6 +140,9 @@ impl Pass<'_> {
         };
         let redacted = self.redactor.value(&value, &is_secret);
         collect(&value, &redacted, &mut self.masked);
+        if status.is_some() {
+            numbers("$", &value, &redacted, &mut self.numbers);
+        }
         Body::Whole(redacted.to_string().into())
     }
 }
@@ -144,6 +163,28 @@ fn collect(before: &Value, after: &Value, masked: &mut BTreeSet<String>) {
             // Members keep their order, whatever becomes of their names.
             let pairs = before.iter().zip(after.iter());
             pairs.for_each(|((_, before), (_, after))| collect(before, after, masked));
+        }
+        _ => {}
+    }
+}
+
+/// The places at which `after` has another number than `before`.
+fn numbers(place: &str, before: &Value, after: &Value, masked: &mut BTreeSet<String>) {
+    match (before, after) {
+        (Value::Number(before), Value::Number(after)) if before != after => {
+            masked.insert(place.to_owned());
+        }
+        (Value::Array(before), Value::Array(after)) => {
+            let place = format!("{place}[*]");
+            before
+                .iter()
+                .zip(after.iter())
+                .for_each(|(before, after)| numbers(&place, before, after, masked));
+        }
+        (Value::Object(before), Value::Object(after)) => {
+            for ((_, before), (name, after)) in before.iter().zip(after.iter()) {
+                numbers(&format!("{place}.{}", name.decode()), before, after, masked);
+            }
         }
         _ => {}
     }

@@ -43,6 +43,9 @@ pub struct Gateway {
     pub client: String,
     /// Index of the client's language among the pack's.
     pub language: usize,
+    /// Places of the answer's body whose numbers stand for others that must not be kept, with `*` for every index: a masked
+    /// text can be seen, a number cannot.
+    pub masked: Vec<String>,
     /// The calls made to the other side, in their order. Their own `gateway` is none.
     pub calls: Vec<Exchange>,
 }

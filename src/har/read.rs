@@ -158,6 +158,8 @@ struct EntryGateway {
     #[serde(default)]
     language: usize,
     #[serde(default)]
+    masked: Vec<String>,
+    #[serde(default)]
     calls: Vec<Entry>,
 }
 
@@ -239,9 +241,9 @@ fn exchange(entry: Entry) -> Result<Exchange, &'static str> {
 }
 
 fn gateway(entry: EntryGateway) -> Result<Gateway, &'static str> {
-    let EntryGateway { side, target, client, language, calls } = entry;
+    let EntryGateway { side, target, client, language, masked, calls } = entry;
     let calls = calls.into_iter().map(exchange).collect::<Result<_, _>>()?;
-    Ok(Gateway { side, target, client, language, calls })
+    Ok(Gateway { side, target, client, language, masked, calls })
 }
 
 fn request(entry: EntryRequest) -> Request {

@@ -141,7 +141,7 @@ proptest! {
         calls in proptest::collection::vec(an_exchange(), 0..3),
         by_gateway in any::<bool>(),
     ) {
-        let known = Gateway { side: "v1".into(), target: "/things/7?x=1".into(), client: "acme".into(), language: 1, calls };
+        let known = Gateway { side: "v1".into(), target: "/things/7?x=1".into(), client: "acme".into(), language: 1, masked: vec!["$[*].id".into()], calls };
         let written: Vec<Exchange> = clients
             .into_iter()
             .map(|exchange| Exchange { gateway: by_gateway.then(|| known.clone()), ..exchange })

@@ -52,10 +52,16 @@ fn entry(exchange: &Exchange) -> Value {
         "timings": {"send": 0, "wait": exchange.millis, "receive": 0},
     });
     if let Some(known) = &exchange.gateway {
-        let Gateway { side, target, client, language, calls } = known;
+        let Gateway { side, target, client, language, masked, calls } = known;
         let calls: Vec<Value> = calls.iter().map(entry).collect();
-        written["_switchback"] =
-            json!({"side": side, "target": target, "client": client, "language": language, "calls": calls});
+        written["_switchback"] = json!({
+            "side": side,
+            "target": target,
+            "client": client,
+            "language": language,
+            "masked": masked,
+            "calls": calls,
+        });
     }
     written
 }

@@ -31,9 +31,17 @@ impl Judge {
 
     /// Compares the recorded answer with the one that the plan gives now. `by_service`: the recorded one is a service's own,
     /// which differs by what the pack declares as lost or as noise; one of the gateway's must not differ at all.
-    pub fn answers(&self, at: At, by_service: bool, before: Answered, now: Answered) -> Comparison {
+    /// `masked`: places whose numbers the recording has masked.
+    pub fn answers(
+        &self,
+        at: At,
+        by_service: bool,
+        masked: &[String],
+        before: Answered,
+        now: Answered,
+    ) -> Comparison {
         let rules = self.rules.of_route(at.serves, at.route);
-        let (before, now) = alike(before, now);
+        let (before, now) = alike(before, now, masked);
         if by_service {
             return self.compare(rules, before, now);
         }
@@ -43,7 +51,7 @@ impl Judge {
     /// Compares the bodies of two calls.
     pub fn bodies(&self, before: Bytes, now: Bytes) -> Vec<Finding> {
         let call = |body: Bytes| (200, HeaderMap::new(), body);
-        let (before, now) = alike(call(before), call(now));
+        let (before, now) = alike(call(before), call(now), &[]);
         self.compare(&OperationRules::unknown(), before, now).findings
     }
 
@@ -59,7 +67,7 @@ fn view((status, headers, body): Answered) -> View {
 
 /// Takes away what must not count: header fields that no plan makes (the gateway's layers add some, and the client's
 /// connection others), and what a recording has a mask for.
-fn alike(before: Answered, now: Answered) -> (Answered, Answered) {
+fn alike(before: Answered, now: Answered, masked: &[String]) -> (Answered, Answered) {
     let (status, headers, body) = before;
     let by_plans = |name: &&HeaderName| {
         now.1.contains_key(*name) || [header::CONTENT_TYPE, header::LOCATION].contains(name)
@@ -81,7 +89,7 @@ fn alike(before: Answered, now: Answered) -> (Answered, Answered) {
             value.clone_from(before);
         }
     }
-    now.2 = masked_alike(&body, now.2);
+    now.2 = masked_alike(&body, now.2, masked);
     ((status, kept, body), now)
 }
 
@@ -90,31 +98,36 @@ fn holds_mask(value: &HeaderValue) -> bool {
 }
 
 /// `now`, with the masks that `before` has at the same places.
-fn masked_alike(before: &Bytes, now: Bytes) -> Bytes {
-    if !before.windows(MASK.len()).any(|window| window == MASK.as_bytes()) {
+fn masked_alike(before: &Bytes, now: Bytes, masked: &[String]) -> Bytes {
+    if masked.is_empty() && !before.windows(MASK.len()).any(|window| window == MASK.as_bytes()) {
         return now;
     }
     match (Value::parse(before, &Limits::DOCUMENT), Value::parse(&now, &Limits::DOCUMENT)) {
         (Ok(before), Ok(mut after)) => {
-            mask(&before, &mut after);
+            mask("$", &before, &mut after, masked);
             after.to_string().into()
         }
         _ => now,
     }
 }
 
-fn mask(before: &Value, now: &mut Value) {
+fn mask(place: &str, before: &Value, now: &mut Value, masked: &[String]) {
     match (before, now) {
         (Value::String(text), now @ Value::String(_)) if text.decode().contains(MASK) => {
             *now = before.clone()
         }
+        (Value::Number(_), now @ Value::Number(_)) if masked.iter().any(|masked| masked == place) => {
+            *now = before.clone();
+        }
         (Value::Array(before), Value::Array(now)) => {
-            before.iter().zip(now.iter_mut()).for_each(|(before, now)| mask(before, now));
+            let place = format!("{place}[*]");
+            before.iter().zip(now.iter_mut()).for_each(|(before, now)| mask(&place, before, now, masked));
         }
         (Value::Object(before), Value::Object(now)) => {
             for (key, value) in before.iter() {
-                if let Some(now) = now.get_mut(&key.decode()) {
-                    mask(value, now);
+                let name = key.decode();
+                if let Some(now) = now.get_mut(&name) {
+                    mask(&format!("{place}.{name}"), value, now, masked);
                 }
             }
         }

@@ -250,7 +250,8 @@ impl Running<'_> {
         let now = (answer.status, answer.headers.clone(), answer.body.clone().unwrap_or_default());
         // An answer that a service gave itself differs by what the report lists; two of the gateway's must not.
         let by_service = self.exchange.gateway.as_ref().is_none_or(|known| known.calls.is_empty());
-        let comparison = self.replayer.judge.answers(self.at, by_service, before, now);
+        let masked = self.exchange.gateway.as_ref().map_or(&[][..], |known| &known.masked);
+        let comparison = self.replayer.judge.answers(self.at, by_service, masked, before, now);
         Ok((comparison.findings, Verdict::of_equal(comparison.coverage)))
     }
 }

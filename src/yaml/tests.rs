@@ -94,7 +94,7 @@ fn numbers_that_json_cannot_write_are_refused() {
     assert_eq!(
         messages("code: +5511\n"),
         [
-            "1:8 Y010 `+5511` is a number for YAML, but not for JSON | quote it ('+5511') if the text is meant, else write the number as in JSON"
+            "1:7 Y010 `+5511` is a number for YAML, but not for JSON | quote it ('+5511') if the text is meant, else write the number as in JSON"
         ]
     );
 }
