@@ -95,6 +95,11 @@ impl Context {
         self.members.push((name.to_owned(), held));
     }
 
+    /// Whether something has read this member of the context, or below it.
+    pub fn is_root_read(&self, name: &str) -> bool {
+        self.read.iter().any(|read| read == name || is_below(read, name))
+    }
+
     pub fn remove(&mut self, name: &str) {
         self.members.retain(|(known, _)| known != name);
     }

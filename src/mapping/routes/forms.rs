@@ -72,6 +72,9 @@ impl RouteCheck<'_, '_> {
         let wanted_item = item.as_ref().map(|ty| Wanted { ty, side: to, required: true });
         let made = self.below("[*]", |check| check.value(give, wanted_item));
         self.context.remove(&name.value);
+        if !self.context.is_root_read(&name.value) {
+            self.findings.push(faults::unread_element(name));
+        }
         let given = made?;
         let ty = wanted.map_or_else(|| list(given.held.ty, give.span), |wanted| wanted.ty.clone());
         let expr = plan::Expr::Each {

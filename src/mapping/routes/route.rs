@@ -29,6 +29,8 @@ pub(super) struct RouteCheck<'g, 'a> {
     pub refuses: bool,
     /// Names of the results of steps so far.
     pub results: Vec<Spanned<String>>,
+    /// Members of values made in steps, each with the name of its step.
+    pub made: Vec<(String, Spanned<String>)>,
     /// The side that values are made for where no type is wanted.
     pub makes_for: SideId,
     /// Whether the value in hand is made in a step of its own.
@@ -67,6 +69,7 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
             losses: Vec::new(),
             refuses: false,
             results: Vec::new(),
+            made: Vec::new(),
             makes_for: serves,
             makes: false,
             answers: None,

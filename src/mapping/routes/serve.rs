@@ -158,6 +158,11 @@ impl<'a> RouteCheck<'_, 'a> {
     /// Results that nobody reads. Beside other errors too: a slip in a step's name is seen where the name is given, and not
     /// only where it is read.
     fn unread_results(&mut self) {
+        for (step, member) in std::mem::take(&mut self.made) {
+            if !self.context.is_read(&format!("{step}.{}", member.value)) {
+                self.findings.push(faults::unread_result(&member));
+            }
+        }
         for name in std::mem::take(&mut self.results) {
             if !self.context.is_read(&name.value) {
                 self.findings.push(faults::unread_result(&name));

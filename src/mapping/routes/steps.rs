@@ -39,7 +39,13 @@ impl<'a> RouteCheck<'_, 'a> {
         }
         let made = match &step.action {
             StepAction::Call(call) => self.conditional_call(call, step),
-            StepAction::Make(value) => self.make(value),
+            StepAction::Make(value) => {
+                if let (Some(name), ast::ExprKind::Object(members)) = (&step.name, &value.kind) {
+                    let members = members.iter().map(|(member, _)| (name.value.clone(), member.clone()));
+                    self.made.extend(members);
+                }
+                self.make(value)
+            }
             StepAction::Pick(pick) => self.picks(std::slice::from_ref(pick), step.span),
             StepAction::First(picks) => self.picks(picks, step.span),
         };
@@ -95,6 +101,9 @@ impl<'a> RouteCheck<'_, 'a> {
         self.context.read.extend(read);
         if let Some(each) = &call.each {
             self.context.remove(&each.name.value);
+            if !self.context.is_root_read(&each.name.value) {
+                self.findings.push(faults::unread_element(&each.name));
+            }
         }
         let (mut made, held) = made?;
         let conditional = when.is_some();

@@ -95,6 +95,11 @@ pub(super) fn fill_word(word: &str, span: Span) -> Finding {
         .help(near.unwrap_or_else(|| format!("quote it if the text is meant: '{word}'")))
 }
 
+pub(super) fn nearly_otherwise(word: &str, near: &str, span: Span) -> Finding {
+    Finding::error(Code::FillForm, span, format!("`{word}` is nearly `{near}`"))
+        .help(format!("write `{near}`, or quote it if the text is meant: '{word}'"))
+}
+
 pub(super) fn nearly_a_filling(word: &str, span: Span) -> Finding {
     let near = did_you_mean(word, super::shape::FILL_WORDS).unwrap_or_default();
     Finding::error(Code::FillForm, span, format!("`{word}` is nearly a word that fills a field"))

@@ -89,6 +89,14 @@ impl Reader<'_> {
         otherwise: Option<&Node>,
     ) -> Option<ConversionUse> {
         let node = node?;
+        const WORDS: &[&str] = &["keep", "error"];
+        if let Some(Node { kind: Kind::String(word, crate::yaml::Style::Plain), span }) = otherwise
+            && word.len() >= 4
+            && !WORDS.contains(&word.as_str())
+            && let Some(near) = crate::diagnostic::suggest(word, WORDS)
+        {
+            self.findings.push(faults::nearly_otherwise(word, near, *span));
+        }
         let otherwise = otherwise.cloned();
         match &node.kind {
             Kind::Map(entries) if entries.len() == 1 => {

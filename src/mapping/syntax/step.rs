@@ -1,7 +1,7 @@
 //! Routes of several calls: checks, steps, ends, decision tables.
 
 use super::{Reader, faults, keys};
-use crate::diagnostic::Span;
+use crate::diagnostic::{Span, suggest};
 use crate::mapping::ast::{
     Answer, Beyond, Block, Call, Cell, Check, CheckElse, Column, Decide, Each, End, Expr, OnFail, Outcome,
     Pages, Pick, Predicate, PredicateWord, Row, Spanned, Step, StepAction, Take,
@@ -227,6 +227,19 @@ impl Reader<'_> {
                 let fields = self.fields(node, &keys::FIRST)?;
                 let choices = self.list_of(fields.get("first")).iter().filter_map(|n| self.pick(n, true));
                 Some(StepAction::First(choices.collect()))
+            }
+            [] => {
+                // A slip in the word that says what the step does is shown at the word.
+                let entries = node.as_map().unwrap_or_default();
+                let slip = entries.iter().find(|(key, _)| {
+                    !keys::CALL.optional.contains(&key.name.as_str())
+                        && suggest(&key.name, keys::ACTIONS).is_some()
+                });
+                self.findings.push(match slip {
+                    Some((key, _)) => faults::unknown_line(&key.name, key.span, "a step", keys::ACTIONS),
+                    None => faults::one_of_keys(node.span, "a step", keys::ACTIONS),
+                });
+                None
             }
             _ => {
                 self.findings.push(faults::one_of_keys(node.span, "a step", keys::ACTIONS));

@@ -17,9 +17,19 @@ struct Word {
 }
 
 /// Keys whose values are words for people, or names that only the outside world knows: nothing in a pack can tell a slip
-/// in them from a decision.
-const FREE: &[&str] =
-    &["about", "differs", "approximate", "pack", "credentials", "scope", "languages", "default", "headers"];
+/// in them from a decision. So it is with tables of values that a contract does not list.
+const FREE: &[&str] = &[
+    "about",
+    "differs",
+    "approximate",
+    "pack",
+    "credentials",
+    "scope",
+    "languages",
+    "default",
+    "headers",
+    "table",
+];
 
 /// Keys under these are names that the pack gives, or texts.
 fn collect(node: &Node, path: &mut Vec<String>, words: &mut Vec<(usize, String)>) {

@@ -15,6 +15,11 @@ pub(in super::super) fn unread_result(name: &Spanned<String>) -> Finding {
         .help("read it, take the step out, or leave its name out if it is made for its failure")
 }
 
+pub(in super::super) fn unread_element(name: &Spanned<String>) -> Finding {
+    Finding::error(Code::Unread, name.span, format!("nothing is made of `{}`", name.value))
+        .help(format!("read it: `$.{}`", name.value))
+}
+
 pub(in super::super) fn unread_variable(name: &str, span: Span) -> Finding {
     Finding::error(Code::Unread, span, format!("the path variable `{name}` goes nowhere"))
         .help(format!("pass it: `{{{name}}}` in the address of a call, or `path:` in a pair"))
