@@ -31,6 +31,7 @@ const ORDINARY: &[&str] = &[
     "reason",
     "score",
     "state",
+    "subject",
     "time",
     "title",
     "transfer",
