@@ -118,6 +118,9 @@ struct Parcel<R> {
     customer: R,
 }
 
+/// How a body is made anew.
+type Translate = fn(&[u8]) -> Vec<u8>;
+
 /// How one element is made anew when the whole document is held.
 type Rebuild = fn(&mut Map<String, Value>) -> Value;
 
@@ -323,7 +326,7 @@ fn theirs(group: &mut Group<'_>, class: &str, body: &[u8], rebuild: Rebuild, tra
     if class != "tokens" {
         return;
     }
-    let structs: [(&str, fn(&[u8]) -> Vec<u8>); 2] =
+    let structs: [(&str, Translate); 2] =
         [("serde_json RawValue", by_raw_value), ("sonic-rs LazyValue", by_lazy_value)];
     for (name, translate) in structs {
         assert_eq!(json(&translate(body)), expected, "{class}, {name}");
