@@ -70,32 +70,68 @@ pub fn refused(limit: &'static str) -> GatewayError {
     )
 }
 
-#[derive(Clone)]
-pub struct LimitLayer {
-    slots: Slots,
+/// Where the slot of a request comes from.
+pub trait Source: Clone {
+    /// The limit's name in the metrics.
+    const NAME: &'static str;
+
+    /// A slot for this request; none when all are taken.
+    fn slot(&self, request: &Request) -> Option<Slot>;
 }
 
-impl LimitLayer {
-    pub fn new(in_flight_max: usize) -> LimitLayer {
-        LimitLayer { slots: Slots::new(in_flight_max) }
+impl Source for Slots {
+    const NAME: &'static str = "in_flight";
+
+    fn slot(&self, _request: &Request) -> Option<Slot> {
+        self.take()
     }
 }
 
-impl<S> Layer<S> for LimitLayer {
-    type Service = Limit<S>;
+impl Source for Shares {
+    const NAME: &'static str = "client_in_flight";
 
-    fn layer(&self, inner: S) -> Limit<S> {
-        Limit { inner, slots: self.slots.clone() }
+    fn slot(&self, request: &Request) -> Option<Slot> {
+        let client = request.extensions().get::<Arc<Client>>();
+        self.take(&client.expect("`authenticate` sits outside and leaves the client").id)
+    }
+}
+
+/// Turns requests away while all slots are taken.
+#[derive(Clone)]
+pub struct LimitLayer<T> {
+    source: T,
+}
+
+impl LimitLayer<Slots> {
+    /// At most `in_flight_max` requests at one time.
+    pub fn new(in_flight_max: usize) -> LimitLayer<Slots> {
+        LimitLayer { source: Slots::new(in_flight_max) }
+    }
+}
+
+impl LimitLayer<Shares> {
+    /// At most `client_in_flight_max` requests of each client at one time, so that one that floods does not starve the
+    /// others. Sits behind `authenticate`.
+    pub fn per_client(client_in_flight_max: usize) -> LimitLayer<Shares> {
+        LimitLayer { source: Shares::new(client_in_flight_max) }
+    }
+}
+
+impl<S, T: Source> Layer<S> for LimitLayer<T> {
+    type Service = Limit<S, T>;
+
+    fn layer(&self, inner: S) -> Limit<S, T> {
+        Limit { inner, source: self.source.clone() }
     }
 }
 
 #[derive(Clone)]
-pub struct Limit<S> {
+pub struct Limit<S, T> {
     inner: S,
-    slots: Slots,
+    source: T,
 }
 
-impl<S> Service<Request> for Limit<S>
+impl<S, T: Source> Service<Request> for Limit<S, T>
 where
     S: Service<Request, Response = Response, Error = GatewayError>,
 {
@@ -108,8 +144,8 @@ where
     }
 
     fn call(&mut self, request: Request) -> Self::Future {
-        match self.slots.take() {
-            None => After::early(Err(refused("in_flight"))),
+        match self.source.slot(&request) {
+            None => After::early(Err(refused(T::NAME))),
             Some(slot) => After::wait(self.inner.call(request), slot, hold),
         }
     }
@@ -120,27 +156,18 @@ pub fn hold(slot: Slot, outcome: Result<Response, GatewayError>) -> Result<Respo
     outcome.map(|response| response.map(|body| body.watched(Box::new(slot))))
 }
 
-/// Gives each client its own bounded share of the requests in flight, so that one that floods does not starve the others.
-/// Sits behind `authenticate`.
-#[derive(Clone)]
-pub struct ShareLayer {
-    shares: Shares,
-}
-
-impl ShareLayer {
-    pub fn new(client_in_flight_max: usize) -> ShareLayer {
-        ShareLayer { shares: Shares { by_client: Arc::default(), max: client_in_flight_max } }
-    }
-}
-
 /// One [`Slots`] per client that has called since the start.
 #[derive(Clone)]
-struct Shares {
+pub struct Shares {
     by_client: Arc<ArcSwap<HashMap<String, Slots>>>,
     max: usize,
 }
 
 impl Shares {
+    fn new(client_in_flight_max: usize) -> Shares {
+        Shares { by_client: Arc::default(), max: client_in_flight_max }
+    }
+
     fn take(&self, client: &str) -> Option<Slot> {
         if let Some(slots) = self.by_client.load().get(client) {
             return slots.take();
@@ -152,42 +179,6 @@ impl Shares {
             table
         });
         self.by_client.load().get(client)?.take()
-    }
-}
-
-impl<S> Layer<S> for ShareLayer {
-    type Service = Share<S>;
-
-    fn layer(&self, inner: S) -> Share<S> {
-        Share { inner, shares: self.shares.clone() }
-    }
-}
-
-#[derive(Clone)]
-pub struct Share<S> {
-    inner: S,
-    shares: Shares,
-}
-
-impl<S> Service<Request> for Share<S>
-where
-    S: Service<Request, Response = Response, Error = GatewayError>,
-{
-    type Response = Response;
-    type Error = GatewayError;
-    type Future = After<S::Future, Slot, Result<Response, GatewayError>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), GatewayError>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request) -> Self::Future {
-        let client = request.extensions().get::<Arc<Client>>();
-        let client = client.expect("`authenticate` sits outside and leaves the client");
-        match self.shares.take(&client.id) {
-            None => After::early(Err(refused("client_in_flight"))),
-            Some(slot) => After::wait(self.inner.call(request), slot, hold),
-        }
     }
 }
 
@@ -209,7 +200,7 @@ mod tests {
 
     #[test]
     fn clients_have_shares_of_their_own() {
-        let shares = ShareLayer::new(1).shares;
+        let shares = Shares::new(1);
         let first = shares.take("a").unwrap();
         assert!(shares.take("a").is_none());
         let other = shares.take("b").unwrap();

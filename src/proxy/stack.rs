@@ -11,7 +11,7 @@ use super::dual::Dual;
 use super::headers::Pseudonym;
 use super::hold::Memory;
 use super::intake::IntakeLayer;
-use super::limit::{LimitLayer, ShareLayer};
+use super::limit::LimitLayer;
 use super::limits::Limits;
 use super::metrics::MetricsLayer;
 use super::phase::Phased;
@@ -104,7 +104,7 @@ pub fn stack(
         // Before anything is done on behalf of someone.
         .layer(AuthenticateLayer::new(tokens))
         // As soon as it is known whose share to count against.
-        .layer(ShareLayer::new(limits.client_in_flight_max))
+        .layer(LimitLayer::per_client(limits.client_in_flight_max))
         // What is compared in a dual run is what the client would have seen: so the choice of who answers sits above
         // translation.
         .service(Phased::new(composer, dual))
