@@ -22,6 +22,7 @@
 
 mod arrays;
 mod compare;
+mod counts;
 mod finding;
 mod held;
 mod language;
@@ -34,6 +35,7 @@ mod view;
 mod walk;
 
 pub use compare::{HEADERS, Limits, compare};
+pub use counts::Counts;
 pub use finding::{Cause, Comparison, Coverage, Excused, Finding, FindingKind, Verdict};
 pub use held::{Held, Holding};
 pub use noise::Noise;

@@ -1,8 +1,8 @@
 //! What is kept of comparisons: one [`Record`] per pair of answers, one [`Summary`] per operation. The store writes and reads
 //! them; a report is made of summaries.
 
+use super::counts::Counts;
 use super::finding::{Cause, Comparison, Finding, FindingKind};
-use crate::evidence::Counts;
 use serde::{Deserialize, Serialize};
 
 /// One comparison as it is kept: redacted, with what is needed to find the call again.

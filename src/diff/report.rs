@@ -1,8 +1,9 @@
 //! The report of a dual run: per operation how much was compared, how equal it is and how sure that is, what differs most,
 //! which line is behind it, and what to do next. As text, Markdown and JSON.
 
+use super::counts::Counts;
 use super::record::{Summary, Tally};
-use crate::evidence::{Counts, exact_upper};
+use crate::evidence::exact_upper;
 use serde::Serialize;
 use std::fmt::Write as _;
 

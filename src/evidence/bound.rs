@@ -22,6 +22,13 @@ use serde::{Deserialize, Serialize};
 /// Halvings of an interval in the search for a bound; more than the digits of the number.
 const HALVINGS: u32 = 64;
 
+/// How many comparisons there were that prove something, and how many of them differed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Observed {
+    pub different: u64,
+    pub compared: u64,
+}
+
 /// An interval that holds the true rate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {

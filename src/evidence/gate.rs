@@ -6,8 +6,7 @@
 //! however often the gate looks. (What is assumed of the calls is said in [`super::bound`].) Evidence is counted from the
 //! moment the phase was entered; a promotion carries nothing over.
 
-use super::bound::{Interval, Sequence};
-use super::counts::Counts;
+use super::bound::{Interval, Observed, Sequence};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -129,8 +128,8 @@ impl Gate {
     }
 
     /// What to do with an operation that entered `stage` `in_phase_ms` ago and has been counted since.
-    pub fn decide(&self, stage: Stage, counts: &Counts, in_phase_ms: u64) -> Decision {
-        let (different, compared) = (counts.different, counts.compared());
+    pub fn decide(&self, stage: Stage, observed: Observed, in_phase_ms: u64) -> Decision {
+        let Observed { different, compared } = observed;
         let step = self.step(stage, different, compared, in_phase_ms);
         Decision {
             step,
@@ -195,14 +194,14 @@ impl Waiting {
 mod tests {
     use super::*;
 
-    fn counts(different: u64, equal: u64) -> Counts {
-        Counts { different, equal, ..Counts::default() }
+    fn seen(different: u64, equal: u64) -> Observed {
+        Observed { different, compared: different + equal }
     }
 
     #[test]
     fn an_operation_stays_until_everything_is_there() {
         let gate = Gate::new(Policy { samples_min: 500, duration_min_ms: 1000, ..Policy::default() });
-        let decided = |different, equal, ms| gate.decide(Stage::Shadow, &counts(different, equal), ms).step;
+        let decided = |different, equal, ms| gate.decide(Stage::Shadow, seen(different, equal), ms).step;
         assert_eq!(decided(0, 0, 5000), Move::Stay(Waiting::Samples));
         assert_eq!(decided(0, 499, 5000), Move::Stay(Waiting::Samples));
         assert_eq!(decided(0, 1000, 999), Move::Stay(Waiting::Time));
@@ -215,21 +214,18 @@ mod tests {
     fn a_broken_bound_leads_back_to_the_shadow() {
         let gate = Gate::new(Policy { duration_min_ms: 0, rollback_after: Some(20), ..Policy::default() });
         for stage in [Stage::Canary, Stage::Translated] {
-            assert_eq!(gate.decide(stage, &counts(30, 300), 0).step, Move::RollBack { to: Stage::Shadow });
+            assert_eq!(gate.decide(stage, seen(30, 300), 0).step, Move::RollBack { to: Stage::Shadow });
             // Far below the rate, but as many as the operator will stand.
-            assert_eq!(
-                gate.decide(stage, &counts(20, 1_000_000), 0).step,
-                Move::RollBack { to: Stage::Shadow }
-            );
+            assert_eq!(gate.decide(stage, seen(20, 1_000_000), 0).step, Move::RollBack { to: Stage::Shadow });
         }
-        assert_eq!(gate.decide(Stage::Translated, &counts(0, 5000), 0).step, Move::Stay(Waiting::Nowhere));
-        assert_eq!(gate.decide(Stage::Legacy, &counts(0, 5000), 0).step, Move::Stay(Waiting::Nowhere));
+        assert_eq!(gate.decide(Stage::Translated, seen(0, 5000), 0).step, Move::Stay(Waiting::Nowhere));
+        assert_eq!(gate.decide(Stage::Legacy, seen(0, 5000), 0).step, Move::Stay(Waiting::Nowhere));
     }
 
     #[test]
     fn a_decision_is_logged_with_its_evidence() {
         let gate = Gate::new(Policy { duration_min_ms: 0, ..Policy::default() });
-        let said = gate.decide(Stage::Canary, &counts(1, 2999), 60_000).to_string();
+        let said = gate.decide(Stage::Canary, seen(1, 2999), 60_000).to_string();
         assert!(
             said.starts_with("promoted to translated: 1 of 3000 differed, the true rate is between"),
             "{said}"
@@ -248,14 +244,12 @@ mod tests {
     /// every single one. Each comparison is a minute.
     fn roll_out(gate: &Gate, seed: u64, calls: u64, rate: impl Fn(Stage) -> f64) -> Rollout {
         let mut dice = fastrand::Rng::with_seed(seed);
-        let (mut stage, mut seen, mut entered) = (Stage::Shadow, Counts::default(), 0);
+        let (mut stage, mut seen, mut entered) = (Stage::Shadow, Observed::default(), 0);
         let mut rollout = Rollout { end: stage, promotions: 0, rollbacks: 0, first_promotion: None };
         for call in 1..=calls {
-            match dice.f64() < rate(stage) {
-                true => seen.different += 1,
-                false => seen.equal += 1,
-            }
-            let step = gate.step(stage, seen.different, seen.compared(), (call - entered) * 60_000);
+            seen.compared += 1;
+            seen.different += u64::from(dice.f64() < rate(stage));
+            let step = gate.step(stage, seen.different, seen.compared, (call - entered) * 60_000);
             let to = match step {
                 Move::Stay(_) => continue,
                 Move::Promote { to } => {
@@ -268,7 +262,7 @@ mod tests {
                     to
                 }
             };
-            (stage, seen, entered) = (to, Counts::default(), call);
+            (stage, seen, entered) = (to, Observed::default(), call);
         }
         rollout.end = stage;
         rollout

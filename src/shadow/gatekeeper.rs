@@ -6,7 +6,7 @@ use super::phase::{Phase, Share};
 use super::phases::{Current, Mover, Phases, PhasesError};
 use super::record::Archive;
 use crate::clock::Clock;
-use crate::evidence::{Counts, Decision, Gate, Move, Policy, Stage};
+use crate::evidence::{Decision, Gate, Move, Policy, Stage};
 use crate::store::StoreError;
 use std::collections::HashMap;
 use std::time::Duration;
@@ -78,10 +78,9 @@ async fn look(
         let since_ms = current.since_ms.or_else(|| summary.map(|summary| summary.since_ms));
         let now_ms = clock.unix_ms();
         let in_phase_ms = now_ms.saturating_sub(since_ms.unwrap_or(now_ms));
-        let none = Counts::default();
-        let counts = summary.map_or(&none, |summary| &summary.counts);
+        let observed = summary.map(|summary| summary.counts.observed()).unwrap_or_default();
         let in_phase_ms = u64::try_from(in_phase_ms).unwrap_or(0);
-        let decision = Gate::new(policy.policy).decide(stage(current.phase), counts, in_phase_ms);
+        let decision = Gate::new(policy.policy).decide(stage(current.phase), observed, in_phase_ms);
         if let Some(to) = target(&decision, &policy) {
             make(phases, &current, to, &decision).await?;
         }

@@ -218,7 +218,18 @@ fn rooms_do_not_see_what_they_must_not_see() {
         ("diff", &["mapping", "translate", "route", "contract", "yaml", "diagnostic"]),
         (
             "evidence",
-            &["mapping", "translate", "route", "contract", "yaml", "diagnostic", "plan", "json", "redact"],
+            &[
+                "mapping",
+                "translate",
+                "route",
+                "contract",
+                "yaml",
+                "diagnostic",
+                "plan",
+                "json",
+                "redact",
+                "diff",
+            ],
         ),
         (
             "redact",

@@ -1,6 +1,7 @@
 //! Counts of comparisons of one operation.
 
-use crate::diff::{Excused, Finding, FindingKind, Verdict};
+use super::finding::{Excused, Finding, FindingKind, Verdict};
+use crate::evidence::Observed;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,6 +26,11 @@ impl Counts {
     /// Comparisons that prove something.
     pub fn compared(&self) -> u64 {
         self.equal + self.different
+    }
+
+    /// What bounds and the gate go by.
+    pub fn observed(&self) -> Observed {
+        Observed { different: self.different, compared: self.compared() }
     }
 
     /// Takes in a comparison.
