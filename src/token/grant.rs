@@ -96,6 +96,9 @@ struct Rejections {
     quiet_until: Duration,
 }
 
+/// How often to look whether a refresh that is due has begun.
+const DUE_POLL: Duration = Duration::from_millis(20);
+
 type Outcome = Result<(), TokenError>;
 
 struct Flight {
@@ -165,6 +168,31 @@ impl Grant {
             return None;
         }
         Some(token.clone())
+    }
+
+    /// The access token, or the one that a refresh brings within `patience` that is under way, or due at this moment. Starts
+    /// none: for calls that may change nothing about the grant.
+    pub async fn awaited(&self, patience: Duration) -> Option<AccessToken> {
+        let arriving = async {
+            loop {
+                if let Some(token) = self.current() {
+                    return Some(token);
+                }
+                match self.under_way() {
+                    // How it went is seen by what there is now.
+                    Some(outcome) => drop(outcome.await),
+                    None if self.is_due() => self.shared.clock.sleep(DUE_POLL).await,
+                    None => return None,
+                }
+            }
+        };
+        tokio::time::timeout(patience, arriving).await.ok().flatten()
+    }
+
+    /// The outcome of the refresh that is under way.
+    fn under_way(&self) -> Option<futures_util::future::Shared<BoxFuture<'static, Outcome>>> {
+        let flight = lock(&self.flight);
+        flight.as_ref().filter(|flight| !flight.task.is_finished()).map(|flight| flight.outcome.clone())
     }
 
     /// To be told of a 401 that a call got with the token of `generation`. At most one refresh comes of it per generation, for
