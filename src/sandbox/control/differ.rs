@@ -4,6 +4,8 @@ use super::faults::path_fits;
 use crate::sandbox::Side;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A rule as it is given and shown.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -44,6 +46,8 @@ pub enum Change {
     Reverse,
     /// Adds members to an object, or entries to an array, at the end.
     Add(Value),
+    /// Puts another text there with every answer: the side contradicts itself.
+    Renew,
 }
 
 /// The rules in force.
@@ -51,6 +55,7 @@ pub enum Change {
 pub struct Differences {
     rules: Vec<(Difference, Vec<Step>)>,
     next_id: u64,
+    renewed: AtomicU64,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -105,18 +110,30 @@ impl Differences {
         fitting.peek()?;
         let mut body: Value = serde_json::from_slice(body).ok()?;
         for (rule, steps) in fitting {
+            let what = self.this_time(&rule.change);
             match &mut body {
                 Value::Array(entries) if !rule.whole => {
                     entries
                         .iter_mut()
                         .filter(|entry| rule.is_about(entry))
-                        .for_each(|entry| change(entry, steps, &rule.change));
+                        .for_each(|entry| change(entry, steps, &what));
                 }
-                body if rule.is_about(body) => change(body, steps, &rule.change),
+                body if rule.is_about(body) => change(body, steps, &what),
                 _ => {}
             }
         }
         serde_json::to_vec(&body).ok()
+    }
+
+    /// What a rule does to the answer at hand.
+    fn this_time<'c>(&self, change: &'c Change) -> Cow<'c, Change> {
+        match change {
+            Change::Renew => {
+                let times = self.renewed.fetch_add(1, Relaxed);
+                Cow::Owned(Change::Set(format!("renewed {times} times").into()))
+            }
+            same => Cow::Borrowed(same),
+        }
     }
 }
 
@@ -159,7 +176,7 @@ fn change(value: &mut Value, steps: &[Step], what: &Change) {
 fn change_here(value: &mut Value, what: &Change) {
     match what {
         Change::Set(new) => *value = new.clone(),
-        Change::Remove => *value = Value::Null,
+        Change::Remove | Change::Renew => *value = Value::Null,
         Change::Retype => *value = retyped(value),
         Change::Reverse => match value {
             Value::Array(entries) => entries.reverse(),
@@ -251,6 +268,18 @@ mod tests {
         ] {
             assert_eq!(applied(rule, body), changed, "{rule}");
         }
+    }
+
+    #[test]
+    fn what_is_renewed_is_another_text_each_time() {
+        let mut differences = Differences::default();
+        let rule = r#"{"side":"v2","field":"$.a","change":"renew"}"#;
+        differences.add(serde_json::from_str(rule).expect("a rule")).expect("a field");
+        let answer = || differences.apply(Side::V2, "chat", &["chats"], br#"{"id":1,"a":"7"}"#);
+        let (first, second) = (answer().expect("it is changed"), answer().expect("it is changed"));
+        assert_ne!(first, second);
+        let first: Value = serde_json::from_slice(&first).expect("JSON");
+        assert!(first["a"].is_string() && first["id"] == 1, "{first}");
     }
 
     #[test]

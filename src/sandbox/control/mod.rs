@@ -34,7 +34,7 @@ const HELP: &[(&str, &str)] = &[
     ("GET /_sandbox/differences", "the differences in force"),
     (
         "POST /_sandbox/differences",
-        "{side, resource, path, of, field, whole, change}; change is one of remove, retype, reverse, {set: value}, {add: value}",
+        "{side, resource, path, of, field, whole, change}; change is one of remove, retype, reverse, renew, {set: value}, {add: value}",
     ),
     ("DELETE /_sandbox/differences", "none from now on; DELETE /_sandbox/differences/{id} only that one"),
     ("GET /_sandbox/clock", "the clock of the data"),
