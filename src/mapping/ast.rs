@@ -50,7 +50,7 @@ pub struct Manifest {
     pub refuse: RefusePolicy,
     /// `settings: {things.max: {type: integer, about: …}}`
     pub settings: Vec<Setting>,
-    /// `compare: {headers: […], types: {v2: {Thing: {key: id, …}}}}`
+    /// `compare: {headers: […], types: {v2: {Thing: {key: id, …}}}, read_back: {v2: {POST /things: 'GET /things/{$.answer.body.id}'}}}`
     pub compare: Compare,
     pub span: Span,
 }
@@ -61,6 +61,17 @@ pub struct Compare {
     /// Headers compared beside the usual ones.
     pub headers: Vec<Spanned<String>>,
     pub types: Vec<CompareType>,
+    pub read_back: Vec<ReadBack>,
+}
+
+/// Which reading shows what a write of the same side has changed.
+#[derive(Debug)]
+pub struct ReadBack {
+    pub side: SideRef,
+    /// The operation that writes, as its contract writes it.
+    pub write: Spanned<String>,
+    /// Such as `GET /things/{id}` or `GET /things/{$.answer.body.id}`.
+    pub read: Spanned<String>,
 }
 
 /// What is declared of one type of one side.

@@ -1,6 +1,7 @@
-//! What a pack declares about comparing two answers, brought down from types to places of one operation's answer.
+//! What a pack declares about comparing two answers, brought down from types to places of one operation's answer; and which
+//! reading shows what a write has changed.
 
-use super::Origin;
+use super::{Origin, PathPart};
 use std::sync::Arc;
 
 /// One declaration at one place.
@@ -23,4 +24,15 @@ pub enum CompareKind {
     Unordered,
     /// The value is never shown.
     Secret,
+}
+
+/// The reading that shows what a write of the same side has changed.
+#[derive(Clone, Debug)]
+pub struct ReadBack {
+    /// As the contract writes it; a `GET`.
+    pub operation: Arc<str>,
+    /// Its address. Values are made of `{request: {path, query, headers, body}, config, answer: {status, headers, body}}` of the
+    /// write; where one of them is not there, nothing can be read back.
+    pub path: Vec<PathPart>,
+    pub origin: Origin,
 }

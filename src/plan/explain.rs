@@ -47,10 +47,35 @@ pub fn explain(pack: &Pack, serves: SideId, route: &Route) -> String {
             text.block(&serve.block, &route.operation.variables);
         }
     }
+    if let (Some(address), Some(read_back)) = (read_back(pack, route), &route.read_back) {
+        text.line(&format!("read back in a dual run by {address} of {side}"), Some(&read_back.origin));
+    }
     for note in &route.notes {
         text.line(&format!("note: {}", note.text), Some(&note.origin));
     }
     text.out
+}
+
+/// The reading that shows what a route has changed, as the mapping writes it.
+pub(super) fn read_back(pack: &Pack, route: &Route) -> Option<String> {
+    let path = &route.read_back.as_ref()?.path;
+    Some(format!("GET {}", address(pack, path, &route.operation.variables)))
+}
+
+fn address(pack: &Pack, path: &[PathPart], variables: &[super::Variable]) -> String {
+    let mut address = String::new();
+    for part in path {
+        match part {
+            PathPart::Literal(text) => address.push_str(text),
+            PathPart::Variable(index) => {
+                let _ = write!(address, "{{{}}}", variables[usize::from(*index)].name);
+            }
+            PathPart::Value(value) => {
+                let _ = write!(address, "{{{}}}", expr(pack, value));
+            }
+        }
+    }
+    address
 }
 
 /// Why the bodies of a route are not of a cheaper class.
@@ -155,18 +180,7 @@ impl Text<'_> {
     }
 
     fn call(&mut self, head: &super::CallHead, variables: &[super::Variable]) {
-        let mut address = String::new();
-        for part in &head.path {
-            match part {
-                PathPart::Literal(text) => address.push_str(text),
-                PathPart::Variable(index) => {
-                    let _ = write!(address, "{{{}}}", variables[usize::from(*index)].name);
-                }
-                PathPart::Value(value) => {
-                    let _ = write!(address, "{{{}}}", expr(self.pack, value));
-                }
-            }
-        }
+        let address = address(self.pack, &head.path, variables);
         let effect = match (head.effect, head.repeatable) {
             (super::Effect::None, _) => "reads only",
             (super::Effect::Write, true) => "writes, may be repeated",

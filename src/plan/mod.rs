@@ -20,7 +20,7 @@ pub use body::{
     Absent, BodyPlan, Captured, Class, Close, CloseFrom, Emit, Key, Kinds, Member, MemberAction, ObjectOp,
     Others, Raw, ValueOp,
 };
-pub use compare::{CompareKind, CompareRule};
+pub use compare::{CompareKind, CompareRule, ReadBack};
 pub use errors::{ErrorPiece, ErrorStyle, GATEWAY_ERRORS};
 pub use example::{
     Example, ExampleCall, ExampleEnd, ExampleKind, Exchange, RouteExample, Shape, ShapeExample, ShapePlan,

@@ -51,6 +51,8 @@ pub struct OperationReport {
     pub differs: Vec<String>,
     pub approximate: Vec<String>,
     pub despite: Vec<String>,
+    /// What a dual run may read after this write, with its address.
+    pub read_back: Option<String>,
     /// Why a refused operation is refused, in the default language; for others, the reasons of what is refused of it.
     pub refusals: Vec<String>,
     pub place: String,
@@ -148,6 +150,7 @@ fn operation(pack: &Pack, serves: SideId, route: &Route) -> OperationReport {
         differs: notes(NoteKind::Differs),
         approximate,
         despite: notes(NoteKind::Despite),
+        read_back: super::explain::read_back(pack, route),
         refusals: super::explain::refusals(route)
             .into_iter()
             .filter_map(|id| pack.reasons[usize::from(id.0)].texts.get(pack.languages.first()?).cloned())

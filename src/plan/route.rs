@@ -3,7 +3,7 @@
 use super::body::{BodyPlan, Class};
 use super::head::{CallHead, HeaderRule, QueryRefusal, StatusFrom, StatusTo};
 use super::step::Serve;
-use super::{CompareRule, Origin, ReasonId};
+use super::{CompareRule, Origin, ReadBack, ReasonId};
 use std::sync::Arc;
 
 /// Index into [`super::Direction::routes`].
@@ -28,6 +28,8 @@ pub struct Route {
     pub business_errors: Vec<u16>,
     /// What is declared about comparing successful answers in a dual run.
     pub compare: Vec<CompareRule>,
+    /// What a dual run may read after this write.
+    pub read_back: Option<ReadBack>,
     pub origin: Origin,
 }
 

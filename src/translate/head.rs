@@ -112,8 +112,22 @@ pub(super) fn target<S: AsRef<str>>(
     request: RequestHead<'_, S>,
     values: Values<'_>,
 ) -> Result<String, Stop> {
+    let mut out = path(&head.path, request, values)?;
+    let mut parameters = Parameters { out: &mut out, first: true };
+    for rule in &head.query {
+        query(rule, request.query, values, &mut parameters)?;
+    }
+    Ok(out)
+}
+
+/// The path of a call, encoded.
+pub(super) fn path<S: AsRef<str>>(
+    parts: &[PathPart],
+    request: RequestHead<'_, S>,
+    values: Values<'_>,
+) -> Result<String, Stop> {
     let mut out = String::with_capacity(64);
-    for part in &head.path {
+    for part in parts {
         match part {
             PathPart::Literal(text) => out.push_str(text),
             PathPart::Variable(at) => {
@@ -130,10 +144,6 @@ pub(super) fn target<S: AsRef<str>>(
                 encode_segment(&value, &mut out).map_err(|error| broken(sender, &error.to_string()))?;
             }
         }
-    }
-    let mut parameters = Parameters { out: &mut out, first: true };
-    for rule in &head.query {
-        query(rule, request.query, values, &mut parameters)?;
     }
     Ok(out)
 }

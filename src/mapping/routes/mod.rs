@@ -2,7 +2,8 @@
 //!
 //! One file per idea: which operations are answered ([`totality`]), pairs ([`pair`], [`status`], [`rules`]), routes of
 //! several calls ([`serve`], [`steps`], [`table`], [`conditions`]), the values they make ([`expr`], [`forms`]), the paths these read
-//! ([`paths`], [`filter`]) and the types of what paths lead to ([`context`]). Shapes are the business of `lens`.
+//! ([`paths`], [`filter`]) and the types of what paths lead to ([`context`]), what is read after a write in a dual run
+//! ([`read_back`]). Shapes are the business of `lens`.
 
 mod conditions;
 mod context;
@@ -14,6 +15,7 @@ mod operations;
 mod pair;
 mod paths;
 mod policy;
+mod read_back;
 mod route;
 mod rules;
 mod serve;
@@ -82,7 +84,7 @@ pub(super) fn compile(
     for route in &program.routes {
         check_once(ground, route, &assigned, findings);
     }
-    assigned.map(|assigned| {
+    let mut routes = assigned.map(|assigned| {
         let mut routes = Vec::new();
         for one in assigned {
             let compare = ground.comparisons.of_operation(usize::from(one.serves.0), one.operation);
@@ -96,7 +98,9 @@ pub(super) fn compile(
             routes.extend(served.map(|served| plan::Route { compare, ..served.with_id(id) }));
         }
         routes
-    })
+    });
+    read_back::declare(ground, program, &mut routes, findings);
+    routes
 }
 
 /// What is the same in both directions of a route is said once.
@@ -183,6 +187,7 @@ impl Served {
             calls_max: self.calls_max,
             business_errors: self.business_errors,
             compare: Vec::new(),
+            read_back: None,
             origin: self.origin,
         }
     }

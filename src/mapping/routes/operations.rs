@@ -35,11 +35,13 @@ enum Piece<'t> {
 }
 
 impl<'a> RouteCheck<'_, 'a> {
-    /// The operation that `call: 'PUT /things/{id}'` means, and its address with variables and places filled in.
+    /// The operation that `call: 'PUT /things/{id}'` means, and its address with variables and places filled in. What stands
+    /// at these places is always there, if `certain`.
     pub(super) fn target(
         &mut self,
         written: &Spanned<String>,
         called: SideId,
+        certain: bool,
     ) -> Option<(&'a Operation, Vec<PathPart>)> {
         let contract = self.ground.contract(called);
         let (method, pieces) = pieces(&written.value);
@@ -57,7 +59,7 @@ impl<'a> RouteCheck<'_, 'a> {
                 return None;
             }
         };
-        let parts: Vec<_> = pieces.iter().map(|piece| self.part(piece, written)).collect();
+        let parts: Vec<_> = pieces.iter().map(|piece| self.part(piece, written, certain)).collect();
         let Some(operation) = contract.find_shape(&key.method, &key.path.shape()) else {
             self.findings.push(faults::unknown_call(&written.value, &key, written.span, contract));
             return None;
@@ -65,7 +67,7 @@ impl<'a> RouteCheck<'_, 'a> {
         Some((operation, parts.into_iter().collect::<Option<Vec<_>>>()?))
     }
 
-    fn part(&mut self, piece: &Piece<'_>, written: &Spanned<String>) -> Option<PathPart> {
+    fn part(&mut self, piece: &Piece<'_>, written: &Spanned<String>, certain: bool) -> Option<PathPart> {
         let (text, offset) = match piece {
             Piece::Literal(text) => return Some(PathPart::Literal((*text).into())),
             Piece::Variable(text, offset) => (*text, *offset),
@@ -75,7 +77,9 @@ impl<'a> RouteCheck<'_, 'a> {
             let found = self.reading().find_one(text, span)?;
             self.is_scalar(&found.held, "a part of an address", span)?;
             let types = self.ground.types(found.held.side);
-            if found.held.absent || types.resolve(&found.held.ty).nullable && !is_any(types, &found.held.ty) {
+            let is_there = !found.held.absent
+                && (!types.resolve(&found.held.ty).nullable || is_any(types, &found.held.ty));
+            if certain && !is_there {
                 self.findings.push(faults::empty_part(text, span));
                 return None;
             }

@@ -158,7 +158,7 @@ impl<'a> RouteCheck<'_, 'a> {
         let side = self.serves.other();
         // Everything is looked at before the first `?`, so that one slip does not hide the others.
         let after_write = self.wrote;
-        let target = self.target(&call.operation, side);
+        let target = self.target(&call.operation, side, true);
         let Some((operation, path)) = target else {
             self.look_at(call);
             return None;
@@ -490,7 +490,9 @@ pub(super) fn success_body(operation: &Operation) -> Option<(&Type, bool)> {
     Some((ty, responses().all(|response| response.body.is_some())))
 }
 
-fn result(operation: &Operation, with_body: bool, span: Span) -> Type {
+/// What a call of an operation leaves in the context; `with_body` says whether it has a body for certain, where the contract
+/// promises one.
+pub(super) fn result(operation: &Operation, with_body: bool, span: Span) -> Type {
     let body = success_body(operation);
     reply(body.map(|(ty, _)| ty.clone()), with_body && body.is_some_and(|(_, always)| always), span)
 }

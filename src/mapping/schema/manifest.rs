@@ -121,6 +121,12 @@ fn compare(sides: Sides<'_>) -> Value {
         &[
             ("headers", "Header fields that are compared beside the usual ones.", list_of(&text())),
             ("types", "What is declared of types of the contracts.", by_side(sides, 0, &map_of(&of_type))),
+            (
+                "read_back",
+                "Which reading of the same side shows what a write has changed: `GET /things/{id}`, with variables and places \
+                 such as `{$.answer.body.id}` in its address.",
+                by_side(sides, 0, &map_of(&text())),
+            ),
         ],
     )
 }

@@ -15,7 +15,7 @@ pub(in crate::mapping) const PAGING: Keys = Keys::new("`paging`", &["query", "fi
 pub(in crate::mapping) const ERRORS: Keys =
     Keys::new("`errors`", &["body", "types"], &["shape", "status", "text", "kind"]);
 pub(in crate::mapping) const SETTING: Keys = Keys::new("a setting", &["type", "about"], &["default"]);
-pub(in crate::mapping) const COMPARE: Keys = Keys::new("`compare`", &[], &["headers", "types"]);
+pub(in crate::mapping) const COMPARE: Keys = Keys::new("`compare`", &[], &["headers", "types", "read_back"]);
 pub(in crate::mapping) const COMPARE_TYPE: Keys =
     Keys::new("a comparison", &[], &["key", "noise", "unordered", "secret"]);
 pub(in crate::mapping) const POLICY: Keys =

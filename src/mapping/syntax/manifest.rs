@@ -3,7 +3,8 @@
 use super::{Reader, keys};
 use crate::diagnostic::Findings;
 use crate::mapping::ast::{
-    Compare, CompareType, Credential, Errors, Manifest, Paging, Place, RefusePolicy, Setting, Spanned,
+    Compare, CompareType, Credential, Errors, Manifest, Paging, Place, ReadBack, RefusePolicy, Setting,
+    Spanned,
 };
 use crate::yaml::{Fields, Node};
 
@@ -108,7 +109,18 @@ impl Reader<'_> {
                 });
             }
         }
-        Some(Compare { headers, types })
+        Some(Compare { headers, types, read_back: self.read_back(fields.get("read_back")) })
+    }
+
+    /// `{v1: {POST /a: 'GET /a/{$.answer.body.id}'}}`
+    fn read_back(&mut self, node: Option<&Node>) -> Vec<ReadBack> {
+        let mut lines = Vec::new();
+        for (key, node) in self.map_of(node) {
+            let Some(side) = self.side(&key.name, key.span) else { continue };
+            let pairs = self.texts_map(Some(node)).into_iter();
+            lines.extend(pairs.map(|(write, read)| ReadBack { side, write, read }));
+        }
+        lines
     }
 
     fn places(&mut self, node: Option<&Node>) -> Vec<Spanned<Place>> {

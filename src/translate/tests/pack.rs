@@ -118,6 +118,7 @@ fn route(id: RouteId, method: &str, template: &str, body: BodyExpected, kind: Ro
         calls_max: 9,
         business_errors: Vec::new(),
         compare: Vec::new(),
+        read_back: None,
         origin: origin(),
     }
 }

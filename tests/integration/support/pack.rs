@@ -127,6 +127,7 @@ fn route(
         calls_max: 1,
         business_errors: Vec::new(),
         compare: Vec::new(),
+        read_back: None,
         origin: origin(),
     }
 }

@@ -209,3 +209,23 @@ pub(in super::super) fn error_type(span: Span, key: &OpKey, status: &str, why: &
     Finding::error(Code::ErrorType, span, message)
         .help("errors pass in one form: `errors: {types: …}` in `pack.yaml`")
 }
+
+pub(in super::super) fn nothing_to_read_back(span: Span, key: &OpKey) -> Finding {
+    Finding::error(Code::ReadBack, span, format!("`{key}` changes nothing, so there is nothing to read back"))
+        .help("name an operation that writes")
+}
+
+pub(in super::super) fn read_back_writes(span: Span, key: &OpKey) -> Finding {
+    Finding::error(Code::ReadBack, span, format!("`{key}` is no `GET` that only reads"))
+        .help("what was written is looked at, never written again: name a `GET`")
+}
+
+pub(in super::super) fn read_back_refused(span: Span, key: &OpKey) -> Finding {
+    Finding::error(Code::ReadBack, span, format!("`{key}` is refused, so there is nothing to compare"))
+        .help("take the line out")
+}
+
+pub(in super::super) fn read_back_parameter(span: Span, key: &OpKey, name: &str) -> Finding {
+    let message = format!("`{key}` requires the query parameter `{name}`, and a reading back sends none");
+    Finding::error(Code::ReadBack, span, message).help("name a reading that needs its address only")
+}
