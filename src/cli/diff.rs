@@ -19,8 +19,8 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Per operation how much was compared, how equal it is, what differs and which line is behind it. Exit code: 0 when every
-    /// operation is within the threshold, 1 when not
+    /// Per operation how much was compared, how equal it is, what differs and which line is behind it
+    #[command(after_help = REPORT_EXIT_CODES)]
     Report(ReportArgs),
     /// The kept records as JSON Lines, oldest first
     Export {
@@ -32,6 +32,13 @@ enum Verb {
         count: u32,
     },
 }
+
+/// What scripts go by.
+const REPORT_EXIT_CODES: &str = "Exit codes: 0 every operation is within the threshold, 1 one is above it, 2 wrong use, \
+    3 the store could not be read, 4 none is above it and too little was compared to prove it of all.";
+
+/// Nothing speaks against it, and not enough speaks for it.
+const NOT_PROVED: u8 = 4;
 
 #[derive(clap::Args)]
 struct ReportArgs {
@@ -66,9 +73,7 @@ async fn show(args: Args) -> Result<ExitCode, Failure> {
                 top: args.top,
             };
             let report = report(&archive.summaries().await?, threshold);
-            let is_proved = report.verdict == Proof::Within;
-            let code = if is_proved { ExitCode::SUCCESS } else { ExitCode::from(HAS_FINDINGS) };
-            (written(&report, format, args.markdown), code)
+            (written(&report, format, args.markdown), exit_code(report.verdict))
         }
         Verb::Export { operation, count } => {
             (archive.export(operation.as_deref(), count).await?, ExitCode::SUCCESS)
@@ -78,6 +83,14 @@ async fn show(args: Args) -> Result<ExitCode, Failure> {
     let printed = io::stdout().write_all(said.as_bytes());
     printed.map_err(|error| Failure::Usage(format!("the output cannot be written: {error}")))?;
     Ok(code)
+}
+
+fn exit_code(verdict: Proof) -> ExitCode {
+    match verdict {
+        Proof::Within => ExitCode::SUCCESS,
+        Proof::NotEnough => ExitCode::from(NOT_PROVED),
+        Proof::Above => ExitCode::from(HAS_FINDINGS),
+    }
 }
 
 fn written(report: &Report, format: Format, markdown: bool) -> String {
