@@ -167,6 +167,8 @@ pub(super) fn shadow(shadow: &config::Shadow) -> shadow::Settings {
     shadow::Settings {
         sample: shadow.sample,
         noise: shadow.noise,
+        read_back: shadow.read_back,
+        read_backs: count(shadow.read_backs),
         queue: count(shadow.queue),
         queue_bytes: shadow.queue_bytes,
         body_bytes: bytes(shadow.body_bytes),

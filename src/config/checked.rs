@@ -152,6 +152,8 @@ impl Phases {
 pub struct Shadow {
     pub sample: Share,
     pub noise: Share,
+    pub read_back: Share,
+    pub read_backs: u32,
     pub queue: u32,
     pub queue_bytes: u64,
     pub body_bytes: u64,

@@ -20,6 +20,11 @@ section! {
         sample: Share = Share::ALL,
         /// Share of these, reads only, for which the side that answered is asked once more: what differs then is noise.
         noise: Share = Share::new(0.01).expect("between 0 and 1"),
+        /// Share of these, writes only, after which what they changed is read on both sides and compared, where the pack says how
+        /// (`compare.read_back`). Each costs the old service two readings and the new one one.
+        read_back: Share = Share::NONE,
+        /// Writes being read back at one time; beyond it none is.
+        read_backs: Count = Count(4),
         /// Pairs that may wait for their other side.
         queue: Count = Count(256),
         /// Bytes of all bodies that are kept for pairs, waiting and being compared.
@@ -128,6 +133,8 @@ pub(super) fn shadow(raw: &RawShadow) -> Shadow {
     Shadow {
         sample: raw.sample.value,
         noise: raw.noise.value,
+        read_back: raw.read_back.value,
+        read_backs: raw.read_backs.0,
         queue: raw.queue.0,
         queue_bytes: raw.queue_bytes.0,
         body_bytes: raw.body_bytes.0,

@@ -20,6 +20,13 @@ pub struct Counts {
     pub expected: u64,
     pub declared_noise: u64,
     pub learnt_noise: u64,
+    /// Writes whose effect was read on both sides. They are not among the comparisons above: that an effect is seen alike does
+    /// not prove that both sides would have made it.
+    #[serde(default)]
+    pub read_back: u64,
+    /// Of these, those whose effect was not seen alike.
+    #[serde(default)]
+    pub read_back_different: u64,
 }
 
 impl Counts {
@@ -40,13 +47,24 @@ impl Counts {
             Verdict::Different => self.different += 1,
             Verdict::EqualSoFar => self.equal_so_far += 1,
         }
+        self.add_kinds(findings);
+        self.expected += u64::from(excused.expected > 0);
+        self.declared_noise += u64::from(excused.declared > 0);
+        self.learnt_noise += u64::from(excused.learnt > 0);
+    }
+
+    /// Takes in how the effect of a write looked when it was read back.
+    pub fn add_read_back(&mut self, verdict: Verdict, findings: &[Finding]) {
+        self.read_back += 1;
+        self.read_back_different += u64::from(verdict == Verdict::Different);
+        self.add_kinds(findings);
+    }
+
+    fn add_kinds(&mut self, findings: &[Finding]) {
         let kinds: BTreeSet<FindingKind> = findings.iter().map(|finding| finding.kind).collect();
         for kind in kinds {
             *self.by_kind.entry(kind).or_default() += 1;
         }
-        self.expected += u64::from(excused.expected > 0);
-        self.declared_noise += u64::from(excused.declared > 0);
-        self.learnt_noise += u64::from(excused.learnt > 0);
     }
 
     /// Takes in what was counted elsewhere.
@@ -61,5 +79,7 @@ impl Counts {
         self.expected += other.expected;
         self.declared_noise += other.declared_noise;
         self.learnt_noise += other.learnt_noise;
+        self.read_back += other.read_back;
+        self.read_back_different += other.read_back_different;
     }
 }

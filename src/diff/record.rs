@@ -20,6 +20,9 @@ pub struct Record {
     pub target: String,
     /// The gateway's identifier of the request, as logs have it.
     pub request_id: Option<String>,
+    /// The reading by which the effect of a write was looked at; none where the answers themselves were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_back: Option<String>,
     pub comparison: Comparison,
 }
 
@@ -44,6 +47,9 @@ pub struct Tally {
     pub pattern: String,
     pub kind: FindingKind,
     pub cause: Cause,
+    /// The reading in which it was seen, where that was made after a write to look at its effect.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_back: Option<String>,
     /// Calls in which it was seen.
     pub calls: u64,
     /// When it was seen last, milliseconds since 1970.
@@ -72,8 +78,20 @@ impl Summary {
     /// Takes in one more comparison.
     pub fn add(&mut self, at_ms: i64, comparison: &Comparison) {
         self.counts.add(comparison.verdict(), &comparison.findings, comparison.excused);
+        self.tally(at_ms, comparison, None);
+    }
+
+    /// Takes in how the effect of a write looked when it was read back.
+    pub fn add_read_back(&mut self, at_ms: i64, record: &Record) {
+        self.counts.add_read_back(record.comparison.verdict(), &record.comparison.findings);
+        self.tally(at_ms, &record.comparison, record.read_back.as_deref());
+    }
+
+    fn tally(&mut self, at_ms: i64, comparison: &Comparison, read_back: Option<&str>) {
         for finding in &comparison.findings {
-            match self.tallies.iter_mut().find(|tally| tally.is_of(finding)) {
+            let is_known =
+                |tally: &&mut Tally| tally.is_of(finding) && tally.read_back.as_deref() == read_back;
+            match self.tallies.iter_mut().find(is_known) {
                 Some(tally) => {
                     tally.calls += 1;
                     tally.last_ms = at_ms;
@@ -83,6 +101,7 @@ impl Summary {
                     pattern: finding.pattern.clone(),
                     kind: finding.kind,
                     cause: finding.cause.clone(),
+                    read_back: read_back.map(str::to_owned),
                     calls: 1,
                     last_ms: at_ms,
                     example: finding.clone(),

@@ -77,10 +77,14 @@ fn operation(summary: &Summary, threshold: &Threshold) -> OperationReport {
     let counts = &summary.counts;
     let (different, compared) = (counts.different, counts.compared());
     let mismatch_bound = exact_upper(different, compared, threshold.confidence);
-    let rate = (compared > 0).then(|| different as f64 / compared as f64);
+    let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
+    let rate = share(different, compared);
+    let is_above = |rate: Option<f64>| rate.is_some_and(|rate| rate > threshold.mismatch_max);
     let proof = match rate {
+        // Effects that are not seen alike speak against an operation; that they are does not speak for it.
+        _ if is_above(share(counts.read_back_different, counts.read_back)) => Proof::Above,
         _ if mismatch_bound <= threshold.mismatch_max => Proof::Within,
-        Some(rate) if rate > threshold.mismatch_max => Proof::Above,
+        rate if is_above(rate) => Proof::Above,
         _ => Proof::NotEnough,
     };
     OperationReport {
@@ -170,12 +174,17 @@ impl Report {
         }
         for operation in &self.operations {
             let _ = writeln!(out, "\n## `{}`\n\n{}\n", operation.operation, operation.next);
+            if operation.counts.read_back > 0 {
+                let (all, different) = (operation.counts.read_back, operation.counts.read_back_different);
+                let _ = writeln!(out, "Read back after {all} writes, of these different {different}.\n");
+            }
             for tally in &operation.top {
                 let _ = writeln!(
                     out,
-                    "- {} {} in {} calls, {}. Last: {}",
+                    "- {} {}{} in {} calls, {}. Last: {}",
                     tally.kind.word(),
                     code(&tally.pattern),
+                    tally.reading(),
                     tally.calls,
                     tally.cause,
                     code(&tally.example_line())
@@ -199,14 +208,23 @@ impl Report {
 impl OperationReport {
     fn headline(&self) -> String {
         format!(
-            "{}  {}  compared {}, equal {}, differences at most {}  {}",
+            "{}  {}  compared {}, equal {}, differences at most {}{}  {}",
             self.operation,
             self.phase,
             self.counts.compared(),
             self.equal(),
             percent(self.mismatch_bound),
+            self.read_back(),
             self.proof.word()
         )
+    }
+
+    /// What was read back, where anything was.
+    fn read_back(&self) -> String {
+        match (self.counts.read_back, self.counts.read_back_different) {
+            (0, _) => String::new(),
+            (all, different) => format!(", read back {all}, of these different {different}"),
+        }
     }
 
     fn equal(&self) -> String {
@@ -216,7 +234,13 @@ impl OperationReport {
 
 impl Tally {
     fn line(&self) -> String {
-        format!("{} {} in {} calls, {}", self.kind.word(), self.pattern, self.calls, self.cause)
+        let Tally { pattern, calls, cause, .. } = self;
+        format!("{} {pattern}{} in {calls} calls, {cause}", self.kind.word(), self.reading())
+    }
+
+    /// Which reading it was seen in, where that was made after a write.
+    fn reading(&self) -> String {
+        self.read_back.as_ref().map(|reading| format!(" (read back by {reading})")).unwrap_or_default()
     }
 
     fn example_line(&self) -> String {

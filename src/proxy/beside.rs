@@ -1,5 +1,5 @@
 //! Asking the side that did not answer, as the shadow's workers do it: after the client was served, within the shadow's time,
-//! and so that nothing but a comparison can come of it.
+//! and so that nothing but a comparison can come of it. What is done about writes is in `planned` and `read_back`.
 
 use super::call::Credential;
 use super::coding::decoded;
@@ -15,11 +15,9 @@ use super::{Request, Response};
 use crate::body::Body;
 use crate::diff::{Candidate, Held, Holding, View};
 use crate::error::{GatewayError, Kind, Side};
-use crate::json;
 use crate::secret::Secret;
-use crate::shadow::{Done, Dropped, Outcome, Planned, PlannedCall, Subject};
+use crate::shadow::{Done, Dropped, Outcome, Subject};
 use crate::token::Client;
-use crate::translate::{self, Event, Next, Run};
 use bytes::Bytes;
 use http::{HeaderMap, Version, header};
 use std::sync::Arc;
@@ -59,6 +57,7 @@ const BEYOND_BYTES: u64 = 64 * 1024;
 impl Dual {
     /// Asks, and says what came of it.
     pub(super) async fn done(self, asked: Asked, body: Held, seen: Seen) -> Done {
+        asked.credentials_renewed(self.timeout()).await;
         let secrets = asked.secrets();
         let outcomes = match self.outcomes(&asked, &body, seen).await {
             Ok(outcomes) => outcomes,
@@ -84,14 +83,26 @@ impl Dual {
                 if is_failure(reference.status) {
                     return Err(Dropped::ReferenceFailed);
                 }
-                if asked.writes {
-                    let reference_status = reference.status;
-                    let planned = self.planned(asked, body).await?;
-                    return Ok(vec![Outcome::Planned { planned, reference_status }]);
+                match asked.writes {
+                    true => self.write(asked, body, reference).await,
+                    false => self.read(asked, body, reference).await,
                 }
-                self.read(asked, body, reference).await
             }
         }
+    }
+
+    /// A write that the own service did: what it changed, as both sides show it, where that is wanted; then what the plans would
+    /// have done.
+    async fn write(&self, asked: &Asked, body: &Held, reference: View) -> Result<Vec<Outcome>, Dropped> {
+        let reference_status = reference.status;
+        let request = self.uncoded(&asked.headers, body.start().clone()).await?;
+        // First what was changed: the sooner it is looked at, the fewer others have changed it since.
+        let read_back = self.read_back(asked, &request, reference).await;
+        let planned = match self.planned(asked, request).await {
+            Ok(planned) => Outcome::Planned { planned, reference_status },
+            Err(why) => Outcome::Dropped(why),
+        };
+        Ok(read_back.into_iter().chain([planned]).collect())
     }
 
     /// A read that the own service answered: the plans' answer beside it, and now and then the own service's once more.
@@ -110,7 +121,12 @@ impl Dual {
     }
 
     /// What the plans would have answered.
-    async fn plans(&self, asked: &Asked, body: &Held, counterpart_bytes: u64) -> Result<Candidate, Dropped> {
+    pub(super) async fn plans(
+        &self,
+        asked: &Asked,
+        body: &Held,
+        counterpart_bytes: u64,
+    ) -> Result<Candidate, Dropped> {
         let request = asked.request(body.start().clone());
         let answering = async {
             let response =
@@ -125,7 +141,7 @@ impl Dual {
     }
 
     /// What the served side's own service answers.
-    async fn own(&self, asked: &Asked, body: &Held) -> Result<View, Dropped> {
+    pub(super) async fn own(&self, asked: &Asked, body: &Held) -> Result<View, Dropped> {
         let target = asked.matched.below_front(&asked.facts);
         let request = asked.request(body.start().clone());
         let (calls, pseudonym) = (self.composer.calls.clone(), self.composer.pseudonym.clone());
@@ -137,40 +153,6 @@ impl Dual {
             Ok(Ok(view)) if !is_failure(view.status) => Ok(view),
             Ok(Err(error)) if matches!(error.kind(), Kind::Overloaded { .. }) => Err(Dropped::Budget),
             _ => Err(Dropped::ReferenceFailed),
-        }
-    }
-
-    /// What the other side would have been sent: the first call of the plan. What follows would depend on answers that nobody
-    /// gave.
-    async fn planned(&self, asked: &Asked, body: &Held) -> Result<Planned, Dropped> {
-        let body = self.uncoded(&asked.headers, body.start().clone()).await?;
-        let (facts, matched) = (&asked.facts, &asked.matched);
-        let request = translate::Request {
-            path: matched.values.clone(),
-            query: facts.uri.query().map(str::to_owned),
-            headers: asked.headers.clone(),
-            body,
-            language: facts.language.0,
-        };
-        let program = &facts.program;
-        let (pack, settings) = (Arc::clone(program.pack()), Arc::clone(program.settings()));
-        let serves = matched.front.serves;
-        let mut run = Run::new(pack, serves, matched.route, request, settings, json::Limits::DOCUMENT);
-        match run.next(Event::Start) {
-            Err(fault) => Ok(Planned::Impossible { why: fault.to_string() }),
-            Ok(Next::Refuse(_)) => Err(Dropped::Refused),
-            Ok(Next::Answer(answer)) => Ok(Planned::Nothing { status: answer.status }),
-            Ok(Next::Call(call)) => {
-                let is_all = program.route(serves, matched.route).calls_max <= 1;
-                let call = PlannedCall {
-                    operation: call.operation,
-                    method: call.method,
-                    target: call.target,
-                    headers: call.headers,
-                    body: call.body,
-                };
-                Ok(Planned::Call { call, is_all })
-            }
         }
     }
 
@@ -243,14 +225,14 @@ impl Dual {
         plain.collect(bytes_max).await.map_err(|_| Dropped::TooLarge)
     }
 
-    fn timeout(&self) -> Duration {
+    pub(super) fn timeout(&self) -> Duration {
         self.shadow.settings().timeout
     }
 }
 
 impl Asked {
     /// The request once more, with facts of its own: what the shadow does is not counted as the client's.
-    fn request(&self, body: Bytes) -> Request {
+    pub(super) fn request(&self, body: Bytes) -> Request {
         let mut request = Request::new(Body::full(body));
         *request.method_mut() = self.facts.method.clone();
         *request.uri_mut() = self.facts.uri.clone();
@@ -266,6 +248,18 @@ impl Asked {
         request.extensions_mut().insert(Arc::new(facts));
         request.extensions_mut().insert(Arc::clone(&self.client));
         request
+    }
+
+    /// Waits for the grants that calls go out with and that are being refreshed at this moment, as they all are when a gateway
+    /// begins: the shadow renews none, and need not miss what is on its way.
+    async fn credentials_renewed(&self, patience: Duration) {
+        let serves = self.matched.front.serves;
+        for side in [serves, serves.other()] {
+            let credential = upstream_auth::credential(&self.facts.program, &self.client, side);
+            if let Ok(Credential::Grant { client, .. }) = credential {
+                client.grant.awaited(patience).await;
+            }
+        }
     }
 
     /// Every credential that the request came with, and the one that its calls go out with.

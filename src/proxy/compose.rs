@@ -84,8 +84,7 @@ async fn compose(
     let program = Arc::clone(&facts.program);
     let route = program.route(matched.front.serves, matched.route);
     let limits = json_limits(limits, &route.kind);
-    let mut exchange =
-        Exchange { composer: &composer, facts, matched, client, base, wrote: false, works: Vec::new() };
+    let mut exchange = Exchange::new(&composer, facts, matched, client, base);
     let run = |exchange: &Exchange<'_>, original: &Original| {
         let (facts, matched) = (&exchange.facts, &exchange.matched);
         let request = translate::Request {
@@ -153,6 +152,18 @@ pub(super) struct Exchange<'c> {
     works: Vec<Work>,
 }
 
+impl<'c> Exchange<'c> {
+    pub(super) fn new(
+        composer: &'c Composer,
+        facts: Arc<Facts>,
+        matched: Matched,
+        client: Arc<Client>,
+        base: HeaderMap,
+    ) -> Exchange<'c> {
+        Exchange { composer, facts, matched, client, base, wrote: false, works: Vec::new() }
+    }
+}
+
 impl Exchange<'_> {
     async fn drive(&mut self, mut run: Run, original: Original) -> Result<Response, GatewayError> {
         let mut event = Event::Start;
@@ -204,7 +215,8 @@ impl Exchange<'_> {
         outcome
     }
 
-    async fn exchange(
+    /// Makes a call. The inner result is the plan's business.
+    pub(super) async fn exchange(
         &mut self,
         call: translate::Call,
     ) -> Result<Result<(Reply, Option<Share>), FailKind>, GatewayError> {
@@ -285,12 +297,7 @@ impl Exchange<'_> {
         let Some(template) = self.facts.program.side(side).scope.as_deref() else {
             return unavailable("a secondary account, and the side that is called has none");
         };
-        let (before, rest) = template.split_once('{').unwrap_or((template, "}"));
-        let (_, after) = rest.split_once('}').unwrap_or(("", ""));
-        let mut prefix = before.to_owned();
-        encode_segment(account, &mut prefix)
-            .map_err(|error| GatewayError::new(Kind::Internal, "a client's account").because(error))?;
-        Ok(prefix + after)
+        scope_prefix(template, account)
     }
 
     async fn reply(&self, call: Call) -> Result<(Reply, Share), GatewayError> {
@@ -367,6 +374,16 @@ impl Exchange<'_> {
             None => error,
         }
     }
+}
+
+/// The path prefix of an account, as the template of its side has it.
+pub(super) fn scope_prefix(template: &str, account: &str) -> Result<String, GatewayError> {
+    let (before, rest) = template.split_once('{').unwrap_or((template, "}"));
+    let (_, after) = rest.split_once('}').unwrap_or(("", ""));
+    let mut prefix = before.to_owned();
+    encode_segment(account, &mut prefix)
+        .map_err(|error| GatewayError::new(Kind::Internal, "a client's account").because(error))?;
+    Ok(prefix + after)
 }
 
 /// Whether the day has come from which a refusal is for good.

@@ -3,7 +3,8 @@
 //! seen, so this sits above translation.
 //!
 //! The shadow's calls have connections, limits and memory of their own ([`Behalf::Shadow`]). A call with an effect is planned and
-//! never made: the plan's state machine says what it would be, and nobody sends it.
+//! never made: the plan's state machine says what it would be, and nobody sends it (`planned`). What a write has changed may be
+//! read on both sides (`read_back`).
 
 use super::beside::{Asked, Primary, Seen};
 use super::compose::Composer;
@@ -20,6 +21,7 @@ use crate::shadow::{Dropped, Job, Kept, Knowledge, Phase, Shadow, Subject};
 use crate::token::Client;
 use futures_util::future::BoxFuture;
 use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::Semaphore;
 
 /// What both sides are asked with. Clones share it.
 #[derive(Clone)]
@@ -27,6 +29,8 @@ pub struct Dual {
     pub(super) shadow: Shadow,
     /// Composes on the shadow's behalf.
     pub(super) composer: Arc<Composer>,
+    /// Places for writes being read back.
+    pub(super) read_backs: Arc<Semaphore>,
 }
 
 /// Where the copy of a request's body is put.
@@ -36,7 +40,8 @@ type Answering = BoxFuture<'static, Result<Response, GatewayError>>;
 
 impl Dual {
     pub fn new(shadow: Shadow, composer: Composer) -> Dual {
-        Dual { shadow, composer: Arc::new(composer) }
+        let read_backs = Arc::new(Semaphore::new(shadow.settings().read_backs));
+        Dual { shadow, composer: Arc::new(composer), read_backs }
     }
 
     /// What the other side is to be asked, if it is: the phase says so, the sample takes this request, and there is something

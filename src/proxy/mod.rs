@@ -29,6 +29,8 @@ mod lines;
 pub mod metrics;
 pub mod pair;
 pub mod phase;
+mod planned;
+mod read_back;
 pub mod record;
 pub mod request_id;
 pub mod rescue;

@@ -57,6 +57,7 @@ impl Exchange<'_> {
             body: None,
             effect: head.effect,
             repeatable: head.repeatable,
+            is_read: true,
             resume_key: None,
         })
     }

@@ -73,7 +73,8 @@ where
     }
 }
 
-fn find(facts: &Facts) -> Result<Matched, GatewayError> {
+/// Finds what a request is for, and leaves front and operation in its facts.
+pub(super) fn find(facts: &Facts) -> Result<Matched, GatewayError> {
     let path = facts.uri.path();
     let Some((front, rest)) = facts.program.front(path) else {
         // A path that could be read in two ways is refused as such wherever it seems to point.

@@ -66,18 +66,43 @@ pub enum Outcome {
         planned: Planned,
         reference_status: u16,
     },
+    /// What a client would see of an effect on either side.
+    ReadBack(ReadBack),
     Dropped(Dropped),
 }
 
 /// What the other side would have been sent for a request with effects.
 #[derive(Clone, Debug)]
-pub enum Planned {
-    /// This call; `is_all` when nothing else would have followed, whatever came back.
-    Call { call: PlannedCall, is_all: bool },
-    /// Nothing: the plan answers by itself, with this status.
-    Nothing { status: u16 },
-    /// No call can be made of the request.
+pub struct Planned {
+    /// Calls with an effect, in their order. None of them was made.
+    pub calls: Vec<PlannedCall>,
+    /// Readings that the plan needed, which were made: after the effect on the side that answered.
+    pub readings: u32,
+    pub end: PlanEnd,
+}
+
+/// How far a plan was followed.
+#[derive(Clone, Debug)]
+pub enum PlanEnd {
+    /// No further call with an effect can follow. With the status of the answer, where the plan came to one.
+    Whole { status: Option<u16> },
+    /// What follows depends on the answer to the last call, which nobody gave.
+    Open,
+    /// A reading that what follows depends on brought nothing.
+    Unread { why: String },
+    /// No call can be made of what was asked for.
     Impossible { why: String },
+}
+
+/// The same thing, read on both sides after it was written.
+#[derive(Clone, Debug)]
+pub struct ReadBack {
+    /// The reading, a route of the served side.
+    pub route: RouteId,
+    pub reference: View,
+    pub candidate: Candidate,
+    /// The reference once more, after the candidate: where it is another one by then, somebody else wrote as well.
+    pub again: View,
 }
 
 /// A call that was not made.
@@ -112,6 +137,10 @@ pub enum Dropped {
     Credential,
     /// The pack refuses what was asked for.
     Refused,
+    /// Neither request nor answer say what is to be read back.
+    Unaddressed,
+    /// What was read back changed while it was read.
+    Moved,
     /// The request's body is larger than what is kept of one.
     TooLarge,
     /// The work on it did not end in time.
@@ -134,6 +163,8 @@ impl Dropped {
             Dropped::ReferenceFailed => "reference_failed",
             Dropped::Credential => "credential",
             Dropped::Refused => "refused",
+            Dropped::Unaddressed => "unaddressed",
+            Dropped::Moved => "moved",
             Dropped::TooLarge => "too_large",
             Dropped::Time => "time",
             Dropped::Panicked => "panicked",

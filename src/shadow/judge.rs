@@ -1,10 +1,10 @@
 //! What came of asking → what is recorded: comparisons made and redacted, noise learnt, planned calls held against the
 //! contract of the side they would have gone to. Nothing leaves here with a value in it that was not redacted.
 
-use super::job::{Done, Dropped, Outcome, Planned, PlannedCall, Subject};
-use super::record::{Entry, Key, PlannedRecord, What};
+use super::job::{Done, Dropped, Outcome, PlanEnd, Planned, PlannedCall, ReadBack, Subject};
+use super::record::{CallRecord, Entry, Key, PlannedRecord, What};
 use crate::diff::{
-    Candidate, Cause, Comparison, Coverage, Finding, FindingKind, Limits, Noise, Record, compare,
+    Candidate, Cause, Comparison, Coverage, Finding, FindingKind, Limits, Noise, Record, Verdict, compare,
 };
 use crate::json::{self, Value};
 use crate::redact::Redactor;
@@ -52,13 +52,32 @@ impl Judge {
                 Outcome::Planned { planned, reference_status } => {
                     self.planned(subject, &redactor, at_ms, planned, reference_status)
                 }
+                Outcome::ReadBack(read) => entry(self.read_back(subject, &redactor, at_ms, read)),
             })
             .collect()
     }
 
     fn noise(&self, subject: &Subject) -> Arc<Noise> {
+        self.noise_of(&name(subject))
+    }
+
+    fn noise_of(&self, operation: &(String, String)) -> Arc<Noise> {
         let learnt = self.learnt.lock().unwrap_or_else(PoisonError::into_inner);
-        learnt.get(&name(subject)).cloned().unwrap_or_default()
+        learnt.get(operation).cloned().unwrap_or_default()
+    }
+
+    /// Compares as the reading is compared when a client asks for it, with the noise that was learnt of it.
+    fn read_back(&self, subject: &Subject, redactor: &Redactor, at_ms: i64, read: ReadBack) -> What {
+        let rules = subject.knowledge.rules(subject.serves, read.route);
+        let operation = rules.operation.to_string();
+        let noise = self.noise_of(&(subject.side.to_string(), operation.clone()));
+        let again = Candidate::Answered(read.again);
+        let against = |candidate| compare(rules, &read.reference, candidate, &noise, &self.limits, redactor);
+        if against(&again).verdict() == Verdict::Different {
+            return What::Dropped(Dropped::Moved);
+        }
+        let comparison = against(&read.candidate);
+        What::ReadBack(Record { read_back: Some(operation), ..record(subject, redactor, at_ms, comparison) })
     }
 
     fn learn(&self, subject: &Subject, twice: &Comparison) -> Arc<Noise> {
@@ -77,37 +96,47 @@ impl Judge {
         reference_status: u16,
     ) -> Entry {
         let key = Key::of(subject);
-        let is_done = (200..300).contains(&reference_status);
-        let findings = match &planned {
-            // What the side that clients know refused as well needs no call.
-            Planned::Nothing { .. } | Planned::Impossible { .. } if !is_done => Vec::new(),
-            Planned::Nothing { status } if (200..300).contains(status) => Vec::new(),
-            Planned::Nothing { status } => {
+        let breaches =
+            planned.calls.iter().flat_map(|call| subject.knowledge.breaches(subject.serves.other(), call));
+        let breach =
+            |said: String| self.finding(subject, "call", FindingKind::Value, Some(redactor.text(&said)));
+        let mut findings: Vec<Finding> = breaches.map(breach).collect();
+        // What the side that clients know refused as well needs no call.
+        if (200..300).contains(&reference_status) {
+            findings.extend(self.misled(subject, redactor, &planned, reference_status));
+        }
+        // A call that was not made proves nothing of its answer.
+        let comparison = Comparison { findings, coverage: Coverage::Sample, ..Comparison::default() };
+        let planned = shown(redactor, planned);
+        Entry { key, at_ms, what: What::Planned(record(subject, redactor, at_ms, comparison), planned) }
+    }
+
+    /// What is wrong with a plan that makes no call of a request that was done.
+    fn misled(
+        &self,
+        subject: &Subject,
+        redactor: &Redactor,
+        planned: &Planned,
+        reference_status: u16,
+    ) -> Option<Finding> {
+        match &planned.end {
+            // What was read showed the effect already: that the plan has nothing to do any more says nothing.
+            PlanEnd::Whole { status: Some(status) }
+                if planned.calls.is_empty() && planned.readings == 0 && !(200..300).contains(status) =>
+            {
                 let sample = |status: u16| Some(redactor.sample(None, false, &number(status)));
-                vec![Finding {
+                Some(Finding {
                     reference: sample(reference_status),
                     candidate: sample(*status),
                     ..self.finding(subject, "status", FindingKind::Status, None)
-                }]
+                })
             }
-            Planned::Impossible { why } => {
+            PlanEnd::Impossible { why } => {
                 let why = redactor.text(why);
-                vec![self.finding(subject, "call", FindingKind::Unanswered, Some(why))]
+                Some(self.finding(subject, "call", FindingKind::Unanswered, Some(why)))
             }
-            Planned::Call { call, .. } => subject
-                .knowledge
-                .breaches(subject.serves.other(), call)
-                .into_iter()
-                .map(|breach| self.finding(subject, "call", FindingKind::Value, Some(redactor.text(&breach))))
-                .collect(),
-        };
-        // A call that was not made proves nothing of its answer.
-        let comparison = Comparison { findings, coverage: Coverage::Sample, ..Comparison::default() };
-        let call = match planned {
-            Planned::Call { call, is_all } => Some(shown(redactor, call, is_all)),
-            Planned::Nothing { .. } | Planned::Impossible { .. } => None,
-        };
-        Entry { key, at_ms, what: What::Planned(record(subject, redactor, at_ms, comparison), call) }
+            PlanEnd::Whole { .. } | PlanEnd::Open | PlanEnd::Unread { .. } => None,
+        }
     }
 
     fn finding(&self, subject: &Subject, place: &str, kind: FindingKind, detail: Option<String>) -> Finding {
@@ -141,20 +170,29 @@ fn record(subject: &Subject, redactor: &Redactor, at_ms: i64, comparison: Compar
         client: Some(subject.client.to_string()),
         target: redactor.target(&subject.target),
         request_id: Some(subject.request_id.clone()),
+        read_back: None,
         comparison,
     }
 }
 
-/// A planned call as it is kept: its address and body with every value masked that must not be kept.
-fn shown(redactor: &Redactor, call: PlannedCall, is_all: bool) -> PlannedRecord {
+/// A plan as it is kept: addresses and bodies with every value masked that must not be kept.
+fn shown(redactor: &Redactor, planned: Planned) -> PlannedRecord {
+    let ends = match planned.end {
+        PlanEnd::Whole { .. } => None,
+        PlanEnd::Open => Some("what follows depends on the answer to the last call".to_owned()),
+        PlanEnd::Unread { why } | PlanEnd::Impossible { why } => Some(redactor.text(&why)),
+    };
+    let calls = planned.calls.into_iter().map(|call| shown_call(redactor, &call)).collect();
+    PlannedRecord { calls, readings: planned.readings, is_all: ends.is_none(), ends }
+}
+
+fn shown_call(redactor: &Redactor, call: &PlannedCall) -> CallRecord {
     let body = call.body.as_deref().and_then(|text| Value::parse(text, &json::Limits::DOCUMENT).ok());
-    let body = body.map(|body| sample_of(redactor, &body));
-    PlannedRecord {
+    CallRecord {
         operation: call.operation.to_string(),
         method: call.method.to_string(),
         target: redactor.target(&call.target),
-        body,
-        is_all,
+        body: body.map(|body| sample_of(redactor, &body)),
     }
 }
 

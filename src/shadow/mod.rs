@@ -12,7 +12,8 @@
 //! - The shadow never makes a client wait and never fails one: everything here that is called from the data path returns at
 //!   once, and what finds no place is dropped and counted by reason ([`Dropped`]).
 //! - Calls with effects are planned and never made ([`Planned`]); such a comparison is one by sample, which proves nothing of
-//!   equality.
+//!   equality. Neither does what is read back after a write ([`ReadBack`]): it tells that an effect is seen alike on both
+//!   sides, not that both would have made it. It is counted apart.
 //! - Evidence is counted per *stay* of an operation in a phase: who enters a phase begins anew.
 //!
 //! Nothing here knows grants: who asks the other side, and with which credential, is the data path's business.
@@ -30,11 +31,11 @@ mod table;
 mod workers;
 
 pub use gatekeeper::{GatePolicy, GateSettings, keep_gate};
-pub use job::{Done, Dropped, Job, Outcome, Planned, PlannedCall, Subject};
+pub use job::{Done, Dropped, Job, Outcome, PlanEnd, Planned, PlannedCall, ReadBack, Subject};
 pub use knowledge::Knowledge;
 pub use phase::{PHASES, Phase, PhaseFault, Share};
 pub use phases::{Move, Mover, PhaseInfo, Phases, PhasesError, Shown};
-pub use record::{Archive, Evidence, Exported, PlannedRecord};
+pub use record::{Archive, CallRecord, Evidence, Exported, PlannedRecord};
 pub use room::{Kept, Room};
 pub use table::{Served, Table};
 pub use workers::{Settings, Shadow, Workers};

@@ -48,15 +48,30 @@ pub(super) struct Entry {
 #[derive(Debug)]
 pub(super) enum What {
     Compared(Record),
-    /// How the plan of an effect looked, and the call that it would have made.
-    Planned(Record, Option<PlannedRecord>),
+    /// How the plan of an effect looked, and the calls that it would have made.
+    Planned(Record, PlannedRecord),
+    /// How an effect looked on both sides.
+    ReadBack(Record),
     Dropped(Dropped),
     Learnt(Arc<Noise>),
 }
 
-/// A call that was planned and not made, as it is kept.
+/// The calls of a plan that were not made, as they are kept.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlannedRecord {
+    pub calls: Vec<CallRecord>,
+    /// Readings that were made for it.
+    pub readings: u32,
+    /// Whether these are all calls with an effect that there would have been.
+    pub is_all: bool,
+    /// Why it was followed no further.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ends: Option<String>,
+}
+
+/// A call that was planned and not made, as it is kept.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CallRecord {
     /// As the contract of the called side writes it.
     pub operation: String,
     pub method: String,
@@ -65,14 +80,12 @@ pub struct PlannedRecord {
     /// Its members, redacted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<serde_json::Value>,
-    /// Whether nothing else would have followed, whatever came back.
-    pub is_all: bool,
 }
 
 /// One line of an export.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Exported {
-    /// `difference` or `planned`.
+    /// `difference`, `planned` or `read_back`.
     pub kind: String,
     #[serde(flatten)]
     pub record: Record,
@@ -83,6 +96,7 @@ pub struct Exported {
 /// The kinds of records in the store.
 pub(super) const DIFFERENCE: &str = "difference";
 pub(super) const PLANNED: &str = "planned";
+pub(super) const READ_BACK: &str = "read_back";
 
 /// Evidence of one stay of an operation in a phase.
 #[derive(Clone, Debug, PartialEq, Serialize)]

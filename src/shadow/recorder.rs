@@ -1,7 +1,7 @@
 //! Writes what is to be recorded, in batches and beside everything else: a store that is slow or gone makes nobody wait. What
 //! does not fit into the queue of entries is counted and forgotten.
 
-use super::record::{DIFFERENCE, Entry, Exported, Key, PLANNED, What};
+use super::record::{DIFFERENCE, Entry, Exported, Key, PLANNED, READ_BACK, What};
 use crate::clock::Clock;
 use crate::diff::{Comparison, Record, Summary, Verdict};
 use crate::store::{DualBatch, DualRecordRow, NoiseRow, Store};
@@ -77,6 +77,11 @@ fn count(entry: &Entry) {
         What::Planned(record, _) => {
             let is_right = record.comparison.findings.is_empty();
             metrics::shadow_compared(operation, if is_right { "planned" } else { "planned_wrong" });
+            metrics::shadow_findings(operation, record.comparison.findings.iter().map(|f| f.kind.word()));
+        }
+        What::ReadBack(record) => {
+            let is_alike = !is_different(&record.comparison);
+            metrics::shadow_compared(operation, if is_alike { "read_back" } else { "read_back_different" });
             metrics::shadow_findings(operation, record.comparison.findings.iter().map(|f| f.kind.word()));
         }
         What::Dropped(why) => metrics::shadow_dropped(operation, why.name()),
@@ -155,6 +160,7 @@ impl Writer {
 fn add(summary: &mut Summary, entry: &Entry) {
     match &entry.what {
         What::Compared(record) | What::Planned(record, _) => summary.add(entry.at_ms, &record.comparison),
+        What::ReadBack(record) => summary.add_read_back(entry.at_ms, record),
         What::Dropped(_) => summary.counts.dropped += 1,
         What::Learnt(_) => {}
     }
@@ -162,17 +168,13 @@ fn add(summary: &mut Summary, entry: &Entry) {
 
 /// What is kept as a sample: what differed, and every planned call.
 fn record(entry: &Entry) -> Option<DualRecordRow> {
-    let (kind, exported) = match &entry.what {
-        What::Compared(record) if is_different(&record.comparison) => {
-            (DIFFERENCE, Exported { kind: DIFFERENCE.to_owned(), record: record.clone(), planned: None })
-        }
-        What::Planned(record, planned) => {
-            let exported =
-                Exported { kind: PLANNED.to_owned(), record: record.clone(), planned: planned.clone() };
-            (PLANNED, exported)
-        }
-        What::Compared(_) | What::Dropped(_) | What::Learnt(_) => return None,
+    let (kind, record, planned) = match &entry.what {
+        What::Compared(record) if is_different(&record.comparison) => (DIFFERENCE, record, None),
+        What::Planned(record, planned) => (PLANNED, record, Some(planned.clone())),
+        What::ReadBack(record) if is_different(&record.comparison) => (READ_BACK, record, None),
+        What::Compared(_) | What::ReadBack(_) | What::Dropped(_) | What::Learnt(_) => return None,
     };
+    let exported = Exported { kind: kind.to_owned(), record: record.clone(), planned };
     Some(DualRecordRow {
         side: exported.record.side.clone(),
         operation: exported.record.operation.clone(),
@@ -206,12 +208,14 @@ fn noise(entries: &[Entry]) -> Vec<NoiseRow> {
 /// One line per pair that differed, up to a bound; everything in it is redacted.
 fn log(entries: &[Entry]) {
     let different = |entry: &&Entry| match &entry.what {
-        What::Compared(record) | What::Planned(record, _) => is_different(&record.comparison),
+        What::Compared(record) | What::Planned(record, _) | What::ReadBack(record) => {
+            is_different(&record.comparison)
+        }
         What::Dropped(_) | What::Learnt(_) => false,
     };
     let count = entries.iter().filter(different).count();
     for entry in entries.iter().filter(different).take(LOG_LINES_MAX) {
-        if let What::Compared(record) | What::Planned(record, _) = &entry.what {
+        if let What::Compared(record) | What::Planned(record, _) | What::ReadBack(record) = &entry.what {
             log_line(entry.key.phase, record);
         }
     }
@@ -230,6 +234,7 @@ fn log_line(phase: &str, record: &Record) {
         operation = record.operation,
         client = record.client.as_deref().unwrap_or_default(),
         phase,
+        read_back = record.read_back.as_deref().unwrap_or_default(),
         findings = findings.len(),
         kind = first.kind.word(),
         place = first.place,

@@ -29,6 +29,10 @@ pub struct Settings {
     pub sample: Share,
     /// Share of these, reads only, for which one side is asked twice.
     pub noise: Share,
+    /// Share of these, writes only, after which what they changed is read on both sides, where the pack says how.
+    pub read_back: Share,
+    /// Writes being read back at one time.
+    pub read_backs: usize,
     /// Requests that may wait.
     pub queue: usize,
     /// Bytes of all bodies that are kept.
@@ -51,6 +55,8 @@ impl Default for Settings {
         Settings {
             sample: Share::ALL,
             noise: Share::NONE,
+            read_back: Share::NONE,
+            read_backs: 4,
             queue: 256,
             queue_bytes: 32 << 20,
             body_bytes: 256 << 10,
@@ -62,9 +68,9 @@ impl Default for Settings {
     }
 }
 
-/// How much longer than the other side's answer all work on a request may take: one side may be asked twice, and a thing read
-/// back after it was written.
-const WORK_TIMEOUTS: u32 = 4;
+/// How much longer than the other side's answer all work on a request may take. The most is done after a write: a credential is
+/// waited for, what was written is read back three times, and the plan's own readings are made.
+const WORK_TIMEOUTS: u32 = 5;
 
 /// The shadow, as the data path sees it. Clones share it.
 #[derive(Clone)]

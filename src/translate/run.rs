@@ -123,6 +123,15 @@ impl Run {
         &self.marks
     }
 
+    /// Whether a call with an effect may follow the one that is out.
+    pub fn may_write(&self) -> bool {
+        let State::Serving(at) = &self.state else { return false };
+        let Some(RouteKind::Serve(serve)) = self.route_in(&self.pack).map(|route| &route.kind) else {
+            return false;
+        };
+        block_at(serve, &at.outcomes).is_some_and(|block| writes(block, at.step + 1))
+    }
+
     fn route_in<'p>(&self, pack: &'p Pack) -> Option<&'p Route> {
         pack.directions.get(usize::from(self.direction.0))?.routes.get(usize::from(self.route.0))
     }
@@ -319,7 +328,7 @@ impl Run {
     /// Makes the call of the step at work, or its next page.
     fn call(&mut self, serve: &Serve, step: &Step, wanted: &StepCall, mut at: Serving) -> Result<Next, Stop> {
         let head = &wanted.head;
-        match self.build(wanted, &at) {
+        match self.build(wanted, step.name.is_some(), &at) {
             Ok(mut next) => {
                 if let Some(pages) = &wanted.pages {
                     let read = at.pages.get_or_insert_default().count;
@@ -345,7 +354,7 @@ impl Run {
         }
     }
 
-    fn build(&self, wanted: &StepCall, at: &Serving) -> Result<Call, Stop> {
+    fn build(&self, wanted: &StepCall, is_read: bool, at: &Serving) -> Result<Call, Stop> {
         let StepCall { head, body, resume, .. } = wanted;
         let scope = self.scope(&at.context);
         let values = |expr: &plan::Expr| scope.value(expr);
@@ -355,7 +364,7 @@ impl Run {
             Some(expr) => scope.value(expr)?.map(|value| Bytes::from(value.to_vec())),
             None => None,
         };
-        let mut next = call(head, at.calls, target, headers, body);
+        let mut next = Call { is_read, ..call(head, at.calls, target, headers, body) };
         if let Some(exprs) = resume {
             let served = self.route_in(&self.pack).map_or("", |route| &route.operation.key);
             let mut key =
@@ -597,6 +606,19 @@ fn block_at<'p>(serve: &'p Serve, outcomes: &[u16]) -> Option<&'p Block> {
     })
 }
 
+/// Whether a block has a call with an effect from this step on.
+fn writes(block: &Block, from: usize) -> bool {
+    let is_write = |step: &Step| match &step.action {
+        StepAction::Call(call) => call.head.effect == Effect::Write,
+        StepAction::Select(_) | StepAction::Make(_) => false,
+    };
+    let ends_in_one = match &block.end {
+        End::Decide(decision) => decision.outcomes.iter().any(|outcome| writes(&outcome.block, 0)),
+        End::Answer(_) | End::Refuse(_) => false,
+    };
+    ends_in_one || block.steps.iter().skip(from).any(is_write)
+}
+
 /// The step at work, which makes a call.
 fn call_at<'p>(serve: &'p Serve, at: &Serving) -> Option<(&'p Step, &'p StepCall)> {
     let step = block_at(serve, &at.outcomes)?.steps.get(at.step)?;
@@ -624,6 +646,7 @@ fn call(head: &CallHead, step: u32, target: String, headers: HeaderMap, body: Op
         body,
         effect: head.effect,
         repeatable: head.repeatable,
+        is_read: true,
         resume_key: None,
     }
 }

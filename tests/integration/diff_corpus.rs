@@ -3,22 +3,20 @@
 //! and nothing else is. `SWITCHBACK_CORPUS_CALLS` sets how many calls are made in all (600 where it is not set; the whole
 //! corpus is 10000).
 
-use crate::support::dual::{Dual, Running, Upstreams, control};
+use crate::support::dual::{Dual, Running, Upstreams, control, eventually};
 use crate::support::packs;
-use crate::support::raw::{self, Answer, Client};
+use crate::support::raw::{Answer, Client};
 use crate::support::serving::Serving;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::time::Duration;
 use switchback::diff::{Candidate, Comparison, Held, Limits, Noise, Record, Rules, View, compare};
 use switchback::mapping::{self, load::PackSource};
 use switchback::plan::SideId;
 use switchback::redact::{Redactor, Salt};
 use switchback::route::{Found, Router};
 use switchback::sandbox::{Options, Sandbox};
-use switchback::telemetry::metrics as names;
 
 /// One way in which the versions differ, on one address.
 struct Way {
@@ -457,11 +455,6 @@ async fn the_shadow_records_every_way_to_differ_and_nothing_else() {
     let shadow = "phases: { default: shadow }\nshadow: { noise: 0, timeout: 2s, findings: 10000 }\n";
     dual.configure(&service, Upstreams::of(&service), &["administrator"], shadow);
     let gateway = dual.start().await;
-    eventually("the grant is refreshed ahead of use", async || {
-        let metrics = gateway.admin_text("GET /metrics", &Value::Null).await.text();
-        metrics.lines().any(|line| line.starts_with(names::TOKEN_EXPIRY))
-    })
-    .await;
     for way in WAYS.iter().chain(SLOW) {
         way.tell(&service).await;
     }
@@ -520,15 +513,6 @@ async fn compared(gateway: &Running, calls: usize) {
         count("equal") + count("different") + count("equal_so_far") >= calls as u64
     })
     .await;
-}
-
-async fn eventually(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
-    let asking = async {
-        while !is_so().await {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(raw::PATIENCE, asking).await.unwrap_or_else(|_| panic!("never happened: {what}"));
 }
 
 /// The views of a client that asks the service itself and the gateway.

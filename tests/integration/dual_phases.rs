@@ -1,10 +1,9 @@
 //! Phases at run time, through the real binary: set by command line and admin API, kept over restarts, followed by other
 //! gateways on the same store.
 
-use crate::support::dual::{Dual, Running, Upstreams, control, received};
-use crate::support::{postgres, raw};
+use crate::support::dual::{Dual, Running, Upstreams, control, eventually, received};
+use crate::support::postgres;
 use serde_json::{Value, json};
-use std::time::Duration;
 use switchback::sandbox::{Options, Sandbox};
 use switchback::shadow::Share;
 
@@ -155,14 +154,4 @@ async fn gateways_on_one_database_follow_one_another() {
     })
     .await;
     assert_eq!(answered_by(&service, &second, "administrator").await, "v2");
-}
-
-/// Asks again and again, for as long as anything may take.
-async fn eventually(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
-    let asking = async {
-        while !is_so().await {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(raw::PATIENCE, asking).await.unwrap_or_else(|_| panic!("never happened: {what}"));
 }

@@ -1,12 +1,11 @@
 //! The shadow through the real binary: what it compares and records, that it makes no effect, that no candidate reaches the
 //! client, and that nothing secret is kept.
 
-use crate::support::dual::{Dual, Running, Upstreams, control, received, request};
+use crate::support::dual::{Dual, Running, Upstreams, control, eventually, received, request};
 use crate::support::postgres;
-use crate::support::raw::{self, Act, Answer, Client, Upstream};
+use crate::support::raw::{Act, Answer, Client, Upstream};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::time::Duration;
 use switchback::sandbox::{Account, Options, Sandbox};
 use switchback::telemetry::metrics as names;
 use tokio::net::TcpListener;
@@ -16,61 +15,6 @@ const SHADOW: &str = "phases: { default: shadow }\nshadow: { noise: 0, timeout: 
 
 fn administrator(service: &Sandbox) -> &Account {
     service.credentials().account("administrator").expect("every sandbox has one")
-}
-
-/// Starts a gateway and waits until its clients have access tokens: the shadow renews none.
-async fn started(dual: &Dual) -> Running {
-    let gateway = dual.start().await;
-    eventually("the grant is refreshed ahead of use", async || {
-        counted(&gateway, names::TOKEN_EXPIRY, &[]).await > 0
-    })
-    .await;
-    gateway
-}
-
-/// The sum of all samples of a metric whose labels have these pairs.
-async fn counted(gateway: &Running, metric: &str, labels: &[(&str, &str)]) -> u64 {
-    let text = gateway.admin_text("GET /metrics", &Value::Null).await.text();
-    let fits = |line: &&str| {
-        line.strip_prefix(metric).is_some_and(|rest| rest.starts_with(['{', ' ']))
-            && labels.iter().all(|(name, value)| line.contains(&format!("{name}=\"{value}\"")))
-    };
-    let value = |line: &str| line.rsplit(' ').next().and_then(|value| value.parse::<f64>().ok());
-    text.lines().filter(fits).filter_map(value).sum::<f64>() as u64
-}
-
-/// Waits until the shadow is done with so many requests, whatever came of them.
-async fn settled(gateway: &Running, requests: u64) {
-    eventually("the shadow is done", async || {
-        let compared = counted(gateway, names::SHADOW_COMPARED, &[]).await;
-        compared + counted(gateway, names::SHADOW_DROPPED, &[]).await >= requests
-    })
-    .await;
-}
-
-/// The operation in the report, once as much of it is recorded as there is in the metrics.
-async fn reported(gateway: &Running, operation: &str, compared: u64) -> Value {
-    let mut last = Value::Null;
-    eventually("the record is written", async || {
-        let (status, report) = gateway.admin("GET /api/diff", &Value::Null).await;
-        assert_eq!(status, 200, "{report}");
-        let operations = report["operations"].as_array().cloned().unwrap_or_default();
-        last = operations.into_iter().find(|entry| entry["operation"] == operation).unwrap_or_default();
-        let counts = &last["counts"];
-        let count = |name: &str| counts[name].as_u64().unwrap_or(0);
-        count("equal") + count("different") + count("equal_so_far") >= compared
-    })
-    .await;
-    last
-}
-
-async fn eventually(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
-    let asking = async {
-        while !is_so().await {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(raw::PATIENCE, asking).await.unwrap_or_else(|_| panic!("never happened: {what}"));
 }
 
 async fn ask(gateway: &Running, service: &Sandbox, line: &str, body: &str) -> Answer {
@@ -93,7 +37,7 @@ async fn what_is_found_is_kept_in_postgresql_as_well() {
 async fn differences_are_found_and_kept(dual: Dual) {
     let service = Sandbox::start(Options::default()).await.expect("a loopback address");
     dual.configure(&service, Upstreams::of(&service), &["administrator"], SHADOW);
-    let gateway = started(&dual).await;
+    let gateway = dual.started().await;
     let rule = json!({"side": "v2", "path": "/contacts/{id}", "of": 1001, "field": "$.name", "change": {"set": "Only v2"}});
     control(&service, "POST differences", rule).await;
 
@@ -103,8 +47,8 @@ async fn differences_are_found_and_kept(dual: Dual) {
         let body: Value = serde_json::from_slice(&answer.body).expect("JSON");
         assert_eq!(body["name"] == "Only v2", line.ends_with("1001"), "the client sees v2: {body}");
     }
-    settled(&gateway, 3).await;
-    let report = reported(&gateway, "GET /contacts/{id}", 3).await;
+    gateway.settled(3).await;
+    let report = gateway.reported("GET /contacts/{id}", 3).await;
     assert_eq!(
         (&report["counts"]["different"], &report["counts"]["equal"]),
         (&json!(2), &json!(1)),
@@ -116,7 +60,7 @@ async fn differences_are_found_and_kept(dual: Dual) {
         (&json!("$.name"), &json!("value"), &json!(2))
     );
     assert_eq!(report["phase"], "shadow");
-    assert_eq!(counted(&gateway, names::SHADOW_FINDINGS, &[("kind", "value")]).await, 2);
+    assert_eq!(gateway.counted(names::SHADOW_FINDINGS, &[("kind", "value")]).await, 2);
 
     let lines = gateway.admin_text("GET /api/diff/export", &Value::Null).await.text();
     let lines = lines.split_once("\r\n\r\n").map_or(lines.as_str(), |(_, body)| body).to_owned();
@@ -133,15 +77,24 @@ async fn differences_are_found_and_kept(dual: Dual) {
     let (code, said, _) = dual.cli(&["diff", "report"]).await;
     assert!(
         code == Some(1) && said.contains("GET /contacts/{id}") && said.contains("$.name"),
-        "{code:?}: {said}"
+        "above the threshold, {code:?}: {said}"
     );
+    // Two of three differ: a threshold of all but a little is not broken, and three calls prove none.
+    let (code, said, _) = dual.cli(&["diff", "report", "--mismatch", "0.9"]).await;
+    assert!(code == Some(4) && said.contains("not enough evidence"), "{code:?}: {said}");
+    let (code, said, _) = dual.cli(&["diff", "report", "--mismatch", "1"]).await;
+    assert!(code == Some(0) && said.contains("within the threshold"), "{code:?}: {said}");
+    let (code, ..) = dual.cli(&["diff", "report", "--mismatch", "twice"]).await;
+    assert_eq!(code, Some(2), "wrong use");
+    let (code, said, _) = dual.cli(&["diff", "report", "--help"]).await;
+    assert!(code == Some(0) && said.contains("4 none is above it"), "{said}");
     let (code, exported, error) = dual.cli(&["diff", "export"]).await;
     assert_eq!((code, exported), (Some(0), lines), "{error}");
 
     // What was counted outlives the process.
     gateway.stop().await;
-    let gateway = started(&dual).await;
-    let report = reported(&gateway, "GET /contacts/{id}", 3).await;
+    let gateway = dual.started().await;
+    let report = gateway.reported("GET /contacts/{id}", 3).await;
     assert_eq!(report["counts"]["different"], 2, "{report}");
     let (status, _) = gateway
         .admin("POST /api/phases", &json!({"operation": "GET /contacts/{id}", "phase": "translated"}))
@@ -157,13 +110,13 @@ async fn in_a_canary_whoever_does_not_answer_is_asked_beside() {
     let dual = Dual::new();
     let more = "phases: { 'GET /agents/{id}': { phase: canary, share: 1 } }\nshadow: { noise: 0 }\n";
     dual.configure(&service, Upstreams::of(&service), &["administrator"], more);
-    let gateway = started(&dual).await;
+    let gateway = dual.started().await;
     let rule = json!({"side": "v2", "path": "/agents/{id}", "field": "$.name", "change": {"set": "Only v2"}});
     control(&service, "POST differences", rule).await;
     let answer = ask(&gateway, &service, "GET /v2/agents/203", "").await;
     assert!(answer.status == 200 && !answer.text().contains("Only v2"), "{}", answer.text());
-    settled(&gateway, 1).await;
-    let report = reported(&gateway, "GET /agents/{id}", 1).await;
+    gateway.settled(1).await;
+    let report = gateway.reported("GET /agents/{id}", 1).await;
     let finding = &report["top"][0]["example"];
     assert_eq!(finding["place"], "$.name", "{report}");
     // Names are not shown; how long they are is.
@@ -186,22 +139,83 @@ async fn a_side_that_contradicts_itself_is_noise_and_no_finding() {
     .await;
     let upstreams = Upstreams { v2: old.address, v3: service.address() };
     dual.configure(&service, upstreams, &["administrator"], more);
-    let gateway = started(&dual).await;
+    let gateway = dual.started().await;
     for _ in 0..6 {
-        let twice = counted(&gateway, names::SHADOW_COMPARED, &[("result", "twice")]).await;
+        let twice = gateway.counted(names::SHADOW_COMPARED, &[("result", "twice")]).await;
         assert_eq!(ask(&gateway, &service, "GET /v2/agents/203", "").await.status, 200);
         eventually("the old service is asked twice", async || {
-            counted(&gateway, names::SHADOW_COMPARED, &[("result", "twice")]).await > twice
+            gateway.counted(names::SHADOW_COMPARED, &[("result", "twice")]).await > twice
         })
         .await;
     }
-    let learnt = counted(&gateway, names::SHADOW_NOISE, &[("why", "learnt")]).await;
+    let learnt = gateway.counted(names::SHADOW_NOISE, &[("why", "learnt")]).await;
     assert!(learnt > 0, "what differs between two answers of one side is noise");
     gateway.stop().await;
-    let gateway = started(&dual).await;
+    let gateway = dual.started().await;
     assert_eq!(ask(&gateway, &service, "GET /v2/agents/203", "").await.status, 200);
-    settled(&gateway, 1).await;
-    assert!(counted(&gateway, names::SHADOW_NOISE, &[("why", "learnt")]).await > 0, "and stays known");
+    gateway.settled(1).await;
+    assert!(gateway.counted(names::SHADOW_NOISE, &[("why", "learnt")]).await > 0, "and stays known");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_one_side_says_otherwise_every_time_is_learnt_and_what_differs_beside_it_is_still_found() {
+    let service = Sandbox::start(Options::default()).await.expect("a loopback address");
+    let dual = Dual::new();
+    let more = "phases: { default: shadow }\nshadow: { noise: 0.2 }\n";
+    dual.configure(&service, Upstreams::of(&service), &["administrator"], more);
+    let gateway = dual.started().await;
+    for (field, change) in [("$.email", json!("renew")), ("$.name", json!({"set": "Only v2"}))] {
+        let rule =
+            json!({"side": "v2", "path": "/contacts/{id}", "of": 1001, "field": field, "change": change});
+        control(&service, "POST differences", rule).await;
+    }
+    let (mut asked, mut twice) = (0, 0);
+    // Noise is what differed in two double askings; one in five requests is asked twice.
+    while twice < 3 {
+        assert_eq!(ask(&gateway, &service, "GET /v2/contacts/1001", "").await.status, 200);
+        asked += 1;
+        assert!(asked < 500, "{asked} requests, and only {twice} of them asked twice");
+        eventually("the request is compared", async || {
+            let compared = gateway.counted(names::SHADOW_COMPARED, &[]).await;
+            twice = gateway.counted(names::SHADOW_COMPARED, &[("result", "twice")]).await;
+            compared - twice >= asked
+        })
+        .await;
+    }
+    let before = gateway.reported("GET /contacts/{id}", asked).await;
+    let calls = |report: &Value, pattern: &str| {
+        let top = report["top"].as_array().expect("a list").iter().find(|tally| tally["pattern"] == pattern);
+        top.map_or(0, |tally| tally["calls"].as_u64().expect("a number"))
+    };
+    assert!(calls(&before, "$.email") > 0, "until it is learnt it is a finding: {before}");
+
+    let more = 20;
+    for _ in 0..more {
+        assert_eq!(ask(&gateway, &service, "GET /v2/contacts/1001", "").await.status, 200);
+    }
+    let after = gateway.reported("GET /contacts/{id}", asked + more).await;
+    assert_eq!(calls(&after, "$.email"), calls(&before, "$.email"), "{after}");
+    assert_eq!(calls(&after, "$.name"), asked + more, "{after}");
+    assert!(after["counts"]["learnt_noise"].as_u64() >= Some(more), "{after}");
+    let records = gateway.exported().await;
+    let findings = records.last().expect("a record")["comparison"]["findings"].as_array().expect("a list");
+    assert!(findings.len() == 1 && findings[0]["place"] == "$.name", "{findings:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_is_compared_while_the_grant_it_needs_is_still_on_its_way() {
+    let service = Sandbox::start(Options::default()).await.expect("a loopback address");
+    let dual = Dual::new();
+    dual.configure(&service, Upstreams::of(&service), &["administrator"], SHADOW);
+    let rule = json!({"side": "oauth", "action": {"delay": {"ms": 600}}});
+    control(&service, "POST faults", rule).await;
+    let gateway = dual.start().await;
+    assert_eq!(ask(&gateway, &service, "GET /v2/contacts/1001", "").await.status, 200);
+    assert_eq!(gateway.counted(names::TOKEN_EXPIRY, &[]).await, 0, "the client did not wait for it");
+    gateway.settled(1).await;
+    assert_eq!(gateway.counted(names::SHADOW_DROPPED, &[]).await, 0);
+    assert_eq!(gateway.counted(names::SHADOW_COMPARED, &[("result", "equal")]).await, 1);
+    assert_eq!(received(&service, "/oauth/access_token").await.len(), 1, "the shadow renews nothing");
 }
 
 /// One request of every operation with effects, and whether v3 can do it.
@@ -233,7 +247,7 @@ async fn no_effect_is_made_twice_whatever_clients_do() {
     let service = Sandbox::start(Options::default()).await.expect("a loopback address");
     let dual = Dual::new();
     dual.configure(&service, Upstreams::of(&service), &["administrator"], SHADOW);
-    let gateway = started(&dual).await;
+    let gateway = dual.started().await;
     control(&service, "PUT requests", json!({"keep": 100_000})).await;
     let writes = writing_operations(&gateway).await;
     assert_eq!(writes.len(), effects("x").len(), "one request of every operation: {writes:?}");
@@ -259,8 +273,8 @@ async fn no_effect_is_made_twice_whatever_clients_do() {
     }
     asking.join_all().await;
     // Every request that came to the old service was answered or given up, so the shadow has heard of each.
-    settled(&gateway, 1).await;
-    eventually("the queue is empty", async || counted(&gateway, names::SHADOW_WAITING, &[]).await == 0).await;
+    gateway.settled(1).await;
+    eventually("the queue is empty", async || gateway.counted(names::SHADOW_WAITING, &[]).await == 0).await;
 
     let mut sent: BTreeMap<String, u64> = BTreeMap::new();
     for entry in received(&service, "/v2/").await {
@@ -283,12 +297,15 @@ async fn no_effect_is_made_twice_whatever_clients_do() {
         .sum();
     assert!(messages > 0 && messages <= rounds as u64, "{messages} messages of {rounds}");
 
-    reported(&gateway, "POST /chats/{id}/messages", messages.min(8)).await;
-    let planned = counted(&gateway, names::SHADOW_COMPARED, &[("result", "planned")]).await;
-    let wrong = counted(&gateway, names::SHADOW_COMPARED, &[("result", "planned_wrong")]).await;
+    gateway.reported("POST /chats/{id}/messages", messages.min(8)).await;
+    let planned = gateway.counted(names::SHADOW_COMPARED, &[("result", "planned")]).await;
+    let wrong = gateway.counted(names::SHADOW_COMPARED, &[("result", "planned_wrong")]).await;
     let lines = gateway.admin_text("GET /api/diff/export", &Value::Null).await.text();
     assert!(planned > 0 && wrong == 0, "{planned} planned, {wrong} wrong:\n{lines}");
-    assert!(lines.contains(r#""kind":"planned""#) && lines.contains(r#""planned":{"operation":"#), "{lines}");
+    assert!(
+        lines.contains(r#""kind":"planned""#) && lines.contains(r#""planned":{"calls":[{"operation":"#),
+        "{lines}"
+    );
 }
 
 async fn writing_operations(gateway: &Running) -> Vec<String> {
@@ -315,7 +332,7 @@ async fn clients_are_served(gateway: &Running, service: &Sandbox) {
     for answer in asking.join_all().await {
         assert_eq!((answer.status, &answer.body), (200, &expected));
     }
-    settled(gateway, 60).await;
+    gateway.settled(60).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -348,16 +365,16 @@ async fn a_candidate_that_is_dead_slow_or_endless_reaches_no_client_and_fills_no
         let v3 = candidate.as_ref().map_or(nobody, |upstream| upstream.address);
         let upstreams = Upstreams { v2: service.address(), v3 };
         dual.configure(&service, upstreams, &["administrator"], more);
-        let gateway = started(&dual).await;
+        let gateway = dual.started().await;
         let refreshes = received(&service, "/oauth/access_token").await.len();
         clients_are_served(&gateway, &service).await;
-        let dropped = counted(&gateway, names::SHADOW_DROPPED, &[("reason", "queue")]).await;
-        let compared = counted(&gateway, names::SHADOW_COMPARED, &[]).await;
+        let dropped = gateway.counted(names::SHADOW_DROPPED, &[("reason", "queue")]).await;
+        let compared = gateway.counted(names::SHADOW_COMPARED, &[]).await;
         match what {
             "silent" => assert!(dropped > 0, "{what}: nothing was dropped, {compared} compared"),
             "refusing" => {
                 let reason = [("reason", "credential")];
-                assert!(counted(&gateway, names::SHADOW_DROPPED, &reason).await > 0, "{what}");
+                assert!(gateway.counted(names::SHADOW_DROPPED, &reason).await > 0, "{what}");
                 let now = received(&service, "/oauth/access_token").await.len();
                 assert_eq!(now, refreshes, "a 401 in the shadow refreshes nothing");
                 let metrics = gateway.admin_text("GET /metrics", &Value::Null).await.text();
@@ -367,10 +384,37 @@ async fn a_candidate_that_is_dead_slow_or_endless_reaches_no_client_and_fills_no
             }
             _ => assert!(compared > 0, "{what}"),
         }
-        assert!(counted(&gateway, names::SHADOW_WAITING, &[]).await <= 4, "{what}");
-        assert!(counted(&gateway, names::SHADOW_BYTES, &[]).await <= 1 << 20, "{what}");
+        assert!(gateway.counted(names::SHADOW_WAITING, &[]).await <= 4, "{what}");
+        assert!(gateway.counted(names::SHADOW_BYTES, &[]).await <= 1 << 20, "{what}");
         gateway.stop().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn white_space_without_end_is_late_and_keeps_no_worker() {
+    let service = Sandbox::start(Options::default()).await.expect("a loopback address");
+    let head =
+        b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n1\r\n[\r\n";
+    let blank = [&b"4000\r\n"[..], &b" ".repeat(0x4000), b"\r\n"].concat();
+    let flood = Act::Flood { head: head.to_vec(), piece: blank };
+    let candidate = Upstream::start(vec![flood.clone(), flood, Act::json(200, "[]")]).await;
+    let dual = Dual::new();
+    let more = "phases: { default: shadow }\nshadow: { noise: 0, timeout: 300ms, calls: 2 }\n";
+    let upstreams = Upstreams { v2: service.address(), v3: candidate.address };
+    dual.configure(&service, upstreams, &["administrator"], more);
+    let gateway = dual.started().await;
+    // Both workers are given a flood.
+    for _ in 0..2 {
+        assert_eq!(ask(&gateway, &service, "GET /v2/contacts", "").await.status, 200);
+    }
+    candidate.received(2).await;
+    assert_eq!(ask(&gateway, &service, "GET /v2/contacts", "").await.status, 200);
+    gateway.settled(3).await;
+    candidate.closed(2).await;
+    assert_eq!(candidate.seen().len(), 3, "a worker was free for the third");
+    assert_eq!(gateway.counted(names::SHADOW_DROPPED, &[]).await, 0);
+    assert_eq!(gateway.counted(names::SHADOW_FINDINGS, &[("kind", "late")]).await, 2);
+    assert_eq!(gateway.counted(names::SHADOW_BYTES, &[]).await, 0, "nothing of it is kept");
 }
 
 /// Looks like a credential wherever it stands.
@@ -383,7 +427,7 @@ async fn a_secret_planted_anywhere_appears_in_nothing_that_is_kept_or_shown() {
     let service = Sandbox::start(Options::default()).await.expect("a loopback address");
     let dual = Dual::new();
     dual.configure(&service, Upstreams::of(&service), &["administrator"], SHADOW);
-    let gateway = started(&dual).await;
+    let gateway = dual.started().await;
     let places = ["header", "query", "body", "v2answer", "v3answer", "v2error", "v3error"];
     let secrets: BTreeMap<&str, String> = places.into_iter().map(|place| (place, planted(place))).collect();
     let of = |place: &str| secrets[place].as_str();
@@ -411,9 +455,9 @@ async fn a_secret_planted_anywhere_appears_in_nothing_that_is_kept_or_shown() {
         let answer = gateway.ask(administrator(&service), line, &fields, body).await.expect("an answer");
         assert!(answer.status < 500, "{line}: {}", answer.text());
     }
-    settled(&gateway, asked.len() as u64).await;
-    reported(&gateway, "POST /chats/{id}/messages", 1).await;
-    reported(&gateway, "GET /chats/{id}", 1).await;
+    gateway.settled(asked.len() as u64).await;
+    gateway.reported("POST /chats/{id}/messages", 1).await;
+    gateway.reported("GET /chats/{id}", 1).await;
 
     let access: Vec<String> = received(&service, "/v3/")
         .await

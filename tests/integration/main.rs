@@ -8,6 +8,7 @@ mod contract_walk;
 mod demo_lines;
 mod diagnostics;
 mod diff_corpus;
+mod dual_effects;
 mod dual_gate;
 mod dual_phases;
 mod dual_shadow;

@@ -2,15 +2,17 @@
 //! change, with an admin port that takes changes, and with the command line beside it.
 
 use super::program::Program;
-use super::raw::{Answer, Client};
+use super::raw::{self, Answer, Client};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::Duration;
 use switchback::sandbox::{Account, Sandbox};
 use switchback::secret::Secret;
 use switchback::store::seal::SealingKey;
+use switchback::telemetry::metrics as names;
 use tempfile::TempDir;
 
 /// What the admin port asks for.
@@ -104,6 +106,16 @@ impl Dual {
         starting.await.expect("it serves")
     }
 
+    /// Starts a gateway and waits until its clients have access tokens.
+    pub async fn started(&self) -> Running {
+        let gateway = self.start().await;
+        eventually("the grant is refreshed ahead of use", async || {
+            gateway.counted(names::TOKEN_EXPIRY, &[]).await > 0
+        })
+        .await;
+        gateway
+    }
+
     /// Runs a verb of the command line with this configuration; gives its exit code, output and errors.
     pub async fn cli(&self, words: &[&str]) -> (Option<i32>, String, String) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_switchback"));
@@ -150,12 +162,71 @@ impl Running {
         client.answer().await.expect("the admin port answers")
     }
 
+    /// The sum of all samples of a metric whose labels have these pairs.
+    pub async fn counted(&self, metric: &str, labels: &[(&str, &str)]) -> u64 {
+        let text = self.admin_text("GET /metrics", &Value::Null).await.text();
+        let fits = |line: &&str| {
+            line.strip_prefix(metric).is_some_and(|rest| rest.starts_with(['{', ' ']))
+                && labels.iter().all(|(name, value)| line.contains(&format!("{name}=\"{value}\"")))
+        };
+        let value = |line: &str| line.rsplit(' ').next().and_then(|value| value.parse::<f64>().ok());
+        text.lines().filter(fits).filter_map(value).sum::<f64>() as u64
+    }
+
+    /// Waits until the shadow is done with so many requests, whatever came of them.
+    pub async fn settled(&self, requests: u64) {
+        eventually("the shadow is done", async || {
+            let compared = self.counted(names::SHADOW_COMPARED, &[]).await;
+            compared + self.counted(names::SHADOW_DROPPED, &[]).await >= requests
+        })
+        .await;
+    }
+
+    /// The operation in the report, once this holds of its counts: what is in the metrics is recorded a little later.
+    pub async fn reported_when(&self, operation: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+        let mut last = Value::Null;
+        eventually("the record is written", async || {
+            let (status, report) = self.admin("GET /api/diff", &Value::Null).await;
+            assert_eq!(status, 200, "{report}");
+            let operations = report["operations"].as_array().cloned().unwrap_or_default();
+            last = operations.into_iter().find(|entry| entry["operation"] == operation).unwrap_or_default();
+            is_so(&last["counts"])
+        })
+        .await;
+        last
+    }
+
+    /// The operation in the report, once so many comparisons of it are recorded.
+    pub async fn reported(&self, operation: &str, compared: u64) -> Value {
+        let enough = |counts: &Value| {
+            let count = |name: &str| counts[name].as_u64().unwrap_or(0);
+            count("equal") + count("different") + count("equal_so_far") >= compared
+        };
+        self.reported_when(operation, enough).await
+    }
+
+    /// The kept records.
+    pub async fn exported(&self) -> Vec<Value> {
+        let text = self.admin_text("GET /api/diff/export", &Value::Null).await.text();
+        text.lines().map(|line| serde_json::from_str(line).expect("JSON Lines")).collect()
+    }
+
     /// Stops it, as a service manager does, and waits.
     pub async fn stop(self) {
         let program = self.program;
         let status = tokio::task::spawn_blocking(move || program.stop()).await.expect("it ends");
         assert!(status.success(), "{status}");
     }
+}
+
+/// Waits until something holds.
+pub async fn eventually(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    let asking = async {
+        while !is_so().await {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(raw::PATIENCE, asking).await.unwrap_or_else(|_| panic!("never happened: {what}"));
 }
 
 /// A request with an account's v2 token; `fields` end in `\r\n` each.

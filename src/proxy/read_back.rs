@@ -1,0 +1,121 @@
+//! Reading back: after a write that the served side's own service has done, what it changed is read on both sides, by the
+//! reading that the pack declares for it, and compared as any reading is. Off unless configured; out of a budget of its own;
+//! nothing but readings is sent.
+
+use super::beside::Asked;
+use super::compose::scope_prefix;
+use super::context::Facts;
+use super::dual::Dual;
+use super::route;
+use crate::diff::{Held, View};
+use crate::plan::{self, Effect};
+use crate::shadow::{Dropped, Outcome, ReadBack};
+use crate::translate;
+use bytes::Bytes;
+use http::{HeaderMap, Method, Uri, header};
+use std::sync::Arc;
+
+/// Header fields that speak about the write, its body or its condition, and not about who asks.
+const OF_THE_WRITE: [header::HeaderName; 12] = [
+    header::CONTENT_LENGTH,
+    header::CONTENT_TYPE,
+    header::CONTENT_ENCODING,
+    header::CONTENT_LANGUAGE,
+    header::TRANSFER_ENCODING,
+    header::EXPECT,
+    header::RANGE,
+    header::IF_MATCH,
+    header::IF_NONE_MATCH,
+    header::IF_MODIFIED_SINCE,
+    header::IF_UNMODIFIED_SINCE,
+    header::IF_RANGE,
+];
+
+impl Dual {
+    /// What the write has changed, as clients would see it on both sides. None where the pack declares no reading, the write was
+    /// not done, or this one is not to be read back. `body` is the request's, without a content coding; `written` its answer.
+    pub(super) async fn read_back(&self, asked: &Asked, body: &Bytes, written: View) -> Option<Outcome> {
+        let declared = asked.facts.program.route(asked.matched.front.serves, asked.matched.route);
+        let declared = declared.read_back.as_ref()?;
+        let is_done = (200..300).contains(&written.status);
+        if !is_done || !self.shadow.settings().read_back.takes(fastrand::u64(..)) {
+            return None;
+        }
+        Some(match self.read_both(asked, declared, body, written).await {
+            Ok(read) => Outcome::ReadBack(read),
+            Err(why) => Outcome::Dropped(why),
+        })
+    }
+
+    /// Reads the one side, the other, and the one again: what somebody else has changed meanwhile must not count.
+    async fn read_both(
+        &self,
+        asked: &Asked,
+        declared: &plan::ReadBack,
+        body: &Bytes,
+        written: View,
+    ) -> Result<ReadBack, Dropped> {
+        let _place = self.read_backs.try_acquire().map_err(|_| Dropped::Budget)?;
+        if !written.body.is_whole() {
+            return Err(Dropped::TooLarge);
+        }
+        let reading = asked.reading(declared, body, &written).ok_or(Dropped::Unaddressed)?;
+        let none = Held::default();
+        let reference = self.own(&reading, &none).await?;
+        let candidate = self.plans(&reading, &none, reference.body.total_bytes()).await?;
+        let again = self.own(&reading, &none).await?;
+        Ok(ReadBack { route: reading.matched.route, reference, candidate, again })
+    }
+}
+
+impl Asked {
+    /// The reading, as the same client would ask for it. None where nothing says what to read.
+    fn reading(&self, declared: &plan::ReadBack, body: &Bytes, written: &View) -> Option<Asked> {
+        let (program, front) = (&self.facts.program, &self.matched.front);
+        let written = translate::Answer {
+            status: written.status,
+            headers: written.headers.clone(),
+            body: Some(written.body.start().clone()),
+        };
+        let route = program.route(front.serves, self.matched.route);
+        let request = self.translated(body.clone());
+        let path =
+            translate::read_back(program.pack(), route, declared, &request, &written, program.settings())?;
+        let uri = format!("{}{}{path}", front.prefix, self.account_prefix()?).parse().ok()?;
+        self.turned_into(declared, uri)
+    }
+
+    /// The prefix of the secondary account that the write was for.
+    fn account_prefix(&self) -> Option<String> {
+        let Some(account) = &self.matched.account else { return Some(String::new()) };
+        let template = self.facts.program.side(self.matched.front.serves).scope.as_deref()?;
+        scope_prefix(template, account).ok()
+    }
+
+    /// A `GET` of this address by the same client. None if it is not the declared reading that has this address.
+    fn turned_into(&self, declared: &plan::ReadBack, uri: Uri) -> Option<Asked> {
+        let own = &self.facts;
+        let mut head = http::Request::new(());
+        (*head.method_mut(), *head.uri_mut()) = (Method::GET, uri);
+        let (parts, ()) = head.into_parts();
+        let facts = Facts::new(own.id, own.trace, &parts, Arc::clone(&own.program), own.language);
+        let matched = route::find(&facts).ok()?;
+        let operation = &own.program.route(matched.front.serves, matched.route).operation;
+        if operation.key != declared.operation || operation.effect != Effect::None {
+            return None;
+        }
+        let mut headers: HeaderMap = self.headers.clone();
+        OF_THE_WRITE.iter().for_each(|name| drop(headers.remove(name)));
+        Some(Asked {
+            subject: self.subject.clone(),
+            facts: Arc::new(facts),
+            matched,
+            client: Arc::clone(&self.client),
+            headers,
+            version: self.version,
+            beside: Arc::clone(&self.beside),
+            primary: self.primary,
+            writes: false,
+        })
+    }
+}

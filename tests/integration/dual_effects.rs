@@ -1,0 +1,233 @@
+//! Requests with effects in the dual run, through the real binary: what the other side would have been sent, and what both sides
+//! show of an effect afterwards. Whatever is looked at, no call that changes something reaches the second side.
+
+use crate::support::dual::{Dual, Running, Upstreams, control, received};
+use crate::support::raw::{Act, Answer, Upstream, answer};
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use switchback::sandbox::{Account, Options, Sandbox};
+use switchback::telemetry::metrics as names;
+use tokio::net::TcpListener;
+
+const READ_BACK: &str = "phases: { default: shadow }\nshadow: { noise: 0, timeout: 2s, read_back: 1 }\n";
+const PLANNED: &str = "phases: { default: shadow }\nshadow: { noise: 0, timeout: 2s }\n";
+
+const EDIT: &str = r#"{"name":"Ana","phone":"5511988887777"}"#;
+
+fn administrator(service: &Sandbox) -> &Account {
+    service.credentials().account("administrator").expect("every sandbox has one")
+}
+
+async fn ask(gateway: &Running, service: &Sandbox, line: &str, body: &str) -> Answer {
+    gateway.ask(administrator(service), line, "", body).await.expect("an answer")
+}
+
+/// A gateway before the sandbox, or before others in its place.
+async fn started(service: &Sandbox, upstreams: Upstreams, more: &str) -> (Dual, Running) {
+    let dual = Dual::new();
+    dual.configure(service, upstreams, &["administrator"], more);
+    let gateway = dual.started().await;
+    (dual, gateway)
+}
+
+fn read_back(counts: &Value) -> (u64, u64) {
+    let count = |name: &str| counts[name].as_u64().unwrap_or(0);
+    (count("read_back"), count("read_back_different"))
+}
+
+/// Method and path below the version of what the sandbox received of one version.
+async fn lines(service: &Sandbox, version: &str) -> Vec<String> {
+    let entries = received(service, version).await;
+    let text = |entry: &Value, name: &str| entry[name].as_str().expect("a text").to_owned();
+    entries.iter().map(|entry| format!("{} {}", text(entry, "method"), text(entry, "path"))).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_write_has_changed_is_looked_at_on_both_sides_and_found_where_they_show_it_otherwise() {
+    let service = Sandbox::start(Options::default()).await.expect("a loopback address");
+    let (dual, gateway) = started(&service, Upstreams::of(&service), READ_BACK).await;
+    let (operation, reading) = ("PUT /contacts/{id}", "GET /contacts/{id}");
+    assert_eq!(ask(&gateway, &service, "PUT /v2/contacts/1001", EDIT).await.status, 204);
+    let report = gateway.reported_when(operation, |counts| read_back(counts).0 == 1).await;
+    assert_eq!((read_back(&report["counts"]), &report["top"]), ((1, 0), &json!([])), "{report}");
+
+    let rule = json!({"side": "v3", "path": "/contacts/{id}", "of": 1001, "field": "$.phone", "change": {"set": "0"}});
+    control(&service, "POST differences", rule).await;
+    assert_eq!(ask(&gateway, &service, "PUT /v2/contacts/1001", EDIT).await.status, 204);
+    let report = gateway.reported_when(operation, |counts| read_back(counts).0 == 2).await;
+    assert_eq!(read_back(&report["counts"]), (2, 1), "{report}");
+    let top = &report["top"][0];
+    assert_eq!(
+        (&top["pattern"], &top["kind"], &top["read_back"], &top["cause"]["by"]),
+        (&json!("$.phone"), &json!("value"), &json!(reading), &json!("copied")),
+    );
+    let line = top["cause"]["line"].as_str().expect("a line of the mapping").to_owned();
+    assert!(line.starts_with("contacts.map.yaml:"), "{line}");
+    assert_eq!(report["counts"]["different"], 0, "answers are counted apart: {report}");
+
+    let records = gateway.exported().await;
+    let found: Vec<_> = records.iter().filter(|record| record["kind"] == "read_back").collect();
+    assert_eq!(found.len(), 1, "{records:?}");
+    assert_eq!(
+        (&found[0]["operation"], &found[0]["target"], &found[0]["read_back"]),
+        (&json!(operation), &json!("/contacts/1001"), &json!(reading))
+    );
+    let (code, said, _) = dual.cli(&["diff", "report"]).await;
+    for words in [
+        "read back 2, of these different 1".to_owned(),
+        format!("value $.phone (read back by {reading}) in 1 calls, copied by {line}"),
+    ] {
+        assert!(said.contains(&words), "{words}\n{said}");
+    }
+    assert_eq!(code, Some(1), "{said}");
+    assert_eq!(gateway.counted(names::SHADOW_COMPARED, &[("result", "read_back")]).await, 1);
+    assert_eq!(gateway.counted(names::SHADOW_COMPARED, &[("result", "read_back_different")]).await, 1);
+    let v3 = lines(&service, "/v3/").await;
+    assert!(v3.len() >= 2 && v3.iter().all(|line| line == "GET /v3/contacts/1001"), "{v3:?}");
+    let writes = lines(&service, "/v2/").await.into_iter().filter(|line| !line.starts_with("GET "));
+    assert_eq!(writes.count(), 2, "each effect was made once");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_address_of_what_was_made_is_in_the_answer_and_what_was_not_done_is_not_read_back() {
+    let service = Sandbox::start(Options::default()).await.expect("a loopback address");
+    let (_dual, gateway) = started(&service, Upstreams::of(&service), READ_BACK).await;
+    let contact = r#"{"name":"Bia","phone":"5511977776666","email":"bia@example.com"}"#;
+    let made = ask(&gateway, &service, "POST /v2/contacts", contact).await;
+    assert_eq!(made.status, 201, "{}", made.text());
+    let id = serde_json::from_slice::<Value>(&made.body).expect("JSON")[0]["id"].to_string();
+    let report = gateway.reported_when("POST /contacts", |counts| read_back(counts).0 == 1).await;
+    assert_eq!(read_back(&report["counts"]), (1, 0), "{report}");
+    let path = format!("GET /v3/contacts/{}", id.trim_matches('"'));
+    assert_eq!(lines(&service, "/v3/").await, [path]);
+
+    let message = r#"{"text":"Hello","isInternal":false}"#;
+    assert_eq!(ask(&gateway, &service, "POST /v2/chats/1/messages", message).await.status, 201);
+    let list = gateway.reported_when("POST /chats/{id}/messages", |counts| read_back(counts).0 == 1).await;
+    assert_eq!(read_back(&list["counts"]), (1, 0), "{list}");
+
+    assert_eq!(ask(&gateway, &service, "PUT /v2/contacts/1001", "{}").await.status, 400);
+    assert_eq!(ask(&gateway, &service, "POST /v2/chats/1/tags", r#"{"tags":"vip"}"#).await.status / 100, 2);
+    let counts = |counts: &Value| counts["equal_so_far"].as_u64() >= Some(1);
+    for operation in ["PUT /contacts/{id}", "POST /chats/{id}/tags"] {
+        let report = gateway.reported_when(operation, counts).await;
+        assert_eq!(read_back(&report["counts"]).0, 0, "nothing done, or nothing declared: {report}");
+    }
+    assert_eq!(gateway.counted(names::SHADOW_DROPPED, &[]).await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_read_back_unless_the_operator_wants_it() {
+    let service = Sandbox::start(Options::default()).await.expect("a loopback address");
+    let (_dual, gateway) = started(&service, Upstreams::of(&service), PLANNED).await;
+    assert_eq!(ask(&gateway, &service, "PUT /v2/contacts/1001", EDIT).await.status, 204);
+    let report = gateway.reported("PUT /contacts/{id}", 1).await;
+    assert_eq!(read_back(&report["counts"]), (0, 0), "{report}");
+    assert_eq!(lines(&service, "/v2/").await, ["PUT /v2/contacts/1001"]);
+}
+
+/// An answer without a body, and one that shows an agent of this name.
+fn done() -> Act {
+    Act::Reply(b"HTTP/1.1 204 Done\r\n\r\n".to_vec())
+}
+
+fn agent(name: &str) -> Act {
+    Act::json(200, &format!(r#"{{"id":203,"name":"{name}"}}"#))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_changes_while_it_is_read_back_proves_nothing() {
+    let service = Sandbox::start(Options::default()).await.expect("a loopback address");
+    let old =
+        Upstream::start(vec![done(), agent("Ana"), agent("Bia"), done(), agent("Ana"), agent("Ana")]).await;
+    let upstreams = Upstreams { v2: old.address, v3: service.address() };
+    let (_dual, gateway) = started(&service, upstreams, READ_BACK).await;
+    assert_eq!(ask(&gateway, &service, "PUT /v2/agents/203", "{}").await.status, 204);
+    gateway.settled(2).await;
+    assert_eq!(gateway.counted(names::SHADOW_DROPPED, &[("reason", "moved")]).await, 1);
+
+    assert_eq!(ask(&gateway, &service, "PUT /v2/agents/203", "{}").await.status, 204);
+    let report = gateway.reported_when("PUT /agents/{id}", |counts| read_back(counts).0 == 1).await;
+    assert_eq!(
+        read_back(&report["counts"]),
+        (1, 1),
+        "now it stood still, and v3 shows another agent: {report}"
+    );
+    let heads: Vec<String> = old.seen().iter().map(|seen| seen.head.to_ascii_lowercase()).collect();
+    let readings: Vec<_> = heads.iter().filter(|head| head.starts_with("get ")).collect();
+    assert_eq!(readings.len(), 4);
+    assert!(readings.iter().all(|head| !head.contains("content-length") && head.contains("x-authorization")));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_plan_goes_on_behind_its_readings_and_none_of_its_writes_is_made() {
+    let service = Sandbox::start(Options::default()).await.expect("a loopback address");
+    // The old service does nothing of what it says, so that the plans find everything as it was.
+    let said =
+        |status: u16, body: &str| Act::Reply(answer(status, "content-type: application/json\r\n", body));
+    let old = Upstream::start(vec![done(), said(201, ""), said(201, r#"[{"id":1}]"#), said(204, "")]).await;
+    let upstreams = Upstreams { v2: old.address, v3: service.address() };
+    let (_dual, gateway) = started(&service, upstreams, PLANNED).await;
+    let contact = r#"{"name":"Bia","phone":"5511977776666","email":"bia@example.com"}"#;
+    let writes = [
+        ("PUT /v2/contacts/1001", EDIT),
+        ("POST /v2/chats/1/situation", r#"{"situation":"wait_for_chat"}"#),
+        ("POST /v2/contacts", contact),
+        ("PUT /v2/contacts/999999", EDIT),
+    ];
+    for ((line, body), asked) in writes.into_iter().zip(1..) {
+        assert_eq!(ask(&gateway, &service, line, body).await.status / 100, 2, "{line}");
+        // One after the other, since they are told apart by their order.
+        gateway.settled(asked).await;
+    }
+    gateway.reported("PUT /contacts/{id}", 2).await;
+    let records = gateway.exported().await;
+    let planned = |target: &str| {
+        let found = records.iter().find(|record| record["target"] == target);
+        found.unwrap_or_else(|| panic!("no record of {target}: {records:?}"))["planned"].clone()
+    };
+    let calls = |planned: &Value| -> Vec<Value> {
+        let calls = planned["calls"].as_array().expect("a list");
+        calls.iter().map(|call| call["operation"].clone()).collect()
+    };
+    let edit = planned("/contacts/1001");
+    assert_eq!(
+        (calls(&edit), &edit["readings"], &edit["is_all"]),
+        (vec![json!("PUT /contacts/{id}")], &json!(1), &json!(true))
+    );
+    assert_eq!(edit["calls"][0]["target"], "/contacts/1001");
+    let queued = planned("/chats/1/situation");
+    assert_eq!((calls(&queued), &queued["is_all"]), (vec![json!("PUT /chats/{id}/queue")], &json!(true)));
+    let made = planned("/contacts");
+    assert_eq!((calls(&made), &made["is_all"]), (vec![json!("POST /contacts")], &json!(false)), "{made}");
+    assert_eq!(made["ends"], "what follows depends on the answer to the last call");
+    // The contact is not there: no call follows, and what was read after the effect is no finding.
+    let none = planned("/contacts/999999");
+    assert_eq!((calls(&none), &none["readings"]), (Vec::new(), &json!(1)), "{none}");
+    assert_eq!(
+        gateway.counted(names::SHADOW_COMPARED, &[("result", "planned_wrong")]).await,
+        0,
+        "{records:?}"
+    );
+    let v3 = lines(&service, "/v3/").await;
+    assert_eq!(v3, ["GET /v3/contacts/1001", "GET /v3/chats/1", "GET /v3/contacts/999999"]);
+}
+
+async fn nobody() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    listener.local_addr().expect("it is bound")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_plan_whose_reading_nobody_answers_says_so_and_is_no_finding() {
+    let service = Sandbox::start(Options::default()).await.expect("a loopback address");
+    let upstreams = Upstreams { v2: service.address(), v3: nobody().await };
+    let (_dual, gateway) = started(&service, upstreams, PLANNED).await;
+    assert_eq!(ask(&gateway, &service, "PUT /v2/contacts/1001", EDIT).await.status, 204);
+    gateway.reported("PUT /contacts/{id}", 1).await;
+    let records = gateway.exported().await;
+    let planned = &records[0]["planned"];
+    assert_eq!((&planned["calls"], &planned["is_all"]), (&json!([]), &json!(false)), "{planned}");
+    assert!(planned["ends"].as_str().is_some_and(|why| why.contains("no connection")), "{planned}");
+    assert_eq!(gateway.counted(names::SHADOW_COMPARED, &[("result", "planned")]).await, 1);
+}
