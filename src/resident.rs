@@ -1,10 +1,31 @@
-//! Memory that the process needs no more once it serves: compiling a pack and opening a store touch most of the program and
-//! leave holes in the heap, and then hardly any of it is used again. The kernel takes such pages away by itself only when
-//! memory is short; here they are given back at once, so that what the process seems to need is what it needs.
+//! Memory that the process needs no more: what only the start or a reload needed, and what a burst of requests has left
+//! behind. Compiling a pack and opening a store touch most of the program and leave holes in the heap; connections that have
+//! gone leave more of them. The kernel and the allocator keep all of it until memory is short; here it is given back, once
+//! when the start is over and then whenever the process has fallen quiet, so that what it seems to need is what it needs.
+//!
+//! Decision to know: nothing of this is ever done while there is work. Whether there is work is read from the time that the
+//! process has spent on its cores, so that requests pay nothing for it, not even a counter.
 //!
 //! Besides the scanning of `json` the only place with `unsafe`.
 
-/// Gives back the heap's free pages and the pages of the program itself. Those that are used again come back from the page
+use std::time::Duration;
+
+/// How often it is looked whether the process is quiet.
+const LOOK_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Time on the cores between two looks, up to which there was no work to speak of.
+const QUIET_CPU_MAX: Duration = Duration::from_millis(10);
+
+/// Bytes that must have become resident since the last time, so that giving back is worth it.
+const GROWTH_BYTES_MIN: u64 = 1 << 20;
+
+/// Looks until so little is given back again: whoever asks once in a while shall not find cold pages each time.
+const LOOKS_BETWEEN: u32 = 12;
+
+/// Bytes that are given back at the first quiet look: a burst of requests has left them.
+const BURST_BYTES_MIN: u64 = 16 << 20;
+
+/// Gives back the heap's free pages, and the pages of code and constants. Those that are used again come back from the page
 /// cache one by one. Does nothing where the system has no such thing.
 pub fn trim() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -13,51 +34,201 @@ pub fn trim() {
         unsafe { libc::malloc_trim(0) };
     }
     #[cfg(target_os = "linux")]
-    if let Ok(maps) = std::fs::read_to_string("/proc/self/maps")
-        && let Ok(program) = std::env::current_exe()
-    {
-        for (start, bytes) in code(&maps, &program.to_string_lossy()) {
-            // SAFETY: `start` and `bytes` are one mapping of this process, as the kernel has just listed it. It is private,
-            // of a file, executable and not writable: no page of it was ever written (code is position independent and the
-            // linker makes no relocations in it), so what is dropped is read again from the file, unchanged, when it is next
-            // used (madvise(2), MADV_DONTNEED). Nothing unmaps the program while it runs.
-            unsafe { libc::madvise(start as *mut libc::c_void, bytes, libc::MADV_DONTNEED) };
+    objects::let_go();
+}
+
+/// Gives memory back whenever the process has fallen quiet, until dropped.
+pub async fn keep_small() {
+    let mut watch = Watch::default();
+    loop {
+        tokio::time::sleep(LOOK_INTERVAL).await;
+        let (Some(cpu), Some(resident)) = (cpu(), resident()) else { return };
+        if watch.look(cpu, resident) {
+            trim();
+            watch.trimmed(self::cpu().unwrap_or(cpu), self::resident().unwrap_or(resident));
         }
     }
 }
 
-/// Start and length of the private mappings of `program` that can be executed and not written.
-#[cfg(target_os = "linux")]
-fn code(maps: &str, program: &str) -> Vec<(usize, usize)> {
-    let of_line = |line: &str| {
-        let (range, rest) = line.split_once(' ')?;
-        let (rights, rest) = rest.split_once(' ')?;
-        // Offset, device, inode, then the path to the end of the line.
-        let path = rest.splitn(4, ' ').nth(3)?.trim_start();
-        let (start, end) = range.split_once('-')?;
-        let (start, end) = (usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?);
-        (rights == "r-xp" && path == program).then_some((start, end.checked_sub(start)?))
-    };
-    maps.lines().filter_map(of_line).collect()
+/// When to give back.
+#[derive(Default)]
+struct Watch {
+    /// Time spent on the cores at the last look.
+    cpu: Duration,
+    /// Bytes that were left resident by the last trimming.
+    left: u64,
+    /// Looks to come before little is worth trimming.
+    pause: u32,
 }
 
-#[cfg(all(test, target_os = "linux"))]
+impl Watch {
+    /// Takes the time that the process has spent on its cores since its start and what of it is resident, in bytes; whether
+    /// now is the time.
+    fn look(&mut self, cpu: Duration, resident: u64) -> bool {
+        let is_quiet = cpu.saturating_sub(self.cpu) <= QUIET_CPU_MAX;
+        self.cpu = cpu;
+        self.pause = self.pause.saturating_sub(1);
+        let worth = if self.pause == 0 { GROWTH_BYTES_MIN } else { BURST_BYTES_MIN };
+        is_quiet && resident >= self.left.saturating_add(worth)
+    }
+
+    /// Notes that memory was given back, which takes some time itself.
+    fn trimmed(&mut self, cpu: Duration, resident: u64) {
+        *self = Watch { cpu, left: resident, pause: LOOKS_BETWEEN };
+    }
+}
+
+/// Time that all threads have spent on the cores since the start.
+fn cpu() -> Option<Duration> {
+    #[cfg(unix)]
+    {
+        let mut spent = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: `spent` is a place for the answer, valid for the call, and is only read when the call has succeeded
+        // (clock_gettime(2)).
+        let outcome = unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut spent) };
+        let (seconds, nanos) = (u64::try_from(spent.tv_sec).ok()?, u32::try_from(spent.tv_nsec).ok()?);
+        (outcome == 0).then(|| Duration::new(seconds, nanos))
+    }
+    #[cfg(not(unix))]
+    None
+}
+
+/// Bytes that are resident. Pages are counted as the smallest there are: this only tells growth.
+fn resident() -> Option<u64> {
+    const PAGE_BYTES: u64 = 4096;
+    let counts = std::fs::read_to_string("/proc/self/statm").ok()?;
+    Some(counts.split(' ').nth(1)?.parse::<u64>().ok()? * PAGE_BYTES)
+}
+
+/// The program and the libraries that it is linked with, as they lie in memory.
+#[cfg(target_os = "linux")]
+mod objects {
+    use std::ffi::{CStr, c_int, c_void};
+    use std::ops::Range;
+
+    /// Gives back what was mapped from files and cannot be written: code and constants.
+    pub(super) fn let_go() {
+        // SAFETY: the function has no preconditions (sysconf(3)).
+        let Ok(page_bytes) = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }) else { return };
+        // SAFETY: `each` has the type that is asked for and is given what it expects; nothing unwinds out of it. No object is
+        // loaded or unloaded while it runs (dl_iterate_phdr(3)).
+        unsafe { libc::dl_iterate_phdr(Some(each), (&raw const page_bytes).cast_mut().cast()) };
+    }
+
+    /// # Safety
+    /// To be called by `dl_iterate_phdr` only, with a pointer to the number of bytes in a page.
+    unsafe extern "C" fn each(
+        info: *mut libc::dl_phdr_info,
+        _: libc::size_t,
+        page_bytes: *mut c_void,
+    ) -> c_int {
+        // SAFETY: the caller gives a valid description whose name and headers live as long as the call, and passes on the
+        // pointer that it was given.
+        let (base, name, headers, page_bytes) = unsafe {
+            let info = &*info;
+            let headers = std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum));
+            (info.dlpi_addr as usize, CStr::from_ptr(info.dlpi_name), headers, *page_bytes.cast::<usize>())
+        };
+        // The kernel's own object is no file.
+        if name.to_bytes().starts_with(b"linux-") {
+            return 0;
+        }
+        for header in headers {
+            let segment = Segment {
+                is_loaded: header.p_type == libc::PT_LOAD,
+                is_writable: header.p_flags & libc::PF_W != 0,
+                at: base.wrapping_add(header.p_vaddr as usize),
+                bytes: header.p_filesz as usize,
+            };
+            if let Some(pages) = segment.constant_pages(page_bytes) {
+                // SAFETY: these pages are a private mapping of a file that was never writable, and relocations are only made
+                // in segments that are (the linker refuses others). So none was ever written, and what is dropped is read
+                // again from the file, unchanged, when it is next used (madvise(2), MADV_DONTNEED). The object stays
+                // mapped: it is not unloaded while this runs.
+                unsafe { libc::madvise(pages.start as *mut c_void, pages.len(), libc::MADV_DONTNEED) };
+            }
+        }
+        0
+    }
+
+    /// One part of an object, as its header says.
+    pub(super) struct Segment {
+        pub(super) is_loaded: bool,
+        pub(super) is_writable: bool,
+        pub(super) at: usize,
+        pub(super) bytes: usize,
+    }
+
+    impl Segment {
+        /// The whole pages of a segment that is never written.
+        pub(super) fn constant_pages(&self, page_bytes: usize) -> Option<Range<usize>> {
+            let start = self.at.checked_next_multiple_of(page_bytes)?;
+            let end = self.at.checked_add(self.bytes)?;
+            let end = end - end.checked_rem(page_bytes)?;
+            (self.is_loaded && !self.is_writable && start < end).then_some(start..end)
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
+    const MS: Duration = Duration::from_millis(1);
+    const MB: u64 = 1 << 20;
+
     #[test]
-    fn only_code_of_the_program_is_given_back() {
-        let maps = "\
-55d0a0000000-55d0a0100000 r--p 00000000 fe:01 42                         /opt/a b/switchback
-55d0a0100000-55d0a0f00000 r-xp 00100000 fe:01 42                         /opt/a b/switchback
-55d0a0f00000-55d0a1000000 r--p 00f00000 fe:01 42                         /opt/a b/switchback
-55d0a1000000-55d0a1010000 rw-p 01000000 fe:01 42                         /opt/a b/switchback
-7f0000000000-7f0000100000 r-xp 00000000 fe:01 43                         /usr/lib/libc.so.6
-7f0000200000-7f0000210000 rw-p 00000000 00:00 0 
-7ffd00000000-7ffd00002000 r-xp 00000000 00:00 0                          [vdso]
-";
-        assert_eq!(code(maps, "/opt/a b/switchback"), [(0x55d0a0100000, 0xe00000)]);
-        assert_eq!(code(maps, "/opt/other"), []);
+    fn memory_is_given_back_once_the_process_falls_quiet() {
+        let mut watch = Watch::default();
+        assert!(!watch.look(900 * MS, 50 * MB), "it is busy starting");
+        assert!(!watch.look(2_000 * MS, 60 * MB), "and answering");
+        assert!(watch.look(2_005 * MS, 60 * MB));
+    }
+
+    #[test]
+    fn it_is_not_given_back_again_and_again() {
+        let mut watch = Watch::default();
+        watch.trimmed(900 * MS, 10 * MB);
+        let looks: Vec<bool> = (1..=30).map(|look| watch.look((900 + look) * MS, 20 * MB)).collect();
+        let pause = LOOKS_BETWEEN as usize - 1;
+        assert_eq!(looks.iter().position(|is_time| *is_time), Some(pause));
+    }
+
+    #[test]
+    fn what_a_burst_has_left_is_given_back_at_once() {
+        let mut watch = Watch::default();
+        watch.trimmed(900 * MS, 10 * MB);
+        assert!(!watch.look(2_000 * MS, 40 * MB));
+        assert!(watch.look(2_001 * MS, 40 * MB));
+    }
+
+    #[test]
+    fn little_growth_is_not_worth_it() {
+        let mut watch = Watch::default();
+        watch.trimmed(900 * MS, 10 * MB);
+        assert!((1..=30).all(|look| !watch.look((900 + look) * MS, 10 * MB + GROWTH_BYTES_MIN - 1)));
+    }
+
+    #[test]
+    fn the_work_of_giving_back_does_not_count_as_work() {
+        let mut watch = Watch { pause: 1, ..Watch::default() };
+        watch.trimmed(900 * MS, 0);
+        watch.pause = 0;
+        assert!(watch.look(901 * MS, MB));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn only_whole_pages_that_are_never_written_are_given_back() {
+        let pages = |is_loaded, is_writable, at, bytes| {
+            objects::Segment { is_loaded, is_writable, at, bytes }.constant_pages(0x1000)
+        };
+        assert_eq!(pages(true, false, 0x7000_0100, 0x4000), Some(0x7000_1000..0x7000_4000));
+        assert_eq!(pages(true, false, 0x7000_0000, 0x4000), Some(0x7000_0000..0x7000_4000));
+        assert_eq!(pages(true, true, 0x7000_0000, 0x4000), None);
+        assert_eq!(pages(false, false, 0x7000_0000, 0x4000), None);
+        assert_eq!(pages(true, false, 0x7000_0100, 0x1000), None, "no page of it is its own");
+        assert_eq!(pages(true, false, usize::MAX - 10, 20), None);
     }
 
     #[test]
@@ -65,5 +236,12 @@ mod tests {
         let words: Vec<String> = (0..1000).map(|number| number.to_string()).collect();
         trim();
         assert_eq!(words.concat().len(), 10 + 90 * 2 + 900 * 3);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn time_and_memory_are_read() {
+        assert!(cpu().is_some_and(|cpu| cpu > Duration::ZERO));
+        assert!(resident().is_some_and(|bytes| bytes > MB));
     }
 }

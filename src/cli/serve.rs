@@ -63,7 +63,9 @@ async fn serve(start: Start) -> Result<(), Failure> {
     let addresses = app.addresses();
     tracing::info!(clients = %addresses.clients, admin = %addresses.admin, "serving");
     resident::trim();
+    let keeping_small = tokio::spawn(resident::keep_small());
     until_stopped(app, signals).await;
+    keeping_small.abort();
     Ok(())
 }
 
