@@ -25,6 +25,9 @@ const LOCK_WAIT: Duration = Duration::from_secs(5);
 /// How long one statement may run on PostgreSQL, in its own notation.
 const STATEMENT_TIMEOUT: &str = "10s";
 const CONNECTIONS_MAX: u32 = 4;
+/// SQLite has one writer at a time, and a thread with a heap and caches of its own behind each connection: one that writes
+/// and one that reads meanwhile.
+const SQLITE_CONNECTIONS_MAX: u32 = 2;
 
 /// An open database.
 #[derive(Clone, Debug)]
@@ -327,7 +330,7 @@ async fn open_sqlite(file: PathBuf, create: bool) -> Result<Db, StoreError> {
         .foreign_keys(true)
         .busy_timeout(LOCK_WAIT);
     let pool = SqlitePoolOptions::new()
-        .max_connections(CONNECTIONS_MAX)
+        .max_connections(SQLITE_CONNECTIONS_MAX)
         .acquire_timeout(LOCK_WAIT)
         .connect_with(options)
         .await?;
