@@ -41,8 +41,8 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::task::TaskTracker;
 use watch::Watch;
 
-/// How often histograms are summed up.
-const METRICS_UPKEEP: Duration = Duration::from_secs(5);
+/// How often histograms are summed up. Until then they keep every sample.
+const METRICS_UPKEEP: Duration = Duration::from_secs(1);
 
 /// Why a gateway did not start. The texts are for operators.
 #[derive(Debug, thiserror::Error)]

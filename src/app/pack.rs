@@ -44,10 +44,18 @@ pub(super) fn load(folder: Option<&Path>) -> Result<LoadedPack, String> {
         return Err(to_text(&compiled.sources, &compiled.findings, Colour::Never));
     };
     check_examples(&pack)?;
+    let pack = without_checks(pack);
     let source = folder.map_or_else(|| BUILT_IN.to_owned(), |folder| folder.display().to_string());
     let contracts = compiled.contracts.expect("a pack is compiled out of its contracts");
     let knowledge = Arc::new(Knowledge::new(Arc::clone(&pack), contracts));
     Ok(LoadedPack { pack, knowledge, source, hash })
+}
+
+/// The pack with what serves and nothing else: examples, and the named shapes that only they use, have done their work.
+fn without_checks(mut pack: Arc<Pack>) -> Arc<Pack> {
+    let own = Arc::get_mut(&mut pack).expect("nobody else has been given the pack yet");
+    (own.examples, own.shapes) = (Vec::new(), Vec::new());
+    pack
 }
 
 /// What a pack says of itself must hold. An end that no example reaches is for `switchback test` to complain about, and no
@@ -102,5 +110,19 @@ pub(super) fn facts(pack: &Pack) -> PackFacts {
     PackFacts {
         sides: [side(SideId::OLD), side(SideId::NEW)],
         settings: pack.settings.iter().map(setting).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_only_checks_need_is_not_kept() {
+        let compiled = mapping::compile(&builtin::source()).pack.expect("the built-in pack compiles");
+        assert!(!compiled.examples.is_empty() && !compiled.shapes.is_empty());
+        let loaded = load(None).expect("the built-in pack is fit to serve");
+        assert!(loaded.pack.examples.is_empty() && loaded.pack.shapes.is_empty());
+        assert_eq!(loaded.pack.directions[0].routes.len(), compiled.directions[0].routes.len());
     }
 }
