@@ -5,7 +5,7 @@ use super::agree::await_ready;
 use super::calls::{Call, call_of};
 use super::peers::{Peer, Running, Site};
 use crate::load::{self, Load, Pace, Until};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use serde::Serialize;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -22,10 +22,12 @@ const SETTLE_STEPS_MAX: usize = 100;
 pub struct Memory {
     #[serde(skip)]
     pub peer: Peer,
-    /// Resident after a first request.
+    /// Resident when nothing was asked for some time, after a first request.
     pub idle: Option<u64>,
-    /// Resident when 256 connections have asked for lists for a while and are still open.
+    /// Resident when 256 connections have asked for lists for a while and still do.
     pub connections: Option<u64>,
+    /// Resident some time after those connections have gone.
+    pub left: Option<u64>,
     /// Growth per reader that takes the head of a 20 MB answer and then nothing.
     pub stalled: Option<u64>,
     /// Growth of the peak per answer of 1, 10 and 100 MB on its way to a reader who reads.
@@ -37,6 +39,8 @@ pub struct Memory {
 pub struct Extent {
     pub connections: usize,
     pub loaded: Duration,
+    /// How long nothing is asked before a peer counts as idle.
+    pub quiet: Duration,
     /// Readers that stall, for a peer that streams.
     pub stalled: usize,
     pub large: [Call; 3],
@@ -47,6 +51,7 @@ impl Extent {
     pub const WHOLE: Self = Self {
         connections: 256,
         loaded: Duration::from_secs(2),
+        quiet: Duration::from_secs(15),
         stalled: 50,
         large: [Call::List1Mb, Call::List10Mb, Call::List100Mb],
     };
@@ -54,6 +59,7 @@ impl Extent {
     pub const TINY: Self = Self {
         connections: 8,
         loaded: Duration::from_millis(50),
+        quiet: Duration::from_millis(50),
         stalled: 1,
         large: [Call::List, Call::List, Call::List1Mb],
     };
@@ -71,10 +77,15 @@ pub fn measure(peer: Peer, site: &Site, extent: Extent) -> Memory {
             None
         }
     };
+    let (connections, left) = match connected(peer, site, extent) {
+        Ok([connections, left]) => (Ok(connections), Ok(left)),
+        Err(error) => (Err(error), Err(anyhow!("as while they were there"))),
+    };
     Memory {
         peer,
-        idle: noted("idle", started(peer, site).map(|running| settled(&running))),
-        connections: noted("connections", connected(peer, site, extent)),
+        idle: noted("idle", idle(peer, site, extent)),
+        connections: noted("connections", connections),
+        left: noted("afterwards", left),
         stalled: noted("a stalled reader", stalled(peer, site, extent)),
         growth: extent.large.map(|call| noted(call.title(), growth(peer, site, call))),
     }
@@ -84,6 +95,13 @@ fn started(peer: Peer, site: &Site) -> Result<Running> {
     let mut running = peer.start(site)?;
     await_ready(&mut running)?;
     Ok(running)
+}
+
+fn idle(peer: Peer, site: &Site, extent: Extent) -> Result<u64> {
+    let mut running = started(peer, site)?;
+    std::thread::sleep(extent.quiet);
+    running.process.check()?;
+    Ok(running.process.memory("VmRSS"))
 }
 
 /// What is resident when it no longer changes.
@@ -112,10 +130,11 @@ fn load(running: &Running, call: Call, connections: usize) -> Load {
     }
 }
 
-fn connected(peer: Peer, site: &Site, extent: Extent) -> Result<u64> {
-    let running = started(peer, site)?;
+/// What is resident under many connections, and some time after them.
+fn connected(peer: Peer, site: &Site, extent: Extent) -> Result<[u64; 2]> {
+    let mut running = started(peer, site)?;
     let (load, phase) = (load(&running, Call::List, extent.connections), AtomicU8::new(load::NOTE));
-    std::thread::scope(|scope| {
+    let resident = std::thread::scope(|scope| {
         let loading = scope.spawn(|| load::run(&load, &Until::Told(&phase)));
         std::thread::sleep(extent.loaded);
         let resident = running.process.memory("VmRSS");
@@ -123,7 +142,10 @@ fn connected(peer: Peer, site: &Site, extent: Extent) -> Result<u64> {
         let tally = loading.join().expect("the load generator does not panic")?;
         ensure!(tally.failures == 0, "{} answers failed", tally.failures);
         Ok(resident)
-    })
+    })?;
+    std::thread::sleep(extent.quiet);
+    running.process.check()?;
+    Ok([resident, running.process.memory("VmRSS")])
 }
 
 /// Fetches a page a few times, so that what is resident later is not code that had not run before.

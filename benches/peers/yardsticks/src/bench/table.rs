@@ -40,7 +40,9 @@ impl Report<'_> {
     pub fn is_complete(&self) -> bool {
         let known = |memory: &Memory| {
             let [one, ten, hundred] = memory.growth;
-            [memory.idle, memory.connections, memory.stalled, one, ten, hundred].iter().all(Option::is_some)
+            [memory.idle, memory.connections, memory.left, memory.stalled, one, ten, hundred]
+                .iter()
+                .all(Option::is_some)
         };
         self.missing.is_empty()
             && self.cells.iter().all(|cell| cell.failure.is_none())
@@ -133,12 +135,12 @@ impl Report<'_> {
         writeln!(out, "### Memory\n")?;
         writeln!(
             out,
-            "| | idle | 256 connections | per stalled reader of 20 MB | per body of 1 MB | 10 MB | 100 MB |"
+            "| | idle | 256 connections | afterwards | per stalled reader of 20 MB | per body of 1 MB | 10 MB | 100 MB |"
         )?;
-        writeln!(out, "|---|---|---|---|---|---|---|")?;
+        writeln!(out, "|---|---|---|---|---|---|---|---|")?;
         for memory in self.memories {
             let [one, ten, hundred] = memory.growth;
-            let of = [memory.idle, memory.connections, memory.stalled, one, ten, hundred];
+            let of = [memory.idle, memory.connections, memory.left, memory.stalled, one, ten, hundred];
             let shown = of.map(|bytes| megabytes(bytes.map(|bytes| bytes as f64)));
             writeln!(out, "| {} | {} |", memory.peer.title(), shown.join(" | "))?;
         }
