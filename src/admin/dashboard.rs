@@ -164,8 +164,10 @@ fn differences_table(operations: &[OperationReport]) -> String {
         "<table>\n<tr><th>Operation<th>Phase<th>Compared<th>Different<th>At most<th>What differs most<th>Next\n"
             .to_owned();
     for operation in operations {
-        let top =
-            operation.top.first().map(|top| format!("{} {}, {}", top.kind.word(), top.pattern, top.cause));
+        let top = operation
+            .top
+            .first()
+            .map(|top| format!("{} {}{}, {}", top.kind.word(), top.pattern, top.reading(), top.cause));
         let _ = writeln!(
             html,
             "<tr><td>{}<td>{}<td class=\"number\">{}<td class=\"number\">{}<td class=\"number\">{:.2} %<td>{}<td>{}",

@@ -238,8 +238,8 @@ impl Tally {
         format!("{} {pattern}{} in {calls} calls, {cause}", self.kind.word(), self.reading())
     }
 
-    /// Which reading it was seen in, where that was made after a write.
-    fn reading(&self) -> String {
+    /// Which reading it was seen in, in words after a blank, where that was made after a write; else nothing.
+    pub fn reading(&self) -> String {
         self.read_back.as_ref().map(|reading| format!(" (read back by {reading})")).unwrap_or_default()
     }
 

@@ -7,6 +7,7 @@
 //! Decisions to know before editing: a message that cannot be translated is somebody's fault, and every error says whose;
 //! values are never put into error texts; what the client sends is never pasted into an address, a path or a template.
 
+mod blocks;
 mod condition;
 mod context;
 mod coverage;

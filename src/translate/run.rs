@@ -2,6 +2,7 @@
 //! in an answer, a refusal or a fault. Pairs run here too, with their bodies held whole: tests, explanations, shadow plans
 //! and the slow path have one driver.
 
+use super::blocks::{block_at, call_at, writes};
 use super::context::Context;
 use super::coverage::Mark;
 use super::document::{Env, document};
@@ -16,9 +17,8 @@ use super::turn::{Answer, Call, Event, FailKind, Next, Refused, Reply};
 use super::value::{Scope, constant};
 use crate::json::{Limits, Object, Value};
 use crate::plan::{
-    self, Beyond, Block, BodyExpected, CallHead, CheckElse, Each, Effect, End, HeaderRule, OnFail, Pack,
-    Pair, ReasonId, Refusal, ResponseBody, Route, RouteId, RouteKind, Serve, SideId, Step, StepAction,
-    StepCall,
+    self, Beyond, BodyExpected, CallHead, CheckElse, Each, Effect, End, HeaderRule, OnFail, Pack, Pair,
+    ReasonId, Refusal, ResponseBody, Route, RouteId, RouteKind, Serve, SideId, Step, StepAction, StepCall,
 };
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header};
@@ -378,7 +378,7 @@ impl Run {
     }
 
     fn replied(&mut self, serve: &Serve, mut at: Serving, reply: Reply) -> Result<Next, Stop> {
-        let Some((step, call)) = call_at(serve, &at) else {
+        let Some((step, call)) = call_at(serve, &at.outcomes, at.step) else {
             return Err(Fault::new(FaultKind::Internal, "a reply to a step that made no call").into());
         };
         if !(200..300).contains(&reply.status) {
@@ -419,7 +419,7 @@ impl Run {
         reply: &Reply,
         mut at: Serving,
     ) -> Result<Next, Stop> {
-        let Some((step, call)) = call_at(serve, &at) else {
+        let Some((step, call)) = call_at(serve, &at.outcomes, at.step) else {
             return Err(Fault::new(FaultKind::Internal, "a reply to a step that made no call").into());
         };
         if !matches!(beyond, Beyond::Cut) {
@@ -474,7 +474,7 @@ impl Run {
     }
 
     fn failed(&mut self, serve: &Serve, mut at: Serving, failure: Failure) -> Result<Next, Stop> {
-        let Some((step, call)) = call_at(serve, &at) else {
+        let Some((step, call)) = call_at(serve, &at.outcomes, at.step) else {
             return Err(Fault::new(FaultKind::Internal, "a failure of a step that made no call").into());
         };
         let StepCall { head, on_fail, .. } = call;
@@ -596,35 +596,6 @@ impl Run {
             context,
             limits: &self.limits,
         }
-    }
-}
-
-fn block_at<'p>(serve: &'p Serve, outcomes: &[u16]) -> Option<&'p Block> {
-    outcomes.iter().try_fold(&serve.block, |block, outcome| match &block.end {
-        End::Decide(decision) => decision.outcomes.get(usize::from(*outcome)).map(|outcome| &outcome.block),
-        _ => None,
-    })
-}
-
-/// Whether a block has a call with an effect from this step on.
-fn writes(block: &Block, from: usize) -> bool {
-    let is_write = |step: &Step| match &step.action {
-        StepAction::Call(call) => call.head.effect == Effect::Write,
-        StepAction::Select(_) | StepAction::Make(_) => false,
-    };
-    let ends_in_one = match &block.end {
-        End::Decide(decision) => decision.outcomes.iter().any(|outcome| writes(&outcome.block, 0)),
-        End::Answer(_) | End::Refuse(_) => false,
-    };
-    ends_in_one || block.steps.iter().skip(from).any(is_write)
-}
-
-/// The step at work, which makes a call.
-fn call_at<'p>(serve: &'p Serve, at: &Serving) -> Option<(&'p Step, &'p StepCall)> {
-    let step = block_at(serve, &at.outcomes)?.steps.get(at.step)?;
-    match &step.action {
-        StepAction::Call(call) => Some((step, call)),
-        StepAction::Select(_) | StepAction::Make(_) => None,
     }
 }
 

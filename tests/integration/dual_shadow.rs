@@ -12,6 +12,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 const SHADOW: &str = "phases: { default: shadow }\nshadow: { noise: 0, timeout: 2s }\n";
+const READ_BACK: &str = "phases: { default: shadow }\nshadow: { noise: 0, timeout: 2s, read_back: 1 }\n";
 
 fn administrator(service: &Sandbox) -> &Account {
     service.credentials().account("administrator").expect("every sandbox has one")
@@ -244,9 +245,20 @@ fn effects(mark: &str) -> Vec<(String, String)> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_effect_is_made_twice_whatever_clients_do() {
+    no_effect_is_made_twice(SHADOW).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_effect_is_made_twice_either_where_every_write_is_read_back() {
+    let gateway_saw = no_effect_is_made_twice(READ_BACK).await;
+    assert!(gateway_saw > 0, "nothing was read back");
+}
+
+/// Gives how many writes were read back.
+async fn no_effect_is_made_twice(more: &str) -> u64 {
     let service = Sandbox::start(Options::default()).await.expect("a loopback address");
     let dual = Dual::new();
-    dual.configure(&service, Upstreams::of(&service), &["administrator"], SHADOW);
+    dual.configure(&service, Upstreams::of(&service), &["administrator"], more);
     let gateway = dual.started().await;
     control(&service, "PUT requests", json!({"keep": 100_000})).await;
     let writes = writing_operations(&gateway).await;
@@ -277,8 +289,9 @@ async fn no_effect_is_made_twice_whatever_clients_do() {
     eventually("the queue is empty", async || gateway.counted(names::SHADOW_WAITING, &[]).await == 0).await;
 
     let mut sent: BTreeMap<String, u64> = BTreeMap::new();
-    for entry in received(&service, "/v2/").await {
-        assert_ne!(entry["method"], "GET", "{entry}");
+    let v2 = received(&service, "/v2/").await;
+    assert_eq!(v2.iter().any(|entry| entry["method"] == "GET"), more == READ_BACK, "read where it is wanted");
+    for entry in v2.into_iter().filter(|entry| entry["method"] != "GET") {
         *sent
             .entry(entry["headers"]["traceparent"].as_str().expect("a trace")[3..35].to_owned())
             .or_default() += 1;
@@ -306,6 +319,8 @@ async fn no_effect_is_made_twice_whatever_clients_do() {
         lines.contains(r#""kind":"planned""#) && lines.contains(r#""planned":{"calls":[{"operation":"#),
         "{lines}"
     );
+    let same = gateway.counted(names::SHADOW_COMPARED, &[("result", "read_back")]).await;
+    same + gateway.counted(names::SHADOW_COMPARED, &[("result", "read_back_different")]).await
 }
 
 async fn writing_operations(gateway: &Running) -> Vec<String> {
@@ -426,9 +441,9 @@ fn planted(place: &str) -> String {
 async fn a_secret_planted_anywhere_appears_in_nothing_that_is_kept_or_shown() {
     let service = Sandbox::start(Options::default()).await.expect("a loopback address");
     let dual = Dual::new();
-    dual.configure(&service, Upstreams::of(&service), &["administrator"], SHADOW);
+    dual.configure(&service, Upstreams::of(&service), &["administrator"], READ_BACK);
     let gateway = dual.started().await;
-    let places = ["header", "query", "body", "v2answer", "v3answer", "v2error", "v3error"];
+    let places = ["header", "query", "body", "edit", "v2answer", "v3answer", "v2error", "v3error"];
     let secrets: BTreeMap<&str, String> = places.into_iter().map(|place| (place, planted(place))).collect();
     let of = |place: &str| secrets[place].as_str();
     for (side, secret) in [("v2", of("v2answer")), ("v3", of("v3answer"))] {
@@ -445,11 +460,13 @@ async fn a_secret_planted_anywhere_appears_in_nothing_that_is_kept_or_shown() {
     let fields = format!("cookie: session={}\r\n", of("header"));
     let query = format!("GET /v2/contacts?page=0&api_key={}", of("query"));
     let text = json!({"text": of("body"), "isInternal": false}).to_string();
+    let edit = json!({"name": "Ana", "city": of("edit")}).to_string();
     let asked = [
         ("GET /v2/contacts/1001", ""),
         (query.as_str(), ""),
         ("GET /v2/chats/1", ""),
         ("POST /v2/chats/1/messages", text.as_str()),
+        ("PUT /v2/contacts/1003", edit.as_str()),
     ];
     for (line, body) in asked {
         let answer = gateway.ask(administrator(&service), line, &fields, body).await.expect("an answer");
@@ -458,6 +475,9 @@ async fn a_secret_planted_anywhere_appears_in_nothing_that_is_kept_or_shown() {
     gateway.settled(asked.len() as u64).await;
     gateway.reported("POST /chats/{id}/messages", 1).await;
     gateway.reported("GET /chats/{id}", 1).await;
+    let report =
+        gateway.reported_when("PUT /contacts/{id}", |counts| counts["read_back_different"] == 1).await;
+    assert_eq!(report["counts"]["equal_so_far"], 1, "planned and read back: {report}");
 
     let access: Vec<String> = received(&service, "/v3/")
         .await
