@@ -331,6 +331,9 @@ async fn open_sqlite(file: PathBuf, create: bool) -> Result<Db, StoreError> {
         .busy_timeout(LOCK_WAIT);
     let pool = SqlitePoolOptions::new()
         .max_connections(SQLITE_CONNECTIONS_MAX)
+        // A file needs no connecting again.
+        .idle_timeout(None)
+        .max_lifetime(None)
         .acquire_timeout(LOCK_WAIT)
         .connect_with(options)
         .await?;

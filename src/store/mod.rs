@@ -19,6 +19,7 @@ mod keys;
 mod phases;
 mod resume;
 pub mod seal;
+mod unwritten;
 
 pub use clients::{ClientRow, Origin, TokenRow};
 pub(crate) use clients::{NewClient, NewToken};
@@ -37,6 +38,7 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use unwritten::LastChange;
 
 /// Why the store did not do what it was asked. No text of these holds a secret, a password of the database included.
 #[derive(Debug, thiserror::Error)]
@@ -111,6 +113,7 @@ pub struct Store {
     keys: KeyRing,
     hasher: Hasher,
     clock: Clock,
+    last_change: Arc<LastChange>,
 }
 
 /// How [`Store::open`] treats what it finds.
@@ -134,7 +137,7 @@ impl Store {
         }
         db.migrate().await?;
         let hasher = keys::enroll(&db, &keys, &clock).await?;
-        Ok(Store { db, keys, hasher, clock })
+        Ok(Store { db, keys, hasher, clock, last_change: Arc::default() })
     }
 
     /// Claims the right to refresh grants from this store. On SQLite a second claim fails, after
@@ -157,10 +160,18 @@ impl Store {
         Err(StoreError::AlreadyServed(file.to_owned()))
     }
 
-    /// The number of the last write; grows with each, whoever makes it.
+    /// The number of the last write; grows with each, whoever makes it. Costs next to nothing while nobody writes to a SQLite
+    /// file.
     pub async fn change(&self) -> Result<i64, StoreError> {
+        let seen = self.db.file().and_then(unwritten::look);
+        if let Some(change) = self.last_change.still(seen) {
+            return Ok(change);
+        }
         let row = self.db.row("SELECT value FROM change_counter WHERE id = 1", &[]).await?;
-        row.ok_or_else(|| StoreError::Corrupt("change counter missing".to_owned()))?.int("value")
+        let row = row.ok_or_else(|| StoreError::Corrupt("change counter missing".to_owned()))?;
+        let change = row.int("value")?;
+        self.last_change.note(seen, change);
+        Ok(change)
     }
 
     /// Begins a writing transaction, provided our newest key still is one of the store's: what we would seal with a key that
