@@ -17,7 +17,7 @@ use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tower::Service;
@@ -39,6 +39,8 @@ const HYPER_HEADERS_MAX: usize = 100;
 /// How long a refused connection may take to hear so.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// What an HTTP/2 client begins with (RFC 9113, section 3.4).
+const H2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// HTTP/2 flow control: what a client may send ahead of us, per stream and per connection.
 const H2_STREAM_WINDOW_BYTES: u32 = 64 * 1024;
 const H2_CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
@@ -74,7 +76,10 @@ pub(super) async fn serve<S>(
     let peer = Peer { address, is_tls: tls.is_some() };
     let mut serving = pin!(async {
         match tls {
-            None => serve_transport(stream, peer, service, &options, &activity).await,
+            None => {
+                let Some(version) = spoken(&stream, &activity).await else { return };
+                serve_transport(stream, version, peer, service, &options, &activity).await;
+            }
             // Boxed, so that plain connections carry no room for TLS.
             Some(acceptor) => Box::pin(secured(acceptor, stream, peer, service, &options, &activity)).await,
         }
@@ -100,14 +105,43 @@ async fn secured<S>(
     match acceptor.accept(stream).await {
         Ok(stream) => {
             activity.begin();
-            serve_transport(stream, peer, service, options, activity).await;
+            let version = match stream.get_ref().1.alpn_protocol() {
+                Some(b"http/1.1") => Version::Http1,
+                _ => Version::Any,
+            };
+            serve_transport(stream, version, peer, service, options, activity).await;
         }
         Err(error) => tracing::debug!(%error, "a TLS handshake failed"),
     }
 }
 
+/// What is known of the version that a client speaks, before hyper sees its first byte.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Version {
+    Http1,
+    /// hyper finds out.
+    Any,
+}
+
+/// What a client's first bytes say, or nothing when the connection is to end before they come. They are left where they
+/// are: hyper would read them apart from the rest to find out, and then keep twice the buffer for the rest of the connection.
+async fn spoken(stream: &TcpStream, activity: &Activity) -> Option<Version> {
+    let mut first = [0; H2_PREFACE.len()];
+    let mut first = ReadBuf::new(&mut first);
+    let looked = poll_fn(|cx| match activity.order(cx) {
+        Order::None => stream.poll_peek(cx, &mut first).map(Some),
+        Order::Finish | Order::Cut => Poll::Ready(None),
+    });
+    match looked.await? {
+        Ok(_) if !H2_PREFACE.starts_with(first.filled()) => Some(Version::Http1),
+        // Whatever is wrong with it is hyper's to find.
+        _ => Some(Version::Any),
+    }
+}
+
 async fn serve_transport<T, S>(
     transport: T,
+    version: Version,
     peer: Peer,
     service: S,
     options: &Options,
@@ -119,7 +153,10 @@ async fn serve_transport<T, S>(
 {
     let io = TokioIo::new(Told { transport, activity: Arc::clone(activity) });
     let handler = Handler { service: Mutex::new(service), peer, activity: Arc::clone(activity) };
-    let builder = builder(options);
+    let builder = match version {
+        Version::Http1 => builder(options).http1_only(),
+        Version::Any => builder(options),
+    };
     let mut connection = pin!(builder.serve_connection(io, handler));
     let mut is_ending = false;
     let ended = poll_fn(|cx| {

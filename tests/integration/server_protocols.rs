@@ -11,7 +11,9 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::sync::Arc;
 use std::time::Duration;
 use switchback::proxy::limits::Limits;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
@@ -58,6 +60,36 @@ async fn http2_is_spoken_to_who_speaks_it_first() {
     }
     let seen = new.seen().remove(0);
     assert_eq!((seen.line(), seen.values("via")), ("GET /new/items/a HTTP/1.1", vec!["2.0 switchback"]));
+}
+
+/// Sends `head` of a connection, and the `rest` when another connection has been served meanwhile.
+async fn in_two_parts(gateway: &Gateway, head: &[u8], rest: &[u8]) -> TcpStream {
+    let mut stream = TcpStream::connect(gateway.address).await.unwrap();
+    stream.set_nodelay(true).unwrap();
+    stream.write_all(head).await.unwrap();
+    let mut other = h2(TcpStream::connect(gateway.address).await.unwrap()).await;
+    let answer = other.send_request(get("http://gateway.test/nowhere").body(Full::default()).unwrap()).await;
+    assert_eq!(answer.unwrap().status().as_u16(), 404);
+    stream.write_all(rest).await.unwrap();
+    stream
+}
+
+#[tokio::test]
+async fn the_version_is_found_in_bytes_that_come_one_by_one() {
+    let new = Upstream::start(vec![]).await;
+    let gateway = Gateway::before(&new).await;
+    // Both begin with the same letter.
+    let mut http1 = in_two_parts(&gateway, b"P", b"OST /nowhere HTTP/1.1\r\nhost: a\r\n\r\n").await;
+    let mut line = [0; 12];
+    timeout(PATIENCE, http1.read_exact(&mut line)).await.unwrap().unwrap();
+    assert_eq!(&line, b"HTTP/1.1 404");
+
+    const NO_SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
+    let rest = [b"RI * HTTP/2.0\r\n\r\nSM\r\n\r\n", NO_SETTINGS].concat();
+    let mut http2 = in_two_parts(&gateway, b"P", &rest).await;
+    let mut frame = [0; 9];
+    timeout(PATIENCE, http2.read_exact(&mut frame)).await.unwrap().unwrap();
+    assert_eq!(frame[3], 4, "the gateway's own settings come first");
 }
 
 #[tokio::test]
