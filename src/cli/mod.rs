@@ -1,5 +1,6 @@
 //! The command line: one verb per file. A verb parses its arguments, calls the library and turns the result into text and
-//! an exit code. Exit codes: 0 done, 1 the thing examined has findings, 2 wrong use, 3 could not run.
+//! an exit code. Exit codes: 0 done, 1 the thing examined has findings, 2 wrong use, 3 could not run; `diff report` has one more, 4:
+//! not enough was seen to tell.
 
 mod capture;
 mod check;

@@ -1,7 +1,7 @@
 //! What the report of a dual run says.
 
 use super::{compared, rules};
-use crate::diff::{Comparison, Coverage, FindingKind, Proof, Summary, Threshold, report};
+use crate::diff::{Comparison, Coverage, FindingKind, Proof, Record, Summary, Threshold, report};
 
 /// An operation of which so many calls were equal, and so many were these two answers.
 fn summary(operation: &str, equal: u32, different: u32, answers: (&str, &str)) -> Summary {
@@ -52,6 +52,48 @@ fn the_worst_comes_first_with_its_line_and_what_to_do() {
         "above the threshold: at most 1.00 % may differ, with a confidence of 95.00 %",
     ] {
         assert!(text.contains(said), "{said}\n---\n{text}");
+    }
+}
+
+#[test]
+fn what_is_read_back_can_speak_against_an_operation_and_never_for_it() {
+    let rules = rules(&["secret $.note"]);
+    let read_back = |answers: (&str, &str)| Record {
+        operation: "PUT /a".to_owned(),
+        side: "v1".to_owned(),
+        at_ms: 0,
+        client: None,
+        target: "/a".to_owned(),
+        request_id: None,
+        read_back: Some("GET /a".to_owned()),
+        comparison: compared(&rules, answers.0, answers.1),
+    };
+    let mut alike = summary("PUT /a", 0, 0, TWO);
+    for _ in 0..1000 {
+        alike.add_read_back(0, &read_back(("1", "1")));
+    }
+    let mut differing = summary("PUT /b", 400, 0, TWO);
+    for answers in [TWO, ("1", "1"), TWO] {
+        differing.add_read_back(0, &read_back(answers));
+    }
+    // The same difference in the answers themselves is another one.
+    differing.add(0, &compared(&rules, r#"{"a":1}"#, r#"{"a":2}"#));
+    let report = report(&[alike, differing], Threshold::default());
+    let proofs: Vec<Proof> = report.operations.iter().map(|one| one.proof).collect();
+    assert_eq!(proofs, [Proof::Above, Proof::NotEnough]);
+    let (text, page) = (report.text(), report.markdown());
+    for said in [
+        "compared 401, equal 99.75 %, differences at most 1.18 %, read back 3, of these different 2  above the threshold",
+        "    value $.a (read back by GET /a) in 2 calls, copied by things.map.yaml:2",
+        "    value $.a in 1 calls, copied by things.map.yaml:2",
+    ] {
+        assert!(text.contains(said), "{said}\n---\n{text}");
+    }
+    for said in [
+        "Read back after 1000 writes, of these different 0.",
+        "- value `$.a` (read back by GET /a) in 2 calls",
+    ] {
+        assert!(page.contains(said), "{said}\n---\n{page}");
     }
 }
 

@@ -3,6 +3,7 @@
 mod bodies;
 mod examples;
 mod pack;
+mod read_back;
 mod routes;
 
 use super::testing::{captured, close, convert, key, origin, raw, shape};

@@ -44,6 +44,33 @@ fn check(route: RouteId, request: Request, steps: &[(Event, &str)]) {
 }
 
 #[test]
+fn a_run_tells_whether_a_write_may_follow_and_whether_a_reply_is_read() {
+    let seen = |route, body: &str, replies: &[(u16, &str)]| {
+        let mut run = start(&pack(), route, request(if route == CREATE { "" } else { "7" }, body));
+        let starts = std::iter::once(Event::Start);
+        let mut seen = Vec::new();
+        for event in starts.chain(replies.iter().map(|(status, body)| reply(*status, body))) {
+            let Ok(Next::Call(call)) = run.next(event) else { panic!("a call was expected") };
+            seen.push((call.method.to_string(), call.is_read, run.may_write()));
+        }
+        seen
+    };
+    let call = |method: &str, is_read, may_write| (method.to_owned(), is_read, may_write);
+    // Read, then written whole.
+    assert_eq!(
+        seen(EDIT, r#"{"title":"a"}"#, &[(200, r#"{"title":"b"}"#)]),
+        [call("GET", true, true), call("PUT", false, false)]
+    );
+    // Made, changed by the id that came of it, and read for the answer.
+    assert_eq!(
+        seen(CREATE, r#"{"title":"a"}"#, &[(200, r#"{"id":1}"#), (200, "")]),
+        [call("POST", true, true), call("PUT", false, false), call("GET", true, false)]
+    );
+    // What a decision may lead to counts.
+    assert_eq!(seen(SEARCH, "{}", &[]), [call("GET", true, true)]);
+}
+
+#[test]
 fn a_pair_is_one_call_with_its_head_made_by_rules() {
     let mut sent = request("7", "");
     sent.query = Some("page=%31&page=2&other=x".into());
