@@ -177,13 +177,13 @@ fn record(subject: &Subject, redactor: &Redactor, at_ms: i64, comparison: Compar
 
 /// A plan as it is kept: addresses and bodies with every value masked that must not be kept.
 fn shown(redactor: &Redactor, planned: Planned) -> PlannedRecord {
-    let ends = match planned.end {
-        PlanEnd::Whole { .. } => None,
-        PlanEnd::Open => Some("what follows depends on the answer to the last call".to_owned()),
-        PlanEnd::Unread { why } | PlanEnd::Impossible { why } => Some(redactor.text(&why)),
+    let (status, ends) = match planned.end {
+        PlanEnd::Whole { status } => (status, None),
+        PlanEnd::Open => (None, Some("what follows depends on the answer to the last call".to_owned())),
+        PlanEnd::Unread { why } | PlanEnd::Impossible { why } => (None, Some(redactor.text(&why))),
     };
     let calls = planned.calls.into_iter().map(|call| shown_call(redactor, &call)).collect();
-    PlannedRecord { calls, readings: planned.readings, is_all: ends.is_none(), ends }
+    PlannedRecord { calls, readings: planned.readings, is_all: ends.is_none(), status, ends }
 }
 
 fn shown_call(redactor: &Redactor, call: &PlannedCall) -> CallRecord {

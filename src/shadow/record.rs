@@ -64,6 +64,9 @@ pub struct PlannedRecord {
     pub readings: u32,
     /// Whether these are all calls with an effect that there would have been.
     pub is_all: bool,
+    /// What the plan would have answered, where it came that far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
     /// Why it was followed no further.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ends: Option<String>,

@@ -126,6 +126,27 @@ async fn nothing_is_read_back_unless_the_operator_wants_it() {
     assert_eq!(lines(&service, "/v2/").await, ["PUT /v2/contacts/1001"]);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn more_writes_than_there_are_places_for_are_not_read_back_and_counted() {
+    let service = Sandbox::start(Options::default()).await.expect("a loopback address");
+    let more =
+        "phases: { default: shadow }\nshadow: { noise: 0, timeout: 5s, read_back: 1, read_backs: 1 }\n";
+    let (_dual, gateway) = started(&service, Upstreams::of(&service), more).await;
+    let slow =
+        json!({"side": "v2", "method": "GET", "path": "/contacts/{id}", "action": {"delay": {"ms": 1500}}});
+    control(&service, "POST faults", slow).await;
+    for _ in 0..2 {
+        assert_eq!(ask(&gateway, &service, "PUT /v2/contacts/1001", EDIT).await.status, 204);
+    }
+    let report = gateway.reported_when("PUT /contacts/{id}", |counts| read_back(counts).0 == 1).await;
+    assert_eq!(
+        (&report["counts"]["dropped"], &report["counts"]["equal_so_far"]),
+        (&json!(1), &json!(2)),
+        "{report}"
+    );
+    assert_eq!(gateway.counted(names::SHADOW_DROPPED, &[("reason", "budget")]).await, 1);
+}
+
 /// An answer without a body, and one that shows an agent of this name.
 fn done() -> Act {
     Act::Reply(b"HTTP/1.1 204 Done\r\n\r\n".to_vec())
@@ -203,7 +224,11 @@ async fn a_plan_goes_on_behind_its_readings_and_none_of_its_writes_is_made() {
     assert_eq!(made["ends"], "what follows depends on the answer to the last call");
     // The contact is not there: no call follows, and what was read after the effect is no finding.
     let none = planned("/contacts/999999");
-    assert_eq!((calls(&none), &none["readings"]), (Vec::new(), &json!(1)), "{none}");
+    assert_eq!(
+        (calls(&none), &none["readings"], &none["status"]),
+        (Vec::new(), &json!(1), &json!(404)),
+        "{none}"
+    );
     assert_eq!(
         gateway.counted(names::SHADOW_COMPARED, &[("result", "planned_wrong")]).await,
         0,
