@@ -190,6 +190,18 @@ async fn a_status_that_http_does_not_have_is_a_502() {
 }
 
 #[tokio::test]
+async fn the_head_of_an_answer_has_a_bound() {
+    // What a line may hold bounds it: a buffer that grew with an answer would stay with the line.
+    let answers = [(16 * 1024, 200), (32 * 1024, 502)];
+    for (bytes, status) in answers {
+        let field = format!("content-type: application/json\r\nx-long: {}\r\n", "a".repeat(bytes));
+        let new = Upstream::start(vec![Act::Reply(answer(200, &field, ITEM))]).await;
+        let gateway = Gateway::before(&new).await;
+        assert_eq!(exchange(gateway.address, get()).await.unwrap().status, status, "{bytes} bytes");
+    }
+}
+
+#[tokio::test]
 async fn bytes_behind_an_answer_are_never_the_next_answer() {
     let extra = [answer(200, "", ITEM), answer(200, "", r#"{"title":"poison"}"#)].concat();
     let new = Upstream::start(vec![Act::Reply(extra), Act::json(200, ITEM)]).await;
