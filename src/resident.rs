@@ -25,6 +25,14 @@ const LOOKS_BETWEEN: u32 = 12;
 /// Bytes that are given back at the first quiet look: a burst of requests has left them.
 const BURST_BYTES_MIN: u64 = 16 << 20;
 
+/// What to do once the start is over: code and constants are mapped in pieces from here on (see [`objects`]), and what only the
+/// start needed is given back.
+pub fn settle() {
+    #[cfg(target_os = "linux")]
+    objects::all(objects::What::Divide);
+    trim();
+}
+
 /// Gives back the heap's free pages, and the pages of code and constants. Those that are used again come back from the page
 /// cache one by one. Does nothing where the system has no such thing.
 pub fn trim() {
@@ -34,7 +42,7 @@ pub fn trim() {
         unsafe { libc::malloc_trim(0) };
     }
     #[cfg(target_os = "linux")]
-    objects::let_go();
+    objects::all(objects::What::LetGo);
 }
 
 /// Gives memory back whenever the process has fallen quiet, until dropped.
@@ -101,33 +109,51 @@ fn resident() -> Option<u64> {
 }
 
 /// The program and the libraries that it is linked with, as they lie in memory.
+///
+/// The kernel maps sixteen pages wherever one is touched, so that code of which a request runs a tenth here and there seems to be
+/// needed whole, and is the last to be given up when memory is short. It never maps beyond a mapping, so the mappings are
+/// divided. That costs the kernel some 200 bytes for each piece; smaller ones would save less than they add.
 #[cfg(target_os = "linux")]
 mod objects {
     use std::ffi::{CStr, c_int, c_void};
     use std::ops::Range;
 
-    /// Gives back what was mapped from files and cannot be written: code and constants.
-    pub(super) fn let_go() {
+    /// Bytes of a piece, and what its ends are multiples of; so many that most functions are whole.
+    pub(super) const PIECE_BYTES: usize = 32 * 1024;
+
+    /// What is done to what was mapped from files and cannot be written: code and constants.
+    #[derive(Clone, Copy)]
+    pub(super) enum What {
+        /// Has it mapped in pieces.
+        Divide,
+        /// Gives its pages back.
+        LetGo,
+    }
+
+    struct Order {
+        what: What,
+        page_bytes: usize,
+    }
+
+    /// Does it to all objects.
+    pub(super) fn all(what: What) {
         // SAFETY: the function has no preconditions (sysconf(3)).
         let Ok(page_bytes) = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }) else { return };
+        let order = Order { what, page_bytes };
         // SAFETY: `each` has the type that is asked for and is given what it expects; nothing unwinds out of it. No object is
         // loaded or unloaded while it runs (dl_iterate_phdr(3)).
-        unsafe { libc::dl_iterate_phdr(Some(each), (&raw const page_bytes).cast_mut().cast()) };
+        unsafe { libc::dl_iterate_phdr(Some(each), (&raw const order).cast_mut().cast()) };
     }
 
     /// # Safety
-    /// To be called by `dl_iterate_phdr` only, with a pointer to the number of bytes in a page.
-    unsafe extern "C" fn each(
-        info: *mut libc::dl_phdr_info,
-        _: libc::size_t,
-        page_bytes: *mut c_void,
-    ) -> c_int {
+    /// To be called by `dl_iterate_phdr` only, with a pointer to an [`Order`].
+    unsafe extern "C" fn each(info: *mut libc::dl_phdr_info, _: libc::size_t, order: *mut c_void) -> c_int {
         // SAFETY: the caller gives a valid description whose name and headers live as long as the call, and passes on the
         // pointer that it was given.
-        let (base, name, headers, page_bytes) = unsafe {
+        let (base, name, headers, order) = unsafe {
             let info = &*info;
             let headers = std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum));
-            (info.dlpi_addr as usize, CStr::from_ptr(info.dlpi_name), headers, *page_bytes.cast::<usize>())
+            (info.dlpi_addr as usize, CStr::from_ptr(info.dlpi_name), headers, &*order.cast::<Order>())
         };
         // The kernel's own object is no file.
         if name.to_bytes().starts_with(b"linux-") {
@@ -140,15 +166,41 @@ mod objects {
                 at: base.wrapping_add(header.p_vaddr as usize),
                 bytes: header.p_filesz as usize,
             };
-            if let Some(pages) = segment.constant_pages(page_bytes) {
-                // SAFETY: these pages are a private mapping of a file that was never writable, and relocations are only made
-                // in segments that are (the linker refuses others). So none was ever written, and what is dropped is read
-                // again from the file, unchanged, when it is next used (madvise(2), MADV_DONTNEED). The object stays
-                // mapped: it is not unloaded while this runs.
-                unsafe { libc::madvise(pages.start as *mut c_void, pages.len(), libc::MADV_DONTNEED) };
+            let Some(pages) = segment.constant_pages(order.page_bytes) else { continue };
+            match order.what {
+                What::Divide => divide(pages),
+                What::LetGo => let_go(pages),
             }
         }
         0
+    }
+
+    /// Every other piece is left out of core dumps, in which the contents of files have no place anyway: mappings that are
+    /// advised differently are not one.
+    fn divide(pages: Range<usize>) {
+        for piece in pieces(pages).skip(1).step_by(2) {
+            // SAFETY: the advice changes nothing that the program could notice (madvise(2), MADV_DONTDUMP).
+            unsafe { libc::madvise(piece.start as *mut c_void, piece.len(), libc::MADV_DONTDUMP) };
+        }
+    }
+
+    fn let_go(pages: Range<usize>) {
+        // SAFETY: these pages are a private mapping of a file that was never writable, and relocations are only made in
+        // segments that are (the linker refuses others). So none was ever written, and what is dropped is read again from
+        // the file, unchanged, when it is next used (madvise(2), MADV_DONTNEED). The object stays mapped: it is not
+        // unloaded while this runs.
+        unsafe { libc::madvise(pages.start as *mut c_void, pages.len(), libc::MADV_DONTNEED) };
+    }
+
+    /// A range in pieces that end at multiples of [`PIECE_BYTES`].
+    pub(super) fn pieces(pages: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+        let mut rest = pages;
+        std::iter::from_fn(move || {
+            let end = (rest.start / PIECE_BYTES + 1).saturating_mul(PIECE_BYTES).min(rest.end);
+            let piece = rest.start..end;
+            rest.start = end;
+            (!piece.is_empty()).then_some(piece)
+        })
     }
 
     /// One part of an object, as its header says.
@@ -229,6 +281,37 @@ mod tests {
         assert_eq!(pages(false, false, 0x7000_0000, 0x4000), None);
         assert_eq!(pages(true, false, 0x7000_0100, 0x1000), None, "no page of it is its own");
         assert_eq!(pages(true, false, usize::MAX - 10, 20), None);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn pieces_are_the_whole_and_end_where_the_kernel_looks() {
+        const PIECE: usize = objects::PIECE_BYTES;
+        let pieces = |range| objects::pieces(range).collect::<Vec<_>>();
+        let (at, end) = (10 * PIECE + 0x1000, 12 * PIECE + 0x2000);
+        assert_eq!(pieces(at..end), [at..11 * PIECE, 11 * PIECE..12 * PIECE, 12 * PIECE..end]);
+        assert_eq!(pieces(PIECE..2 * PIECE), [PIECE..2 * PIECE]);
+        assert!(pieces(PIECE..PIECE).is_empty());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn code_is_mapped_in_pieces_and_runs_as_before() {
+        settle();
+        let program = std::env::current_exe().expect("a program has a name");
+        let maps = std::fs::read_to_string("/proc/self/maps").expect("the kernel lists our mappings");
+        let bytes = |line: &str| {
+            let (start, end) = line.split(' ').next()?.split_once('-')?;
+            Some(usize::from_str_radix(end, 16).ok()? - usize::from_str_radix(start, 16).ok()?)
+        };
+        let code: Vec<usize> = maps
+            .lines()
+            .filter(|line| line.contains(" r-xp ") && line.ends_with(&*program.to_string_lossy()))
+            .filter_map(bytes)
+            .collect();
+        assert!(code.len() > 100, "{code:?}");
+        // Pages that are code only in part stay with the piece beside them.
+        assert!(code.iter().all(|bytes| *bytes < 2 * objects::PIECE_BYTES), "{code:?}");
     }
 
     #[test]
