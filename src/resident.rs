@@ -19,8 +19,9 @@ const QUIET_CPU_MAX: Duration = Duration::from_millis(10);
 /// Bytes that must have become resident since the last time, so that giving back is worth it.
 const GROWTH_BYTES_MIN: u64 = 1 << 20;
 
-/// Looks until so little is given back again: whoever asks once in a while shall not find cold pages each time.
-const LOOKS_BETWEEN: u32 = 12;
+/// Looks until so little is given back again: whoever asks once in a while shall not find cold pages each time. By then idle
+/// connections have gone too, unless they are kept longer than usual.
+const LOOKS_BETWEEN: u32 = 18;
 
 /// Bytes that are given back at the first quiet look: a burst of requests has left them.
 const BURST_BYTES_MIN: u64 = 16 << 20;
@@ -67,6 +68,9 @@ struct Watch {
     left: u64,
     /// Looks to come before little is worth trimming.
     pause: u32,
+    /// Whether there has been growth: then it is given back a second time after the pause, since what is freed meanwhile, by
+    /// connections that end, shows in no number.
+    owes: bool,
 }
 
 impl Watch {
@@ -77,12 +81,17 @@ impl Watch {
         self.cpu = cpu;
         self.pause = self.pause.saturating_sub(1);
         let worth = if self.pause == 0 { GROWTH_BYTES_MIN } else { BURST_BYTES_MIN };
-        is_quiet && resident >= self.left.saturating_add(worth)
+        let has_grown = resident >= self.left.saturating_add(worth);
+        if !is_quiet || !(has_grown || (self.owes && self.pause == 0)) {
+            return false;
+        }
+        self.owes = has_grown;
+        true
     }
 
     /// Notes that memory was given back, which takes some time itself.
     fn trimmed(&mut self, cpu: Duration, resident: u64) {
-        *self = Watch { cpu, left: resident, pause: LOOKS_BETWEEN };
+        *self = Watch { cpu, left: resident, pause: LOOKS_BETWEEN, owes: self.owes };
     }
 }
 
@@ -252,6 +261,25 @@ mod tests {
         watch.trimmed(900 * MS, 10 * MB);
         assert!(!watch.look(2_000 * MS, 40 * MB));
         assert!(watch.look(2_001 * MS, 40 * MB));
+    }
+
+    #[test]
+    fn what_is_freed_later_is_given_back_too_and_then_it_is_over() {
+        let mut watch = Watch::default();
+        let mut cpu = 0;
+        let mut looks_until_trimmed = |resident| {
+            (1..=1000).find(|_| {
+                cpu += 1;
+                let is_time = watch.look(cpu * MS, resident);
+                if is_time {
+                    watch.trimmed(cpu * MS, resident);
+                }
+                is_time
+            })
+        };
+        assert_eq!(looks_until_trimmed(50 * MB), Some(1));
+        assert_eq!(looks_until_trimmed(50 * MB), Some(LOOKS_BETWEEN));
+        assert_eq!(looks_until_trimmed(50 * MB), None);
     }
 
     #[test]
