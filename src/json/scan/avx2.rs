@@ -1,7 +1,7 @@
 //! The way of scanning for AVX2. The numbers in brackets refer to the list in the module above.
 
 use super::sse2::Sse2;
-use super::{Block, Care, Scan, Task, WORD_BYTES};
+use super::{BRACKET, BRACKET_BITS, Block, Care, Scan, Task, WORD_BYTES};
 use std::arch::x86_64::*;
 
 /// 32 bytes at a time. Holding a value proves that the processor has AVX2, BMI1, BMI2, LZCNT,
@@ -47,13 +47,13 @@ impl Scan for Avx2 {
     const STEP: usize = 32;
 
     #[inline(always)]
-    fn string_start(self, bytes: &[u8; 64]) -> usize {
-        self.string_marks(self.load(&bytes.as_chunks().0[0])).trailing_zeros() as usize
+    fn string_start(self, bytes: &[u8; WORD_BYTES]) -> usize {
+        self.string_marks(self.load(bytes)).trailing_zeros() as usize
     }
 
     #[inline(always)]
-    fn bare_start(self, bytes: &[u8; 64]) -> usize {
-        self.bare_marks(self.load(&bytes.as_chunks().0[0])).trailing_zeros() as usize
+    fn bare_start(self, bytes: &[u8; WORD_BYTES]) -> usize {
+        self.bare_marks(self.load(bytes)).trailing_zeros() as usize
     }
 
     #[inline(always)]
@@ -143,18 +143,11 @@ impl Avx2 {
     fn half(self, bytes: &[u8; 32]) -> Block {
         let bytes = self.load(bytes);
         // SAFETY: register arithmetic; `self` proves the features (1).
-        let (folded, curly) = unsafe {
-            (
-                _mm256_or_si256(bytes, _mm256_set1_epi8(0x20)),
-                _mm256_movemask_epi8(_mm256_slli_epi16::<2>(bytes)) as u32,
-            )
-        };
+        let folded = unsafe { _mm256_or_si256(bytes, _mm256_set1_epi8(BRACKET_BITS as i8)) };
         Block {
             quote: self.equal(bytes, b'"').into(),
             backslash: self.equal(bytes, b'\\').into(),
-            open: self.equal(folded, b'{').into(),
-            close: self.equal(folded, b'}').into(),
-            curly: curly.into(),
+            brackets: self.equal(folded, BRACKET).into(),
         }
     }
 }

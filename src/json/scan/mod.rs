@@ -11,7 +11,7 @@
 //! 2. *Reads stay inside the slice.* Pointers are made by `as_ptr` of a slice or array reference whose
 //!    length was checked, in the line above or by its type, to be at least the width of the load;
 //!    masked loads read only lanes below the number of bytes left. All loads are of unaligned kind.
-//! 3. *Nothing is written* through any pointer.
+//! 3. *Nothing is written* through any pointer, but for the spare room of a vector in `append.rs`.
 //!
 //! The portable path has no `unsafe` and is what all others are tested against, over random bytes and
 //! every alignment; tests/sanitizers.sh runs those tests under the address sanitizer.
@@ -34,6 +34,7 @@ macro_rules! find {
     }};
 }
 
+mod append;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
@@ -41,7 +42,9 @@ mod avx512;
 mod portable;
 #[cfg(target_arch = "x86_64")]
 mod sse2;
+mod windows;
 
+pub use append::append_start;
 #[cfg(target_arch = "x86_64")]
 use avx2::Avx2;
 #[cfg(target_arch = "x86_64")]
@@ -49,21 +52,43 @@ use avx512::Avx512;
 pub use portable::Portable;
 #[cfg(target_arch = "x86_64")]
 use sse2::Sse2;
+pub use windows::Windows;
 
 /// Masks of one block of 64 bytes; bit 0 is the first byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Block {
     pub quote: u64,
     pub backslash: u64,
-    /// `[` and `{`.
-    pub open: u64,
-    /// `]` and `}`.
-    pub close: u64,
-    /// `{` and `}`; other bytes may be marked as well, so only of use where `open` or `close` is.
-    pub curly: u64,
+    /// `[`, `]`, `{` and `}`, and the few bytes that differ from them in the same bits: `Y`, `_`, `y` and
+    /// delete. One comparison finds them all; [`Bracket::of`] tells them apart.
+    pub brackets: u64,
 }
 
-/// Bytes of a word that can be compared at once.
+/// These bits set, all that [`Block::brackets`] marks, and nothing else, is the same byte.
+const BRACKET_BITS: u8 = 0x26;
+const BRACKET: u8 = 0x7f;
+
+/// What a byte that [`Block::brackets`] marks does to the number of brackets open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bracket {
+    /// 1 opens, -1 closes, 0 is no bracket.
+    pub depth: isize,
+    /// The same for `{` and `}` alone.
+    pub curly: isize,
+}
+
+impl Bracket {
+    /// For a byte that is marked.
+    #[inline(always)]
+    pub fn of(byte: u8) -> Bracket {
+        let bit = |bit: u8| isize::from(byte >> bit & 1);
+        // Of the bits that were set, brackets have one or the other of these two.
+        let depth = bit(1) - bit(2);
+        Bracket { depth, curly: depth * bit(5) }
+    }
+}
+
+/// Bytes that are looked at once where strings, scalars and names are short, as most are.
 pub const WORD_BYTES: usize = 32;
 
 /// How much of a word counts when it is compared.
@@ -80,6 +105,12 @@ impl Care {
         let len = if len < WORD_BYTES { len } else { WORD_BYTES };
         Care { bits: ((1u64 << len) - 1) as u32, len: len as u8 }
     }
+
+    /// How many bytes count.
+    #[inline(always)]
+    pub const fn bytes(self) -> usize {
+        self.len as usize
+    }
 }
 
 /// A way to look at bytes. The answers do not depend on the way, only the time they take does.
@@ -91,15 +122,15 @@ pub trait Scan: Copy {
     /// control characters, structure, a quote; the length when there is none.
     fn bare_end(self, bytes: &[u8], at: usize) -> usize;
 
-    /// How many bytes [`Scan::string_start`] and [`Scan::bare_start`] look at, at most 64.
+    /// How many bytes [`Scan::string_start`] and [`Scan::bare_start`] look at, at most [`WORD_BYTES`].
     const STEP: usize;
 
     /// Place of the first quote or backslash among the first [`Scan::STEP`] bytes; that many or more when
     /// there is none.
-    fn string_start(self, bytes: &[u8; 64]) -> usize;
+    fn string_start(self, bytes: &[u8; WORD_BYTES]) -> usize;
 
     /// The same for what [`Scan::bare_end`] looks for.
-    fn bare_start(self, bytes: &[u8; 64]) -> usize;
+    fn bare_start(self, bytes: &[u8; WORD_BYTES]) -> usize;
 
     /// Whether the bytes of `window` that count are those of `word`.
     fn is_word(self, window: &[u8; WORD_BYTES], word: &[u8; WORD_BYTES], care: Care) -> bool;
@@ -210,9 +241,7 @@ impl Block {
         Block {
             quote: self.quote | next.quote << width,
             backslash: self.backslash | next.backslash << width,
-            open: self.open | next.open << width,
-            close: self.close | next.close << width,
-            curly: self.curly | next.curly << width,
+            brackets: self.brackets | next.brackets << width,
         }
     }
 }

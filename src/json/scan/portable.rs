@@ -1,6 +1,6 @@
 //! The way of scanning that needs nothing of the processor, and no `unsafe`: what all others must equal.
 
-use super::{Block, Care, Scan, Task, WORD_BYTES};
+use super::{BRACKET, BRACKET_BITS, Block, Care, Scan, Task, WORD_BYTES};
 
 /// Eight bytes at a time, in ordinary registers.
 #[derive(Debug, Clone, Copy)]
@@ -60,7 +60,7 @@ fn is_bare_end(byte: u8) -> bool {
 
 /// Place of the first marked byte among the first 16.
 #[inline(always)]
-fn start(bytes: &[u8; 64], marks: impl Fn(u64) -> u64) -> usize {
+fn start(bytes: &[u8; WORD_BYTES], marks: impl Fn(u64) -> u64) -> usize {
     let (words, _) = bytes.as_chunks::<8>();
     let first = marks(u64::from_le_bytes(words[0]));
     if first != 0 {
@@ -99,12 +99,12 @@ impl Scan for Portable {
     const STEP: usize = 16;
 
     #[inline(always)]
-    fn string_start(self, bytes: &[u8; 64]) -> usize {
+    fn string_start(self, bytes: &[u8; WORD_BYTES]) -> usize {
         start(bytes, |word| equal(word, b'"') | equal(word, b'\\'))
     }
 
     #[inline(always)]
-    fn bare_start(self, bytes: &[u8; 64]) -> usize {
+    fn bare_start(self, bytes: &[u8; WORD_BYTES]) -> usize {
         start(bytes, bare_ends)
     }
 
@@ -126,9 +126,8 @@ impl Scan for Portable {
             let shift = at * 8;
             block.quote |= gather(equal(word, b'"')) << shift;
             block.backslash |= gather(equal(word, b'\\')) << shift;
-            block.open |= gather(equal(word | (LOW * 0x20), b'{')) << shift;
-            block.close |= gather(equal(word | (LOW * 0x20), b'}')) << shift;
-            block.curly |= gather((word << 2) & HIGH) << shift;
+            let folded = word | (LOW * u64::from(BRACKET_BITS));
+            block.brackets |= gather(equal(folded, BRACKET)) << shift;
         }
         block
     }

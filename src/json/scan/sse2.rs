@@ -1,7 +1,7 @@
 //! The way of scanning for every x86-64 processor. The numbers in brackets refer to the list in the module above.
 
 use super::portable::Portable;
-use super::{Block, Care, Scan, Task, WORD_BYTES};
+use super::{BRACKET, BRACKET_BITS, Block, Care, Scan, Task, WORD_BYTES};
 use std::arch::x86_64::*;
 
 /// 16 bytes at a time.
@@ -24,17 +24,17 @@ impl Scan for Sse2 {
     const STEP: usize = 32;
 
     #[inline(always)]
-    fn string_start(self, bytes: &[u8; 64]) -> usize {
-        let (quarters, _) = bytes.as_chunks::<16>();
-        let low = self.string_marks(self.load(&quarters[0]));
-        (low | self.string_marks(self.load(&quarters[1])) << 16).trailing_zeros() as usize
+    fn string_start(self, bytes: &[u8; WORD_BYTES]) -> usize {
+        let [low, high] = halves(bytes);
+        let low = self.string_marks(self.load(low));
+        (low | self.string_marks(self.load(high)) << 16).trailing_zeros() as usize
     }
 
     #[inline(always)]
-    fn bare_start(self, bytes: &[u8; 64]) -> usize {
-        let (quarters, _) = bytes.as_chunks::<16>();
-        let low = self.bare_marks(self.load(&quarters[0]));
-        (low | self.bare_marks(self.load(&quarters[1])) << 16).trailing_zeros() as usize
+    fn bare_start(self, bytes: &[u8; WORD_BYTES]) -> usize {
+        let [low, high] = halves(bytes);
+        let low = self.bare_marks(self.load(low));
+        (low | self.bare_marks(self.load(high)) << 16).trailing_zeros() as usize
     }
 
     #[inline(always)]
@@ -72,7 +72,11 @@ impl Scan for Sse2 {
 impl Sse2 {
     #[inline(always)]
     fn string_marks(self, bytes: __m128i) -> u32 {
-        self.equal(bytes, b'"') | self.equal(bytes, b'\\')
+        // SAFETY: register arithmetic with SSE2 (1).
+        unsafe {
+            let is = |byte: u8| _mm_cmpeq_epi8(bytes, _mm_set1_epi8(byte as i8));
+            _mm_movemask_epi8(_mm_or_si128(is(b'"'), is(b'\\'))) as u32
+        }
     }
 
     #[inline(always)]
@@ -119,15 +123,11 @@ impl Sse2 {
     fn quarter(self, bytes: &[u8; 16]) -> Block {
         let bytes = self.load(bytes);
         // SAFETY: register arithmetic with SSE2 (1).
-        let (folded, curly) = unsafe {
-            (_mm_or_si128(bytes, _mm_set1_epi8(0x20)), _mm_movemask_epi8(_mm_slli_epi16::<2>(bytes)) as u32)
-        };
+        let folded = unsafe { _mm_or_si128(bytes, _mm_set1_epi8(BRACKET_BITS as i8)) };
         Block {
             quote: self.equal(bytes, b'"').into(),
             backslash: self.equal(bytes, b'\\').into(),
-            open: self.equal(folded, b'{').into(),
-            close: self.equal(folded, b'}').into(),
-            curly: curly.into(),
+            brackets: self.equal(folded, BRACKET).into(),
         }
     }
 }

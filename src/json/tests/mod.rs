@@ -3,6 +3,8 @@
 
 mod document;
 mod grammar;
+#[cfg(unix)]
+pub mod guarded;
 mod laws;
 mod scanning;
 pub(crate) mod suite;

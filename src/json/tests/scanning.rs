@@ -1,7 +1,9 @@
 //! Every way of scanning gives the same answers, over random bytes and all alignments.
 
-use super::super::scan::{self, Block, Care, Level, Portable, Scan, Task, WORD_BYTES};
+use super::super::scan::{self, Block, Care, Level, Portable, Scan, Task, WORD_BYTES, Windows};
 use super::super::utf8::Utf8Checker;
+#[cfg(unix)]
+use super::guarded::Guarded;
 use proptest::prelude::*;
 
 /// Everything a way of scanning says about some bytes.
@@ -13,8 +15,8 @@ struct Answers {
     bare_ends: Vec<usize>,
     blocks: Vec<Block>,
     prefixes: Vec<u64>,
-    /// By window of 64 bytes: the first break of a string and the first end of a scalar among the bytes
-    /// that are looked at.
+    /// By window: the first break of a string and the first end of a scalar among the bytes that are
+    /// looked at.
     starts: Vec<(usize, usize)>,
     /// Whether the beginning of a text stands at a place, for texts of all lengths.
     words: Vec<bool>,
@@ -28,8 +30,8 @@ impl Task for Everything<'_> {
         let bytes = self.0;
         let blocks: Vec<_> =
             bytes.windows(64).map(|window| scan.block(window.try_into().expect("64 bytes"))).collect();
-        let starts = bytes.windows(64).map(|window| {
-            let window = window.try_into().expect("64 bytes");
+        let starts = bytes.windows(WORD_BYTES).map(|window| {
+            let window = window.try_into().expect("enough bytes");
             (S::STEP.min(scan.string_start(window)), S::STEP.min(scan.bare_start(window)))
         });
         Answers {
@@ -38,8 +40,7 @@ impl Task for Everything<'_> {
             string_breaks: (0..=bytes.len()).map(|at| scan.string_break(bytes, at)).collect(),
             bare_ends: (0..=bytes.len()).map(|at| scan.bare_end(bytes, at)).collect(),
             prefixes: blocks.iter().map(|block| scan.prefix_xor(block.quote)).collect(),
-            // Other bytes may be marked curly as well, which nobody relies on.
-            blocks: blocks.into_iter().map(|b| Block { curly: b.curly & (b.open | b.close), ..b }).collect(),
+            blocks,
         }
     }
 }
@@ -81,15 +82,13 @@ fn by_hand(bytes: &[u8], step: usize) -> Answers {
         .map(|window| Block {
             quote: mask(window, &|byte| byte == b'"'),
             backslash: mask(window, &|byte| byte == b'\\'),
-            open: mask(window, &|byte| matches!(byte, b'[' | b'{')),
-            close: mask(window, &|byte| matches!(byte, b']' | b'}')),
-            curly: mask(window, &|byte| matches!(byte, b'{' | b'}')),
+            brackets: mask(window, &|byte| b"[]{}Y_y\x7f".contains(&byte)),
         })
         .collect();
     Answers {
         string_breaks: (0..=bytes.len()).map(|at| first(at, &|byte| matches!(byte, b'"' | b'\\'))).collect(),
         bare_ends: (0..=bytes.len()).map(|at| first(at, &is_bare_end)).collect(),
-        starts: (0..(bytes.len() + 1).saturating_sub(64))
+        starts: (0..(bytes.len() + 1).saturating_sub(WORD_BYTES))
             .map(|at| {
                 let breaks = first(at, &|byte| matches!(byte, b'"' | b'\\')) - at;
                 (step.min(breaks), step.min(first(at, &is_bare_end) - at))
@@ -174,6 +173,25 @@ proptest! {
         let fed = bytes.chunks(size).try_for_each(|chunk| checker.feed(chunk)).and_then(|()| checker.finish());
         let expected = std::str::from_utf8(&bytes).map(drop).map_err(|fault| fault.valid_up_to() as u64);
         prop_assert_eq!(fed.map_err(|fault| fault.offset), expected);
+    }
+}
+
+/// Every length of input, in front of a page that cannot be read.
+#[cfg(unix)]
+#[test]
+fn nothing_is_read_behind_the_last_byte() {
+    let mut guarded = Guarded::new();
+    for len in 0..=200 {
+        let text: Vec<u8> = (0..len).map(|at| if at % 61 == 60 { b'"' } else { b'x' }).collect();
+        let text = guarded.at_the_end(&text);
+        for level in Level::ALL {
+            let expected = by_hand(text, scan::run(level, Step));
+            assert_eq!(scan::run(level, Entered(text)), expected, "{level:?}, {len} bytes");
+        }
+        for at in (0..=len + 1).chain([usize::MAX - 1, usize::MAX]) {
+            let expected = at.checked_add(129).and_then(|end| text.get(at..end));
+            assert_eq!(Windows::<129>::of(text).at(at).map(|window| &window[..]), expected);
+        }
     }
 }
 

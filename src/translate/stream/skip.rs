@@ -1,7 +1,7 @@
 //! Passing over one value without looking into it, over any number of chunks: strings to their closing
 //! quote, containers by counting brackets outside strings, each kind for itself.
 
-use crate::json::scan::{self, Scan, Task};
+use crate::json::scan::{self, Bracket, Scan, Task};
 
 /// How far the value that is passed over has been read. The first byte of the value decides where to
 /// begin: see [`Skip::of`].
@@ -172,38 +172,19 @@ impl Nested {
         self.escaped = if len == 64 { overflow } else { escaped >> len & 1 == 1 };
         let inside = scan.prefix_xor(marks.quote & !escaped) ^ u64::from(self.in_string).wrapping_neg();
         self.in_string = inside >> 63 == 1;
-        let (open, close) = (marks.open & !inside, marks.close & !inside);
-        let (opened, closed) = (open.count_ones() as usize, close.count_ones() as usize);
-        if closed < self.depth && self.depth + opened <= depth_left {
-            self.depth = self.depth + opened - closed;
-            self.curly += count(open & marks.curly) - count(close & marks.curly);
-            return None;
-        }
-        self.brackets(open, close, marks.curly, depth_left)
-    }
-
-    /// Goes through the brackets of a block one by one.
-    #[inline(always)]
-    fn brackets(&mut self, open: u64, close: u64, curly: u64, depth_left: usize) -> Option<Skipped> {
-        let mut left = open | close;
-        while left != 0 {
-            let at = left.trailing_zeros() as usize;
-            let bit = left & left.wrapping_neg();
-            left &= left - 1;
-            let is_curly = isize::from(curly & bit != 0);
-            if open & bit != 0 {
-                self.depth += 1;
-                self.curly += is_curly;
-                if self.depth > depth_left {
-                    return Some(Skipped::TooDeep(at));
-                }
-            } else {
-                // A value that is passed over begins with an opening bracket.
-                self.depth -= 1;
-                self.curly -= is_curly;
-                if self.depth == 0 {
-                    return Some(if self.curly == 0 { Skipped::To(at + 1) } else { Skipped::Unbalanced(at) });
-                }
+        let mut brackets = marks.brackets & !inside;
+        while brackets != 0 {
+            let at = brackets.trailing_zeros() as usize;
+            brackets &= brackets - 1;
+            let bracket = Bracket::of(block[at % 64]);
+            // A value that is passed over begins with an opening bracket.
+            self.depth = self.depth.wrapping_add_signed(bracket.depth);
+            self.curly += bracket.curly;
+            if self.depth > depth_left {
+                return Some(Skipped::TooDeep(at));
+            }
+            if self.depth == 0 {
+                return Some(if self.curly == 0 { Skipped::To(at + 1) } else { Skipped::Unbalanced(at) });
             }
         }
         None
@@ -221,9 +202,4 @@ impl Skipped {
             Skipped::NoWord(_) | Skipped::Cut(_) => self,
         }
     }
-}
-
-#[inline(always)]
-fn count(bits: u64) -> isize {
-    bits.count_ones() as isize
 }
