@@ -8,6 +8,7 @@ use super::{Bounds, Values, translate_whole};
 use crate::json::ErrorKind;
 use crate::json::raw::{self, Kind};
 use crate::json::scan::Scan;
+use crate::plan::Key;
 use crate::plan::convert::Yield;
 use crate::translate::Cause;
 use std::sync::Arc;
@@ -210,11 +211,7 @@ impl Closing<'_> {
         let Some(captured) = self.slots[usize::from(alternative.slot)].text(self.chunk) else {
             return Ok(false);
         };
-        let path = alternative.path.iter().map(|key| &*key.text);
-        let Some(place) = raw::lookup(captured, path).map_err(|error| self.moved(error))? else {
-            return Ok(false);
-        };
-        let text = &captured[place];
+        let Some(text) = self.inside(captured, &alternative.path)? else { return Ok(false) };
         let wanted =
             alternative.only.is_none_or(|only| raw::kind(text).is_some_and(|kind| only.contains(kind)));
         match &alternative.op {
@@ -225,6 +222,15 @@ impl Closing<'_> {
             }
             Some(program) => translate_whole(program, self.values, self.bounds, text, out),
         }
+    }
+
+    /// What lies at the end of a path of names in captured text, which is one value and nothing else.
+    fn inside<'t>(&self, captured: &'t [u8], path: &[Key]) -> Result<Option<&'t [u8]>, Fault> {
+        if path.is_empty() {
+            return Ok(Some(captured));
+        }
+        let found = raw::lookup(captured, path.iter().map(|key| &*key.text));
+        Ok(found.map_err(|error| self.moved(error))?.map(|place| &captured[place]))
     }
 
     /// Faults within captured text are reported at the object's end.

@@ -3,15 +3,15 @@
 
 use super::close::Slot;
 use super::fault::{self, Fault};
-use super::names::{NONE, NameId, Names};
+use super::names::{NONE, NameId};
 use super::output::NO_SPAN;
 use super::program::{Action, Capture, Object, Op, OpId, Program};
+use super::script::Lessons;
 use super::skip::{Skip, Skipped};
 use super::{Bounds, Values};
 use crate::json::raw::Kind;
 use crate::json::reader::is_blank;
 use crate::json::scan::Scan;
-use crate::json::text;
 use crate::json::{ErrorKind, Expected, KeyLedger, Limit};
 use crate::translate::{Cause, TranslateError};
 use std::sync::Arc;
@@ -29,15 +29,17 @@ pub(super) struct Machine {
     /// Captured values of the open objects; those from `slots_used` on are spare.
     pub slots: Vec<Slot>,
     pub slots_used: usize,
-    pub names: Arc<Vec<Names>>,
-    /// Whether this body has changed `names`.
-    taught: bool,
-    /// Names of open objects that are not in `names`.
-    strangers: KeyLedger,
+    pub lessons: Arc<Lessons>,
+    /// Whether this body has changed `lessons`.
+    pub taught: bool,
+    /// Whether scripts are older than the names that they are made of.
+    pub outdated: bool,
+    /// Names of open objects that are not in `lessons`.
+    pub strangers: KeyLedger,
     /// Open arrays and objects.
     pub depth: usize,
     /// The part of a name that earlier chunks held.
-    key: Vec<u8>,
+    pub key: Vec<u8>,
     /// The part of a value to be converted that earlier chunks held.
     pub held: Vec<u8>,
     /// Bytes of all chunks before this one.
@@ -120,8 +122,9 @@ impl Machine {
             bits: Vec::new(),
             slots: Vec::new(),
             slots_used: 0,
-            names: program.names(),
+            lessons: program.lessons(),
             taught: false,
+            outdated: false,
             strangers: KeyLedger::default(),
             depth: 0,
             key: Vec::new(),
@@ -167,6 +170,22 @@ impl Machine {
         *word |= 1 << (top.member % 64);
     }
 
+    /// Brings the scripts in line with what this body has taught.
+    #[inline(always)]
+    pub fn rewrite(&mut self, program: &Program) {
+        if std::mem::take(&mut self.outdated) {
+            Arc::make_mut(&mut self.lessons).rewrite(program);
+        }
+    }
+
+    /// Makes `slots` spare ones, at least.
+    #[inline(always)]
+    pub fn spare_slots(&mut self, slots: usize) {
+        if self.slots.len() < self.slots_used + slots {
+            self.slots.resize_with(self.slots_used + slots, Slot::default);
+        }
+    }
+
     /// Bytes of all buffers.
     pub fn held_bytes(&self) -> usize {
         let words = self.bits.capacity() + self.frames.capacity() * size_of::<Frame>() / 8;
@@ -187,7 +206,8 @@ impl Machine {
             return Err(fault::json(self.before, ErrorKind::UnexpectedEnd));
         }
         if self.taught {
-            program.learn(self.names);
+            self.rewrite(program);
+            program.learn(self.lessons);
         }
         Ok(self.wrote)
     }
@@ -340,113 +360,6 @@ impl<'a, S: Scan> Run<'a, S> {
             _ => Expected::Value,
         };
         fault::json(self.place(at), ErrorKind::Unexpected { expected })
-    }
-
-    /// Reads on in a name until its closing quote or the end of the chunk.
-    fn key(&mut self, from: usize, escaped: bool) -> Result<usize, Fault> {
-        let machine = &mut *self.machine;
-        let skipped = Skip::String { escaped }.enter_over(self.scan, self.chunk, from, 0);
-        let (end, piece) = match skipped {
-            Skipped::To(end) => (end, &self.chunk[from..end - 1]),
-            _ => (self.chunk.len(), &self.chunk[from..]),
-        };
-        if machine.key.len() + piece.len() > machine.bounds.json.key_bytes {
-            return Err(fault::json(machine.before + end as u64, ErrorKind::Limit(Limit::KeyBytes)));
-        }
-        if let Skipped::Cut(Skip::String { escaped }) = skipped {
-            machine.key.extend_from_slice(piece);
-            machine.state = State::InKey(escaped);
-        } else if machine.key.is_empty() {
-            self.name(piece, end)?;
-        } else {
-            machine.key.extend_from_slice(piece);
-            let key = std::mem::take(&mut machine.key);
-            self.name(&key, end)?;
-            self.machine.key = key;
-            self.machine.key.clear();
-        }
-        Ok(end)
-    }
-
-    /// A name has been read: finds its member and checks that the object has not had it.
-    fn name(&mut self, raw: &[u8], end: usize) -> Result<(), Fault> {
-        let start = self.place(end).saturating_sub(raw.len() as u64 + 1);
-        let raw = text::check_string(raw).map_err(|(at, kind)| fault::json(start + at as u64, kind))?;
-        let decoded = text::decode(raw);
-        let top = *self.top();
-        let object = &self.program.objects[top.id as usize];
-        let known = object.plan.member(&decoded).map(|(at, _)| at as NameId);
-        let plain = text::string_break(decoded.as_bytes()) == decoded.len();
-        let id = known.or_else(|| if plain { self.stranger(decoded.as_bytes()) } else { None });
-        let fresh = match id {
-            Some(id) => self.see(id),
-            None => self.ledger(raw, start)?,
-        };
-        if !fresh {
-            return Err(fault::json(start, ErrorKind::DuplicateMember));
-        }
-        if let Some(id) = id.filter(|_| plain) {
-            self.teach(&top, id);
-        }
-        let top = self.top_mut();
-        top.member = known.unwrap_or(NONE);
-        if let Some(id) = id {
-            top.last = id;
-        }
-        if known.is_none() && object.keep_others {
-            let first = !std::mem::replace(&mut top.wrote, true);
-            self.write(if first { b"\"" } else { b",\"" });
-            self.write(raw.as_bytes());
-            self.write(b"\":");
-        }
-        self.machine.state = State::Colon;
-        Ok(())
-    }
-
-    /// The id of a name that the plan does not know, if there is room for it.
-    fn stranger(&mut self, name: &[u8]) -> Option<NameId> {
-        let object = self.top().id as usize;
-        let found = self.machine.names[object].stranger(name);
-        if found.is_some() {
-            return found;
-        }
-        let id = Arc::make_mut(&mut self.machine.names)[object].add(name);
-        self.machine.taught |= id.is_some();
-        id
-    }
-
-    /// Notes that `id` comes after the last name, unless that is what is expected.
-    fn teach(&mut self, top: &Frame, id: NameId) {
-        let object = top.id as usize;
-        if self.machine.names[object].after(top.last) != id {
-            Arc::make_mut(&mut self.machine.names)[object].note(top.last, id);
-            self.machine.taught = true;
-        }
-    }
-
-    /// Marks the name as seen in the innermost object; false when it was.
-    fn see(&mut self, id: NameId) -> bool {
-        let machine = &mut *self.machine;
-        let top = machine.frames.last_mut().expect("a name lies within an object");
-        let word = match usize::from(id / 64).checked_sub(1) {
-            None => &mut top.seen,
-            Some(word) => &mut machine.bits[top.bits + word],
-        };
-        let bit = 1 << (id % 64);
-        let fresh = *word & bit == 0;
-        *word |= bit;
-        fresh
-    }
-
-    fn ledger(&mut self, raw: &str, offset: u64) -> Result<bool, Fault> {
-        if !std::mem::replace(&mut self.top_mut().strangers, true) {
-            self.machine.strangers.open();
-        }
-        let fresh = self.machine.strangers.insert(raw);
-        if self.machine.strangers.bytes() > self.machine.bounds.names_bytes {
-            return Err(fault::json(offset, ErrorKind::Limit(Limit::Nodes)));
-        }
-        Ok(fresh)
     }
 
     /// A member's value begins.

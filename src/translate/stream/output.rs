@@ -2,7 +2,7 @@
 
 use super::machine::Run;
 use super::program::Prefix;
-use crate::json::scan::Scan;
+use crate::json::scan::{Scan, Windows, append_start};
 use std::ops::Range;
 
 /// Bytes of a span that are copied without asking how many there are.
@@ -66,13 +66,11 @@ pub(super) fn flush(chunk: &[u8], span: &mut Range<usize>, out: &mut Vec<u8>) {
 #[inline(always)]
 pub(super) fn append(chunk: &[u8], start: usize, end: usize, out: &mut Vec<u8>) {
     let len = end - start;
-    match chunk.get(start..).and_then(|rest| rest.first_chunk::<COPIED_AT_ONCE>()) {
+    match Windows::<COPIED_AT_ONCE>::of(chunk).at(start) {
         // Most spans are short: copying a fixed number of bytes and taking back what is too much costs
         // less than a call.
         Some(window) if len <= COPIED_AT_ONCE => {
-            let end = out.len() + len;
-            out.extend_from_slice(window);
-            out.truncate(end);
+            append_start(out, window, len);
         }
         _ if len == 0 => {}
         _ => out.extend_from_slice(&chunk[start..start + len]),

@@ -2,7 +2,9 @@
 //! and written as words, captured places found while their object is walked. Made once per plan and
 //! shared by all bodies that run through it.
 
-use super::names::Names;
+use super::names::{NameId, Names};
+use super::script::Lessons;
+use crate::json::scan::append_start;
 use crate::plan::{
     Absent, CloseFrom, Emit, Key, Kinds, MemberAction, ObjectOp, Others, Raw, ReasonId, ValueOp,
     convert::Conversion,
@@ -21,9 +23,9 @@ pub struct Program {
     pub(super) objects: Vec<Object>,
     pub(super) root: OpId,
     identity: bool,
-    /// The member names of all objects in the order in which bodies have had them.
-    names: ArcSwap<Vec<Names>>,
-    lessons: AtomicU32,
+    /// What bodies have taught so far.
+    lessons: ArcSwap<Lessons>,
+    taught: AtomicU32,
 }
 
 pub(super) type OpId = u32;
@@ -95,6 +97,16 @@ pub(super) struct Member {
     pub captures: Vec<Capture>,
 }
 
+impl Member {
+    /// The name that is written for it.
+    pub fn written(&self) -> &Written {
+        match &self.action {
+            Action::Copy(prefix) | Action::Rename(prefix) | Action::Run(prefix, _) => prefix.written(),
+            Action::Drop | Action::Refuse(_) => &Written::NOTHING,
+        }
+    }
+}
+
 /// A slot of the object `up` levels of objects above (0 = the one that has the member).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Capture {
@@ -116,19 +128,53 @@ pub(super) enum Action {
 /// `"name":`, to be written before a member's value.
 #[derive(Debug)]
 pub(super) struct Prefix {
-    text: Box<[u8]>,
-    /// The same, padded, where it fits: copied at once instead of byte by byte.
-    padded: Option<[u8; PREFIX_WIDTH]>,
+    written: Written,
+}
+
+/// The text of a [`Prefix`] where it is often needed.
+#[derive(Debug, Clone)]
+pub(super) struct Written {
+    /// Padded, where it fits: copied at once instead of byte by byte.
+    padded: [u8; PREFIX_WIDTH],
+    /// 0 where it does not fit.
+    len: u8,
+    long: Option<Arc<[u8]>>,
 }
 
 const PREFIX_WIDTH: usize = 32;
 
+impl Written {
+    /// The name of nothing that is written.
+    pub const NOTHING: Written = Written { padded: [0; PREFIX_WIDTH], len: 0, long: None };
+
+    fn new(text: &Arc<[u8]>) -> Written {
+        let mut padded = [0; PREFIX_WIDTH];
+        match padded.get_mut(..text.len()) {
+            Some(start) => {
+                start.copy_from_slice(text);
+                Written { padded, len: text.len() as u8, long: None }
+            }
+            None => Written { long: Some(Arc::clone(text)), ..Written::NOTHING },
+        }
+    }
+
+    #[inline(always)]
+    pub fn write(&self, out: &mut Vec<u8>) {
+        append_start(out, &self.padded, usize::from(self.len));
+        if let Some(long) = &self.long {
+            out.extend_from_slice(long);
+        }
+    }
+}
+
 impl Prefix {
     fn new(key: &Key) -> Prefix {
-        let text = [&key.json[..], b":"].concat();
-        let mut padded = [0; PREFIX_WIDTH];
-        let padded = padded.get_mut(..text.len()).map(|start| start.copy_from_slice(&text)).map(|()| padded);
-        Prefix { text: text.into(), padded }
+        let text: Arc<[u8]> = [&key.json[..], b":"].concat().into();
+        Prefix { written: Written::new(&text) }
+    }
+
+    pub fn written(&self) -> &Written {
+        &self.written
     }
 
     /// Appends it, after a comma unless `first`.
@@ -137,19 +183,7 @@ impl Prefix {
         if !first {
             out.push(b',');
         }
-        self.write_name(out);
-    }
-
-    #[inline(always)]
-    pub fn write_name(&self, out: &mut Vec<u8>) {
-        let end = out.len() + self.text.len();
-        match &self.padded {
-            Some(padded) => {
-                out.extend_from_slice(padded);
-                out.truncate(end);
-            }
-            None => out.extend_from_slice(&self.text),
-        }
+        self.written.write(out);
     }
 }
 
@@ -191,14 +225,14 @@ impl Program {
             true => compiler.add(Op::Constant(Raw::from([]))),
             false => compiler.op(op, &[]),
         };
-        let names = compiler.objects.iter().map(Names::of).collect();
+        let lessons = Lessons::new(compiler.objects.iter().map(Names::of).collect());
         Program {
             ops: compiler.ops,
             objects: compiler.objects,
             root,
             identity,
-            names: ArcSwap::from_pointee(names),
-            lessons: AtomicU32::new(0),
+            lessons: ArcSwap::from_pointee(lessons),
+            taught: AtomicU32::new(0),
         }
     }
 
@@ -207,16 +241,22 @@ impl Program {
         self.identity
     }
 
-    pub(super) fn names(&self) -> Arc<Vec<Names>> {
-        self.names.load_full()
+    /// The member `id` of an object; none for a name that the plan does not know.
+    #[inline(always)]
+    pub(super) fn member(&self, object: u32, id: NameId) -> Option<&Member> {
+        self.objects[object as usize].members.get(usize::from(id))
+    }
+
+    pub(super) fn lessons(&self) -> Arc<Lessons> {
+        self.lessons.load_full()
     }
 
     /// Takes over what a body has taught about the order of members.
-    pub(super) fn learn(&self, names: Arc<Vec<Names>>) {
-        if self.lessons.fetch_add(1, Ordering::Relaxed) < LESSONS_MAX {
-            self.names.store(names);
+    pub(super) fn learn(&self, lessons: Arc<Lessons>) {
+        if self.taught.fetch_add(1, Ordering::Relaxed) < LESSONS_MAX {
+            self.lessons.store(lessons);
         } else {
-            self.lessons.store(LESSONS_MAX, Ordering::Relaxed);
+            self.taught.store(LESSONS_MAX, Ordering::Relaxed);
         }
     }
 }

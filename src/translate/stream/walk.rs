@@ -4,41 +4,48 @@
 //! machine could have come by itself.
 //!
 //! All of it is compiled once for each way of scanning and entered once for as long as nothing unusual
-//! comes: [`PlainMembers`] is the loop over members, the rest goes from one object to
-//! the next.
+//! comes: [`Follow`] is the loop over the steps of a script, [`Walker`] goes from one script to the next
+//! and makes frames of the place that was reached. In the loop there is nothing but that place and what is
+//! being copied, so that both stay in registers.
 
 use super::close::Slot;
+use super::copying::{At, Copying, Output, Plain};
 use super::fault::Fault;
 use super::machine::{Frame, FrameKind, Machine, Run, State, slot_index};
-use super::names::{NONE, Plain};
-use super::output::{NO_SPAN, append, flush};
-use super::program::{Action, Capture, Member, Object, Op, OpId, Prefix, Program};
-use super::skip::{Skip, Skipped};
-use crate::json::scan::{Scan, Task, WORD_BYTES};
+use super::names::{NONE, NameId, bit};
+use super::output::NO_SPAN;
+use super::program::{Action, Capture, Object, Op, OpId, Program};
+use super::script::{Kind, Lessons, Script, Step};
+use super::value_end::{Ahead, NO_END, padded, value_end, window};
+use crate::json::scan::{Scan, Task, WORD_BYTES, Windows};
 use std::ops::Range;
+use std::sync::Arc;
 
-/// Bytes that are looked at from the quote of a name on, so that one question about the end of the chunk
-/// does for the name and the beginning of its value.
-const AHEAD_BYTES: usize = 128;
+/// How many names that may be missing are looked beyond, before the machine looks for a name.
+const MISSING_MAX: usize = 8;
 
-/// Why the loop over the members of one object ends.
+/// Why a script is no longer followed.
 #[derive(Debug, Clone, Copy)]
 enum Pause {
     /// At the quote of a name that is not the expected one, or has another difficulty.
     Name(usize),
     /// At the value of a member that is neither dropped nor copied; its name begins at `name`.
     Value { name: usize, value: usize },
-    /// After a member that is not followed by another at once.
+    /// After a member, or an object within, that is not followed by what was expected.
     Member(usize),
+    /// At the bracket that ends the object.
+    Ends(usize),
 }
 
 /// Where to go on.
 #[derive(Debug, Clone, Copy)]
-enum Step {
+enum Go {
     /// With the members of the innermost object; the quote of a name stands here.
     Members(usize),
     /// With the end of the innermost object; its bracket stands here.
     Ends(usize),
+    /// After a value within the innermost object or list.
+    After(usize),
     /// In the machine, whose state says with what.
     Machine(usize),
 }
@@ -51,6 +58,7 @@ impl<S: Scan> Run<'_, S> {
             self.machine.state = State::InKey(false);
             return Ok(at + 1);
         }
+        self.machine.rewrite(self.program);
         self.scan.enter(Walk { run: self, at })
     }
 }
@@ -67,262 +75,385 @@ impl<S: Scan> Task for Walk<'_, '_, S> {
     #[inline(always)]
     fn run<Entered: Scan>(self, scan: Entered) -> Result<usize, Fault> {
         let Walk { run, at } = self;
-        let mut step = Step::Members(at);
+        let top = *run.top();
+        let copying = Copying::resume(run.chunk, &mut run.span, run.out, at, top.wrote);
+        let lessons = Arc::clone(&run.machine.lessons);
+        let mut walker = Walker { run, lessons: &lessons, copying, here: Here::of(&top) };
+        let mut go = Go::Members(at);
         loop {
-            step = match step {
-                Step::Members(at) => match run.plain_members(at).run(scan) {
-                    Pause::Name(quote) => {
-                        run.machine.state = State::InKey(false);
-                        Step::Machine(quote + 1)
-                    }
-                    Pause::Value { name, value } => run.descend(name, value),
-                    Pause::Member(end) if run.chunk.get(end) == Some(&b'}') => Step::Ends(end),
-                    Pause::Member(end) => {
-                        run.machine.state = State::AfterMember;
-                        Step::Machine(end)
-                    }
-                },
-                Step::Ends(at) => run.object_ends(at)?,
-                Step::Machine(at) => return Ok(at),
+            go = match go {
+                Go::Members(at) => walker.members(scan, at),
+                Go::Ends(at) => walker.object_ends(at)?,
+                Go::After(at) => walker.after_value(at),
+                Go::Machine(at) => return Ok(at),
             };
         }
     }
 }
 
-/// The members of one object from the quote of a name at `at` on, as far as they are plain. A function of
-/// its own, so that what changes from member to member stays in registers.
-struct PlainMembers<'r> {
-    machine: &'r mut Machine,
-    program: &'r Program,
-    chunk: &'r [u8],
-    out: &'r mut Vec<u8>,
-    /// See [`Run::span`].
-    span: &'r mut Range<usize>,
-    at: usize,
+/// A script that is followed from a step on.
+struct Follow<'f> {
+    machine: &'f mut Machine,
+    program: &'f Program,
+    chunk: &'f [u8],
+    out: &'f mut Vec<u8>,
+    script: &'f Script,
 }
 
-impl Task for PlainMembers<'_> {
-    type Output = Pause;
+/// How far a script was followed.
+#[derive(Clone, Copy)]
+struct Followed {
+    /// The step that could not be done.
+    number: usize,
+    /// Whether the object that this step is in has had a member written.
+    wrote: bool,
+    pause: Pause,
+}
 
+impl Follow<'_> {
+    /// Follows the script from the step `start` on, whose text begins at `at`. `wrote` tells whether the object has had a member
+    /// written.
     #[inline(always)]
-    fn run<S: Scan>(self, scan: S) -> Pause {
-        let PlainMembers { machine, program, chunk, out, span, at: start } = self;
+    fn steps<S: Scan>(
+        self,
+        scan: S,
+        copying: &mut Copying,
+        start: usize,
+        wrote: bool,
+        at: usize,
+    ) -> Followed {
+        let Follow { machine, program, chunk, out, script } = self;
+        let windows = Windows::of(chunk);
         let depth_left = machine.bounds.json.depth - machine.depth;
-        let (frame, outer) = machine.frames.split_last_mut().expect("a name lies within an object");
-        let object = &program.objects[frame.id as usize];
-        let names = &machine.names[frame.id as usize];
-        let (mut last, mut seen) = (frame.last, frame.seen);
-        let mut copy = Copying::resume(chunk, span, out, start, frame.wrote);
-        let mut id = names.after(last);
-        let mut at = start;
-        let mut end_of_chunk = None;
-        let pause = loop {
-            let Some(name) = names.get(id) else { break Pause::Name(at) };
-            let ahead = match chunk.get(at..).and_then(<[u8]>::first_chunk) {
-                Some(ahead) => ahead,
-                None => end_of_chunk.insert(padded(chunk, at)),
-            };
-            if !name.begins(scan, window(ahead, 0)) || seen & name.bit == name.bit {
-                break Pause::Name(at);
+        let mut output = Output { chunk, out };
+        let (mut at, mut wrote) = (at, wrote);
+        let mut end_of_chunk: Ahead;
+        let mut ahead = match windows.at(at.wrapping_sub(1)) {
+            Some(ahead) => ahead,
+            None => {
+                end_of_chunk = padded(chunk, at);
+                &end_of_chunk
             }
-            let len = name.len();
-            let value = at + len;
-            if name.plain == Plain::No {
-                seen |= name.bit;
-                last = id;
-                frame.member = id;
-                break Pause::Value { name: at, value };
+        };
+        let mut left = script.steps[start..].iter();
+        let (undone, pause) = loop {
+            // The last step is an end, behind which nothing is followed.
+            let Some(step) = left.next() else { break (0, Pause::Name(at)) };
+            if !step.begins(scan, window::<0, _>(ahead, 1)) {
+                break (1, no_name(ahead, at));
             }
-            let Some(end) = value_end(scan, chunk, ahead, at, len, depth_left) else {
-                break Pause::Name(at);
-            };
-            seen |= name.bit;
-            last = id;
-            // What is copied after what is copied needs nothing.
-            if !name.is_copied || copy.from == NOTHING {
-                copy.edit(chunk, out, name.plain, object.members.get(usize::from(id)), at, value);
-                if name.is_captured {
-                    let captures = &object.members[usize::from(id)].captures;
-                    capture(&mut machine.slots, frame, outer, captures, chunk, value..end);
+            if step.kind.is_plain() {
+                let value = at + step.len();
+                let depth_left = || depth_left - usize::from(step.level);
+                let end = value_end(scan, chunk, ahead, step.len(), value, depth_left);
+                if end == NO_END {
+                    break (1, Pause::Name(at));
+                }
+                if copying.is_idle(step.kind) {
+                    wrote = true;
+                } else {
+                    let at = At { name: at, value, comma: ahead[0] == b',' };
+                    copying.edit(&mut output, &mut wrote, step.kind.plain(), at, &step.written);
+                    if step.is_captured {
+                        Slots { machine, program, script, step }.keep(value..end, chunk);
+                    }
+                }
+                at = end + 1;
+            } else {
+                match step.kind {
+                    Kind::Enter | Kind::EnterRenamed => {
+                        let value = at + step.name_len();
+                        let comma = ahead[0] == b',';
+                        let place = At { name: at, value, comma };
+                        copying.edit(&mut output, &mut wrote, step.kind.plain(), place, &step.written);
+                        if step.is_captured {
+                            Slots { machine, program, script, step }.open(value);
+                        }
+                        wrote = false;
+                        at = value + 1;
+                    }
+                    Kind::Leave => {
+                        copying.close(&mut output, &program.objects[step.object as usize], wrote, at - 1);
+                        if step.is_captured {
+                            let step = &script.steps[usize::from(step.outer)];
+                            Slots { machine, program, script, step }.end(at, chunk);
+                        }
+                        clear_slots(machine, program, step);
+                        wrote = true;
+                        at += 1;
+                    }
+                    Kind::End => break (1, Pause::Ends(at - 1)),
+                    _ => break (1, Pause::Value { name: at, value: at + step.len() }),
                 }
             }
-            if chunk.get(end..).and_then(<[u8]>::first_chunk) != Some(b",\"") {
-                break Pause::Member(end);
+            ahead = match windows.at(at - 1) {
+                Some(ahead) => ahead,
+                None => {
+                    end_of_chunk = padded(chunk, at);
+                    &end_of_chunk
+                }
+            };
+            if ahead[0] != step.then {
+                break (0, Pause::Member(at - 1));
             }
-            at = end + 1;
-            id = name.next;
         };
-        *span = match pause {
-            Pause::Name(at) | Pause::Value { name: at, .. } => copy.before_name(at),
-            Pause::Member(end) => copy.before(end),
-        };
-        (frame.last, frame.wrote, frame.seen) = (last, copy.wrote, seen);
-        pause
+        Followed { number: script.steps.len() - left.len() - undone, wrote, pause }
     }
 }
 
-/// Keeps the part `value` of the chunk in the slots of a member.
-#[inline(never)]
-fn capture(
-    slots: &mut [Slot],
-    frame: &Frame,
-    outer: &[Frame],
-    captures: &[Capture],
-    chunk: &[u8],
-    value: Range<usize>,
-) {
-    for capture in captures {
-        let slot = &mut slots[slot_index(frame, outer, capture)];
-        slot.open(value.start);
-        slot.end(value.end, chunk);
+/// What stands at `at` is not the name that is expected, or no name.
+#[inline(always)]
+fn no_name(ahead: &Ahead, at: usize) -> Pause {
+    if ahead[1] == b'"' { Pause::Name(at) } else { Pause::Member(at - 1) }
+}
+
+/// The slots in which the value of a step's member is kept.
+struct Slots<'s> {
+    machine: &'s mut Machine,
+    program: &'s Program,
+    script: &'s Script,
+    step: &'s Step,
+}
+
+impl Slots<'_> {
+    #[inline(never)]
+    fn keep(self, value: Range<usize>, chunk: &[u8]) {
+        self.each(|slot| {
+            slot.open(value.start);
+            slot.end(value.end, chunk);
+        });
+    }
+
+    #[inline(never)]
+    fn open(self, at: usize) {
+        self.each(|slot| slot.open(at));
+    }
+
+    #[inline(never)]
+    fn end(self, at: usize, chunk: &[u8]) {
+        self.each(|slot| slot.end(at, chunk));
+    }
+
+    #[inline(always)]
+    fn each(self, mut work: impl FnMut(&mut Slot)) {
+        let Slots { machine, program, script, step } = self;
+        let (root, outer) = machine.frames.split_last().expect("a script is that of an open object");
+        for capture in program.member(step.object, step.id).map_or(&[][..], |member| &member.captures) {
+            let (mut step, mut up) = (step, capture.up);
+            while up > 0 && step.outer != NONE {
+                step = &script.steps[usize::from(step.outer)];
+                up -= 1;
+            }
+            let at = match up {
+                0 => root.slots + usize::from(step.slots) + usize::from(capture.slot),
+                _ => slot_index(root, outer, &Capture { up, ..*capture }),
+            };
+            work(&mut machine.slots[at]);
+        }
     }
 }
 
-/// The part of the chunk that is being copied while members follow one another: where it begins is known,
-/// and that it goes as far as members have been read.
+/// Forgets what the object that `step` leaves has kept.
+#[inline(always)]
+fn clear_slots(machine: &mut Machine, program: &Program, step: &Step) {
+    let slots = program.objects[step.object as usize].slots;
+    if slots > 0 {
+        let first = machine.frames.last().map_or(0, |root| root.slots) + usize::from(step.slots);
+        machine.slots[first..][..slots].iter_mut().for_each(Slot::clear);
+    }
+}
+
+/// The innermost object that has a frame, as far as it changes from member to member.
 #[derive(Debug, Clone, Copy)]
-struct Copying {
-    /// [`NOTHING`] while nothing is copied.
-    from: usize,
-    /// The name from which on members have been read here.
-    start: usize,
-    /// Whether the object had a member before `start`, or has one that has been dealt with here.
+struct Here {
+    /// Its index in the program.
+    object: u32,
+    /// See the fields of [`Frame`].
+    last: NameId,
+    seen: u64,
     wrote: bool,
 }
 
-/// The place from which nothing is copied.
-const NOTHING: usize = NO_SPAN.start;
-
-impl Copying {
-    /// Goes on with the span before `start`, if nothing but the comma stands between.
+impl Here {
     #[inline(always)]
-    fn resume(
-        chunk: &[u8],
-        span: &mut Range<usize>,
-        out: &mut Vec<u8>,
-        start: usize,
-        wrote: bool,
-    ) -> Copying {
-        if span.end + usize::from(wrote) == start {
-            return Copying { from: span.start, start, wrote };
-        }
-        flush(chunk, span, out);
-        Copying { from: NOTHING, start, wrote }
+    fn of(frame: &Frame) -> Here {
+        Here { object: frame.id, last: frame.last, seen: frame.seen, wrote: frame.wrote }
     }
 
-    /// What is copied when the name at `at` has been reached, but not the member that it names.
     #[inline(always)]
-    fn before_name(&mut self, at: usize) -> Range<usize> {
-        // Before all names but the first there is a comma, which belongs to the member that follows.
-        let comma = at != self.start || self.wrote;
-        self.wrote |= at != self.start && self.from != NOTHING;
-        if self.from == NOTHING { NO_SPAN } else { self.from..at - usize::from(comma) }
+    fn first(object: u32) -> Here {
+        Here { object, last: NONE, seen: 0, wrote: false }
     }
 
-    /// What is copied when everything before `end` has been read, a member at least.
     #[inline(always)]
-    fn before(&mut self, end: usize) -> Range<usize> {
-        self.wrote |= self.from != NOTHING;
-        if self.from == NOTHING { NO_SPAN } else { self.from..end }
-    }
-
-    /// Writes what has been copied, if anything, and what else is needed for the member whose name is at
-    /// `at` and whose value is at `value`.
-    #[inline(never)]
-    fn edit(
-        &mut self,
-        chunk: &[u8],
-        out: &mut Vec<u8>,
-        plain: Plain,
-        member: Option<&Member>,
-        at: usize,
-        value: usize,
-    ) {
-        match plain {
-            Plain::Drop if self.from == NOTHING => {}
-            Plain::Drop => {
-                let copied = self.before_name(at);
-                append(chunk, copied.start, copied.end, out);
-                self.from = NOTHING;
-            }
-            Plain::Copy | Plain::No if self.from != NOTHING => {}
-            Plain::Copy | Plain::No => {
-                if self.wrote {
-                    out.push(b',');
-                }
-                self.from = at;
-            }
-            Plain::Rename => {
-                match self.from {
-                    NOTHING if self.wrote => out.push(b','),
-                    NOTHING => {}
-                    from => append(chunk, from, at, out),
-                }
-                if let Some(Action::Rename(prefix)) = member.map(|member| &member.action) {
-                    prefix.write_name(out);
-                }
-                self.from = value;
-                self.wrote = true;
-            }
-        }
+    fn keep_in(self, frame: &mut Frame) {
+        (frame.last, frame.seen, frame.wrote) = (self.last, self.seen, self.wrote);
     }
 }
 
-impl<S: Scan> Run<'_, S> {
+/// What goes from one object to the next.
+struct Walker<'w, 'a, S> {
+    run: &'w mut Run<'a, S>,
+    lessons: &'w Lessons,
+    copying: Copying,
+    here: Here,
+}
+
+impl<S: Scan> Walker<'_, '_, S> {
+    /// Members from the quote of a name at `at` on, as far as a script goes.
     #[inline(always)]
-    fn plain_members(&mut self, at: usize) -> PlainMembers<'_> {
-        PlainMembers {
-            machine: self.machine,
-            program: self.program,
-            chunk: self.chunk,
-            out: self.out,
-            span: &mut self.span,
-            at,
+    fn members<Entered: Scan>(&mut self, scan: Entered, at: usize) -> Go {
+        let lessons = self.lessons;
+        let script = &lessons.scripts[self.here.object as usize];
+        let Some(start) = self.start(scan, script, at) else { return self.unexpected(at) };
+        let Run { machine, program, chunk, out, .. } = &mut *self.run;
+        machine.spare_slots(script.slots);
+        let follow = Follow { machine, program, chunk, out, script };
+        let followed = follow.steps(scan, &mut self.copying, start, self.here.wrote, at);
+        self.reached(script, start, followed.number, followed.wrote);
+        match followed.pause {
+            Pause::Name(at) if followed.number > start => Go::Members(at),
+            Pause::Name(at) => self.unexpected(at),
+            Pause::Value { name, value } => self.descend(name, value, script.steps[followed.number].id),
+            Pause::Member(end) => self.after_member(end),
+            Pause::Ends(at) => Go::Ends(at),
         }
     }
 
-    /// Goes into the value of a member, or leaves it to the machine.
+    /// The step with which the member whose name is at `at` goes on, if it is one of the next and the object has not had it.
     #[inline(always)]
-    fn descend(&mut self, name: usize, value: usize) -> Step {
-        let top = *self.top();
-        let member = &self.program.objects[top.id as usize].members[usize::from(top.member)];
-        let inner = match member.action {
-            Action::Run(ref prefix, op) => Some((prefix, self.opens(op, value))),
-            _ => None,
+    fn start<Entered: Scan>(&self, scan: Entered, script: &Script, at: usize) -> Option<usize> {
+        let machine = &*self.run.machine;
+        if machine.bounds.json.depth - machine.depth < script.depth {
+            return None;
+        }
+        let all = script.steps.last()?.seen;
+        let end_of_chunk: Ahead;
+        let ahead = match Windows::of(self.run.chunk).at(at.wrapping_sub(1)) {
+            Some(ahead) => ahead,
+            None => {
+                end_of_chunk = padded(self.run.chunk, at);
+                &end_of_chunk
+            }
         };
-        let Some((prefix, Some(opens))) = inner else {
-            self.machine.state = State::MemberValue;
-            return Step::Machine(value);
+        let first = script.after(self.here.last)?;
+        let steps = script.steps.get(first..)?.iter().enumerate().filter(|(_, step)| step.level == 0);
+        for (number, step) in steps.take(MISSING_MAX) {
+            if step.kind == Kind::End {
+                return None;
+            }
+            if step.begins(scan, window::<0, _>(ahead, 1)) {
+                return (self.here.seen & all & !step.seen == 0).then_some(first + number);
+            }
+        }
+        None
+    }
+
+    /// Makes frames of the place before the step `number` that has been reached from the step `start` on.
+    #[inline(always)]
+    fn reached(&mut self, script: &Script, start: usize, number: usize, wrote: bool) {
+        let step = &script.steps[number];
+        if step.level > 0 {
+            self.open_frames(script, start, number, wrote);
+        } else if number > start {
+            let seen = self.here.seen | step.seen & !script.steps[start].seen;
+            self.here = Here { last: step.last, seen, wrote, ..self.here };
+            self.run.top_mut().member = step.last;
+        }
+    }
+
+    /// The same, where the place lies in objects that the script has entered.
+    #[inline(never)]
+    fn open_frames(&mut self, script: &Script, start: usize, number: usize, wrote: bool) {
+        let step = &script.steps[number];
+        let outer = usize::from(step.outer);
+        let entered = &script.steps[outer];
+        self.reached(script, start, outer, true);
+        let (seen, last) = (self.here.seen | bit(entered.id), entered.id);
+        self.here = Here { seen, last, wrote: true, ..self.here };
+        self.here.keep_in(self.run.top_mut());
+        self.run.top_mut().member = last;
+        self.run.machine.depth += 1;
+        self.run.push_object(step.object);
+        self.run.top_mut().member = step.last;
+        self.here = Here { object: step.object, last: step.last, seen: step.seen, wrote };
+    }
+
+    /// Leaves the innermost object to the machine, which goes on at `at` in `state`; `span` is what is copied before.
+    #[inline(always)]
+    fn leave(&mut self, span: Range<usize>, state: State, at: usize) -> Go {
+        self.here.keep_in(self.run.top_mut());
+        self.run.span = span;
+        self.run.machine.state = state;
+        Go::Machine(at)
+    }
+
+    /// The name whose quote is at `at` must be read.
+    #[inline(always)]
+    fn unexpected(&mut self, at: usize) -> Go {
+        let span = self.copying.before_name(at, self.is_after_comma(at));
+        self.leave(span, State::InKey(false), at + 1)
+    }
+
+    /// A member has ended before `end`, and no other follows at once that is expected.
+    #[inline(always)]
+    fn after_member(&mut self, end: usize) -> Go {
+        if self.has(end, b"}") {
+            return Go::Ends(end);
+        }
+        if self.has(end, b",\"") {
+            return Go::Members(end + 1);
+        }
+        let span = self.copying.until(end);
+        self.leave(span, State::AfterMember, end)
+    }
+
+    /// Goes into the value of the member `id`, or leaves it to the machine.
+    #[inline(always)]
+    fn descend(&mut self, name: usize, value: usize, id: NameId) -> Go {
+        let (program, comma) = (self.run.program, self.is_after_comma(name));
+        self.here.seen |= bit(id);
+        self.here.last = id;
+        self.run.top_mut().member = id;
+        let member = program.member(self.here.object, id);
+        let Some((member, opens)) =
+            member.and_then(|member| Some((member, self.opens(&member.action, value)?)))
+        else {
+            let span = self.copying.before_name(name, comma);
+            return self.leave(span, State::MemberValue, value);
         };
         for capture in &member.captures {
-            self.machine.slot(capture).open(value);
+            self.run.machine.slot(capture).open(value);
         }
-        self.name_member(prefix, member.same_name, name, value);
-        self.open(opens, value)
+        let plain = if member.same_name { Plain::Whole } else { Plain::Renamed };
+        let mut output = Output { chunk: self.run.chunk, out: self.run.out };
+        let place = At { name, value, comma };
+        self.copying.edit(&mut output, &mut self.here.wrote, plain, place, member.written());
+        self.here.keep_in(self.run.top_mut());
+        if let Some(inner) = opens.list {
+            self.run.machine.depth += 1;
+            self.run.push(FrameKind::Array, inner);
+            self.run.top_mut().wrote = true;
+        }
+        self.run.machine.depth += 1;
+        self.run.push_object(opens.object);
+        self.here = Here::first(opens.object);
+        Go::Members(value + 1 + usize::from(opens.list.is_some()))
     }
 
-    /// Writes the name of a member that stands at `name`, with the value that follows it at `value` to be
-    /// kept next.
+    /// What the value at `at` opens for a member, if that is all that needs to be looked at.
     #[inline(always)]
-    fn name_member(&mut self, prefix: &Prefix, same_name: bool, name: usize, value: usize) {
-        let wrote = self.top().wrote;
-        if same_name && self.span.end + usize::from(wrote) == name {
-            self.span.end = value;
-            self.top_mut().wrote = true;
-        } else {
-            self.begin_member(prefix);
-        }
-    }
-
-    /// What the value at `at` opens for `op`, if that is all that needs to be looked at.
-    #[inline(always)]
-    fn opens(&self, op: OpId, at: usize) -> Option<Opens> {
-        let depth_left = self.machine.bounds.json.depth - self.machine.depth;
-        match self.program.ops[op as usize] {
-            Op::Object(object) if self.has(at, b"{\"") && depth_left >= 1 => Some(Opens::Object(object)),
-            Op::Array(inner) => match self.program.ops[inner as usize] {
-                Op::Object(object) if self.has(at, b"[{\"") && depth_left >= 2 => {
-                    Some(Opens::List { inner, object })
+    fn opens(&self, action: &Action, at: usize) -> Option<Opens> {
+        let Action::Run(_, op) = action else { return None };
+        let (ops, machine) = (&self.run.program.ops, &*self.run.machine);
+        let depth_left = machine.bounds.json.depth - machine.depth;
+        match ops[*op as usize] {
+            Op::Object(object) if depth_left >= 1 && self.has(at, b"{\"") => {
+                Some(Opens { list: None, object })
+            }
+            Op::Array(inner) => match ops[inner as usize] {
+                Op::Object(object) if depth_left >= 2 && self.has(at, b"[{\"") => {
+                    Some(Opens { list: Some(inner), object })
                 }
                 _ => None,
             },
@@ -330,59 +461,36 @@ impl<S: Scan> Run<'_, S> {
         }
     }
 
-    /// Writes the brackets that are opened at `at`.
-    #[inline(always)]
-    fn open(&mut self, opens: Opens, at: usize) -> Step {
-        let (object, brackets) = match opens {
-            Opens::Object(object) => (object, 1),
-            Opens::List { inner, object } => {
-                self.machine.depth += 1;
-                self.push(FrameKind::Array, inner);
-                self.top_mut().wrote = true;
-                (object, 2)
-            }
-        };
-        self.machine.depth += 1;
-        self.keep(at, at + brackets);
-        self.push_object(object);
-        Step::Members(at + brackets)
-    }
-
     /// The innermost object ends with the bracket at `at`.
     #[inline(always)]
-    fn object_ends(&mut self, at: usize) -> Result<Step, Fault> {
-        let top = *self.top();
-        let object = &self.program.objects[top.id as usize];
-        match &object.closing {
-            Some(closing) => self.write_closing(closing, &top, at),
-            None => self.close_object(&top, object, at)?,
-        }
-        if self.next_element(&top, object, at + 1) {
-            return Ok(Step::Members(at + 3));
-        }
-        self.leave_object(&top);
-        Ok(self.after_value(at + 1))
-    }
-
-    #[inline(always)]
-    fn write_closing(&mut self, closing: &[u8], top: &Frame, at: usize) {
-        if closing.len() == 1 {
-            self.keep(at, at + 1);
+    fn object_ends(&mut self, at: usize) -> Result<Go, Fault> {
+        let object = &self.run.program.objects[self.here.object as usize];
+        let mut output = Output { chunk: self.run.chunk, out: self.run.out };
+        if object.closing.is_some() {
+            self.copying.close(&mut output, object, self.here.wrote, at);
         } else {
-            self.write(&closing[usize::from(!top.wrote)..]);
+            self.copying.stop(&mut output, at);
+            self.run.span = NO_SPAN;
+            self.here.keep_in(self.run.top_mut());
+            let top = *self.run.top();
+            self.run.close_object(&top, object, at)?;
         }
+        if self.next_element(object, at + 1) {
+            return Ok(Go::Members(at + 3));
+        }
+        let top = *self.run.top();
+        self.run.leave_object(&top);
+        Ok(Go::After(at + 1))
     }
 
     /// Begins the next element of a list of objects, if one follows at `at`; its frame, the bits and the
     /// slots are those of the element before.
     #[inline(always)]
-    fn next_element(&mut self, top: &Frame, object: &Object, at: usize) -> bool {
-        let machine = &mut *self.machine;
-        let Some(outer) = machine.frames.len().checked_sub(2) else { return false };
-        if machine.frames[outer].kind != FrameKind::Array
-            || top.strangers
-            || self.chunk.get(at..at + 3) != Some(b",{\"")
-        {
+    fn next_element(&mut self, object: &Object, at: usize) -> bool {
+        let chunk = self.run.chunk;
+        let machine = &mut *self.run.machine;
+        let [.., outer, top] = &mut machine.frames[..] else { return false };
+        if outer.kind != FrameKind::Array || top.strangers || !has(chunk, at, b",{\"") {
             return false;
         }
         // Few objects have such bits, and clearing none of them is a costly call to some libraries.
@@ -392,118 +500,57 @@ impl<S: Scan> Run<'_, S> {
         for slot in &mut machine.slots[top.slots..machine.slots_used] {
             slot.clear();
         }
-        let frame = &mut machine.frames[outer + 1];
-        (frame.wrote, frame.last, frame.member) = (false, NONE, NONE);
-        (frame.seen, frame.withdrawn) = (0, 0);
-        self.keep(at, at + 2);
+        (top.member, top.withdrawn) = (NONE, 0);
+        self.here = Here::first(self.here.object);
+        self.copying.start(at);
         true
     }
 
     /// A value has ended before `at`, where the innermost frame goes on.
     #[inline(always)]
-    fn after_value(&mut self, at: usize) -> Step {
-        self.value_done(at);
-        match self.machine.state {
-            State::AfterMember if self.has(at, b",\"") => Step::Members(at + 1),
-            State::AfterMember if self.has(at, b"}") => Step::Ends(at),
-            _ => Step::Machine(at),
+    fn after_value(&mut self, at: usize) -> Go {
+        let (program, chunk) = (self.run.program, self.run.chunk);
+        match self.run.machine.frames.last().copied() {
+            Some(top) if top.kind == FrameKind::Object => {
+                self.here = Here::of(&top);
+                for capture in program.member(top.id, top.member).map_or(&[][..], |member| &member.captures) {
+                    self.run.machine.slot(capture).end(at, chunk);
+                }
+                self.after_member(at)
+            }
+            Some(top) if top.kind == FrameKind::Array && self.has(at, b"]") => {
+                self.copying.start(at);
+                self.run.pop();
+                Go::After(at + 1)
+            }
+            _ => {
+                self.run.span = self.copying.until(at);
+                self.run.value_done(at);
+                Go::Machine(at)
+            }
         }
+    }
+
+    #[inline(always)]
+    fn is_after_comma(&self, at: usize) -> bool {
+        at > 0 && self.run.chunk.get(at - 1) == Some(&b',')
     }
 
     #[inline(always)]
     fn has(&self, at: usize, text: &[u8]) -> bool {
-        self.chunk.get(at..).is_some_and(|rest| rest.starts_with(text))
+        has(self.run.chunk, at, text)
     }
+}
+
+#[inline(always)]
+fn has(chunk: &[u8], at: usize, text: &[u8]) -> bool {
+    chunk.get(at..).is_some_and(|rest| rest.starts_with(text))
 }
 
 /// What begins with one or two brackets and goes on with a name.
 #[derive(Debug, Clone, Copy)]
-enum Opens {
-    Object(u32),
-    /// A list of objects, each for the op `inner`.
-    List {
-        inner: OpId,
-        object: u32,
-    },
-}
-/// The place after the value that begins `len` bytes after `at`, if it ends within the chunk and nothing is
-/// wrong with it. `ahead` is what the chunk has at `at`, followed by zeros.
-#[inline(always)]
-fn value_end<S: Scan>(
-    scan: S,
-    chunk: &[u8],
-    ahead: &[u8; AHEAD_BYTES],
-    at: usize,
-    len: usize,
-    depth_left: usize,
-) -> Option<usize> {
-    let first = ahead[len];
-    // By far the most frequent kind comes first.
-    if first == b'"' {
-        let found = scan.string_start(window(ahead, len + 1));
-        if found < S::STEP && ahead[len + 1 + found] == b'"' {
-            return Some(at + len + found + 2);
-        }
-    }
-    match first {
-        b'0'..=b'9' | b'-' => {
-            let found = scan.bare_start(window(ahead, len));
-            // At its end, the chunk is followed by zeros, which end a scalar.
-            if found < S::STEP && at + len + found < chunk.len() {
-                return Some(at + len + found);
-            }
-        }
-        b'n' | b't' | b'f' => {
-            let word_len = match window(ahead, len) {
-                b"null" | b"true" => 4,
-                b"fals" if ahead[len + 4] == b'e' => 5,
-                _ => return None,
-            };
-            return matches!(ahead[len + word_len], b',' | b'}').then_some(at + len + word_len);
-        }
-        _ => {}
-    }
-    scan.enter_apart(ValueEnd { chunk, value: at + len, depth_left })
-}
-
-/// The end of the chunk from `at` on, followed by zeros.
-#[inline(never)]
-fn padded(chunk: &[u8], at: usize) -> [u8; AHEAD_BYTES] {
-    let rest = chunk.get(at..).unwrap_or_default();
-    let mut padded = [0; AHEAD_BYTES];
-    padded[..rest.len()].copy_from_slice(rest);
-    padded
-}
-
-/// The bytes from `from` on, of which there are enough.
-#[inline(always)]
-fn window<const N: usize>(ahead: &[u8; AHEAD_BYTES], from: usize) -> &[u8; N] {
-    const { assert!(N <= AHEAD_BYTES / 2) };
-    // Names are shorter than half of what is looked at.
-    ahead[from % (AHEAD_BYTES / 2)..].first_chunk().expect("half of the bytes are left")
-}
-
-/// A value of any kind and length.
-struct ValueEnd<'c> {
-    chunk: &'c [u8],
-    value: usize,
-    depth_left: usize,
-}
-
-impl Task for ValueEnd<'_> {
-    type Output = Option<usize>;
-
-    #[inline(always)]
-    fn run<S: Scan>(self, scan: S) -> Option<usize> {
-        let first = *self.chunk.get(self.value)?;
-        let skip = match first {
-            b'"' | b'[' | b'{' | b'-' | b'0'..=b'9' => Skip::of(first),
-            _ => return None,
-        };
-        // The quote of a string is behind, the bracket of a container before.
-        match skip.over(scan, self.chunk, self.value + usize::from(first == b'"'), self.depth_left) {
-            Skipped::To(end) => Some(end),
-            _ => None,
-        }
-    }
+struct Opens {
+    /// Of a list of objects: the op of each.
+    list: Option<OpId>,
+    object: u32,
 }
