@@ -163,7 +163,7 @@ impl Store {
     /// The number of the last write; grows with each, whoever makes it. Costs next to nothing while nobody writes to a SQLite
     /// file.
     pub async fn change(&self) -> Result<i64, StoreError> {
-        let seen = self.db.file().and_then(unwritten::look);
+        let seen = self.db.file().and_then(|file| self.last_change.look(file));
         if let Some(change) = self.last_change.still(seen) {
             return Ok(change);
         }

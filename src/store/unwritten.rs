@@ -19,42 +19,63 @@ pub(super) struct Seen {
     header: [u8; HEADER_BYTES],
 }
 
-/// Looks at the SQLite file `database`. Nothing where there is no such index, or where writing through a mapping and reading
-/// the file are not known to agree.
-pub(super) fn look(database: &Path) -> Option<Seen> {
-    #[cfg(target_os = "linux")]
-    {
-        use std::io::Read as _;
-        use std::os::unix::fs::MetadataExt as _;
-        let mut name = database.as_os_str().to_owned();
-        name.push("-shm");
-        let mut index = std::fs::File::open(name).ok()?;
-        let file = index.metadata().ok()?.ino();
-        let mut header = [0; HEADER_BYTES];
-        index.read_exact(&mut header).ok()?;
-        Some(Seen { file, header })
-    }
-    #[cfg(not(target_os = "linux"))]
-    {
-        let _ = database;
-        None
-    }
-}
-
 /// The last answer, and what was to be seen before it was asked for.
 #[derive(Debug, Default)]
-pub(super) struct LastChange(Mutex<Option<(Seen, i64)>>);
+pub(super) struct LastChange {
+    last: Mutex<Option<(Seen, i64)>>,
+    /// The index, opened once.
+    #[cfg(target_os = "linux")]
+    index: std::sync::OnceLock<Kept>,
+}
+
+/// An open file that is never closed. A process that closes a file loses every lock that it holds on it by whichever other
+/// descriptor (POSIX, `fcntl`), and SQLite's own locks on the index are such: without them the next program that opens the
+/// database takes it for abandoned and cuts the index short under everyone who uses it.
+#[cfg(target_os = "linux")]
+#[derive(Debug)]
+struct Kept(std::mem::ManuallyDrop<std::fs::File>);
 
 impl LastChange {
+    /// Looks at the SQLite file `database`. Nothing where there is no such index, where it is another one than at the first
+    /// look, or where writing through a mapping and reading the file are not known to agree.
+    pub(super) fn look(&self, database: &Path) -> Option<Seen> {
+        #[cfg(target_os = "linux")]
+        {
+            use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+            let mut name = database.as_os_str().to_owned();
+            name.push("-shm");
+            // By its name, which opens nothing.
+            let file = std::fs::metadata(&name).ok()?.ino();
+            let index = match self.index.get() {
+                Some(kept) => kept,
+                None => {
+                    let kept = Kept(std::mem::ManuallyDrop::new(std::fs::File::open(&name).ok()?));
+                    self.index.get_or_init(|| kept)
+                }
+            };
+            if index.0.metadata().ok()?.ino() != file {
+                return None;
+            }
+            let mut header = [0; HEADER_BYTES];
+            index.0.read_exact_at(&mut header, 0).ok()?;
+            Some(Seen { file, header })
+        }
+        #[cfg(not(target_os = "linux"))]
+        {
+            let _ = database;
+            None
+        }
+    }
+
     /// The number of the last write, if nothing has been written since it was noted.
     pub(super) fn still(&self, seen: Option<Seen>) -> Option<i64> {
-        let last = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
         last.filter(|(before, _)| Some(*before) == seen).map(|(_, change)| change)
     }
 
     /// Notes an answer. `seen` must have been looked at before the store was asked.
     pub(super) fn note(&self, seen: Option<Seen>, change: i64) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = seen.map(|seen| (seen, change));
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = seen.map(|seen| (seen, change));
     }
 }
 
@@ -86,6 +107,33 @@ mod tests {
         assert_eq!(ours.change().await.expect("it is known"), last);
         theirs.write().await.expect("a transaction").commit().await.expect("a commit");
         ours.change().await.expect_err("a write makes it ask again");
+    }
+
+    /// How many locks this process holds on a file, as the system counts them.
+    fn locks(file: &std::path::Path) -> usize {
+        use std::os::unix::fs::MetadataExt as _;
+        let (ours, inode) = (std::process::id(), std::fs::metadata(file).expect("it is there").ino());
+        let all = std::fs::read_to_string("/proc/locks").expect("the system lists them");
+        let is_ours = |line: &&str| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            words.contains(&ours.to_string().as_str())
+                && words.iter().any(|word| word.ends_with(&format!(":{inode}")))
+        };
+        all.lines().filter(is_ours).count()
+    }
+
+    #[tokio::test]
+    async fn looking_takes_no_lock_away_from_sqlite() {
+        let folder = tempfile::tempdir().expect("a folder for the store");
+        let url = format!("sqlite:{}", folder.path().join("switchback.db").display());
+        let store = open(&url, &KeyRing::parse(&[SealingKey::generate()]).expect("a ring")).await;
+        let index = folder.path().join("switchback.db-shm");
+        let before = locks(&index);
+        assert!(before > 0, "who uses the database says so");
+        for _ in 0..3 {
+            store.change().await.expect("a number");
+        }
+        assert_eq!(locks(&index), before);
     }
 
     #[tokio::test]
