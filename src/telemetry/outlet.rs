@@ -28,6 +28,9 @@ pub struct Outlet(Arc<Lanes>);
 struct Lanes {
     lanes: [Mutex<Vec<u8>>; LANES],
     lost: AtomicU64,
+    /// The writer was woken and has not begun to write: whoever puts a line meanwhile need not wake it again, which would
+    /// cut its gathering short and cost a switch of threads.
+    is_woken: AtomicBool,
     is_urgent: AtomicBool,
     /// Only one writes at a time, or lines would cross.
     writing: Mutex<()>,
@@ -74,19 +77,27 @@ impl Lanes {
         }
         lane.extend_from_slice(line);
         drop(lane);
-        if is_urgent {
-            self.is_urgent.store(true, Relaxed);
-        }
-        if (was_empty || is_urgent)
+        if self.must_wake(was_empty, is_urgent)
             && let Some(writer) = self.writer.get()
         {
             writer.unpark();
         }
     }
 
+    /// Whether the writer has to be woken for a line: for the first of all lanes since it last began to write, and for an
+    /// urgent one.
+    fn must_wake(&self, was_empty: bool, is_urgent: bool) -> bool {
+        if is_urgent {
+            self.is_urgent.store(true, Relaxed);
+        }
+        (was_empty && !self.is_woken.swap(true, Relaxed)) || is_urgent
+    }
+
     /// Writes what is waiting. A reader that is gone is not an error that anyone could be told.
     fn write_out(&self, out: &mut impl Write) {
         let _alone = lock(&self.writing);
+        // Before the lanes are emptied: a line that comes after its lane's turn finds both as at the start.
+        self.is_woken.store(false, Relaxed);
         self.is_urgent.store(false, Relaxed);
         let mut waiting = Vec::new();
         for lane in &self.lanes {
@@ -170,6 +181,17 @@ mod tests {
         }
         assert_eq!(written(&lanes), "a\nb\nc\n");
         assert_eq!(written(&lanes), "");
+    }
+
+    #[test]
+    fn the_writer_is_woken_once_for_the_lines_of_all_lanes_and_for_each_urgent_one() {
+        let lanes = Lanes::default();
+        assert!(lanes.must_wake(true, false));
+        assert!(!lanes.must_wake(true, false), "a second lane while the first one gathers");
+        assert!(!lanes.must_wake(false, false));
+        assert!(lanes.must_wake(false, true));
+        assert_eq!(written(&lanes), "");
+        assert!(lanes.must_wake(true, false), "anew after writing");
     }
 
     #[test]
