@@ -2,10 +2,15 @@
 //! instead of writing into them; whether anything that matters has changed is judged by the reload, by content.
 
 use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher as _};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
+
+/// How many times the settling time is waited for while changes go on: a file that is written without end, lying among
+/// the watched ones, must not put off a reload for ever.
+const SETTLES_MAX: u32 = 20;
 
 /// Watches folders until dropped.
 pub(super) struct Watch {
@@ -23,9 +28,16 @@ impl Watch {
         let folders = file.map(folder_of).into_iter().map(|folder| (folder, RecursiveMode::NonRecursive));
         let folders = folders.chain(pack.map(|pack| (pack.to_owned(), RecursiveMode::Recursive)));
         let told = Arc::clone(&changed);
+        let name = file.and_then(Path::file_name).map(OsStr::to_owned);
+        // As the watcher names what changed.
+        let inside = pack.and_then(|pack| std::path::absolute(pack).ok());
         let tell = move |event: notify::Result<Event>| {
             // Reading a file is an event too, and our own reading must not wake us.
-            if event.is_ok_and(|event| !event.kind.is_access()) {
+            let is_change = |event: &Event| {
+                let is_ours = |path: &PathBuf| matters(path, name.as_deref(), inside.as_deref());
+                !event.kind.is_access() && (event.paths.is_empty() || event.paths.iter().any(is_ours))
+            };
+            if event.is_ok_and(|event| is_change(&event)) {
                 told.notify_one();
             }
         };
@@ -45,13 +57,44 @@ impl Watch {
     /// several files.
     pub(super) async fn settled(&self) {
         self.changed.notified().await;
-        while tokio::time::timeout(self.settle, self.changed.notified()).await.is_ok() {}
+        for _ in 0..SETTLES_MAX {
+            if tokio::time::timeout(self.settle, self.changed.notified()).await.is_err() {
+                return;
+            }
+        }
     }
+}
+
+/// Whether a change of `path` can be one of the configuration file, called `name`, or of what is `inside` the pack. A log or a
+/// store may well be written to in the same folder, many times a second. Names that begin with `..` are the links by which
+/// Kubernetes swaps all files of a volume at once.
+fn matters(path: &Path, name: Option<&OsStr>, inside: Option<&Path>) -> bool {
+    let own = path.file_name();
+    own == name
+        || own.is_some_and(|own| own.as_encoded_bytes().starts_with(b".."))
+        || inside.is_some_and(|pack| path.starts_with(pack))
 }
 
 fn folder_of(file: &Path) -> PathBuf {
     match file.parent() {
         Some(folder) if folder != Path::new("") => folder.to_owned(),
         _ => PathBuf::from("."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_or_a_store_beside_the_configuration_is_no_change() {
+        let matters =
+            |path: &str| matters(Path::new(path), Some(OsStr::new("own.yaml")), Some(Path::new("etc/pack")));
+        for path in ["etc/own.yaml", "etc/..data", "etc/pack/a.map.yaml", "etc/pack/sub/b.yaml"] {
+            assert!(matters(path), "{path}");
+        }
+        for path in ["etc/own.log", "etc/own.db-wal", "etc/other.yaml", "etc/pack.log"] {
+            assert!(!matters(path), "{path}");
+        }
     }
 }
