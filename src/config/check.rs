@@ -6,7 +6,7 @@ use super::checked::{
 };
 use super::dual;
 use super::read::{FromYaml, Named, OneOrMore, Placed};
-use super::scalars::{Prefix, WebUrl};
+use super::scalars::{Period, Prefix, WebUrl};
 use super::sections::{
     RawAdmin, RawClient, RawConfig, RawFront, RawGrant, RawLimits, RawOAuth, RawSunset, RawTls, RawUpstream,
 };
@@ -299,7 +299,7 @@ pub(super) fn limits(raw: &RawLimits) -> Limits {
         body_bytes_per_second: raw.body_bytes_per_second.0,
         write_timeout: raw.write_timeout.0,
         idle_timeout: raw.idle_timeout.0,
-        connect_timeout: raw.connect_timeout.0,
+        connect_timeout: connect_timeout(raw).0,
         upstream_timeout: raw.upstream_timeout.0,
         total_timeout: raw.total_timeout.0,
         drain_timeout: raw.drain_timeout.0,
@@ -307,6 +307,13 @@ pub(super) fn limits(raw: &RawLimits) -> Limits {
         upstream_idle: raw.upstream_idle.0,
         upstream_idle_timeout: raw.upstream_idle_timeout.0,
     }
+}
+
+/// The time to connect: as given, or else no longer than the call that it is a part of.
+fn connect_timeout(raw: &RawLimits) -> &Placed<Period> {
+    let is_given = raw.connect_timeout.span != Span::default();
+    let is_longer = raw.connect_timeout.0 > raw.upstream_timeout.0;
+    if is_longer && !is_given { &raw.upstream_timeout } else { &raw.connect_timeout }
 }
 
 fn check_limits(raw: &RawLimits, findings: &mut Findings) {
@@ -327,7 +334,7 @@ fn check_limits(raw: &RawLimits, findings: &mut Findings) {
         }
     }
     let ordered = [
-        ("connect_timeout", &raw.connect_timeout, "upstream_timeout", &raw.upstream_timeout),
+        ("connect_timeout", connect_timeout(raw), "upstream_timeout", &raw.upstream_timeout),
         ("upstream_timeout", &raw.upstream_timeout, "total_timeout", &raw.total_timeout),
     ];
     for (part, part_wait, whole, whole_wait) in ordered {

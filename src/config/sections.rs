@@ -233,8 +233,8 @@ section! {
         write_timeout: Period = Period(Duration::from_secs(30)),
         /// Time that a connection may stay open without a request.
         idle_timeout: Period = Period(Duration::from_secs(75)),
-        /// Time to connect to an upstream, TLS included.
-        connect_timeout: Period = Period(Duration::from_secs(1)),
+        /// Time to connect to an upstream, TLS included; room for a lost SYN to be sent again after one second and after three.
+        connect_timeout: Period = Period(Duration::from_millis(3500)),
         /// Time from sending a call until the head of its answer, and between two pieces of its body.
         upstream_timeout: Period = Period(Duration::from_secs(15)),
         /// Time from the head of a request until the head of its answer, all calls and retries included.

@@ -53,6 +53,19 @@ fn two_keys_are_enough_and_the_rest_has_defaults() {
 }
 
 #[test]
+fn connecting_takes_no_longer_than_the_call_unless_that_is_asked_for() {
+    let with = |limits: &str| format!("{SMALLEST}limits: {{ {limits} }}\n");
+    let connect_timeout = |limits: &str| config(&with(limits)).limits.connect_timeout;
+    assert_eq!(connect_timeout("upstream_timeout: 4s"), Duration::from_millis(3500));
+    assert_eq!(connect_timeout("upstream_timeout: 2s"), Duration::from_secs(2));
+    assert_eq!(connect_timeout("upstream_timeout: 2s, connect_timeout: 1s"), Duration::from_secs(1));
+    assert_eq!(
+        found(&with("upstream_timeout: 2s, connect_timeout: 3s")),
+        ["G003 3: `connect_timeout` (3s) is longer than `upstream_timeout` (2s)"]
+    );
+}
+
+#[test]
 fn every_section_is_read() {
     let config = config(
         "
