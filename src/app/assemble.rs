@@ -67,6 +67,7 @@ pub(super) fn listener_options(limits: &config::Limits) -> server::Options {
         header_bytes_max: bytes(limits.header_bytes),
         buffer_bytes_max: bytes(limits.buffer_bytes),
         h2_streams_max: limits.http2_streams,
+        tells_peer: false,
         grace: limits.drain_timeout,
     }
 }
@@ -75,6 +76,8 @@ pub(super) fn listener_options(limits: &config::Limits) -> server::Options {
 pub(super) fn admin_options(limits: &config::Limits) -> server::Options {
     server::Options {
         connections_max: ADMIN_CONNECTIONS_MAX,
+        // Wrong tokens are counted by address.
+        tells_peer: true,
         grace: limits.drain_timeout,
         ..server::Options::default()
     }

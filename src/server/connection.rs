@@ -22,7 +22,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tower::Service;
 
-/// Who is at the other end; an extension of every request.
+/// Who is at the other end; an extension of requests where [`Options::tells_peer`] says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
     pub address: SocketAddr,
@@ -152,6 +152,7 @@ async fn serve_transport<T, S>(
     S::Future: Send + 'static,
 {
     let io = TokioIo::new(Told { transport, activity: Arc::clone(activity) });
+    let peer = options.tells_peer.then_some(peer);
     let handler = Handler { service: Mutex::new(service), peer, activity: Arc::clone(activity) };
     let builder = match version {
         Version::Http1 => builder(options).http1_only(),
@@ -201,7 +202,7 @@ fn builder(options: &Options) -> auto::Builder<TokioExecutor> {
 struct Handler<S> {
     /// hyper calls through a shared reference although a connection is one task: the lock is never waited for.
     service: Mutex<S>,
-    peer: Peer,
+    peer: Option<Peer>,
     activity: Arc<Activity>,
 }
 
@@ -216,7 +217,9 @@ where
     fn call(&self, request: http::Request<Incoming>) -> Self::Future {
         let in_flight = self.activity.request(request.version() == http::Version::HTTP_2);
         let mut request = request.map(|body| Body::incoming(body, Side::Client));
-        request.extensions_mut().insert(self.peer);
+        if let Some(peer) = self.peer {
+            request.extensions_mut().insert(peer);
+        }
         let answer = self.service.lock().unwrap_or_else(PoisonError::into_inner).call(request);
         Answering { answer, in_flight: Some(in_flight) }
     }

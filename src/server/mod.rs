@@ -48,6 +48,8 @@ pub struct Options {
     pub header_bytes_max: usize,
     /// Bytes that hyper may hold per HTTP/1.1 connection and direction; at least 8 KiB.
     pub buffer_bytes_max: usize,
+    /// Whether requests are told whom they come from, by an extension, [`Peer`].
+    pub tells_peer: bool,
     /// Requests in flight on one HTTP/2 connection.
     pub h2_streams_max: u32,
     /// How long requests in flight may take to end once draining begins.
@@ -64,6 +66,7 @@ impl Default for Options {
             headers_max: 100,
             header_bytes_max: 16 * 1024,
             buffer_bytes_max: 64 * 1024,
+            tells_peer: false,
             h2_streams_max: 100,
             grace: Duration::from_secs(30),
         }
