@@ -72,6 +72,10 @@ pub fn under<'p>(prefix: &str, raw: &'p str) -> Option<(Cow<'p, str>, &'p str)> 
 }
 
 fn segment(raw: &str) -> Result<Cow<'_, str>, PathError> {
+    if !raw.is_empty() && raw.bytes().all(is_plain_path_byte) && !matches!(raw, "." | "..") {
+        // The usual segment: nothing to decode, and nothing of what is refused below can be in it.
+        return Ok(Cow::Borrowed(raw));
+    }
     if !raw.bytes().all(is_path_byte) {
         let control = raw.bytes().any(|byte| byte.is_ascii_control());
         let backslash = raw.contains('\\');
@@ -105,6 +109,26 @@ fn decode(raw: &str) -> Result<Cow<'_, str>, PathError> {
 /// `pchar` of RFC 3986: unreserved, sub-delims, `:`, `@`, and the `%` of escapes.
 fn is_path_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@%".contains(&byte)
+}
+
+/// The same without escapes. Every byte of every path goes through here.
+fn is_plain_path_byte(byte: u8) -> bool {
+    const PLAIN: [bool; 256] = {
+        let mut plain = [false; 256];
+        let mut byte = 0;
+        while byte < 128 {
+            let marks = b"-._~!$&'()*+,;=:@";
+            let mut at = 0;
+            plain[byte] = (byte as u8).is_ascii_alphanumeric();
+            while at < marks.len() {
+                plain[byte] |= marks[at] == byte as u8;
+                at += 1;
+            }
+            byte += 1;
+        }
+        plain
+    };
+    PLAIN[usize::from(byte)]
 }
 
 /// Everything but the unreserved characters of RFC 3986.
