@@ -49,11 +49,12 @@ where
         self.inner.poll_ready(cx)
     }
 
-    fn call(&mut self, mut request: Request) -> Self::Future {
-        match self.client(&request) {
+    fn call(&mut self, request: Request) -> Self::Future {
+        let facts = Facts::of(&request);
+        match self.client(&facts, request.headers()) {
             Err(error) => After::early(Err(error)),
             Ok(client) => {
-                request.extensions_mut().insert(client);
+                facts.set_client(client);
                 After::wait(self.inner.call(request), (), |(), outcome| outcome)
             }
         }
@@ -61,19 +62,16 @@ where
 }
 
 impl<S> Authenticate<S> {
-    fn client(&self, request: &Request) -> Result<Arc<Client>, GatewayError> {
-        let facts = Facts::of(request);
+    fn client(&self, facts: &Facts, headers: &HeaderMap) -> Result<Arc<Client>, GatewayError> {
         let front = facts.front().expect("`route` sits outside and leaves the front");
         let side = facts.program.side(front.serves);
-        let token = token(request.headers(), &side.credential)?;
+        let token = token(headers, &side.credential)?;
         let client = token.and_then(|token| self.tokens.clients().authenticate(token.as_bytes(), &side.name));
-        let client = client.ok_or_else(|| {
+        client.ok_or_else(|| {
             let detail =
                 if token.is_some() { "a token that is not enrolled for this side" } else { "no token" };
             GatewayError::new(Kind::UnknownToken, detail)
-        })?;
-        facts.set_client(Arc::clone(&client.name));
-        Ok(client)
+        })
     }
 }
 

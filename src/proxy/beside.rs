@@ -129,8 +129,8 @@ impl Dual {
     ) -> Result<Candidate, Dropped> {
         let request = asked.request(body.start().clone());
         let answering = async {
-            let response =
-                compose::answer(Arc::clone(&self.composer), request, asked.matched.clone()).await?;
+            let facts = Facts::of(&request);
+            let response = compose::answer(Arc::clone(&self.composer), request, facts).await?;
             self.held(response, counterpart_bytes).await
         };
         match tokio::time::timeout(self.timeout(), answering).await {
@@ -244,11 +244,10 @@ impl Asked {
         let own = &self.facts;
         let facts = Facts::new(own.id, own.trace, &parts, Arc::clone(&own.program), own.language);
         facts.set_front(Arc::clone(&self.matched.front));
-        facts.set_operation(Arc::clone(&self.subject.operation));
-        facts.set_client(Arc::clone(&self.client.name));
+        facts.set_matched(self.matched.clone());
+        facts.set_client(Arc::clone(&self.client));
         let mut request = Request::from_parts(parts, body);
         request.extensions_mut().insert(Arc::new(facts));
-        request.extensions_mut().insert(Arc::clone(&self.client));
         request
     }
 

@@ -54,12 +54,12 @@ pub struct Composer {
 pub fn answer(
     composer: Arc<Composer>,
     request: Request,
-    matched: Matched,
+    facts: Arc<Facts>,
 ) -> BoxFuture<'static, Result<Response, GatewayError>> {
-    let facts = Facts::of(&request);
+    let matched = facts.matched();
     let effect = facts.program.route(matched.front.serves, matched.route).operation.effect;
     let detached = composer.detached.clone();
-    let work = Box::pin(compose(composer, Arc::clone(&facts), request, matched));
+    let work = Box::pin(compose(composer, Arc::clone(&facts), request));
     match effect {
         Effect::None => work,
         Effect::Write => Box::pin(Finish::new(work, facts, &detached)),
@@ -70,11 +70,8 @@ async fn compose(
     composer: Arc<Composer>,
     facts: Arc<Facts>,
     request: Request,
-    matched: Matched,
 ) -> Result<Response, GatewayError> {
     let (parts, body) = request.into_parts();
-    let client = parts.extensions.get::<Arc<Client>>().cloned();
-    let client = client.expect("`authenticate` sits outside and leaves the client");
     let limits = &composer.limits;
     let raw = hold(body, Side::Client, limits.request_bytes_max, &composer.memory).await?;
     let body = uncoded(&composer, &parts.headers, &raw).await?;
@@ -82,11 +79,11 @@ async fn compose(
     let body = body.as_ref().map_or_else(|| raw.bytes.clone(), |held| held.bytes.clone());
     let original = Original { parts, body: raw.bytes.clone() };
     let program = Arc::clone(&facts.program);
-    let route = program.route(matched.front.serves, matched.route);
+    let route = program.route(facts.matched().front.serves, facts.matched().route);
     let limits = json_limits(limits, &route.kind);
-    let mut exchange = Exchange::new(&composer, facts, matched, client, base);
+    let mut exchange = Exchange::new(&composer, facts, base);
     let run = |exchange: &Exchange<'_>, original: &Original| {
-        let (facts, matched) = (&exchange.facts, &exchange.matched);
+        let (facts, matched) = (&exchange.facts, exchange.matched());
         let request = translate::Request {
             path: matched.values.clone(),
             query: facts.uri.query().map(str::to_owned),
@@ -142,7 +139,6 @@ pub(super) struct Original {
 pub(super) struct Exchange<'c> {
     pub(super) composer: &'c Composer,
     pub(super) facts: Arc<Facts>,
-    pub(super) matched: Matched,
     client: Arc<Client>,
     /// Header fields of every call.
     pub(super) base: HeaderMap,
@@ -153,18 +149,17 @@ pub(super) struct Exchange<'c> {
 }
 
 impl<'c> Exchange<'c> {
-    pub(super) fn new(
-        composer: &'c Composer,
-        facts: Arc<Facts>,
-        matched: Matched,
-        client: Arc<Client>,
-        base: HeaderMap,
-    ) -> Exchange<'c> {
-        Exchange { composer, facts, matched, client, base, wrote: false, works: Vec::new() }
+    pub(super) fn new(composer: &'c Composer, facts: Arc<Facts>, base: HeaderMap) -> Exchange<'c> {
+        let client = Arc::clone(facts.enrolled());
+        Exchange { composer, facts, client, base, wrote: false, works: Vec::new() }
     }
 }
 
 impl Exchange<'_> {
+    pub(super) fn matched(&self) -> &Matched {
+        self.facts.matched()
+    }
+
     async fn drive(&mut self, mut run: Run, original: Original) -> Result<Response, GatewayError> {
         let mut event = Event::Start;
         let mut reply_headers = HeaderMap::new();
@@ -248,7 +243,7 @@ impl Exchange<'_> {
         call: translate::Call,
         mut headers: HeaderMap,
     ) -> Result<Call, GatewayError> {
-        let front = &self.matched.front;
+        let front = &self.matched().front;
         let backend = front.serves.other();
         let behalf = self.composer.behalf;
         if behalf == Behalf::Shadow && call.effect == Effect::Write {
@@ -287,7 +282,7 @@ impl Exchange<'_> {
     /// names. Never another than asked for: a call for one account that reaches another is worse than none.
     fn scope(&self, side: plan::SideId) -> Result<String, GatewayError> {
         let unavailable = |detail| Err(GatewayError::new(Kind::AccountUnavailable, detail).safe_to_retry());
-        let account = match (self.client.company.as_deref(), self.matched.account.as_deref()) {
+        let account = match (self.client.company.as_deref(), self.matched().account.as_deref()) {
             (Some(own), Some(asked)) if own != asked => {
                 return unavailable("the path names another account than the client is bound to");
             }
@@ -320,7 +315,7 @@ impl Exchange<'_> {
     /// Header fields of an answer: few of the reply's, ours, the plan's.
     pub(super) fn answer_fields(&self, reply: &HeaderMap, own: &HeaderMap) -> HeaderMap {
         let mut headers = headers::translated_answer(reply);
-        if let Some(vary) = self.facts.program.vary(self.matched.front.serves) {
+        if let Some(vary) = self.facts.program.vary(self.matched().front.serves) {
             headers.insert(header::VARY, vary.clone());
         }
         for (name, value) in own {
@@ -340,10 +335,10 @@ impl Exchange<'_> {
             && refused.refusal.legacy_forward
             && !refused.wrote
             && !self.wrote
-            && let Some(own) = &self.matched.front.own
-            && upstream_auth::may_forward(&self.facts.program, &self.client, self.matched.front.serves)
+            && let Some(own) = &self.matched().front.own
+            && upstream_auth::may_forward(&self.facts.program, &self.client, self.matched().front.serves)
         {
-            let target = self.matched.below_front(&self.facts);
+            let target = self.matched().below_front(&self.facts);
             let request = Request::from_parts(original.parts, Body::full(original.body));
             let calls = self.composer.calls.clone();
             let pseudonym = self.composer.pseudonym.clone();

@@ -2,10 +2,12 @@
 //! outer layers still need it when the request itself has long been consumed. Facts are written once and never changed.
 
 use super::program::{Front, Program};
+use super::route::Matched;
 use crate::capture::Recording;
 use crate::error::GatewayError;
 use crate::telemetry::metrics::Outcome;
 use crate::telemetry::trace::{TraceParent, write_hex};
+use crate::token::Client;
 use http::{HeaderValue, Method, Uri};
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -62,8 +64,8 @@ pub struct Facts {
     pub program: Arc<Program>,
     pub language: Language,
     front: OnceLock<Arc<Front>>,
-    operation: OnceLock<Arc<str>>,
-    client: OnceLock<Arc<str>>,
+    matched: OnceLock<Matched>,
+    client: OnceLock<Arc<Client>>,
     fault: OnceLock<Fault>,
     refused: OnceLock<()>,
     recording: OnceLock<Arc<Recording>>,
@@ -87,7 +89,7 @@ impl Facts {
             program,
             language,
             front: OnceLock::new(),
-            operation: OnceLock::new(),
+            matched: OnceLock::new(),
             client: OnceLock::new(),
             fault: OnceLock::new(),
             refused: OnceLock::new(),
@@ -111,24 +113,36 @@ impl Facts {
         self.front.get()
     }
 
-    /// Left by `route`: the operation as the contract writes it.
-    pub fn set_operation(&self, key: Arc<str>) {
-        let _ = self.operation.set(key);
+    /// Left by `route`: what the request is for.
+    pub fn set_matched(&self, matched: Matched) {
+        let _ = self.matched.set(matched);
     }
 
-    /// Empty while nothing matched.
+    /// For the layers below `route`.
+    pub fn matched(&self) -> &Matched {
+        self.matched.get().expect("`route` sits outside and leaves what it matched")
+    }
+
+    /// The operation as the contract writes it; empty while nothing matched.
     pub fn operation(&self) -> &str {
-        self.operation.get().map_or("", |key| key)
+        self.matched.get().map_or("", |matched| {
+            &self.program.route(matched.front.serves, matched.route).operation.key
+        })
     }
 
-    /// Left by `authenticate`: the enrolled name.
-    pub fn set_client(&self, name: Arc<str>) {
-        let _ = self.client.set(name);
+    /// Left by `authenticate`.
+    pub fn set_client(&self, client: Arc<Client>) {
+        let _ = self.client.set(client);
     }
 
-    /// Empty before authentication.
+    /// For the layers below `authenticate`.
+    pub fn enrolled(&self) -> &Arc<Client> {
+        self.client.get().expect("`authenticate` sits outside and leaves the client")
+    }
+
+    /// The client's enrolled name; empty before authentication.
     pub fn client(&self) -> &str {
-        self.client.get().map_or("", |name| name)
+        self.client.get().map_or("", |client| &client.name)
     }
 
     /// Left by `rescue`.

@@ -18,7 +18,6 @@ use crate::diff::Held;
 use crate::error::GatewayError;
 use crate::plan::{Effect, RouteKind};
 use crate::shadow::{Dropped, Job, Kept, Knowledge, Phase, Shadow, Subject};
-use crate::token::Client;
 use futures_util::future::BoxFuture;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
@@ -66,12 +65,11 @@ impl Dual {
         if matches!(route.kind, RouteKind::Refuse(_)) || (writes && primary == Primary::Plans) {
             return None;
         }
-        let client = request.extensions().get::<Arc<Client>>()?;
         Some(Asked {
             subject: subject(facts, &matched.front, matched, phase, &beside.knowledge),
             facts: Arc::clone(facts),
             matched: matched.clone(),
-            client: Arc::clone(client),
+            client: Arc::clone(facts.enrolled()),
             headers: request.headers().clone(),
             version: request.version(),
             beside,

@@ -25,8 +25,7 @@ pub async fn forward(
     let (parts, body) = request.into_parts();
     let mut headers = headers::forwarded_request(&parts.headers, parts.version, facts.trace, &pseudonym);
     let side = facts.front().expect("`route` sits outside and leaves the front").serves;
-    let client = parts.extensions.get().expect("`authenticate` sits outside and leaves the client");
-    let credential = upstream_auth::forwarded_credential(&facts.program, client, side)?;
+    let credential = upstream_auth::forwarded_credential(&facts.program, facts.enrolled(), side)?;
     if !matches!(credential, Credential::Carried) {
         for name in &facts.program.credential(side).read {
             headers.remove(name.as_str());

@@ -2,13 +2,14 @@
 //! a queue would only make everyone late.
 
 use super::after::After;
+use super::context::Facts;
 use super::{Request, Response};
 use crate::body::{End, Watch};
 use crate::error::{GatewayError, Kind};
 use crate::telemetry::metrics as names;
-use crate::token::Client;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
+use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -91,8 +92,7 @@ impl Source for Shares {
     const NAME: &'static str = "client_in_flight";
 
     fn slot(&self, request: &Request) -> Option<Slot> {
-        let client = request.extensions().get::<Arc<Client>>();
-        self.take(&client.expect("`authenticate` sits outside and leaves the client").id)
+        self.take(&Facts::of(request).enrolled().id)
     }
 }
 
@@ -159,7 +159,7 @@ pub fn hold(slot: Slot, outcome: Result<Response, GatewayError>) -> Result<Respo
 /// One [`Slots`] per client that has called since the start.
 #[derive(Clone)]
 pub struct Shares {
-    by_client: Arc<ArcSwap<HashMap<String, Slots>>>,
+    by_client: Arc<ArcSwap<HashMap<String, Slots, RandomState>>>,
     max: usize,
 }
 

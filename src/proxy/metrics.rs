@@ -139,9 +139,12 @@ impl Meter {
     }
 }
 
+/// What operators and contracts name.
+type Named<T> = HashMap<String, T, foldhash::fast::RandomState>;
+
 thread_local! {
     /// By client, then operation, then in a list of at most a few sides: all sets are bounded by enrolment and contract.
-    static METERS: RefCell<HashMap<String, HashMap<String, Vec<Meter>>>> = RefCell::new(HashMap::new());
+    static METERS: RefCell<Named<Named<Vec<Meter>>>> = RefCell::new(Named::default());
 }
 
 fn with_meter(client: &str, operation: &str, side: &str, record: impl FnOnce(&Meter)) {

@@ -69,7 +69,7 @@ impl Exchange<'_> {
             settings: self.facts.program.settings(),
             language: self.facts.language.0,
             request: RequestHead {
-                path: &self.matched.values,
+                path: &self.matched().values,
                 query: self.facts.uri.query().unwrap_or(""),
                 headers: &original.parts.headers,
             },
@@ -128,7 +128,7 @@ impl Exchange<'_> {
             decoded(body, headers, Side::Upstream, limits.decode_ratio_max, limits.response_bytes_max)?;
         let program = &self.facts.program;
         let transcoder = Box::new(Transcoder::new(
-            program.transcoder(self.matched.front.serves, self.matched.route, at),
+            program.transcoder(self.matched().front.serves, self.matched().route, at),
             Arc::clone(program.values()),
             limits.answer_check,
             Bounds::default(),

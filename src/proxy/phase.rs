@@ -41,19 +41,15 @@ impl Service<Request> for Phased {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, mut request: Request) -> Self::Future {
-        let matched = request.extensions_mut().remove::<Matched>();
-        let matched = matched.expect("`route` sits outside and leaves what it matched");
+    fn call(&mut self, request: Request) -> Self::Future {
         let facts = Facts::of(&request);
-        let client = request.extensions().get::<Arc<Client>>();
-        let client = client.expect("`authenticate` sits outside and leaves the client");
-        let own = forwarded_to(&facts, &matched, client);
-        let asked = self.dual.asked(&request, &facts, &matched, own.is_some());
+        let own = forwarded_to(&facts, facts.matched(), facts.enrolled());
+        let asked = self.dual.asked(&request, &facts, facts.matched(), own.is_some());
         let composer = Arc::clone(&self.composer);
         match asked {
-            None => answer(composer, own, request, matched, &facts),
+            None => answer(composer, own, request, facts),
             Some(asked) => {
-                let answering = move |request| answer(composer, own, request, matched, &facts);
+                let answering = move |request| answer(composer, own, request, facts);
                 Box::pin(self.dual.clone().both(request, asked, answering))
             }
         }
@@ -65,15 +61,14 @@ fn answer(
     composer: Arc<Composer>,
     own: Option<Arc<Upstream>>,
     request: Request,
-    matched: Matched,
-    facts: &Facts,
+    facts: Arc<Facts>,
 ) -> BoxFuture<'static, Result<Response, GatewayError>> {
     match own {
         Some(upstream) => {
             let (calls, pseudonym) = (composer.calls.clone(), composer.pseudonym.clone());
-            Box::pin(forward(calls, upstream, request, matched.below_front(facts), pseudonym))
+            Box::pin(forward(calls, upstream, request, facts.matched().below_front(&facts), pseudonym))
         }
-        None => compose::answer(composer, request, matched),
+        None => compose::answer(composer, request, facts),
     }
 }
 

@@ -77,8 +77,7 @@ impl Dual {
         let request = asked.request(Bytes::new());
         let (facts, pseudonym) = (Facts::of(&request), &self.composer.pseudonym);
         let base = headers::translated_request(&asked.headers, asked.version, facts.trace, pseudonym);
-        let (matched, client) = (asked.matched.clone(), Arc::clone(&asked.client));
-        Exchange::new(&self.composer, facts, matched, client, base)
+        Exchange::new(&self.composer, facts, base)
     }
 }
 

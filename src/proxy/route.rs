@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use tower::{Layer, Service};
 
-/// What a request is for; an extension of the request.
+/// What a request is for.
 #[derive(Clone, Debug)]
 pub struct Matched {
     pub front: Arc<Front>,
@@ -61,12 +61,12 @@ where
         self.inner.poll_ready(cx)
     }
 
-    fn call(&mut self, mut request: Request) -> Self::Future {
+    fn call(&mut self, request: Request) -> Self::Future {
         let facts = Facts::of(&request);
         match find(&facts) {
             Err(error) => After::early(Err(error)),
             Ok(matched) => {
-                request.extensions_mut().insert(matched);
+                facts.set_matched(matched);
                 After::wait(self.inner.call(request), (), |(), outcome| outcome)
             }
         }
@@ -91,8 +91,6 @@ pub(super) fn find(facts: &Facts) -> Result<Matched, GatewayError> {
     };
     match front.router.find(&facts.method, rest) {
         Found::Route { route, values } => {
-            let operation = &facts.program.route(front.serves, route).operation;
-            facts.set_operation(Arc::clone(&operation.key));
             let values = values.into_iter().map(Cow::into_owned).collect();
             Ok(Matched { front: Arc::clone(front), route, values, account })
         }

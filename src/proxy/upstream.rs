@@ -133,12 +133,13 @@ impl Upstream {
                 whole.path_and_query(target).build().expect("all parts of the address were checked")
             }
         };
-        let headers = request.headers_mut();
-        headers.clone_from(&call.headers);
-        headers.insert(header::HOST, self.host.clone());
+        // Into the call's own fields, which have room, and not into the copy, which would have to grow. What the call is
+        // repeated with takes their place.
+        call.headers.insert(header::HOST, self.host.clone());
         if let Credential::Ready { header, value } = &call.credential {
-            headers.insert(header.clone(), value.clone());
+            call.headers.insert(header.clone(), value.clone());
         }
+        request.headers_mut().clone_from(&call.headers);
         Ok(request)
     }
 

@@ -99,7 +99,7 @@ impl Fields<'_> {
 
     fn number(&mut self, name: &str, number: u64) {
         self.name(name);
-        let _ = write!(self.line, "{number}");
+        self.line.push_str(itoa::Buffer::new().format(number));
     }
 
     fn between_quotes(&mut self, text: &str) {
@@ -137,7 +137,7 @@ fn add_timestamp(line: &mut String) {
         *digit = b'0' + (micros % 10) as u8;
         micros /= 10;
     }
-    line.extend(fraction.map(char::from));
+    line.push_str(std::str::from_utf8(&fraction).unwrap_or_default());
 }
 
 fn whole_second(unix: u64) -> String {
