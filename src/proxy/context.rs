@@ -125,9 +125,9 @@ impl Facts {
 
     /// The operation as the contract writes it; empty while nothing matched.
     pub fn operation(&self) -> &str {
-        self.matched.get().map_or("", |matched| {
-            &self.program.route(matched.front.serves, matched.route).operation.key
-        })
+        self.matched
+            .get()
+            .map_or("", |matched| &self.program.route(matched.front.serves, matched.route).operation.key)
     }
 
     /// Left by `authenticate`.

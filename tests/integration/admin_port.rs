@@ -85,7 +85,12 @@ impl Port {
             hosts: vec!["admin.example.com".to_owned()],
         });
         let drain = Drain::new();
-        tokio::spawn(server::serve(listener, admin, Arc::new(server::Options { tells_peer: true, ..server::Options::default() }), drain.clone()));
+        tokio::spawn(server::serve(
+            listener,
+            admin,
+            Arc::new(server::Options { tells_peer: true, ..server::Options::default() }),
+            drain.clone(),
+        ));
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = Client::builder()
             .redirect(reqwest::redirect::Policy::none())
