@@ -23,7 +23,7 @@ use tokio::time::{Instant, Sleep};
 /// Bytes that hyper may hold per connection and direction, and with that the longest head of an answer. A line that waits
 /// for an answer has room for so many already, so what is taken here is taken by every call in flight: enough for most
 /// answers to come in one reading, and no more.
-const BUFFER_BYTES_MAX: usize = 24 * 1024;
+const BUFFER_BYTES_MAX: usize = 20 * 1024;
 /// How often a line is driven on in one go before other tasks get their turn.
 const TURNS_MAX: usize = 16;
 
