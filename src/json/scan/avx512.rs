@@ -85,6 +85,11 @@ impl Scan for Avx512 {
     }
 
     #[inline(always)]
+    fn enter_short<T: Task>(self, task: T) -> T::Output {
+        Avx2::of(self).enter(task)
+    }
+
+    #[inline(always)]
     fn enter_apart<T: Task>(self, task: T) -> T::Output {
         #[inline(never)]
         #[target_feature(enable = "avx512f,avx512bw,avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]

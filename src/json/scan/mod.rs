@@ -145,7 +145,14 @@ pub trait Scan: Copy {
     /// other methods are only fast within one.
     fn enter<T: Task>(self, task: T) -> T::Output;
 
-    /// The same, and not made part of the function that it stands in: for what is less often needed.
+    /// The same for a task that looks at one short thing after the other, which is not always best done by
+    /// looking at as many bytes as possible.
+    fn enter_short<T: Task>(self, task: T) -> T::Output {
+        self.enter(task)
+    }
+
+    /// The same as [`Scan::enter`], and not made part of the function that it stands in: for what is less often
+    /// needed.
     fn enter_apart<T: Task>(self, task: T) -> T::Output;
 }
 

@@ -3,6 +3,7 @@
 
 use super::fault::{self, Fault};
 use super::machine::{Frame, Run};
+use super::output::append;
 use super::program::{Action, Alternative, Close, From, Held, Object};
 use super::{Bounds, Values, translate_whole};
 use crate::json::ErrorKind;
@@ -11,6 +12,7 @@ use crate::json::scan::Scan;
 use crate::plan::Key;
 use crate::plan::convert::Yield;
 use crate::translate::Cause;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The text of a value that is kept until its object closes: a part of the chunk, or a copy once the
@@ -36,6 +38,12 @@ enum SlotState {
 impl Slot {
     pub fn open(&mut self, at: usize) {
         self.state = SlotState::Open(at);
+    }
+
+    /// Keeps this part of the chunk; nothing is kept yet.
+    #[inline(always)]
+    pub fn keep(&mut self, value: Range<usize>) {
+        self.state = SlotState::InChunk(value.start, value.end);
     }
 
     pub fn end(&mut self, at: usize, chunk: &[u8]) {
@@ -79,6 +87,17 @@ impl Slot {
     pub fn clear(&mut self) {
         self.state = SlotState::Empty;
         self.held.clear();
+    }
+
+    /// Appends the text, if there is any; whether there is.
+    #[inline(always)]
+    fn write(&self, chunk: &[u8], out: &mut Vec<u8>) -> bool {
+        match self.state {
+            SlotState::InChunk(start, end) => append(chunk, start, end, out),
+            SlotState::Held => out.extend_from_slice(&self.held),
+            SlotState::Empty | SlotState::Open(_) => return false,
+        }
+        true
     }
 
     fn text<'t>(&'t self, chunk: &'t [u8]) -> Option<&'t [u8]> {
@@ -171,6 +190,7 @@ impl Closing<'_> {
     }
 
     /// Appends a value that is not put together; whether there is one.
+    #[inline(always)]
     fn value(&self, from: &From, out: &mut Vec<u8>) -> Result<bool, Fault> {
         let value = match from {
             From::Constant(value) => Some(value),
@@ -207,10 +227,13 @@ impl Closing<'_> {
             && (seen & !withdrawn) >> (member % 64) & 1 == 1
     }
 
+    #[inline(always)]
     fn alternative(&self, alternative: &Alternative, out: &mut Vec<u8>) -> Result<bool, Fault> {
-        let Some(captured) = self.slots[usize::from(alternative.slot)].text(self.chunk) else {
-            return Ok(false);
-        };
+        let slot = &self.slots[usize::from(alternative.slot)];
+        if alternative.is_whole {
+            return Ok(slot.write(self.chunk, out));
+        }
+        let Some(captured) = slot.text(self.chunk) else { return Ok(false) };
         let Some(text) = self.inside(captured, &alternative.path)? else { return Ok(false) };
         let wanted =
             alternative.only.is_none_or(|only| raw::kind(text).is_some_and(|kind| only.contains(kind)));

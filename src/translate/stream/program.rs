@@ -214,6 +214,8 @@ pub(super) struct Alternative {
     pub only: Option<Kinds>,
     /// None = copied.
     pub op: Option<Arc<Program>>,
+    /// Whether what is in the slot is copied whole, whatever it is.
+    pub is_whole: bool,
 }
 
 impl Program {
@@ -411,7 +413,8 @@ fn alternative<'p>(
         ValueOp::Keep => None,
         op => Some(Arc::new(Program::compile(op))),
     };
-    Alternative { slot, path: path.to_vec(), only: captured.only, op }
+    let is_whole = path.is_empty() && captured.only.is_none() && op.is_none();
+    Alternative { slot, path: path.to_vec(), only: captured.only, op, is_whole }
 }
 
 /// Whether `op` passes all but the last name of `path` as members of objects that it walks.

@@ -5,7 +5,7 @@
 
 use super::copying::Plain;
 use super::names::{NONE, NameId, Names, bit};
-use super::program::{Action, Op, Program, Written};
+use super::program::{Action, Capture, Op, Program, Written};
 use crate::json::scan::{Care, Scan, WORD_BYTES};
 
 /// Steps of one script: what objects within objects would add to more is not part of it.
@@ -110,6 +110,8 @@ pub(super) struct Step {
     pub then: u8,
     /// Whether the value is kept for the end of an object.
     pub is_captured: bool,
+    /// Where the value is kept, if in one place and for an object of the script; counted as `slots`, or [`NONE`].
+    pub slot: u16,
     /// The name that is written for the member.
     pub written: Written,
 }
@@ -183,6 +185,17 @@ impl Script {
         self.steps.push(Step { seen, last, ..place.step(kind) });
     }
 
+    /// See [`Step::slot`].
+    fn slot(&self, step: &Step, captures: &[Capture]) -> Option<u16> {
+        let [capture] = captures else { return None };
+        let (mut slots, mut outer) = (step.slots, step.outer);
+        for _ in 0..capture.up {
+            let entered = self.steps.get(usize::from(outer))?;
+            (slots, outer) = (entered.slots, entered.outer);
+        }
+        slots.checked_add(capture.slot)
+    }
+
     /// Adds the step of a member, and the steps of its value, if that is an object to be walked.
     fn member(&mut self, program: &Program, names: &[Names], step: Step, text: &[u8]) {
         let object = &program.objects[step.object as usize];
@@ -199,7 +212,8 @@ impl Script {
             Action::Rename(_) => Kind::Rename,
             Action::Run(..) | Action::Refuse(_) => Kind::Machine,
         };
-        let step = Step { kind, is_captured, written: member.written().clone(), ..step };
+        let slot = self.slot(&step, &member.captures).unwrap_or(NONE);
+        let step = Step { kind, is_captured, slot, written: member.written().clone(), ..step };
         let kind = if member.same_name { Kind::Enter } else { Kind::EnterRenamed };
         let entered = Step { kind, then: b'{', ..step.clone() }.with_text([text, OPENING]);
         match (walked(program, names, &member.action), entered) {
@@ -253,6 +267,7 @@ impl Place {
             level: self.level,
             then: b',',
             is_captured: false,
+            slot: NONE,
             written: Written::NOTHING,
         }
     }

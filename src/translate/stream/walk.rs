@@ -59,7 +59,7 @@ impl<S: Scan> Run<'_, S> {
             return Ok(at + 1);
         }
         self.machine.rewrite(self.program);
-        self.scan.enter(Walk { run: self, at })
+        self.scan.enter_short(Walk { run: self, at })
     }
 }
 
@@ -125,6 +125,7 @@ impl Follow<'_> {
         let Follow { machine, program, chunk, out, script } = self;
         let windows = Windows::of(chunk);
         let depth_left = machine.bounds.json.depth - machine.depth;
+        let first_slot = machine.frames.last().map_or(0, |root| root.slots);
         let mut output = Output { chunk, out };
         let (mut at, mut wrote) = (at, wrote);
         let mut end_of_chunk: Ahead;
@@ -154,8 +155,10 @@ impl Follow<'_> {
                 } else {
                     let at = At { name: at, value, comma: ahead[0] == b',' };
                     copying.edit(&mut output, &mut wrote, step.kind.plain(), at, &step.written);
-                    if step.is_captured {
-                        Slots { machine, program, script, step }.keep(value..end, chunk);
+                    if step.slot != NONE {
+                        machine.slots[first_slot + usize::from(step.slot)].keep(value..end);
+                    } else if step.is_captured {
+                        Slots { machine, program, script, step }.keep(value..end);
                     }
                 }
                 at = end + 1;
@@ -217,11 +220,8 @@ struct Slots<'s> {
 
 impl Slots<'_> {
     #[inline(never)]
-    fn keep(self, value: Range<usize>, chunk: &[u8]) {
-        self.each(|slot| {
-            slot.open(value.start);
-            slot.end(value.end, chunk);
-        });
+    fn keep(self, value: Range<usize>) {
+        self.each(|slot| slot.keep(value.clone()));
     }
 
     #[inline(never)]
