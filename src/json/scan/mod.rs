@@ -1,8 +1,8 @@
 //! Finding JSON structure many bytes at a time: where a string ends, where a bare scalar ends, and
 //! which bytes of a block of 64 are quotes, backslashes and brackets.
 //!
-//! This folder is the only place of the project with `unsafe` code, one file for each set of
-//! instructions. What every `unsafe` block relies on:
+//! This folder is the only place with `unsafe` code that bodies run through, one file for each set of
+//! instructions and two for windows and what is appended out of them. What every `unsafe` block relies on:
 //!
 //! 1. *The processor can do it.* The values `Avx512` and `Avx2` are made by their `detect` alone, right
 //!    after `is_x86_feature_detected!` has found every feature that their methods use; they cannot be
