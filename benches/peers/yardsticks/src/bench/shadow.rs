@@ -1,5 +1,6 @@
 //! What clients notice of a dual run: the same calls, answered by the old version, without a shadow and with one whose candidate is
-//! well, slow, dead or endless. Five gateways stand side by side and are measured in turn.
+//! well, slow, dead or endless. Six gateways stand side by side and are measured in turn; two of them have no shadow, and what
+//! differs between these two is what the measurement itself makes of nothing.
 
 use super::agree::await_ready;
 use super::measure::median;
@@ -12,13 +13,23 @@ use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 const CONNECTIONS: usize = 64;
+/// What the gateways do on a core in one look, together, when nothing goes on any more.
+const QUIET: Duration = Duration::from_millis(4);
+/// Time between two looks.
+const LOOK: Duration = Duration::from_millis(250);
+/// How long they may go on: longer than a shadow's call may take.
+const UNQUIET_MAX: Duration = Duration::from_secs(15);
 
 /// What the shadow asks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub enum Asked {
     Nobody,
+    /// The control: as before, by another gateway.
+    NobodyAgain,
     Well,
     Slow,
     Dead,
@@ -44,10 +55,17 @@ pub struct Seen {
     pub calls: f64,
 }
 
+impl Asked {
+    fn is_silent(self) -> bool {
+        matches!(self, Asked::Nobody | Asked::NobodyAgain)
+    }
+}
+
 /// How the tables call it.
 pub fn title(asked: Asked) -> &'static str {
     match asked {
         Asked::Nobody => "no shadow",
+        Asked::NobodyAgain => "no shadow, once more",
         Asked::Well => "a candidate that is well",
         Asked::Slow => "a slow candidate (8 s)",
         Asked::Dead => "a dead candidate",
@@ -64,6 +82,15 @@ impl Shadowed {
     /// The median of what this is to another's, round by round.
     pub fn ratio(&self, other: &Shadowed, of: impl Fn(&Seen) -> f64) -> f64 {
         median(self.samples.iter().zip(&other.samples).map(|(ours, others)| of(ours) / of(others)).collect())
+    }
+
+    /// The least and the most of it in any round.
+    pub fn range(&self, of: impl Fn(&Seen) -> f64) -> (f64, f64) {
+        let (least, most) = (f64::INFINITY, 0.0);
+        self.samples
+            .iter()
+            .map(of)
+            .fold((least, most), |(least, most), seen| (least.min(seen), most.max(seen)))
     }
 }
 
@@ -86,7 +113,7 @@ impl Case {
             (Asked::Dead, _) => free_port()?,
             _ => site.upstream,
         };
-        let phase = if asked == Asked::Nobody { "legacy" } else { "shadow" };
+        let phase = if asked.is_silent() { "legacy" } else { "shadow" };
         let mut running = site.start_dual(&format!("shadow-{asked:?}"), address, phase)?;
         await_ready(&mut running)?;
         Ok(Self { asked, running, candidate })
@@ -113,11 +140,14 @@ pub fn measure(
     per_second: u32,
     fixture: &Fixture,
 ) -> Result<Vec<Shadowed>> {
-    let all = [Asked::Nobody, Asked::Well, Asked::Slow, Asked::Dead, Asked::Endless];
+    let all = [Asked::Nobody, Asked::Well, Asked::NobodyAgain, Asked::Slow, Asked::Dead, Asked::Endless];
     let mut cases = all.map(|asked| Case::start(asked, site)).into_iter().collect::<Result<Vec<_>>>()?;
     let mut found: Vec<_> = all.map(|asked| Shadowed { asked, samples: Vec::new() }).into();
     for round in 1..=rounds {
-        for (case, found) in cases.iter_mut().zip(&mut found) {
+        for (at, found) in found.iter_mut().enumerate() {
+            // What one shadow still has to do is not to be seen by the clients of the next gateway.
+            settle(&cases);
+            let case = &mut cases[at];
             let seen = measure_case(case, span, per_second, fixture).with_context(|| title(case.asked))?;
             eprintln!(
                 "shadow, {}, round {round}: p99 {:.0} µs, {:.1} µs",
@@ -129,10 +159,24 @@ pub fn measure(
         }
     }
     for case in &cases {
-        let silent = matches!(case.asked, Asked::Nobody | Asked::Dead);
+        let silent = case.asked.is_silent() || case.asked == Asked::Dead;
         ensure!(silent || case.calls(fixture) > 0, "{}: it was not asked", title(case.asked));
     }
     Ok(found)
+}
+
+/// Waits until nothing goes on in any of the gateways.
+fn settle(cases: &[Case]) {
+    let until = Instant::now() + UNQUIET_MAX;
+    while Instant::now() < until {
+        let before: Vec<_> = cases.iter().map(|case| case.running.process.cpu()).collect();
+        sleep(LOOK);
+        let spent =
+            cases.iter().zip(&before).map(|(case, before)| case.running.process.cpu().since(before).running);
+        if spent.sum::<Duration>() < QUIET {
+            return;
+        }
+    }
 }
 
 fn measure_case(case: &mut Case, span: Span, per_second: u32, fixture: &Fixture) -> Result<Seen> {

@@ -155,18 +155,20 @@ impl Report<'_> {
         )?;
         writeln!(
             out,
-            "| | p50 | p99 | p99 ÷ no shadow | CPU per request | peak memory | candidate called |"
+            "| | p50 | p99 | p99, least to most of a round | p99 ÷ no shadow | CPU per request | peak memory | candidate called |"
         )?;
-        writeln!(out, "|---|---|---|---|---|---|---|")?;
+        writeln!(out, "|---|---|---|---|---|---|---|---|")?;
         let none = self.shadows.iter().find(|shadowed| shadowed.asked == Asked::Nobody);
         for shadowed in self.shadows {
             let ratio = none.map_or(f64::NAN, |none| shadowed.ratio(none, |seen| seen.p99_us));
             writeln!(
                 out,
-                "| {} | {} | {} | {ratio:.2} | {} | {} | {:.1} % |",
+                "| {} | {} | {} | {} to {} | {ratio:.2} | {} | {} | {:.1} % |",
                 shadow::title(shadowed.asked),
                 time(shadowed.median(|seen| seen.p50_us)),
                 time(shadowed.median(|seen| seen.p99_us)),
+                time(shadowed.range(|seen| seen.p99_us).0),
+                time(shadowed.range(|seen| seen.p99_us).1),
                 time(shadowed.median(|seen| seen.cpu_us)),
                 megabytes(Some(shadowed.median(|seen| seen.peak_bytes as f64))),
                 shadowed.median(|seen| seen.calls) * 100.0,
