@@ -135,8 +135,13 @@ impl Body {
     /// Adds a watcher.
     #[must_use]
     pub fn watched(mut self, watch: Box<dyn Watch>) -> Body {
-        self.watchers.push(watch);
+        self.watch(watch);
         self
+    }
+
+    /// The same, in place.
+    pub fn watch(&mut self, watch: Box<dyn Watch>) {
+        self.watchers.push(watch);
     }
 
     /// Whether the body is known to have no bytes (left).

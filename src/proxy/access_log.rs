@@ -1,7 +1,7 @@
 //! One line in the access log per request, written when the last byte of its answer has been handed over or the client
 //! has gone. Outside `rescue`, so that it sees the status the client got.
 
-use super::after::After;
+use super::after::{After, Finish};
 use super::context::Facts;
 use super::{Request, Response};
 use crate::body::{End, Watch};
@@ -39,7 +39,7 @@ where
 {
     type Response = Response;
     type Error = Infallible;
-    type Future = After<S::Future, Option<Line>, Outcome>;
+    type Future = After<S::Future, Option<Line>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         self.inner.poll_ready(cx)
@@ -53,16 +53,16 @@ where
             body_bytes: 0,
             end: None,
         });
-        After::wait(self.inner.call(request), line, |line, outcome| {
-            let Ok(response) = outcome;
-            Ok(match line {
-                None => response,
-                Some(mut line) => {
-                    line.status = response.status().as_u16();
-                    response.map(|body| body.watched(Box::new(line)))
-                }
-            })
-        })
+        After::wait(self.inner.call(request), line)
+    }
+}
+
+impl Finish<Outcome> for Option<Line> {
+    fn finish(self, outcome: &mut Outcome) {
+        if let (Some(mut line), Ok(response)) = (self, outcome) {
+            line.status = response.status().as_u16();
+            response.body_mut().watch(Box::new(line));
+        }
     }
 }
 

@@ -4,50 +4,62 @@
 use pin_project_lite::pin_project;
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
+
+/// What a layer keeps while the layers below it answer. Dropped without `finish`, it has learnt that the client went away.
+pub trait Finish<O> {
+    /// Has the last word on an outcome, in place: outcomes are large, and there are many layers.
+    fn finish(self, outcome: &mut O);
+}
+
+/// A layer that decides beforehand and has nothing to say afterwards.
+impl<O> Finish<O> for () {
+    fn finish(self, _outcome: &mut O) {}
+}
 
 pin_project! {
-    /// Resolves to an outcome that was clear at once, or to `then(state, output)` of the inner future. Dropping it drops
-    /// `state`, by which a layer learns that the client went away.
+    /// Resolves to an outcome that was clear at once, or to the inner future's, finished by `state`.
     #[project = AfterProjection]
-    pub enum After<F, T, O>
+    pub enum After<F, T>
     where
         F: Future,
     {
-        Early { outcome: Option<O> },
+        Early { outcome: Option<F::Output> },
         Wait {
             #[pin]
             inner: F,
             state: Option<T>,
-            then: fn(T, F::Output) -> O,
         },
     }
 }
 
-impl<F: Future, T, O> After<F, T, O> {
+impl<F: Future, T: Finish<F::Output>> After<F, T> {
     /// The layer has decided: the inner service is not asked.
-    pub fn early(outcome: O) -> After<F, T, O> {
+    pub fn early(outcome: F::Output) -> After<F, T> {
         After::Early { outcome: Some(outcome) }
     }
 
-    /// The inner service answers, and `then` has the last word.
-    pub fn wait(inner: F, state: T, then: fn(T, F::Output) -> O) -> After<F, T, O> {
-        After::Wait { inner, state: Some(state), then }
+    /// The inner service answers, and `state` has the last word.
+    pub fn wait(inner: F, state: T) -> After<F, T> {
+        After::Wait { inner, state: Some(state) }
     }
 }
 
-impl<F: Future, T, O> Future for After<F, T, O> {
-    type Output = O;
+impl<F: Future, T: Finish<F::Output>> Future for After<F, T> {
+    type Output = F::Output;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<O> {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         match self.project() {
             AfterProjection::Early { outcome } => {
                 Poll::Ready(outcome.take().expect("a future is not polled after it is ready"))
             }
-            AfterProjection::Wait { inner, state, then } => {
-                let output = ready!(inner.poll(cx));
-                let state = state.take().expect("a future is not polled after it is ready");
-                Poll::Ready(then(state, output))
+            AfterProjection::Wait { inner, state } => {
+                let mut polled = inner.poll(cx);
+                if let Poll::Ready(outcome) = &mut polled {
+                    let state = state.take().expect("a future is not polled after it is ready");
+                    state.finish(outcome);
+                }
+                polled
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Tells clients of a side that is going away so, in every answer: `Deprecation`, `Sunset` and `Link`, as configured for
 //! the front. Outside `rescue`, so that errors say it too.
 
-use super::after::After;
+use super::after::{After, Finish};
 use super::context::Facts;
 use super::{Request, Response};
 use crate::telemetry::metrics::deprecated_request;
@@ -32,7 +32,7 @@ where
 {
     type Response = Response;
     type Error = Infallible;
-    type Future = After<S::Future, Arc<Facts>, Result<Response, Infallible>>;
+    type Future = After<S::Future, Announcing>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         self.inner.poll_ready(cx)
@@ -40,16 +40,24 @@ where
 
     fn call(&mut self, request: Request) -> Self::Future {
         let facts = Facts::of(&request);
-        After::wait(self.inner.call(request), facts, |facts, outcome| {
-            let Ok(mut response) = outcome;
-            if let Some(front) = facts.front().filter(|front| !front.announcements.is_empty()) {
-                let side = &facts.program.side(front.serves).name;
-                deprecated_request(facts.client(), side, facts.operation());
-                for (name, value) in &front.announcements {
-                    response.headers_mut().append(name, value.clone());
-                }
+        After::wait(self.inner.call(request), Announcing(facts))
+    }
+}
+
+/// A request whose front may have something to announce.
+pub struct Announcing(Arc<Facts>);
+
+impl Finish<Result<Response, Infallible>> for Announcing {
+    fn finish(self, outcome: &mut Result<Response, Infallible>) {
+        let Announcing(facts) = self;
+        if let Ok(response) = outcome
+            && let Some(front) = facts.front().filter(|front| !front.announcements.is_empty())
+        {
+            let side = &facts.program.side(front.serves).name;
+            deprecated_request(facts.client(), side, facts.operation());
+            for (name, value) in &front.announcements {
+                response.headers_mut().append(name, value.clone());
             }
-            Ok(response)
-        })
+        }
     }
 }

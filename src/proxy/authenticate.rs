@@ -43,7 +43,7 @@ where
 {
     type Response = Response;
     type Error = GatewayError;
-    type Future = After<S::Future, (), Result<Response, GatewayError>>;
+    type Future = After<S::Future, ()>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), GatewayError>> {
         self.inner.poll_ready(cx)
@@ -55,7 +55,7 @@ where
             Err(error) => After::early(Err(error)),
             Ok(client) => {
                 facts.set_client(client);
-                After::wait(self.inner.call(request), (), |(), outcome| outcome)
+                After::wait(self.inner.call(request), ())
             }
         }
     }

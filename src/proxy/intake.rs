@@ -50,7 +50,7 @@ where
 {
     type Response = Response;
     type Error = GatewayError;
-    type Future = After<S::Future, (), Result<Response, GatewayError>>;
+    type Future = After<S::Future, ()>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), GatewayError>> {
         self.inner.poll_ready(cx)
@@ -65,7 +65,7 @@ where
         }
         let limits = &self.limits;
         let request = request.map(|body| body.limited(limits.request_bytes_max).paced(limits.request_tempo));
-        After::wait(self.inner.call(request), (), |(), outcome| outcome)
+        After::wait(self.inner.call(request), ())
     }
 }
 

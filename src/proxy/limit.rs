@@ -1,7 +1,7 @@
 //! How many requests are answered at once, over all clients and for each. Beyond the limit a request is refused at once:
 //! a queue would only make everyone late.
 
-use super::after::After;
+use super::after::{After, Finish};
 use super::context::Facts;
 use super::{Request, Response};
 use crate::body::{End, Watch};
@@ -137,7 +137,7 @@ where
 {
     type Response = Response;
     type Error = GatewayError;
-    type Future = After<S::Future, Slot, Result<Response, GatewayError>>;
+    type Future = After<S::Future, Slot>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), GatewayError>> {
         self.inner.poll_ready(cx)
@@ -146,14 +146,18 @@ where
     fn call(&mut self, request: Request) -> Self::Future {
         match self.source.slot(&request) {
             None => After::early(Err(refused(T::NAME))),
-            Some(slot) => After::wait(self.inner.call(request), slot, hold),
+            Some(slot) => After::wait(self.inner.call(request), slot),
         }
     }
 }
 
-/// Keeps a slot until the answer's body has ended.
-pub fn hold(slot: Slot, outcome: Result<Response, GatewayError>) -> Result<Response, GatewayError> {
-    outcome.map(|response| response.map(|body| body.watched(Box::new(slot))))
+/// Taken until the answer's body has ended.
+impl Finish<Result<Response, GatewayError>> for Slot {
+    fn finish(self, outcome: &mut Result<Response, GatewayError>) {
+        if let Ok(response) = outcome {
+            response.body_mut().watch(Box::new(self));
+        }
+    }
 }
 
 /// One [`Slots`] per client that has called since the start.

@@ -1,7 +1,7 @@
 //! Counts and times requests by client, operation and outcome. Outside `rescue`, so that errors made by the gateway count
 //! as what the client saw. The handles of the recorder are kept per thread, so that cores share no lock on the way.
 
-use super::after::After;
+use super::after::{After, Finish};
 use super::context::Facts;
 use super::{Request, Response};
 use crate::body::{End, Watch};
@@ -41,7 +41,7 @@ where
 {
     type Response = Response;
     type Error = Infallible;
-    type Future = After<S::Future, Sample, Answer>;
+    type Future = After<S::Future, Sample>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         self.inner.poll_ready(cx)
@@ -51,11 +51,16 @@ where
         self.in_flight.increment(1.0);
         let sample =
             Sample { facts: Facts::of(&request), in_flight: self.in_flight.clone(), status: None, end: None };
-        After::wait(self.inner.call(request), sample, |mut sample, outcome| {
-            let Ok(response) = outcome;
-            sample.status = Some(response.status());
-            Ok(response.map(|body| body.watched(Box::new(sample))))
-        })
+        After::wait(self.inner.call(request), sample)
+    }
+}
+
+impl Finish<Answer> for Sample {
+    fn finish(mut self, outcome: &mut Answer) {
+        if let Ok(response) = outcome {
+            self.status = Some(response.status());
+            response.body_mut().watch(Box::new(self));
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 //! single calls, above their credentials. While no capture is open, the first reads one word of memory and the second
 //! an empty cell of the request's facts.
 
-use super::after::After;
+use super::after::{After, Finish};
 use super::call::{Call, Caller, Payload};
 use super::context::Facts;
 use super::{Request, Response};
@@ -57,7 +57,7 @@ where
 {
     type Response = Response;
     type Error = Infallible;
-    type Future = After<S::Future, Option<Watched>, Outcome>;
+    type Future = After<S::Future, Option<Watched>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         self.inner.poll_ready(cx)
@@ -65,7 +65,7 @@ where
 
     fn call(&mut self, request: Request) -> Self::Future {
         let Some(capture) = self.tap.take(fastrand::f64) else {
-            return After::wait(self.inner.call(request), None, |_, outcome| outcome);
+            return After::wait(self.inner.call(request), None);
         };
         let (facts, recording) = (Facts::of(&request), Arc::new(Recording::new(capture)));
         facts.set_recording(Arc::clone(&recording));
@@ -75,13 +75,20 @@ where
             let bytes_max = recording.body_bytes_max();
             body.watched(Box::new(Copier::new(bytes_max, move |copied| recording.request_body(copied))))
         });
-        After::wait(self.inner.call(request), Some(watched), finish)
+        After::wait(self.inner.call(request), Some(watched))
     }
 }
 
-fn finish(watched: Option<Watched>, outcome: Outcome) -> Outcome {
-    let Ok(response) = outcome;
-    let Some(Watched { recording, facts, headers }) = watched else { return Ok(response) };
+impl Finish<Outcome> for Option<Watched> {
+    fn finish(self, outcome: &mut Outcome) {
+        if let (Some(watched), Ok(response)) = (self, outcome) {
+            watch(watched, response);
+        }
+    }
+}
+
+fn watch(watched: Watched, response: &mut Response) {
+    let Watched { recording, facts, headers } = watched;
     let (status, answer_headers) = (response.status().as_u16(), response.headers().clone());
     let bytes_max = recording.body_bytes_max();
     let copier = Copier::new(bytes_max, move |copied| {
@@ -101,7 +108,7 @@ fn finish(watched: Option<Watched>, outcome: Outcome) -> Outcome {
         };
         recording.finish(&head, copied);
     });
-    Ok(response.map(|body| body.watched(Box::new(copier))))
+    response.body_mut().watch(Box::new(copier));
 }
 
 /// The request's address as archives want it: absolute.

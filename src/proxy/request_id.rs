@@ -1,7 +1,7 @@
 //! Names each request, takes part in its trace, notes which program serves it, and sets the clock for everything measured
 //! later. A client's own `x-request-id` is not believed: it could be forged to confuse the log.
 
-use super::after::After;
+use super::after::{After, Finish};
 use super::context::{Facts, Language, RequestId};
 use super::program::Current;
 use super::{Request, Response};
@@ -49,7 +49,7 @@ where
 {
     type Response = Response;
     type Error = Infallible;
-    type Future = After<S::Future, Arc<Facts>, Outcome>;
+    type Future = After<S::Future, Named>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         self.inner.poll_ready(cx)
@@ -63,7 +63,7 @@ where
         let language = language(&parts.headers, program.languages());
         let facts = Arc::new(Facts::new(RequestId(fastrand::u64(..)), trace, &parts, program, language));
         parts.extensions.insert(Arc::clone(&facts));
-        After::wait(self.inner.call(Request::from_parts(parts, body)), facts, finish)
+        After::wait(self.inner.call(Request::from_parts(parts, body)), Named(facts))
     }
 }
 
@@ -79,13 +79,17 @@ fn language(headers: &HeaderMap, languages: &[String]) -> Language {
     })
 }
 
-fn finish(facts: Arc<Facts>, outcome: Outcome) -> Outcome {
-    let Ok(mut response) = outcome;
-    response.headers_mut().insert(REQUEST_ID, facts.id.header_value());
-    if is_bodiless(&facts.method, response.status()) && !response.body().is_empty() {
-        *response.body_mut() = Body::empty();
+/// A request with a name, which its answer is to have too.
+pub struct Named(Arc<Facts>);
+
+impl Finish<Outcome> for Named {
+    fn finish(self, outcome: &mut Outcome) {
+        let (Named(facts), Ok(response)) = (self, outcome) else { return };
+        response.headers_mut().insert(REQUEST_ID, facts.id.header_value());
+        if is_bodiless(&facts.method, response.status()) && !response.body().is_empty() {
+            *response.body_mut() = Body::empty();
+        }
     }
-    Ok(response)
 }
 
 /// Answers that have no body, whatever their header fields say (RFC 9112, section 6.3).

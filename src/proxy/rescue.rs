@@ -1,7 +1,6 @@
 //! The only place where an error becomes an answer: in the pack's form and the client's language, with the calm text; the
 //! full text goes to the log. A panic further in ends that one request and nothing else.
 
-use super::after::After;
 use super::context::Facts;
 use super::{Request, Response};
 use crate::body::Body;
@@ -11,11 +10,14 @@ use crate::telemetry::redact::Escaped;
 use futures_util::FutureExt as _;
 use futures_util::future::CatchUnwind;
 use http::{HeaderValue, Version, header};
+use pin_project_lite::pin_project;
 use std::any::Any;
 use std::convert::Infallible;
+use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use tower::{Layer, Service};
 
 #[derive(Clone, Copy, Default)]
@@ -35,7 +37,38 @@ pub struct Rescue<S> {
 }
 
 type Caught<F> = CatchUnwind<AssertUnwindSafe<F>>;
-type Rescued = Result<Response, Infallible>;
+
+pin_project! {
+    /// An answer, whatever becomes of the inner future.
+    #[project = RescuedProjection]
+    pub enum Rescued<F> {
+        // Nothing was asked: the answer to a panic on the way down.
+        Early { answer: Option<Response> },
+        Wait {
+            #[pin]
+            answering: Caught<F>,
+            facts: Arc<Facts>,
+            version: Version,
+        },
+    }
+}
+
+impl<F: Future<Output = Result<Response, GatewayError>>> Future for Rescued<F> {
+    type Output = Result<Response, Infallible>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Poll::Ready(Ok(match self.project() {
+            RescuedProjection::Early { answer } => {
+                answer.take().expect("a future is not polled after it is ready")
+            }
+            RescuedProjection::Wait { answering, facts, version } => match ready!(answering.poll(cx)) {
+                Ok(Ok(response)) => response,
+                Ok(Err(error)) => answer(facts, *version, &error),
+                Err(panic) => answer(facts, *version, &panicked(&*panic)),
+            },
+        }))
+    }
+}
 
 impl<S> Service<Request> for Rescue<S>
 where
@@ -43,7 +76,7 @@ where
 {
     type Response = Response;
     type Error = Infallible;
-    type Future = After<Caught<S::Future>, (Arc<Facts>, Version), Rescued>;
+    type Future = Rescued<S::Future>;
 
     fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         // The layers below refuse in `call` when they are full; none makes a caller wait.
@@ -54,18 +87,11 @@ where
         let facts = Facts::of(&request);
         let version = request.version();
         match catch_unwind(AssertUnwindSafe(|| self.inner.call(request))) {
-            Ok(answering) => After::wait(
-                AssertUnwindSafe(answering).catch_unwind(),
-                (facts, version),
-                |(facts, version), caught| {
-                    Ok(match caught {
-                        Ok(Ok(response)) => response,
-                        Ok(Err(error)) => answer(&facts, version, &error),
-                        Err(panic) => answer(&facts, version, &panicked(&*panic)),
-                    })
-                },
-            ),
-            Err(panic) => After::early(Ok(answer(&facts, version, &panicked(&*panic)))),
+            Ok(answering) => {
+                let answering = AssertUnwindSafe(answering).catch_unwind();
+                Rescued::Wait { answering, facts, version }
+            }
+            Err(panic) => Rescued::Early { answer: Some(answer(&facts, version, &panicked(&*panic))) },
         }
     }
 }

@@ -55,7 +55,7 @@ where
 {
     type Response = Response;
     type Error = GatewayError;
-    type Future = After<S::Future, (), Result<Response, GatewayError>>;
+    type Future = After<S::Future, ()>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), GatewayError>> {
         self.inner.poll_ready(cx)
@@ -67,7 +67,7 @@ where
             Err(error) => After::early(Err(error)),
             Ok(matched) => {
                 facts.set_matched(matched);
-                After::wait(self.inner.call(request), (), |(), outcome| outcome)
+                After::wait(self.inner.call(request), ())
             }
         }
     }
