@@ -12,11 +12,13 @@ use crate::plan::{self, Effect};
 use crate::shadow::{Dropped, Outcome, ReadBack};
 use crate::translate;
 use bytes::Bytes;
-use http::{HeaderMap, Method, Uri, header};
+use http::header::{self, HeaderName};
+use http::{HeaderMap, Method, Uri};
 use std::sync::Arc;
 
-/// Header fields that speak about the write, its body or its condition, and not about who asks.
-const OF_THE_WRITE: [header::HeaderName; 12] = [
+/// Header fields that speak about the write, its body or its condition, and not about who asks. Some services take a request for
+/// one with another method when they are told so: a reading must stay one.
+const OF_THE_WRITE: [HeaderName; 21] = [
     header::CONTENT_LENGTH,
     header::CONTENT_TYPE,
     header::CONTENT_ENCODING,
@@ -29,6 +31,15 @@ const OF_THE_WRITE: [header::HeaderName; 12] = [
     header::IF_MODIFIED_SINCE,
     header::IF_UNMODIFIED_SINCE,
     header::IF_RANGE,
+    header::CONTENT_RANGE,
+    HeaderName::from_static("content-md5"),
+    HeaderName::from_static("content-digest"),
+    HeaderName::from_static("digest"),
+    HeaderName::from_static("repr-digest"),
+    HeaderName::from_static("idempotency-key"),
+    HeaderName::from_static("x-http-method"),
+    HeaderName::from_static("x-http-method-override"),
+    HeaderName::from_static("x-method-override"),
 ];
 
 impl Dual {
@@ -104,18 +115,45 @@ impl Asked {
         if operation.key != declared.operation || operation.effect != Effect::None {
             return None;
         }
-        let mut headers: HeaderMap = self.headers.clone();
-        OF_THE_WRITE.iter().for_each(|name| drop(headers.remove(name)));
         Some(Asked {
             subject: self.subject.clone(),
             facts: Arc::new(facts),
             matched,
             client: Arc::clone(&self.client),
-            headers,
+            headers: of_the_reading(self.headers.clone()),
             version: self.version,
             beside: Arc::clone(&self.beside),
             primary: self.primary,
             writes: false,
         })
+    }
+}
+
+/// The header fields of the reading, out of those of the write.
+fn of_the_reading(mut headers: HeaderMap) -> HeaderMap {
+    OF_THE_WRITE.iter().for_each(|name| drop(headers.remove(name)));
+    headers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_the_write_says_of_itself_makes_its_reading_anything_else() {
+        let write = [
+            ("authorization", "Bearer token"),
+            ("accept-language", "es"),
+            ("content-type", "application/json"),
+            ("content-digest", "sha-256=:AAAA:"),
+            ("idempotency-key", "8e03978e"),
+            ("x-http-method-override", "DELETE"),
+            ("if-match", "\"7\""),
+        ];
+        let write =
+            write.map(|(name, value)| (HeaderName::from_static(name), http::HeaderValue::from_static(value)));
+        let headers = of_the_reading(write.into_iter().collect());
+        let left: Vec<&str> = headers.keys().map(HeaderName::as_str).collect();
+        assert_eq!(left, ["authorization", "accept-language"]);
     }
 }
