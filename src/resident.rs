@@ -100,8 +100,7 @@ fn cpu() -> Option<Duration> {
     #[cfg(unix)]
     {
         let mut spent = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: `spent` is a place for the answer, valid for the call, and is only read when the call has succeeded
-        // (clock_gettime(2)).
+        // SAFETY: `spent` is a place for the answer, valid for the call (clock_gettime(2)); it holds a time before it, too.
         let outcome = unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut spent) };
         let (seconds, nanos) = (u64::try_from(spent.tv_sec).ok()?, u32::try_from(spent.tv_nsec).ok()?);
         (outcome == 0).then(|| Duration::new(seconds, nanos))
@@ -124,7 +123,9 @@ fn resident() -> Option<u64> {
 /// divided. That costs the kernel some 200 bytes for each piece; smaller ones would save less than they add.
 #[cfg(target_os = "linux")]
 mod objects {
-    use std::ffi::{CStr, c_int, c_void};
+    use std::ffi::{c_int, c_void};
+    use std::fs::File;
+    use std::io::{BufRead as _, BufReader};
     use std::ops::Range;
 
     /// Bytes of a piece, and what its ends are multiples of; so many that most functions are whole.
@@ -142,13 +143,17 @@ mod objects {
     struct Order {
         what: What,
         page_bytes: usize,
+        files: Files,
     }
 
-    /// Does it to all objects.
+    /// Does it to all objects, as far as the kernel confirms that they are what their headers say. Does nothing where it does
+    /// not tell.
     pub(super) fn all(what: What) {
         // SAFETY: the function has no preconditions (sysconf(3)).
         let Ok(page_bytes) = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }) else { return };
-        let order = Order { what, page_bytes };
+        let Ok(maps) = File::open("/proc/self/maps") else { return };
+        let files = Files::of(BufReader::new(maps).lines().map_while(Result::ok));
+        let order = Order { what, page_bytes, files };
         // SAFETY: `each` has the type that is asked for and is given what it expects; nothing unwinds out of it. No object is
         // loaded or unloaded while it runs (dl_iterate_phdr(3)).
         unsafe { libc::dl_iterate_phdr(Some(each), (&raw const order).cast_mut().cast()) };
@@ -157,17 +162,13 @@ mod objects {
     /// # Safety
     /// To be called by `dl_iterate_phdr` only, with a pointer to an [`Order`].
     unsafe extern "C" fn each(info: *mut libc::dl_phdr_info, _: libc::size_t, order: *mut c_void) -> c_int {
-        // SAFETY: the caller gives a valid description whose name and headers live as long as the call, and passes on the
-        // pointer that it was given.
-        let (base, name, headers, order) = unsafe {
+        // SAFETY: the caller gives a valid description whose headers live as long as the call, and passes on the pointer that
+        // it was given.
+        let (base, headers, order) = unsafe {
             let info = &*info;
             let headers = std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum));
-            (info.dlpi_addr as usize, CStr::from_ptr(info.dlpi_name), headers, &*order.cast::<Order>())
+            (info.dlpi_addr as usize, headers, &*order.cast::<Order>())
         };
-        // The kernel's own object is no file.
-        if name.to_bytes().starts_with(b"linux-") {
-            return 0;
-        }
         for header in headers {
             let segment = Segment {
                 is_loaded: header.p_type == libc::PT_LOAD,
@@ -176,6 +177,9 @@ mod objects {
                 bytes: header.p_filesz as usize,
             };
             let Some(pages) = segment.constant_pages(order.page_bytes) else { continue };
+            if !order.files.hold(&pages) {
+                continue;
+            }
             match order.what {
                 What::Divide => divide(pages),
                 What::LetGo => let_go(pages),
@@ -194,11 +198,44 @@ mod objects {
     }
 
     fn let_go(pages: Range<usize>) {
-        // SAFETY: these pages are a private mapping of a file that was never writable, and relocations are only made in
-        // segments that are (the linker refuses others). So none was ever written, and what is dropped is read again from
-        // the file, unchanged, when it is next used (madvise(2), MADV_DONTNEED). The object stays mapped: it is not
-        // unloaded while this runs.
+        // SAFETY: the kernel has listed these pages as a private mapping of a file that cannot be written ([`Files`]), so
+        // that programs whose code was unpacked or moved into memory of their own are left alone. Relocations are only made
+        // in segments that are writable (the linker refuses others). So none was ever written, and what is dropped is read
+        // again from the file, unchanged, when it is next used (madvise(2), MADV_DONTNEED). The object stays mapped: it is
+        // not unloaded while this runs.
         unsafe { libc::madvise(pages.start as *mut c_void, pages.len(), libc::MADV_DONTNEED) };
+    }
+
+    /// What is mapped from files and cannot be written, by address; what adjoins is one.
+    pub(super) struct Files(Vec<Range<usize>>);
+
+    impl Files {
+        /// Out of the kernel's list, which is in the order of addresses (proc_pid_maps(5)).
+        pub(super) fn of(lines: impl Iterator<Item = impl AsRef<str>>) -> Files {
+            let mut files: Vec<Range<usize>> = Vec::new();
+            for file in lines.filter_map(|line| constant_file(line.as_ref())) {
+                match files.last_mut() {
+                    Some(last) if last.end == file.start => last.end = file.end,
+                    _ => files.push(file),
+                }
+            }
+            Files(files)
+        }
+
+        /// Whether all of these pages are among them.
+        pub(super) fn hold(&self, pages: &Range<usize>) -> bool {
+            self.0.iter().any(|file| file.start <= pages.start && pages.end <= file.end)
+        }
+    }
+
+    /// The addresses of one line of the list, if a file is mapped there, privately and not to be written.
+    fn constant_file(line: &str) -> Option<Range<usize>> {
+        let mut words = line.split_ascii_whitespace();
+        let (start, end) = words.next()?.split_once('-')?;
+        let (permissions, inode) = (words.next()?.as_bytes(), words.nth(2)?);
+        let address = |digits| usize::from_str_radix(digits, 16).ok();
+        let is_constant = matches!(permissions, [_, b'-', _, b'p']) && inode != "0";
+        is_constant.then_some(address(start)?..address(end)?)
     }
 
     /// A range in pieces that end at multiples of [`PIECE_BYTES`].
@@ -320,6 +357,34 @@ mod tests {
         assert_eq!(pieces(at..end), [at..11 * PIECE, 11 * PIECE..12 * PIECE, 12 * PIECE..end]);
         assert_eq!(pieces(PIECE..2 * PIECE), vec![PIECE..2 * PIECE; 1]);
         assert!(pieces(PIECE..PIECE).is_empty());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn only_what_the_kernel_calls_a_file_that_is_never_written_is_given_back() {
+        let files = objects::Files::of(
+            [
+                "10000-14000 r--p 00000000 fe:01 77 /usr/bin/switchback",
+                "14000-20000 r-xp 00004000 fe:01 77 /usr/bin/switchback (deleted)",
+                "20000-24000 rw-p 00010000 fe:01 77 /usr/bin/switchback",
+                // Code that was unpacked, or moved onto large pages, is in no file.
+                "30000-40000 r-xp 00000000 00:00 0 ",
+                "50000-60000 r--s 00000000 fe:01 78 /dev/shm/shared",
+                "no line of the list",
+            ]
+            .into_iter(),
+        );
+        for (pages, is_held) in [
+            (0x10000..0x14000, true),
+            (0x12000..0x1f000, true),
+            (0x1f000..0x21000, false),
+            (0x20000..0x24000, false),
+            (0x30000..0x31000, false),
+            (0x50000..0x60000, false),
+            (0xf000..0x11000, false),
+        ] {
+            assert_eq!(files.hold(&pages), is_held, "{pages:x?}");
+        }
     }
 
     #[cfg(target_os = "linux")]
