@@ -29,12 +29,15 @@ impl Watch {
         let folders = folders.chain(pack.map(|pack| (pack.to_owned(), RecursiveMode::Recursive)));
         let told = Arc::clone(&changed);
         let name = file.and_then(Path::file_name).map(OsStr::to_owned);
-        // As the watcher names what changed.
-        let inside = pack.and_then(|pack| std::path::absolute(pack).ok());
+        // As watchers name what changed: most as they were told, those of some systems with all links followed.
+        let inside = [
+            pack.and_then(|pack| std::path::absolute(pack).ok()),
+            pack.and_then(|pack| pack.canonicalize().ok()),
+        ];
         let tell = move |event: notify::Result<Event>| {
             // Reading a file is an event too, and our own reading must not wake us.
             let is_change = |event: &Event| {
-                let is_ours = |path: &PathBuf| matters(path, name.as_deref(), inside.as_deref());
+                let is_ours = |path: &PathBuf| matters(path, name.as_deref(), &inside);
                 !event.kind.is_access() && (event.paths.is_empty() || event.paths.iter().any(is_ours))
             };
             if event.is_ok_and(|event| is_change(&event)) {
@@ -65,14 +68,14 @@ impl Watch {
     }
 }
 
-/// Whether a change of `path` can be one of the configuration file, called `name`, or of what is `inside` the pack. A log or a
-/// store may well be written to in the same folder, many times a second. Names that begin with `..` are the links by which
+/// Whether a change of `path` can be one of the configuration file, called `name`, or of what is `inside` the pack, by whichever of
+/// its paths. A log or a store may well be written to in the same folder, many times a second. Names that begin with `..` are the links by which
 /// Kubernetes swaps all files of a volume at once.
-fn matters(path: &Path, name: Option<&OsStr>, inside: Option<&Path>) -> bool {
+fn matters(path: &Path, name: Option<&OsStr>, inside: &[Option<PathBuf>]) -> bool {
     let own = path.file_name();
     own == name
         || own.is_some_and(|own| own.as_encoded_bytes().starts_with(b".."))
-        || inside.is_some_and(|pack| path.starts_with(pack))
+        || inside.iter().flatten().any(|pack| path.starts_with(pack))
 }
 
 fn folder_of(file: &Path) -> PathBuf {
@@ -88,9 +91,15 @@ mod tests {
 
     #[test]
     fn a_log_or_a_store_beside_the_configuration_is_no_change() {
-        let matters =
-            |path: &str| matters(Path::new(path), Some(OsStr::new("own.yaml")), Some(Path::new("etc/pack")));
-        for path in ["etc/own.yaml", "etc/..data", "etc/pack/a.map.yaml", "etc/pack/sub/b.yaml"] {
+        let inside = ["etc/pack", "real/pack"].map(|path| Some(PathBuf::from(path)));
+        let matters = |path: &str| matters(Path::new(path), Some(OsStr::new("own.yaml")), &inside);
+        for path in [
+            "etc/own.yaml",
+            "etc/..data",
+            "etc/pack/a.map.yaml",
+            "etc/pack/sub/b.yaml",
+            "real/pack/a.map.yaml",
+        ] {
             assert!(matters(path), "{path}");
         }
         for path in ["etc/own.log", "etc/own.db-wal", "etc/other.yaml", "etc/pack.log"] {
