@@ -2,9 +2,9 @@
 //! to the shadow, which asks the other side when the client has its answer. What is compared is what the client would have
 //! seen, so this sits above translation.
 //!
-//! The shadow's calls have connections, limits and memory of their own ([`super::behalf::Behalf::Shadow`]). A call with an effect is planned and
-//! never made: the plan's state machine says what it would be, and nobody sends it (`planned`). What a write has changed may be
-//! read on both sides (`read_back`).
+//! The shadow's calls have connections, limits and memory of their own ([`super::behalf::Behalf::Shadow`]). A call with an
+//! effect is planned and never made: the plan's state machine says what it would be, and nobody sends it (`planned`). What a
+//! write has changed may be read on both sides (`read_back`).
 
 use super::beside::{Asked, Primary, Seen};
 use super::compose::Composer;

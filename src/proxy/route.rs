@@ -73,7 +73,7 @@ where
     }
 }
 
-/// Finds what a request is for, and leaves front and operation in its facts.
+/// Finds what a request is for, and leaves its front in its facts.
 pub(super) fn find(facts: &Facts) -> Result<Matched, GatewayError> {
     let path = facts.uri.path();
     let Some((front, rest)) = facts.program.front(path) else {

@@ -11,8 +11,8 @@ pub(super) const AHEAD_BYTES: usize = 4 * WORD_BYTES + 1;
 /// What the chunk has from the byte before a name on, followed by zeros where it ends.
 pub(super) type Ahead = [u8; AHEAD_BYTES];
 
-/// The place after the value of the member whose name, with its colon, has `len` bytes, or [`NO_END`]. The value is at `value` of the chunk, `ahead` begins one byte before the name. `depth_left` is how
-/// many brackets may be opened.
+/// The place after the value of the member whose name, with its colon, has `len` bytes, or [`NO_END`]. The value is at `value`
+/// of the chunk, `ahead` begins one byte before the name. `depth_left` is how many brackets may be opened.
 #[inline(always)]
 pub(super) fn value_end<S: Scan>(
     scan: S,
