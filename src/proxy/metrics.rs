@@ -144,12 +144,12 @@ impl Meter {
     }
 }
 
-/// What operators and contracts name.
-type Named<T> = HashMap<String, T, foldhash::fast::RandomState>;
+/// Things by what operators and contracts call them.
+type ByName<T> = HashMap<String, T, foldhash::fast::RandomState>;
 
 thread_local! {
     /// By client, then operation, then in a list of at most a few sides: all sets are bounded by enrolment and contract.
-    static METERS: RefCell<Named<Named<Vec<Meter>>>> = RefCell::new(Named::default());
+    static METERS: RefCell<ByName<ByName<Vec<Meter>>>> = RefCell::new(ByName::default());
 }
 
 fn with_meter(client: &str, operation: &str, side: &str, record: impl FnOnce(&Meter)) {
