@@ -73,6 +73,8 @@ pub enum StartError {
     Tls(#[from] TlsError),
     #[error("cannot listen on {0}: {1}")]
     Listen(SocketAddr, io::Error),
+    #[error("shadow: {0}")]
+    Shadow(#[from] shadow::StartError),
     /// The runtime is shutting down.
     #[error("interrupted")]
     Interrupted,

@@ -6,7 +6,7 @@
 //! Decision to know: nothing of this is ever done while there is work. Whether there is work is read from the time that the
 //! process has spent on its cores, so that requests pay nothing for it, not even a counter.
 //!
-//! Besides the scanning of `json` the only place with `unsafe`.
+//! Besides the scanning of `json` and one call in `shadow/thread.rs` the only place with `unsafe`.
 
 use std::time::Duration;
 

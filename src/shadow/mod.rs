@@ -14,6 +14,7 @@
 //! - Calls with effects are planned and never made ([`Planned`]); such a comparison is one by sample, which proves nothing of
 //!   equality. Neither does what is read back after a write ([`ReadBack`]): it tells that an effect is seen alike on both
 //!   sides, not that both would have made it. It is counted apart.
+//! - Its work has a thread of its own, the least urgent of all: comparing takes many times what answering takes.
 //! - Evidence is counted per *stay* of an operation in a phase: who enters a phase begins anew.
 //!
 //! Nothing here knows grants: who asks the other side, and with which credential, is the data path's business.
@@ -28,6 +29,7 @@ mod record;
 mod recorder;
 mod room;
 mod table;
+mod thread;
 mod workers;
 
 pub use gatekeeper::{GatePolicy, GateSettings, keep_gate};
@@ -38,4 +40,4 @@ pub use phases::{Move, Mover, PhaseInfo, Phases, PhasesError, Shown};
 pub use record::{Archive, CallRecord, Evidence, Exported, PlannedRecord};
 pub use room::{Kept, Room};
 pub use table::{Served, Table};
-pub use workers::{Settings, Shadow, Workers};
+pub use workers::{Settings, Shadow, StartError, Workers};

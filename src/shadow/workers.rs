@@ -7,6 +7,7 @@ use super::phase::{Phase, Share};
 use super::record::{self, Entry};
 use super::recorder::Recorder;
 use super::room::Room;
+use super::thread::Apart;
 use crate::clock::Clock;
 use crate::redact::{Redactor, Salt};
 use crate::store::seal::HashOf;
@@ -14,9 +15,11 @@ use crate::store::{Store, StoreError};
 use crate::telemetry::metrics;
 use futures_util::FutureExt as _;
 use std::fmt;
+use std::io;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::runtime::Handle;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
@@ -72,6 +75,16 @@ impl Default for Settings {
 /// waited for, what was written is read back three times, and the plan's own readings are made.
 const WORK_TIMEOUTS: u32 = 5;
 
+/// Why there is no shadow.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The system gives no more threads.
+    #[error("its thread: {0}")]
+    Thread(#[from] io::Error),
+}
+
 /// The shadow, as the data path sees it. Clones share it.
 #[derive(Clone)]
 pub struct Shadow {
@@ -94,11 +107,13 @@ pub struct Workers {
     tasks: TaskTracker,
     dealing: JoinHandle<()>,
     writing: JoinHandle<()>,
+    /// Last: what runs on it has ended, or is not waited for any longer.
+    apart: Apart,
 }
 
 impl Shadow {
     /// Starts the shadow. What was learnt before is read from the store.
-    pub async fn start(store: Store, settings: Settings) -> Result<(Shadow, Workers), StoreError> {
+    pub async fn start(store: Store, settings: Settings) -> Result<(Shadow, Workers), StartError> {
         let learnt = record::learnt(&store).await?;
         let salt = Salt::new(store.hasher().hash(HashOf::SampleSalt, b""));
         let (finish, finished) = watch::channel(false);
@@ -110,12 +125,16 @@ impl Shadow {
             recorder,
             clock: store.clock().clone(),
         });
+        let apart = Apart::start()?;
         let (jobs, waiting) = channel(settings.queue);
         let (stop, stopped) = watch::channel(false);
         let tasks = TaskTracker::new();
-        let dealing = tokio::spawn(deal(Arc::clone(&shared), waiting, tasks.clone(), stopped));
+        let places = (tasks.clone(), apart.handle());
+        // There too, or handing work over would be as urgent as answering. Writing is not: connections to the store that it
+        // opened would end with the thread, and the store outlives it.
+        let dealing = apart.handle().spawn(deal(Arc::clone(&shared), waiting, places, stopped));
         let writing = tokio::spawn(writer.run());
-        Ok((Shadow { shared, jobs }, Workers { stop, finish, tasks, dealing, writing }))
+        Ok((Shadow { shared, jobs }, Workers { stop, finish, tasks, dealing, writing, apart }))
     }
 
     pub fn settings(&self) -> &Settings {
@@ -162,7 +181,7 @@ impl fmt::Debug for Shadow {
 async fn deal(
     shared: Arc<Shared>,
     mut jobs: Receiver<Job>,
-    tasks: TaskTracker,
+    (tasks, apart): (TaskTracker, Handle),
     mut stopped: watch::Receiver<bool>,
 ) {
     let places = Arc::new(Semaphore::new(shared.settings.workers));
@@ -179,10 +198,11 @@ async fn deal(
         let Some((place, job)) = next else { break };
         metrics::shadow_waiting(jobs.len());
         let shared = Arc::clone(&shared);
-        tasks.spawn(async move {
+        let working = async move {
             work(&shared, job).await;
             drop(place);
-        });
+        };
+        tasks.spawn_on(working, &apart);
     }
     jobs.close();
     while let Ok(job) = jobs.try_recv() {
@@ -213,7 +233,7 @@ async fn work(shared: &Shared, job: Job) {
 impl Workers {
     /// Takes no more work, waits for what is at work, `grace` at most, and writes what was found.
     pub async fn stop(self, grace: Duration) {
-        let Workers { stop, finish, tasks, dealing, writing } = self;
+        let Workers { stop, finish, tasks, dealing, writing, apart } = self;
         stop.send_replace(true);
         tasks.close();
         let ended = async {
@@ -228,5 +248,6 @@ impl Workers {
         if tokio::time::timeout(grace, writing).await.is_err() {
             tracing::warn!("the record of the dual run was still being written");
         }
+        drop(apart);
     }
 }
