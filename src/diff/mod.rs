@@ -2,7 +2,7 @@
 //! is behind it. Values in, values out: who asked, when, and what is done about it is the business of others.
 //!
 //! The **reference** is the answer of the service that clients know; the **candidate** is what the gateway makes of the other
-//! version. [`compare`] looks at what a client can see: status, the headers that matter ([`HEADERS`] and what the pack adds),
+//! version. [`compare()`] looks at what a client can see: status, the headers that matter ([`HEADERS`] and what the pack adds),
 //! body. What it finds has a place, a kind and a cause. Not everything that differs is a finding:
 //!
 //! - what the pack's report lists as lost is *expected*: the compiler worked it out, nobody types it twice;

@@ -61,7 +61,7 @@ pub struct Call {
     /// Whether anything of its reply is used, but whether it succeeded.
     pub is_read: bool,
     /// When given: a 2xx reply to this call is to be remembered under this key (and the client), and one remembered is to
-    /// be fed to [`Run::next`] instead of making the call. May be forgotten when the run ends in a 2xx answer.
+    /// be fed to [`super::Run::next`] instead of making the call. May be forgotten when the run ends in a 2xx answer.
     pub resume_key: Option<Vec<u8>>,
 }
 

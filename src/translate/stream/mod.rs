@@ -9,9 +9,9 @@
 //!
 //! - The slow reference is [`document`](super::document()); this must equal it byte for byte. It is tested
 //!   over generated documents, plans and cuts.
-//! - There is one machine ([`machine`]) that can stop after every byte, and one short cut through it
-//!   ([`walk`]) for the common case: the expected name, then a value that ends within the chunk. What is
-//!   expected is learnt from bodies and kept as a [`script`] of each object, in which the objects within
+//! - There is one machine (`machine`) that can stop after every byte, and one short cut through it
+//!   (`walk`) for the common case: the expected name, then a value that ends within the chunk. What is
+//!   expected is learnt from bodies and kept as a `script` of each object, in which the objects within
 //!   it lie where they were met. Cutting a text into single bytes never takes the short cut, so comparing
 //!   cuts compares the two.
 //! - Strict bodies are read a second time, by the one JSON reader. Lenient ones are checked where the
