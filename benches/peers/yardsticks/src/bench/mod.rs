@@ -46,8 +46,8 @@ pub struct Options {
     /// Requests per second of the open loop
     #[arg(long, default_value_t = 8000)]
     rate: u32,
-    /// Requests per second while there is a shadow
-    #[arg(long, default_value_t = 1000)]
+    /// Requests per second while there is a shadow, which compares them all: a millisecond of a core each
+    #[arg(long, default_value_t = 200)]
     shadow_rate: u32,
     /// Only see that all of it works: our own peers, a moment each, nothing installed
     #[arg(long)]
