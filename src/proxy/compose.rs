@@ -11,7 +11,7 @@ use super::behalf::Behalf;
 use super::call::{Call, Payload};
 use super::coding::decoded;
 use super::context::Facts;
-use super::finish::Finish;
+use super::finish::Finishing;
 use super::forward::forward;
 use super::headers::{self, Pseudonym};
 use super::hold::{Held, Memory, Share, hold};
@@ -62,7 +62,7 @@ pub fn answer(
     let work = Box::pin(compose(composer, Arc::clone(&facts), request));
     match effect {
         Effect::None => work,
-        Effect::Write => Box::pin(Finish::new(work, facts, &detached)),
+        Effect::Write => Box::pin(Finishing::new(work, facts, &detached)),
     }
 }
 

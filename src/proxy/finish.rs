@@ -15,7 +15,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 type Outcome = Result<Response, GatewayError>;
 
 /// Runs work to its end, even when this future is dropped.
-pub struct Finish {
+pub struct Finishing {
     /// None when it is done.
     work: Option<BoxFuture<'static, Outcome>>,
     has_begun: bool,
@@ -24,14 +24,14 @@ pub struct Finish {
     token: TaskTrackerToken,
 }
 
-impl Finish {
+impl Finishing {
     /// `detached` is waited for when the program ends.
-    pub fn new(work: BoxFuture<'static, Outcome>, facts: Arc<Facts>, detached: &TaskTracker) -> Finish {
-        Finish { work: Some(work), has_begun: false, facts, token: detached.token() }
+    pub fn new(work: BoxFuture<'static, Outcome>, facts: Arc<Facts>, detached: &TaskTracker) -> Finishing {
+        Finishing { work: Some(work), has_begun: false, facts, token: detached.token() }
     }
 }
 
-impl Future for Finish {
+impl Future for Finishing {
     type Output = Outcome;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
@@ -45,7 +45,7 @@ impl Future for Finish {
     }
 }
 
-impl Drop for Finish {
+impl Drop for Finishing {
     fn drop(&mut self) {
         // Work that panicked must not be polled again, and a runtime that is going away takes nothing up.
         if !self.has_begun || std::thread::panicking() || Handle::try_current().is_err() {
