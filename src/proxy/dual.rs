@@ -9,6 +9,7 @@
 use super::beside::{Asked, Primary, Seen};
 use super::compose::Composer;
 use super::context::Facts;
+use super::headers::names_other_method;
 use super::program::Front;
 use super::route::Matched;
 use super::tee::{Copy, Tee};
@@ -60,6 +61,10 @@ impl Dual {
         let route = facts.program.route(matched.front.serves, matched.route);
         let writes = route.operation.effect == Effect::Write;
         let primary = if is_own { Primary::Own } else { Primary::Plans };
+        // A reading that a service would take for a write must not be made once more.
+        if names_other_method(request.headers()) {
+            return None;
+        }
         // What the pack refuses has no other side; and where the plans have made an effect, the old service must not make it
         // again, and would be sent the very request that came.
         if matches!(route.kind, RouteKind::Refuse(_)) || (writes && primary == Primary::Plans) {

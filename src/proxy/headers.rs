@@ -98,6 +98,12 @@ const ANSWER_KEPT: [HeaderName; 6] = [
     HeaderName::from_static("x-ratelimit-reset"),
 ];
 
+/// Whether a request tells services to take it for one with another method, as some do: what it would do is then not for its
+/// own method to say.
+pub fn names_other_method(headers: &HeaderMap) -> bool {
+    headers.keys().any(|name| name.as_str().starts_with("x-") && name.as_str().contains("method"))
+}
+
 /// The fields that a message's `Connection` lines name as belonging to its hop.
 struct Nominated<'a>(Vec<&'a str>);
 
@@ -330,6 +336,14 @@ mod tests {
         assert!(has_passed(&map(&[("via", "1.1 other"), ("via", "2.0 switchback")]), &own));
         assert!(!has_passed(&map(&[("via", "1.1 switchback.example, switchback")]), &own));
         assert!(Pseudonym::new("a b").is_none() && Pseudonym::new("").is_none());
+    }
+
+    #[test]
+    fn a_method_named_beside_the_method_is_seen() {
+        for name in ["x-http-method", "x-http-method-override", "x-method-override", "x-method"] {
+            assert!(names_other_method(&map(&[("accept", "*/*"), (name, "DELETE")])), "{name}");
+        }
+        assert!(!names_other_method(&map(&[("access-control-request-method", "PUT"), ("x-tenant", "7")])));
     }
 
     #[test]

@@ -219,6 +219,22 @@ async fn a_request_is_compared_while_the_grant_it_needs_is_still_on_its_way() {
     assert_eq!(received(&service, "/oauth/access_token").await.len(), 1, "the shadow renews nothing");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reading_that_a_service_would_take_for_a_write_is_made_once() {
+    let service = Sandbox::start(Options::default()).await.expect("a loopback address");
+    let dual = Dual::new();
+    // The plans answer, and the old service, which would get the client's own fields, is asked beside.
+    let more = "phases: { 'GET /agents/{id}': { phase: canary, share: 1 } }\nshadow: { noise: 0 }\n";
+    dual.configure(&service, Upstreams::of(&service), &["administrator"], more);
+    let gateway = dual.started().await;
+    let fields = "x-http-method-override: DELETE\r\n";
+    let answer = gateway.ask(administrator(&service), "GET /v2/agents/203", fields, "").await;
+    assert_eq!(answer.expect("an answer").status, 200);
+    assert_eq!(ask(&gateway, &service, "GET /v2/agents/203", "").await.status, 200);
+    gateway.settled(1).await;
+    assert_eq!(received(&service, "/v2/agents/203").await.len(), 1, "for the second request alone");
+}
+
 /// One request of every operation with effects, and whether v3 can do it.
 fn effects(mark: &str) -> Vec<(String, String)> {
     let message = json!({"text": mark, "isInternal": false}).to_string();
