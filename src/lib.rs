@@ -2,6 +2,7 @@
 
 pub mod admin;
 pub mod app;
+mod batch;
 pub mod body;
 pub mod capture;
 pub mod cli;

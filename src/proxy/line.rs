@@ -4,6 +4,7 @@
 //!
 //! Which line a call gets is decided in `lines`.
 
+use crate::batch::{Batched, Requeue};
 use crate::body::Body;
 use crate::error::GatewayError;
 use bytes::Bytes;
@@ -15,7 +16,8 @@ use hyper_util::rt::TokioIo;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::task::{Context, Poll, Wake, Waker};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep};
@@ -30,7 +32,7 @@ const TURNS_MAX: usize = 16;
 /// A connection to an upstream.
 pub struct Line {
     sender: SendRequest<Outgoing>,
-    wire: Connection<TokioIo<TcpStream>, Outgoing>,
+    wire: Connection<TokioIo<Batched<TcpStream, Arc<Bell>>>, Outgoing>,
     is_open: bool,
     bell: Arc<Bell>,
     /// Rings the bell.
@@ -54,12 +56,14 @@ impl Line {
         let mut builder = Builder::new();
         // Header fields are bounded by hyper's own limit, 100; when it is said, hyper takes memory for them every time.
         builder.max_buf_size(BUFFER_BYTES_MAX);
-        let (sender, wire) = builder.handshake(io).await?;
         let bell = Arc::new(Bell {
             rung: AtomicBool::new(true),
             is_driving: AtomicBool::new(false),
+            is_requeued: AtomicBool::new(false),
             task: AtomicWaker::new(),
         });
+        let io = TokioIo::new(Batched::new(io.into_inner(), Arc::clone(&bell)));
+        let (sender, wire) = builder.handshake(io).await?;
         let waker = Waker::from(Arc::clone(&bell));
         let timer = Box::pin(tokio::time::sleep_until(Instant::now()));
         Ok(Box::new(Line { sender, wire, is_open: true, bell, waker, timer }))
@@ -106,7 +110,11 @@ impl Line {
             self.advance();
         }
         self.bell.is_driving.store(false, SeqCst);
-        // Rung by another thread a moment ago, or there were too many turns: someone has to come back.
+        if self.bell.is_requeued.swap(false, Relaxed) {
+            self.bell.rung.store(true, SeqCst);
+        }
+        // Wants its turn after others, was rung by another thread a moment ago, or there were too many turns: someone has to
+        // come back.
         if polled.is_pending() && self.bell.rung.load(SeqCst) {
             cx.waker().wake_by_ref();
         }
@@ -167,7 +175,15 @@ impl http_body::Body for Outgoing {
 struct Bell {
     rung: AtomicBool,
     is_driving: AtomicBool,
+    /// Whether the connection wants to be polled again, but not while it is being driven: its write waits for other tasks.
+    is_requeued: AtomicBool,
     task: AtomicWaker,
+}
+
+impl Requeue for Arc<Bell> {
+    fn requeue(&self, _: &Context<'_>) {
+        self.is_requeued.store(true, Relaxed);
+    }
 }
 
 impl Wake for Bell {

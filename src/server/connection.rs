@@ -3,6 +3,7 @@
 
 use super::Options;
 use super::activity::{Activity, InFlight, Order, Told};
+use crate::batch::{Batched, OwnTask};
 use crate::body::Body;
 use crate::error::{GatewayError, Side};
 use bytes::Bytes;
@@ -151,7 +152,8 @@ async fn serve_transport<T, S>(
     S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible> + Send + 'static,
     S::Future: Send + 'static,
 {
-    let io = TokioIo::new(Told { transport, activity: Arc::clone(activity) });
+    let told = Told { transport, activity: Arc::clone(activity) };
+    let io = TokioIo::new(Batched::new(told, OwnTask));
     let peer = options.tells_peer.then_some(peer);
     let handler = Handler { service: Mutex::new(service), peer, activity: Arc::clone(activity) };
     let builder = match version {
