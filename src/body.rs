@@ -149,6 +149,25 @@ impl Body {
         self.is_end_stream()
     }
 
+    /// Whether all of it is here.
+    pub fn is_whole(&self) -> bool {
+        matches!(self.kind, Source::Empty | Source::Full(_))
+    }
+
+    /// All of it, where it is here and at most `bytes_max` long. Nothing is left then, and the body's own limit is heeded.
+    pub fn take_whole(&mut self, bytes_max: u64) -> Option<Result<Bytes, GatewayError>> {
+        if self.ended || !self.is_whole() || self.length().is_none_or(|length| length > bytes_max) {
+            return None;
+        }
+        let bytes = match std::mem::replace(&mut self.kind, Source::Empty) {
+            Source::Full(bytes) => bytes,
+            _ => Bytes::new(),
+        };
+        let outcome = self.admit(bytes);
+        self.finish(if outcome.is_ok() { End::Complete } else { End::Failed });
+        Some(outcome)
+    }
+
     /// The number of bytes to come, where it is known before reading.
     pub fn length(&self) -> Option<u64> {
         self.size_hint().exact()
@@ -159,11 +178,8 @@ impl Body {
         if self.length().is_some_and(|length| length > bytes_max) {
             return Err(self.too_large());
         }
-        if let Source::Full(bytes) = &mut self.kind {
-            let bytes = std::mem::take(bytes);
-            self.saw(&bytes);
-            self.finish(End::Complete);
-            return Ok(bytes);
+        if let Some(whole) = self.take_whole(bytes_max) {
+            return whole;
         }
         let mut first = Bytes::new();
         let mut all = BytesMut::new();

@@ -48,7 +48,7 @@ where
     fn call(&mut self, request: Request) -> Self::Future {
         let is_wanted = tracing::enabled!(target: "switchback::access", tracing::Level::INFO);
         let line = is_wanted.then(|| Line {
-            facts: Facts::of(&request),
+            facts: Arc::clone(&request.facts),
             status: CLIENT_GONE,
             body_bytes: 0,
             end: None,

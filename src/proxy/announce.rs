@@ -39,7 +39,7 @@ where
     }
 
     fn call(&mut self, request: Request) -> Self::Future {
-        let facts = Facts::of(&request);
+        let facts = Arc::clone(&request.facts);
         After::wait(self.inner.call(request), Announcing(facts))
     }
 }

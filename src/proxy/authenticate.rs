@@ -50,11 +50,10 @@ where
     }
 
     fn call(&mut self, request: Request) -> Self::Future {
-        let facts = Facts::of(&request);
-        match self.client(&facts, request.headers()) {
+        match self.client(&request.facts) {
             Err(error) => After::early(Err(error)),
             Ok(client) => {
-                facts.set_client(client);
+                request.facts.set_client(client);
                 After::wait(self.inner.call(request), ())
             }
         }
@@ -62,10 +61,10 @@ where
 }
 
 impl<S> Authenticate<S> {
-    fn client(&self, facts: &Facts, headers: &HeaderMap) -> Result<Arc<Client>, GatewayError> {
+    fn client(&self, facts: &Facts) -> Result<Arc<Client>, GatewayError> {
         let front = facts.front().expect("`route` sits outside and leaves the front");
         let side = facts.program.side(front.serves);
-        let token = token(headers, &side.credential)?;
+        let token = token(&facts.headers, &side.credential)?;
         let client = token.and_then(|token| self.tokens.clients().authenticate(token.as_bytes(), &side.name));
         client.ok_or_else(|| {
             let detail =

@@ -9,7 +9,6 @@ use super::dual::Dual;
 use super::forward::forward;
 use super::program::Beside;
 use super::rescue;
-use super::route::Matched;
 use super::upstream_auth;
 use super::{Request, Response};
 use crate::body::Body;
@@ -17,9 +16,8 @@ use crate::diff::{Candidate, Held, Holding, View};
 use crate::error::{GatewayError, Kind, Side};
 use crate::secret::Secret;
 use crate::shadow::{Done, Dropped, Outcome, Subject};
-use crate::token::Client;
 use bytes::Bytes;
-use http::{HeaderMap, Version, header};
+use http::{HeaderMap, header};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,10 +34,6 @@ pub(super) enum Primary {
 pub(super) struct Asked {
     pub(super) subject: Subject,
     pub(super) facts: Arc<Facts>,
-    pub(super) matched: Matched,
-    pub(super) client: Arc<Client>,
-    pub(super) headers: HeaderMap,
-    pub(super) version: Version,
     pub(super) beside: Arc<Beside>,
     pub(super) primary: Primary,
     pub(super) writes: bool,
@@ -95,7 +89,7 @@ impl Dual {
     /// have done.
     async fn write(&self, asked: &Asked, body: &Held, reference: View) -> Result<Vec<Outcome>, Dropped> {
         let reference_status = reference.status;
-        let request = self.uncoded(&asked.headers, body.start().clone()).await?;
+        let request = self.uncoded(&asked.facts.headers, body.start().clone()).await?;
         // First what was changed: the sooner it is looked at, the fewer others have changed it since.
         let read_back = self.read_back(asked, &request, reference).await;
         let planned = match self.planned(asked, request).await {
@@ -129,8 +123,7 @@ impl Dual {
     ) -> Result<Candidate, Dropped> {
         let request = asked.request(body.start().clone());
         let answering = async {
-            let facts = Facts::of(&request);
-            let response = compose::answer(Arc::clone(&self.composer), request, facts).await?;
+            let response = compose::answer(Arc::clone(&self.composer), request).await?;
             self.held(response, counterpart_bytes).await
         };
         match tokio::time::timeout(self.timeout(), answering).await {
@@ -142,7 +135,7 @@ impl Dual {
 
     /// What the served side's own service answers.
     pub(super) async fn own(&self, asked: &Asked, body: &Held) -> Result<View, Dropped> {
-        let target = asked.matched.below_front(&asked.facts);
+        let target = asked.facts.matched().below_front(&asked.facts);
         let request = asked.request(body.start().clone());
         let (calls, pseudonym) = (self.composer.calls.clone(), self.composer.pseudonym.clone());
         let answering = async {
@@ -168,7 +161,7 @@ impl Dual {
             Kind::NeedsReconnect => Err(Dropped::Credential),
             Kind::Refused => Err(Dropped::Refused),
             _ => {
-                let view = self.held(rescue::response(&asked.facts, asked.version, error), 0).await;
+                let view = self.held(rescue::response(&asked.facts, error), 0).await;
                 view.map(Candidate::Answered).map_err(|_| Dropped::PrimaryFailed)
             }
         }
@@ -235,28 +228,20 @@ impl Dual {
 impl Asked {
     /// The request once more, with facts of its own: what the shadow does is not counted as the client's.
     pub(super) fn request(&self, body: Bytes) -> Request {
-        let mut request = Request::new(Body::full(body));
-        *request.method_mut() = self.facts.method.clone();
-        *request.uri_mut() = self.facts.uri.clone();
-        *request.version_mut() = self.version;
-        *request.headers_mut() = self.headers.clone();
-        let (parts, body) = request.into_parts();
         let own = &self.facts;
-        let facts = Facts::new(own.id, own.trace, &parts, Arc::clone(&own.program), own.language);
-        facts.set_front(Arc::clone(&self.matched.front));
-        facts.set_matched(self.matched.clone());
-        facts.set_client(Arc::clone(&self.client));
-        let mut request = Request::from_parts(parts, body);
-        request.extensions_mut().insert(Arc::new(facts));
-        request
+        let facts = own.with_head(own.method.clone(), own.uri.clone(), own.headers.clone());
+        facts.set_front(Arc::clone(&own.matched().front));
+        facts.set_matched(own.matched().clone());
+        facts.set_client(Arc::clone(own.enrolled()));
+        Request { facts: Arc::new(facts), body: Body::full(body) }
     }
 
     /// Waits for the grants that calls go out with and that are being refreshed at this moment, as they all are when a gateway
     /// begins: the shadow renews none, and need not miss what is on its way.
     async fn credentials_renewed(&self, patience: Duration) {
-        let serves = self.matched.front.serves;
+        let serves = self.facts.matched().front.serves;
         for side in [serves, serves.other()] {
-            let credential = upstream_auth::credential(&self.facts.program, &self.client, side);
+            let credential = upstream_auth::credential(&self.facts.program, self.facts.enrolled(), side);
             if let Ok(Credential::Grant { client, .. }) = credential {
                 client.grant.awaited(patience).await;
             }
@@ -265,15 +250,15 @@ impl Asked {
 
     /// Every credential that the request came with, and the one that its calls go out with.
     fn secrets(&self) -> Vec<Secret<String>> {
-        let front = &self.matched.front;
+        let front = &self.facts.matched().front;
         let own = self.facts.program.credential(front.serves).read.iter().map(String::as_str);
         let names = own.chain(["authorization", "proxy-authorization", "cookie"]);
         let values =
-            names.flat_map(|name| self.headers.get_all(name)).filter_map(|value| value.to_str().ok());
+            names.flat_map(|name| self.facts.headers.get_all(name)).filter_map(|value| value.to_str().ok());
         let words = values.flat_map(str::split_whitespace);
         let mut secrets: Vec<Secret<String>> = words.map(Secret::from).collect();
         for side in [front.serves, front.serves.other()] {
-            match upstream_auth::credential(&self.facts.program, &self.client, side) {
+            match upstream_auth::credential(&self.facts.program, self.facts.enrolled(), side) {
                 Ok(Credential::Grant { client, .. }) => {
                     secrets.extend(client.grant.current().map(|token| token.secret().clone()));
                 }

@@ -54,40 +54,42 @@ pub struct Composer {
 pub fn answer(
     composer: Arc<Composer>,
     request: Request,
-    facts: Arc<Facts>,
 ) -> BoxFuture<'static, Result<Response, GatewayError>> {
+    let facts = Arc::clone(&request.facts);
     let matched = facts.matched();
     let effect = facts.program.route(matched.front.serves, matched.route).operation.effect;
     let detached = composer.detached.clone();
-    let work = Box::pin(compose(composer, Arc::clone(&facts), request));
+    let work = Box::pin(compose(composer, request));
     match effect {
         Effect::None => work,
         Effect::Write => Box::pin(Finishing::new(work, facts, &detached)),
     }
 }
 
-async fn compose(
-    composer: Arc<Composer>,
-    facts: Arc<Facts>,
-    request: Request,
-) -> Result<Response, GatewayError> {
-    let (parts, body) = request.into_parts();
+async fn compose(composer: Arc<Composer>, request: Request) -> Result<Response, GatewayError> {
+    let Request { facts, body } = request;
     let limits = &composer.limits;
-    let raw = hold(body, Side::Client, limits.request_bytes_max, &composer.memory).await?;
-    let body = uncoded(&composer, &parts.headers, &raw).await?;
-    let base = headers::translated_request(&parts.headers, parts.version, facts.trace, &composer.pseudonym);
-    let body = body.as_ref().map_or_else(|| raw.bytes.clone(), |held| held.bytes.clone());
-    let original = Original { parts, body: raw.bytes.clone() };
+    // Most requests have no body: no room is kept for reading one.
+    let raw = match body.is_empty() {
+        true => Held::empty(&composer.memory),
+        false => Box::pin(hold(body, Side::Client, limits.request_bytes_max, &composer.memory)).await?,
+    };
+    let body = match raw.bytes.is_empty() || !facts.headers.contains_key(header::CONTENT_ENCODING) {
+        true => raw.bytes.clone(),
+        false => Box::pin(uncoded(&composer, &facts.headers, &raw.bytes)).await?.bytes,
+    };
+    let base = headers::translated_request(&facts.headers, facts.version, facts.trace, &composer.pseudonym);
+    let original = raw.bytes.clone();
     let program = Arc::clone(&facts.program);
     let route = program.route(facts.matched().front.serves, facts.matched().route);
     let limits = json_limits(limits, &route.kind);
     let mut exchange = Exchange::new(&composer, facts, base);
-    let run = |exchange: &Exchange<'_>, original: &Original| {
+    let run = |exchange: &Exchange<'_>| {
         let (facts, matched) = (&exchange.facts, exchange.matched());
         let request = translate::Request {
             path: matched.values.clone(),
             query: facts.uri.query().map(str::to_owned),
-            headers: original.parts.headers.clone(),
+            headers: facts.headers.clone(),
             body: body.clone(),
             language: facts.language.0,
         };
@@ -99,11 +101,11 @@ async fn compose(
             // Most pairs send no body, refuse nothing and need no run: the copy of the request is spared.
             let query = exchange.facts.uri.query().unwrap_or("");
             let refuses = translate::head::refused_parameter(&pair.refused, query).is_some();
-            let run = (refuses || pair.request.is_some()).then(|| Box::new(run(&exchange, &original)));
+            let run = (refuses || pair.request.is_some()).then(|| Box::new(run(&exchange)));
             exchange.pair(run, route, pair, original).await
         }
         RouteKind::Serve(_) | RouteKind::Refuse(_) => {
-            let run = run(&exchange, &original);
+            let run = run(&exchange);
             Box::pin(exchange.drive(run, original)).await
         }
     }
@@ -117,22 +119,12 @@ fn json_limits(limits: &Limits, kind: &RouteKind) -> json::Limits {
     base.with_total_bytes(limits.held_bytes_max.max(limits.request_bytes_max))
 }
 
-/// The request body without its content coding, where it has one.
-async fn uncoded(composer: &Composer, headers: &HeaderMap, raw: &Held) -> Result<Option<Held>, GatewayError> {
-    if !headers.contains_key(header::CONTENT_ENCODING) || raw.bytes.is_empty() {
-        return Ok(None);
-    }
+/// The request body without its content coding.
+async fn uncoded(composer: &Composer, headers: &HeaderMap, raw: &Bytes) -> Result<Held, GatewayError> {
     let limits = &composer.limits;
     let bytes_max = limits.request_bytes_max;
-    let body =
-        decoded(Body::full(raw.bytes.clone()), headers, Side::Client, limits.decode_ratio_max, bytes_max)?;
-    hold(body, Side::Client, bytes_max, &composer.memory).await.map(Some)
-}
-
-/// The request as it came, for the old service when the plan refuses late.
-pub(super) struct Original {
-    pub(super) parts: http::request::Parts,
-    pub(super) body: Bytes,
+    let body = decoded(Body::full(raw.clone()), headers, Side::Client, limits.decode_ratio_max, bytes_max)?;
+    hold(body, Side::Client, bytes_max, &composer.memory).await
 }
 
 /// One request being composed.
@@ -160,7 +152,8 @@ impl Exchange<'_> {
         self.facts.matched()
     }
 
-    async fn drive(&mut self, mut run: Run, original: Original) -> Result<Response, GatewayError> {
+    /// `original` is the body as it came, for the old service when the plan refuses late.
+    async fn drive(&mut self, mut run: Run, original: Bytes) -> Result<Response, GatewayError> {
         let mut event = Event::Start;
         let mut reply_headers = HeaderMap::new();
         // The memory of the last reply is in use while the plan works on it.
@@ -216,8 +209,8 @@ impl Exchange<'_> {
         call: translate::Call,
     ) -> Result<Result<(Reply, Option<Share>), FailKind>, GatewayError> {
         let effect = call.effect;
-        let call = self.outgoing(call, self.base.clone())?;
-        let outcome = self.reply(call).await;
+        let mut call = self.outgoing(call, self.base.clone())?;
+        let outcome = self.reply(&mut call).await;
         match outcome {
             Ok((reply, share)) => {
                 self.wrote |= effect == Effect::Write;
@@ -295,7 +288,7 @@ impl Exchange<'_> {
         scope_prefix(template, account)
     }
 
-    async fn reply(&self, call: Call) -> Result<(Reply, Share), GatewayError> {
+    async fn reply(&self, call: &mut Call) -> Result<(Reply, Share), GatewayError> {
         let limits = &self.composer.limits;
         let answer = self.composer.calls.send(call).await?;
         let (parts, body) = answer.into_parts();
@@ -326,11 +319,7 @@ impl Exchange<'_> {
 
     /// The plan cannot do what is asked for: the old service may, if it lives and nothing was done yet; else the client is
     /// told so.
-    pub(super) async fn refuse(
-        &self,
-        refused: Refused,
-        original: Original,
-    ) -> Result<Response, GatewayError> {
+    pub(super) async fn refuse(&self, refused: Refused, original: Bytes) -> Result<Response, GatewayError> {
         if self.composer.behalf == Behalf::Client
             && refused.refusal.legacy_forward
             && !refused.wrote
@@ -339,7 +328,7 @@ impl Exchange<'_> {
             && upstream_auth::may_forward(&self.facts.program, &self.client, self.matched().front.serves)
         {
             let target = self.matched().below_front(&self.facts);
-            let request = Request::from_parts(original.parts, Body::full(original.body));
+            let request = Request { facts: Arc::clone(&self.facts), body: Body::full(original) };
             let calls = self.composer.calls.clone();
             let pseudonym = self.composer.pseudonym.clone();
             return Box::pin(forward(calls, Arc::clone(own), request, target, pseudonym)).await;

@@ -1,5 +1,6 @@
 //! What layers leave for one another about a request: one [`Facts`] per request, shared by reference count, because the
-//! outer layers still need it when the request itself has long been consumed. Facts are written once and never changed.
+//! outer layers still need it when the request itself has long been consumed. Facts are written once and never changed; the
+//! request's own head is the first of them.
 
 use super::program::{Front, Program};
 use super::route::Matched;
@@ -8,7 +9,7 @@ use crate::error::GatewayError;
 use crate::telemetry::metrics::Outcome;
 use crate::telemetry::trace::{TraceParent, write_hex};
 use crate::token::Client;
-use http::{HeaderValue, Method, Uri};
+use http::{HeaderMap, HeaderValue, Method, Uri, Version};
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -60,6 +61,8 @@ pub struct Facts {
     pub arrived: Instant,
     pub method: Method,
     pub uri: Uri,
+    pub version: Version,
+    pub headers: HeaderMap,
     /// What serves this request, however often the pack is reloaded meanwhile.
     pub program: Arc<Program>,
     pub language: Language,
@@ -73,10 +76,11 @@ pub struct Facts {
 }
 
 impl Facts {
+    /// The facts of a request with this head; its extensions are dropped.
     pub fn new(
         id: RequestId,
         trace: TraceParent,
-        request: &http::request::Parts,
+        head: http::request::Parts,
         program: Arc<Program>,
         language: Language,
     ) -> Facts {
@@ -84,8 +88,10 @@ impl Facts {
             id,
             trace,
             arrived: Instant::now(),
-            method: request.method.clone(),
-            uri: request.uri.clone(),
+            method: head.method,
+            uri: head.uri,
+            version: head.version,
+            headers: head.headers,
             program,
             language,
             front: OnceLock::new(),
@@ -98,10 +104,11 @@ impl Facts {
         }
     }
 
-    /// The facts of a request that came through the stack.
-    pub fn of<B>(request: &http::Request<B>) -> Arc<Facts> {
-        let facts = request.extensions().get::<Arc<Facts>>();
-        Arc::clone(facts.expect("the outermost layer of the stack adds facts to every request"))
+    /// Facts of another request that is made for this one: with this head, and nothing else known of it yet.
+    pub fn with_head(&self, method: Method, uri: Uri, headers: HeaderMap) -> Facts {
+        let (mut head, ()) = http::Request::new(()).into_parts();
+        (head.method, head.uri, head.version, head.headers) = (method, uri, self.version, headers);
+        Facts::new(self.id, self.trace, head, Arc::clone(&self.program), self.language)
     }
 
     /// Left by `route`.

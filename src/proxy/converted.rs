@@ -15,6 +15,14 @@ use std::task::{Context, Poll, ready};
 /// turn, the timer of whoever waits for the answer among them.
 const SILENT_PIECES_MAX: usize = 16;
 
+/// A body that is all here, converted.
+pub fn converted_whole(body: Bytes, mut transcoder: Transcoder) -> Result<Body, GatewayError> {
+    let out = transcoder.push(body).map_err(|error| broken(&error))?;
+    let mut last = Vec::new();
+    transcoder.finish(&mut last).map_err(|error| broken(&error))?;
+    Ok(Body::full(joined(out, last.into())))
+}
+
 /// The converted body. Up to `whole_bytes_max` bytes of `body` are converted before this returns.
 pub async fn converted(
     mut body: Body,

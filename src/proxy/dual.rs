@@ -10,8 +10,6 @@ use super::beside::{Asked, Primary, Seen};
 use super::compose::Composer;
 use super::context::Facts;
 use super::headers::names_other_method;
-use super::program::Front;
-use super::route::Matched;
 use super::tee::{Copy, Tee};
 use super::{Request, Response};
 use crate::body::Body;
@@ -46,13 +44,8 @@ impl Dual {
 
     /// What the other side is to be asked, if it is: the phase says so, the sample takes this request, and there is something
     /// to ask.
-    pub(super) fn asked(
-        &self,
-        request: &Request,
-        facts: &Arc<Facts>,
-        matched: &Matched,
-        is_own: bool,
-    ) -> Option<Asked> {
+    pub(super) fn asked(&self, facts: &Arc<Facts>, is_own: bool) -> Option<Asked> {
+        let matched = facts.matched();
         let phase = matched.front.phase(matched.route);
         if phase == Phase::default() || !self.shadow.takes(phase, fastrand::u64(..)) {
             return None;
@@ -62,7 +55,7 @@ impl Dual {
         let writes = route.operation.effect == Effect::Write;
         let primary = if is_own { Primary::Own } else { Primary::Plans };
         // A reading that a service would take for a write must not be made once more.
-        if names_other_method(request.headers()) {
+        if names_other_method(&facts.headers) {
             return None;
         }
         // What the pack refuses has no other side; and where the plans have made an effect, the old service must not make it
@@ -71,12 +64,8 @@ impl Dual {
             return None;
         }
         Some(Asked {
-            subject: subject(facts, &matched.front, matched, phase, &beside.knowledge),
+            subject: subject(facts, phase, &beside.knowledge),
             facts: Arc::clone(facts),
-            matched: matched.clone(),
-            client: Arc::clone(facts.enrolled()),
-            headers: request.headers().clone(),
-            version: request.version(),
             beside,
             primary,
             writes,
@@ -105,15 +94,16 @@ impl Dual {
     }
 
     /// The request with its body copied while it is read.
-    fn copied(&self, request: Request) -> (Request, Slot) {
+    fn copied(&self, mut request: Request) -> (Request, Slot) {
         let slot = Slot::default();
-        if request.body().is_empty() {
+        if request.body.is_empty() {
             put(&slot, Ok((Held::default(), self.shadow.room().take())));
             return (request, slot);
         }
         let filled = Arc::clone(&slot);
         let tee = self.tee(Dropped::ClientGone, move |copy| put(&filled, copy));
-        (request.map(|body| body.watched(Box::new(tee))), slot)
+        request.body.watch(Box::new(tee));
+        (request, slot)
     }
 
     /// The response with its body copied while the client reads it.
@@ -179,13 +169,9 @@ impl Drop for Waiting {
     }
 }
 
-fn subject(
-    facts: &Facts,
-    front: &Front,
-    matched: &Matched,
-    phase: Phase,
-    knowledge: &Arc<Knowledge>,
-) -> Subject {
+fn subject(facts: &Facts, phase: Phase, knowledge: &Arc<Knowledge>) -> Subject {
+    let matched = facts.matched();
+    let front = &matched.front;
     let operation = &facts.program.route(front.serves, matched.route).operation;
     Subject {
         side: Arc::clone(front.phases.side()),

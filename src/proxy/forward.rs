@@ -4,7 +4,6 @@
 //! effects.
 
 use super::call::{Call, Credential, Payload};
-use super::context::Facts;
 use super::headers::{self, Pseudonym};
 use super::stack::Calls;
 use super::upstream::Upstream;
@@ -21,9 +20,8 @@ pub async fn forward(
     target: String,
     pseudonym: Pseudonym,
 ) -> Result<Response, GatewayError> {
-    let facts = Facts::of(&request);
-    let (parts, body) = request.into_parts();
-    let mut headers = headers::forwarded_request(&parts.headers, parts.version, facts.trace, &pseudonym);
+    let Request { facts, body } = request;
+    let mut headers = headers::forwarded_request(&facts.headers, facts.version, facts.trace, &pseudonym);
     let side = facts.front().expect("`route` sits outside and leaves the front").serves;
     let credential = upstream_auth::forwarded_credential(&facts.program, facts.enrolled(), side)?;
     if !matches!(credential, Credential::Carried) {
@@ -31,10 +29,10 @@ pub async fn forward(
             headers.remove(name.as_str());
         }
     }
-    let call = Call {
+    let mut call = Call {
+        method: facts.method.clone(),
         facts,
         upstream,
-        method: parts.method,
         target,
         scope_bytes: 0,
         headers,
@@ -42,7 +40,7 @@ pub async fn forward(
         is_repeatable: false,
         credential,
     };
-    let answer = calls.send(call).await?;
+    let answer = calls.send(&mut call).await?;
     let (parts, body) = answer.into_parts();
     let mut answer = Response::new(body);
     *answer.status_mut() = parts.status;

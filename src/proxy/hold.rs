@@ -59,6 +59,13 @@ pub struct Held {
     pub share: Share,
 }
 
+impl Held {
+    /// A body without bytes.
+    pub fn empty(memory: &Memory) -> Held {
+        Held { bytes: Bytes::new(), share: memory.take() }
+    }
+}
+
 /// Reads all of a body. More than `bytes_max` bytes are an error of `side`, who sends it; more than the shared memory can
 /// take is an overload. Nothing is held beyond either.
 pub async fn hold(mut body: Body, side: Side, bytes_max: u64, memory: &Memory) -> Result<Held, GatewayError> {

@@ -7,6 +7,7 @@
 //! field is forwarded, so no one behind us can read the message differently.
 
 use super::after::After;
+use super::context::Facts;
 use super::headers::{self, Pseudonym};
 use super::limits::Limits;
 use super::{Request, Response};
@@ -60,37 +61,37 @@ where
         if let Err(error) = check(&request, &self.limits, &self.pseudonym) {
             return After::early(Err(error));
         }
-        if is_for_us_alone(&request) {
+        if is_for_us_alone(&request.facts) {
             return After::early(Ok(options_answer()));
         }
-        let limits = &self.limits;
-        let request = request.map(|body| body.limited(limits.request_bytes_max).paced(limits.request_tempo));
-        After::wait(self.inner.call(request), ())
+        let Request { facts, body } = request;
+        let body = body.limited(self.limits.request_bytes_max).paced(self.limits.request_tempo);
+        After::wait(self.inner.call(Request { facts, body }), ())
     }
 }
 
 fn check(request: &Request, limits: &Limits, pseudonym: &Pseudonym) -> Result<(), GatewayError> {
-    check_target(request, limits)?;
-    check_header_size(request.headers(), limits)?;
-    check_host(request)?;
-    check_framing(request.headers())?;
-    check_expectation(request.headers())?;
-    if headers::has_passed(request.headers(), pseudonym) {
+    let facts = &*request.facts;
+    check_target(facts, limits)?;
+    check_header_size(&facts.headers, limits)?;
+    check_host(facts)?;
+    check_framing(&facts.headers)?;
+    check_expectation(&facts.headers)?;
+    if headers::has_passed(&facts.headers, pseudonym) {
         return Err(GatewayError::new(Kind::LoopDetected, "our own name is in Via"));
     }
-    if request.body().length().is_some_and(|length| length > limits.request_bytes_max) {
+    if request.body.length().is_some_and(|length| length > limits.request_bytes_max) {
         return Err(GatewayError::new(Kind::TooLarge, "the announced request body is over its limit"));
     }
     Ok(())
 }
 
-fn check_target(request: &Request, limits: &Limits) -> Result<(), GatewayError> {
-    let uri = request.uri();
-    let length = uri.path_and_query().map_or(0, |target| target.as_str().len());
+fn check_target(facts: &Facts, limits: &Limits) -> Result<(), GatewayError> {
+    let length = facts.uri.path_and_query().map_or(0, |target| target.as_str().len());
     if length > limits.target_bytes_max {
         return Err(GatewayError::new(Kind::UriTooLong, "the request target is over its limit"));
     }
-    if request.method() == Method::CONNECT || length == 0 {
+    if facts.method == Method::CONNECT || length == 0 {
         return Err(GatewayError::new(Kind::BadPath, "the request target is not a path"));
     }
     Ok(())
@@ -106,9 +107,9 @@ fn check_header_size(headers: &HeaderMap, limits: &Limits) -> Result<(), Gateway
 
 /// One valid Host, except in HTTP/1.0; the authority of the target wins over it (RFC 9112, section 3.2; RFC 9113, section
 /// 8.3.1), and since nothing further in looks at either, winning means that only its form matters.
-fn check_host(request: &Request) -> Result<(), GatewayError> {
+fn check_host(facts: &Facts) -> Result<(), GatewayError> {
     let bad = |detail: &str| Err(GatewayError::new(Kind::BadRequest, detail));
-    let mut hosts = request.headers().get_all(header::HOST).iter();
+    let mut hosts = facts.headers.get_all(header::HOST).iter();
     let host = hosts.next();
     if hosts.next().is_some() {
         return bad("more than one Host");
@@ -118,11 +119,11 @@ fn check_host(request: &Request) -> Result<(), GatewayError> {
     {
         return bad("an invalid Host");
     }
-    let authority = request.uri().authority();
+    let authority = facts.uri.authority();
     if authority.is_some_and(|authority| authority.as_str().contains('@')) {
         return bad("user information in the request target");
     }
-    match request.version() {
+    match facts.version {
         Version::HTTP_11 if host.is_none() => bad("no Host"),
         Version::HTTP_2 if host.is_none() && authority.is_none() => bad("neither :authority nor Host"),
         _ => Ok(()),
@@ -164,10 +165,10 @@ fn check_expectation(headers: &HeaderMap) -> Result<(), GatewayError> {
 }
 
 /// `OPTIONS *`, and OPTIONS that must not go further (RFC 9110, section 7.6.2).
-fn is_for_us_alone(request: &Request) -> bool {
-    let max_forwards = request.headers().get(header::MAX_FORWARDS);
-    request.method() == Method::OPTIONS
-        && (request.uri().path() == "*" || max_forwards.is_some_and(|left| left.as_bytes() == b"0"))
+fn is_for_us_alone(facts: &Facts) -> bool {
+    let max_forwards = facts.headers.get(header::MAX_FORWARDS);
+    facts.method == Method::OPTIONS
+        && (facts.uri.path() == "*" || max_forwards.is_some_and(|left| left.as_bytes() == b"0"))
 }
 
 /// What this server can do as a whole.

@@ -2,7 +2,6 @@
 //! a queue would only make everyone late.
 
 use super::after::{After, Finish};
-use super::context::Facts;
 use super::{Request, Response};
 use crate::body::{End, Watch};
 use crate::error::{GatewayError, Kind};
@@ -92,7 +91,7 @@ impl Source for Shares {
     const NAME: &'static str = "client_in_flight";
 
     fn slot(&self, request: &Request) -> Option<Slot> {
-        self.take(&Facts::of(request).enrolled().id)
+        self.take(&request.facts.enrolled().id)
     }
 }
 

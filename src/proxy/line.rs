@@ -72,11 +72,11 @@ impl Line {
     /// Sends a call and waits for the head of its answer until `deadline`.
     pub async fn send(
         &mut self,
-        request: http::Request<Outgoing>,
+        request: Box<http::Request<Outgoing>>,
         deadline: Instant,
     ) -> Result<http::Response<Incoming>, Failed> {
         self.timer.as_mut().reset(deadline);
-        let mut answering = pin!(self.sender.try_send_request(request));
+        let mut answering = pin!(self.sender.try_send_request(*request));
         let outcome = poll_fn(|cx| match self.drive(cx, |cx| answering.as_mut().poll(cx)) {
             Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
             Poll::Pending => self.timer.as_mut().poll(cx).map(|()| None),
@@ -121,9 +121,15 @@ impl Line {
         polled
     }
 
-    /// Whether another call can be sent, as far as is known. Nobody is woken for this line until then.
-    pub fn settle(&mut self) -> bool {
+    /// Nobody is woken for this line until it is used again.
+    pub fn rest(&mut self) {
         self.bell.task.take();
+    }
+
+    /// Whether another call can be sent, as far as is known. A line that cannot be used (the upstream has closed it, or still
+    /// wants bytes of the last call) is to be dropped.
+    pub fn settle(&mut self) -> bool {
+        self.rest();
         if self.bell.rung.swap(false, SeqCst) {
             self.advance();
         }
@@ -143,6 +149,13 @@ impl Line {
 /// better be small: most have no body.
 #[derive(Default)]
 pub struct Outgoing(Option<Box<Body>>);
+
+impl Outgoing {
+    /// Whether all of it is here.
+    pub fn is_whole(&self) -> bool {
+        self.0.as_ref().is_none_or(|body| body.is_whole())
+    }
+}
 
 impl From<Body> for Outgoing {
     fn from(body: Body) -> Outgoing {

@@ -6,7 +6,8 @@ use super::line::{Failed, Line, Outgoing};
 use crate::body::Body;
 use crate::error::{GatewayError, Kind, Side};
 use bytes::Bytes;
-use http::Uri;
+use http::header::CONNECTION;
+use http::{Uri, Version};
 use http_body::{Frame, SizeHint};
 use hyper::body::{Body as _, Incoming};
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -73,12 +74,12 @@ impl Lines {
     /// turns out to have ended before anything was written is no matter: the next one is taken.
     pub async fn exchange(
         self: &Arc<Lines>,
-        request: http::Request<Body>,
+        mut request: Box<http::Request<Outgoing>>,
         started: Instant,
         patience: Duration,
     ) -> Result<http::Response<Body>, Unanswered> {
         let deadline = tokio::time::Instant::from_std(started + patience);
-        let mut request = request.map(Outgoing::from);
+        let streams = !request.body().is_whole();
         loop {
             let (mut line, is_fresh) = match self.idle() {
                 Some(line) => (line, false),
@@ -87,9 +88,13 @@ impl Lines {
             match line.send(request, deadline).await {
                 Ok(response) => {
                     let (head, incoming) = response.into_parts();
-                    return Ok(http::Response::from_parts(head, self.body(incoming, line).await));
+                    let is_persistent =
+                        head.version == Version::HTTP_11 && !head.headers.contains_key(CONNECTION);
+                    let is_last = streams || !is_persistent;
+                    let body = self.body(incoming, line, is_last).await;
+                    return Ok(http::Response::from_parts(head, body));
                 }
-                Err(Failed::Unsent(unsent, _)) if !is_fresh => request = *unsent,
+                Err(Failed::Unsent(unsent, _)) if !is_fresh => request = unsent,
                 Err(Failed::Unsent(_, error) | Failed::Broken(error)) => {
                     return Err(Unanswered::Broken(error));
                 }
@@ -108,8 +113,8 @@ impl Lines {
     }
 
     /// What of the body is here already is read at once: most answers come whole, and their line is free again.
-    async fn body(self: &Arc<Lines>, incoming: Incoming, line: Box<Line>) -> Body {
-        let mut rest = Rest { incoming, line: Some(line), ready: None, home: Arc::clone(self) };
+    async fn body(self: &Arc<Lines>, incoming: Incoming, line: Box<Line>, is_last: bool) -> Body {
+        let mut rest = Rest { incoming, line: Some(line), is_last, ready: None, home: Arc::clone(self) };
         if rest.incoming.is_end_stream() {
             rest.let_go();
             return Body::empty();
@@ -200,6 +205,9 @@ pub fn here() -> usize {
 struct Rest {
     incoming: Incoming,
     line: Option<Box<Line>>,
+    /// Whether this may have been the last call on the line: the upstream closes it, or the call is still being read from
+    /// elsewhere.
+    is_last: bool,
     /// Was here already when the head came.
     ready: Option<Result<Bytes, GatewayError>>,
     home: Arc<Lines>,
@@ -233,12 +241,13 @@ impl Rest {
         }
     }
 
-    /// The answer is read. A line that is not ready for another call (the upstream said that it would close it, or it still
-    /// wants bytes of the call) is closed.
+    /// The answer is read. A line that may not be used again is looked at now, any other when it is wanted: by then nobody
+    /// holds the answer any more, and the connection can use its memory again instead of asking for more.
     fn let_go(&mut self) {
         if let Some(mut line) = self.line.take()
-            && line.settle()
+            && (!self.is_last || line.settle())
         {
+            line.rest();
             self.home.put(line);
         }
     }

@@ -49,8 +49,8 @@ where
 
     fn call(&mut self, request: Request) -> Self::Future {
         self.in_flight.increment(1.0);
-        let sample =
-            Sample { facts: Facts::of(&request), in_flight: self.in_flight.clone(), status: None, end: None };
+        let facts = Arc::clone(&request.facts);
+        let sample = Sample { facts, in_flight: self.in_flight.clone(), status: None, end: None };
         After::wait(self.inner.call(request), sample)
     }
 }

@@ -44,8 +44,16 @@ pub mod upstream;
 pub mod upstream_auth;
 
 use crate::body::Body;
+use context::Facts;
+use std::sync::Arc;
 
-/// A request on its way through the stack.
-pub type Request = http::Request<Body>;
+/// A request on its way through the stack: few words to hand down, since layers pass it on more often than they look at it.
+#[derive(Debug)]
+pub struct Request {
+    /// Its head, and what is known about it.
+    pub facts: Arc<Facts>,
+    pub body: Body,
+}
+
 /// An answer on its way back.
 pub type Response = http::Response<Body>;

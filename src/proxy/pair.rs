@@ -4,8 +4,8 @@
 use super::Response;
 use super::behalf::Behalf;
 use super::coding::decoded;
-use super::compose::{Exchange, Original};
-use super::converted::converted;
+use super::compose::Exchange;
+use super::converted::{converted, converted_whole};
 use super::hold::hold;
 use crate::body::Body;
 use crate::error::{GatewayError, Kind, Side};
@@ -13,6 +13,7 @@ use crate::plan::{Pair, ResponseBody, Route};
 use crate::telemetry::metrics as names;
 use crate::translate::stream::{Bounds, Transcoder};
 use crate::translate::{self, Event, Fault, Next, PairHeads, RequestHead, Run, error_answer, head};
+use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use std::sync::Arc;
 
@@ -27,11 +28,11 @@ impl Exchange<'_> {
         run: Option<Box<Run>>,
         route: &Route,
         pair: &Pair,
-        original: Original,
+        original: Bytes,
     ) -> Result<Response, GatewayError> {
         let next = match run {
             Some(mut run) => run.next(Event::Start),
-            None => self.bodiless(route, pair, &original).map(Next::Call),
+            None => self.bodiless(route, pair).map(Next::Call),
         };
         let call = match next.map_err(|fault| self.fault(&fault))? {
             Next::Call(call) => call,
@@ -40,14 +41,15 @@ impl Exchange<'_> {
         };
         // The only call: the fields need not be kept.
         let base = std::mem::take(&mut self.base);
-        let call = self.outgoing(call, base)?;
-        let reply = self.composer.calls.send(call).await?;
-        self.pair_answer(route, pair, &original, reply).await
+        let mut call = Box::new(self.outgoing(call, base)?);
+        let (head, body) = self.composer.calls.send(&mut call).await?.into_parts();
+        drop(call);
+        self.pair_answer(route, pair, head, body).await
     }
 
     /// The call of a pair that sends no body: what a run would say, without copying the request for it.
-    fn bodiless(&self, route: &Route, pair: &Pair, original: &Original) -> Result<translate::Call, Fault> {
-        let (heads, head) = (self.heads(route, original), &pair.call);
+    fn bodiless(&self, route: &Route, pair: &Pair) -> Result<translate::Call, Fault> {
+        let (heads, head) = (self.heads(route), &pair.call);
         Ok(translate::Call {
             step: 0,
             operation: Arc::clone(&head.operation),
@@ -62,7 +64,7 @@ impl Exchange<'_> {
         })
     }
 
-    fn heads<'h>(&'h self, route: &'h Route, original: &'h Original) -> PairHeads<'h> {
+    fn heads<'h>(&'h self, route: &'h Route) -> PairHeads<'h> {
         PairHeads {
             pack: self.facts.program.pack(),
             route,
@@ -71,7 +73,7 @@ impl Exchange<'_> {
             request: RequestHead {
                 path: &self.matched().values,
                 query: self.facts.uri.query().unwrap_or(""),
-                headers: &original.parts.headers,
+                headers: &self.facts.headers,
             },
         }
     }
@@ -80,15 +82,15 @@ impl Exchange<'_> {
         &self,
         route: &Route,
         pair: &Pair,
-        original: &Original,
-        reply: Response,
+        parts: http::response::Parts,
+        body: Body,
     ) -> Result<Response, GatewayError> {
-        let (parts, body) = reply.into_parts();
+        let limits = &self.composer.limits;
         let status = parts.status.as_u16();
         let at = pair.responses.iter().position(|response| response.from.matches(status));
         let at = at.ok_or_else(|| GatewayError::new(Kind::UpstreamBroken, "a status that no rule is for"))?;
         let response = &pair.responses[at];
-        let heads = self.heads(route, original);
+        let heads = self.heads(route);
         let own =
             heads.answer_headers(response, status, &parts.headers).map_err(|fault| self.fault(&fault))?;
         let body = match &response.body {
@@ -98,7 +100,19 @@ impl Exchange<'_> {
                 }
                 Body::empty()
             }
-            ResponseBody::Plan(_) => self.converted(at, &parts.headers, body).await?,
+            ResponseBody::Plan(_) => {
+                let (ratio_max, bytes_max) = (limits.decode_ratio_max, limits.response_bytes_max);
+                let mut body = decoded(body, &parts.headers, Side::Upstream, ratio_max, bytes_max)?;
+                let body = match body.take_whole(limits.whole_bytes_max) {
+                    // As most are: no room is kept for waiting.
+                    Some(whole) => converted_whole(whole?, self.transcoder(at)),
+                    None => {
+                        let transcoder = Box::new(self.transcoder(at));
+                        Box::pin(converted(body, transcoder, limits.whole_bytes_max)).await
+                    }
+                };
+                body.inspect_err(|_| self.count_failure())?
+            }
             ResponseBody::Error(plan) => {
                 // The status stands even when the words are lost on the way.
                 let words = Box::pin(self.words(&parts.headers, body)).await.unwrap_or_default();
@@ -121,26 +135,23 @@ impl Exchange<'_> {
         Ok(answer)
     }
 
-    /// The body through the plan of the pair's response `at`.
-    async fn converted(&self, at: usize, headers: &HeaderMap, body: Body) -> Result<Body, GatewayError> {
-        let limits = &self.composer.limits;
-        let body =
-            decoded(body, headers, Side::Upstream, limits.decode_ratio_max, limits.response_bytes_max)?;
+    /// What puts a body through the plan of the pair's response `at`.
+    fn transcoder(&self, at: usize) -> Transcoder {
         let program = &self.facts.program;
-        let transcoder = Box::new(Transcoder::new(
+        Transcoder::new(
             program.transcoder(self.matched().front.serves, self.matched().route, at),
             Arc::clone(program.values()),
-            limits.answer_check,
+            self.composer.limits.answer_check,
             Bounds::default(),
-        ));
-        converted(body, transcoder, limits.whole_bytes_max).await.inspect_err(|_| {
-            if self.composer.behalf == Behalf::Shadow {
-                return;
-            }
+        )
+    }
+
+    fn count_failure(&self) {
+        if self.composer.behalf == Behalf::Client {
             let operation = self.facts.operation().to_owned();
             metrics::counter!(names::TRANSFORM_FAILURES, "operation" => operation, "direction" => "answer")
                 .increment(1);
-        })
+        }
     }
 
     async fn words(&self, headers: &HeaderMap, body: Body) -> Result<bytes::Bytes, GatewayError> {

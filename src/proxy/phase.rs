@@ -5,14 +5,12 @@ use super::compose::{self, Composer};
 use super::context::Facts;
 use super::dual::Dual;
 use super::forward::forward;
-use super::route::Matched;
 use super::upstream::Upstream;
 use super::upstream_auth::may_forward;
 use super::{Request, Response};
 use crate::error::GatewayError;
 use crate::plan::RouteKind;
 use crate::shadow::Phase;
-use crate::token::Client;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -42,14 +40,13 @@ impl Service<Request> for Phased {
     }
 
     fn call(&mut self, request: Request) -> Self::Future {
-        let facts = Facts::of(&request);
-        let own = forwarded_to(&facts, facts.matched(), facts.enrolled());
-        let asked = self.dual.asked(&request, &facts, facts.matched(), own.is_some());
+        let own = forwarded_to(&request.facts);
+        let asked = self.dual.asked(&request.facts, own.is_some());
         let composer = Arc::clone(&self.composer);
         match asked {
-            None => answer(composer, own, request, facts),
+            None => answer(composer, own, request),
             Some(asked) => {
-                let answering = move |request| answer(composer, own, request, facts);
+                let answering = move |request| answer(composer, own, request);
                 Box::pin(self.dual.clone().both(request, asked, answering))
             }
         }
@@ -61,19 +58,20 @@ fn answer(
     composer: Arc<Composer>,
     own: Option<Arc<Upstream>>,
     request: Request,
-    facts: Arc<Facts>,
 ) -> BoxFuture<'static, Result<Response, GatewayError>> {
     match own {
         Some(upstream) => {
             let (calls, pseudonym) = (composer.calls.clone(), composer.pseudonym.clone());
-            Box::pin(forward(calls, upstream, request, facts.matched().below_front(&facts), pseudonym))
+            let target = request.facts.matched().below_front(&request.facts);
+            Box::pin(forward(calls, upstream, request, target, pseudonym))
         }
-        None => compose::answer(composer, request, facts),
+        None => compose::answer(composer, request),
     }
 }
 
 /// The service that the client believes it speaks to, when that answers this request.
-fn forwarded_to(facts: &Facts, matched: &Matched, client: &Client) -> Option<Arc<Upstream>> {
+fn forwarded_to(facts: &Facts) -> Option<Arc<Upstream>> {
+    let (matched, client) = (facts.matched(), facts.enrolled());
     let own = matched.front.own.as_ref()?;
     let serves = matched.front.serves;
     let route = facts.program.route(serves, matched.route);

@@ -5,7 +5,6 @@
 
 use super::beside::Asked;
 use super::compose::Exchange;
-use super::context::Facts;
 use super::dual::Dual;
 use super::headers;
 use crate::error::{GatewayError, Kind};
@@ -74,9 +73,8 @@ impl Dual {
 
     /// What readings are made with. It refuses every call with an effect, whatever the plan says.
     fn readings(&self, asked: &Asked) -> Exchange<'_> {
-        let request = asked.request(Bytes::new());
-        let (facts, pseudonym) = (Facts::of(&request), &self.composer.pseudonym);
-        let base = headers::translated_request(&asked.headers, asked.version, facts.trace, pseudonym);
+        let (facts, pseudonym) = (asked.request(Bytes::new()).facts, &self.composer.pseudonym);
+        let base = headers::translated_request(&facts.headers, facts.version, facts.trace, pseudonym);
         Exchange::new(&self.composer, facts, base)
     }
 }
@@ -86,16 +84,16 @@ impl Asked {
     fn run(&self, body: Bytes) -> Run {
         let program = &self.facts.program;
         let (pack, settings) = (Arc::clone(program.pack()), Arc::clone(program.settings()));
-        let (serves, route) = (self.matched.front.serves, self.matched.route);
+        let (serves, route) = (self.facts.matched().front.serves, self.facts.matched().route);
         Run::new(pack, serves, route, self.translated(body), settings, json::Limits::DOCUMENT)
     }
 
     /// The request as plans see it.
     pub(super) fn translated(&self, body: Bytes) -> translate::Request {
         translate::Request {
-            path: self.matched.values.clone(),
+            path: self.facts.matched().values.clone(),
             query: self.facts.uri.query().map(str::to_owned),
-            headers: self.headers.clone(),
+            headers: self.facts.headers.clone(),
             body,
             language: self.facts.language.0,
         }

@@ -4,7 +4,6 @@
 
 use super::beside::Asked;
 use super::compose::scope_prefix;
-use super::context::Facts;
 use super::dual::Dual;
 use super::route;
 use crate::diff::{Held, View};
@@ -43,7 +42,8 @@ impl Dual {
     /// What the write has changed, as clients would see it on both sides. None where the pack declares no reading, the write was
     /// not done, or this one is not to be read back. `body` is the request's, without a content coding; `written` its answer.
     pub(super) async fn read_back(&self, asked: &Asked, body: &Bytes, written: View) -> Option<Outcome> {
-        let declared = asked.facts.program.route(asked.matched.front.serves, asked.matched.route);
+        let declared =
+            asked.facts.program.route(asked.facts.matched().front.serves, asked.facts.matched().route);
         let declared = declared.read_back.as_ref()?;
         let is_done = (200..300).contains(&written.status);
         if !is_done || !self.shadow.settings().read_back.takes(fastrand::u64(..)) {
@@ -72,20 +72,21 @@ impl Dual {
         let reference = self.own(&reading, &none).await?;
         let candidate = self.plans(&reading, &none, reference.body.total_bytes()).await?;
         let again = self.own(&reading, &none).await?;
-        Ok(ReadBack { route: reading.matched.route, reference, candidate, again })
+        Ok(ReadBack { route: reading.facts.matched().route, reference, candidate, again })
     }
 }
 
 impl Asked {
     /// The reading, as the same client would ask for it. None where nothing says what to read.
     fn reading(&self, declared: &plan::ReadBack, body: &Bytes, written: &View) -> Option<Asked> {
-        let (program, front) = (&self.facts.program, &self.matched.front);
+        let (program, matched) = (&self.facts.program, self.facts.matched());
+        let front = &matched.front;
         let written = translate::Answer {
             status: written.status,
             headers: written.headers.clone(),
             body: Some(written.body.start().clone()),
         };
-        let route = program.route(front.serves, self.matched.route);
+        let route = program.route(front.serves, matched.route);
         let request = self.translated(body.clone());
         let path =
             translate::read_back(program.pack(), route, declared, &request, &written, program.settings())?;
@@ -95,30 +96,26 @@ impl Asked {
 
     /// The prefix of the secondary account that the write was for.
     fn account_prefix(&self) -> Option<String> {
-        let Some(account) = &self.matched.account else { return Some(String::new()) };
-        let template = self.facts.program.side(self.matched.front.serves).scope.as_deref()?;
+        let matched = self.facts.matched();
+        let Some(account) = &matched.account else { return Some(String::new()) };
+        let template = self.facts.program.side(matched.front.serves).scope.as_deref()?;
         scope_prefix(template, account).ok()
     }
 
     /// A `GET` of this address by the same client. None if it is not the declared reading that has this address.
     fn turned_into(&self, declared: &plan::ReadBack, uri: Uri) -> Option<Asked> {
         let own = &self.facts;
-        let mut head = http::Request::new(());
-        (*head.method_mut(), *head.uri_mut()) = (Method::GET, uri);
-        let (parts, ()) = head.into_parts();
-        let facts = Facts::new(own.id, own.trace, &parts, Arc::clone(&own.program), own.language);
+        let facts = own.with_head(Method::GET, uri, of_the_reading(own.headers.clone()));
         let matched = route::find(&facts).ok()?;
         let operation = &own.program.route(matched.front.serves, matched.route).operation;
         if operation.key != declared.operation || operation.effect != Effect::None {
             return None;
         }
+        facts.set_matched(matched);
+        facts.set_client(Arc::clone(own.enrolled()));
         Some(Asked {
             subject: self.subject.clone(),
             facts: Arc::new(facts),
-            matched,
-            client: Arc::clone(&self.client),
-            headers: of_the_reading(self.headers.clone()),
-            version: self.version,
             beside: Arc::clone(&self.beside),
             primary: self.primary,
             writes: false,

@@ -9,7 +9,7 @@ use super::{Request, Response};
 use crate::body::Copier;
 use crate::capture::{CallRecord, Head, Recording, Tap};
 use crate::error::GatewayError;
-use http::{HeaderMap, header};
+use http::header;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -46,7 +46,6 @@ pub struct Record<S> {
 pub struct Watched {
     recording: Arc<Recording>,
     facts: Arc<Facts>,
-    headers: HeaderMap,
 }
 
 type Outcome = Result<Response, Infallible>;
@@ -63,18 +62,17 @@ where
         self.inner.poll_ready(cx)
     }
 
-    fn call(&mut self, request: Request) -> Self::Future {
+    fn call(&mut self, mut request: Request) -> Self::Future {
         let Some(capture) = self.tap.take(fastrand::f64) else {
             return After::wait(self.inner.call(request), None);
         };
-        let (facts, recording) = (Facts::of(&request), Arc::new(Recording::new(capture)));
+        let recording = Arc::new(Recording::new(capture));
+        let facts = Arc::clone(&request.facts);
         facts.set_recording(Arc::clone(&recording));
-        let watched =
-            Watched { recording: Arc::clone(&recording), facts, headers: request.headers().clone() };
-        let request = request.map(|body| {
-            let bytes_max = recording.body_bytes_max();
-            body.watched(Box::new(Copier::new(bytes_max, move |copied| recording.request_body(copied))))
-        });
+        let watched = Watched { recording: Arc::clone(&recording), facts };
+        let bytes_max = recording.body_bytes_max();
+        let copier = Copier::new(bytes_max, move |copied| recording.request_body(copied));
+        request.body.watch(Box::new(copier));
         After::wait(self.inner.call(request), Some(watched))
     }
 }
@@ -88,7 +86,7 @@ impl Finish<Outcome> for Option<Watched> {
 }
 
 fn watch(watched: Watched, response: &mut Response) {
-    let Watched { recording, facts, headers } = watched;
+    let Watched { recording, facts } = watched;
     let (status, answer_headers) = (response.status().as_u16(), response.headers().clone());
     let bytes_max = recording.body_bytes_max();
     let copier = Copier::new(bytes_max, move |copied| {
@@ -96,8 +94,8 @@ fn watch(watched: Watched, response: &mut Response) {
         let target = facts.uri.path_and_query().map_or("/", |target| target.as_str());
         let head = Head {
             method: &facts.method,
-            url: url(&facts, &headers),
-            headers: &headers,
+            url: url(&facts),
+            headers: &facts.headers,
             side: &facts.program.pack().sides[usize::from(front.serves.0)].name,
             target: target.get(front.prefix.len()..).unwrap_or("/"),
             operation: facts.operation(),
@@ -112,11 +110,11 @@ fn watch(watched: Watched, response: &mut Response) {
 }
 
 /// The request's address as archives want it: absolute.
-fn url(facts: &Facts, headers: &HeaderMap) -> String {
+fn url(facts: &Facts) -> String {
     if facts.uri.scheme().is_some() {
         return facts.uri.to_string();
     }
-    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
+    let host = facts.headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
     format!("http://{host}{}", facts.uri)
 }
 

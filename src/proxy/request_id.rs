@@ -43,7 +43,7 @@ pub struct Identified<S> {
 
 type Outcome = Result<Response, Infallible>;
 
-impl<S> Service<Request> for Identified<S>
+impl<S> Service<http::Request<Body>> for Identified<S>
 where
     S: Service<Request, Response = Response, Error = Infallible>,
 {
@@ -55,15 +55,15 @@ where
         self.inner.poll_ready(cx)
     }
 
-    fn call(&mut self, request: Request) -> Self::Future {
-        let (mut parts, body) = request.into_parts();
-        let trace = parts.headers.get(TRACEPARENT).and_then(|value| TraceParent::parse(value.to_str().ok()?));
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+        let (head, body) = request.into_parts();
+        let trace = head.headers.get(TRACEPARENT).and_then(|value| TraceParent::parse(value.to_str().ok()?));
         let trace = trace.unwrap_or_else(|| TraceParent::start(fastrand::u128(..), fastrand::u64(..)));
         let program = self.program.load_full();
-        let language = language(&parts.headers, program.languages());
-        let facts = Arc::new(Facts::new(RequestId(fastrand::u64(..)), trace, &parts, program, language));
-        parts.extensions.insert(Arc::clone(&facts));
-        After::wait(self.inner.call(Request::from_parts(parts, body)), Named(facts))
+        let language = language(&head.headers, program.languages());
+        let facts = Arc::new(Facts::new(RequestId(fastrand::u64(..)), trace, head, program, language));
+        let request = Request { facts: Arc::clone(&facts), body };
+        After::wait(self.inner.call(request), Named(facts))
     }
 }
 

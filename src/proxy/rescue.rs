@@ -48,7 +48,6 @@ pin_project! {
             #[pin]
             answering: Caught<F>,
             facts: Arc<Facts>,
-            version: Version,
         },
     }
 }
@@ -61,10 +60,10 @@ impl<F: Future<Output = Result<Response, GatewayError>>> Future for Rescued<F> {
             RescuedProjection::Early { answer } => {
                 answer.take().expect("a future is not polled after it is ready")
             }
-            RescuedProjection::Wait { answering, facts, version } => match ready!(answering.poll(cx)) {
+            RescuedProjection::Wait { answering, facts } => match ready!(answering.poll(cx)) {
                 Ok(Ok(response)) => response,
-                Ok(Err(error)) => answer(facts, *version, &error),
-                Err(panic) => answer(facts, *version, &panicked(&*panic)),
+                Ok(Err(error)) => answer(facts, &error),
+                Err(panic) => answer(facts, &panicked(&*panic)),
             },
         }))
     }
@@ -84,14 +83,13 @@ where
     }
 
     fn call(&mut self, request: Request) -> Self::Future {
-        let facts = Facts::of(&request);
-        let version = request.version();
+        let facts = Arc::clone(&request.facts);
         match catch_unwind(AssertUnwindSafe(|| self.inner.call(request))) {
             Ok(answering) => {
                 let answering = AssertUnwindSafe(answering).catch_unwind();
-                Rescued::Wait { answering, facts, version }
+                Rescued::Wait { answering, facts }
             }
-            Err(panic) => Rescued::Early { answer: Some(answer(&facts, version, &panicked(&*panic))) },
+            Err(panic) => Rescued::Early { answer: Some(answer(&facts, &panicked(&*panic))) },
         }
     }
 }
@@ -102,14 +100,14 @@ fn panicked(panic: &(dyn Any + Send)) -> GatewayError {
     GatewayError::new(Kind::Internal, format!("panic: {}", text.unwrap_or("without a text")))
 }
 
-fn answer(facts: &Facts, version: Version, error: &GatewayError) -> Response {
+fn answer(facts: &Facts, error: &GatewayError) -> Response {
     log(facts, error);
     facts.set_fault(error, outcome(error));
-    response(facts, version, error)
+    response(facts, error)
 }
 
 /// What the client of a request is told of an error.
-pub(super) fn response(facts: &Facts, version: Version, error: &GatewayError) -> Response {
+pub(super) fn response(facts: &Facts, error: &GatewayError) -> Response {
     let form = facts.program.errors();
     let (status, body) = form.answer(error, facts.language);
     let mut response = Response::new(Body::full(body));
@@ -141,7 +139,7 @@ pub(super) fn response(facts: &Facts, version: Version, error: &GatewayError) ->
         }
         _ => {}
     }
-    if error.kind().closes_connection() && version < Version::HTTP_2 {
+    if error.kind().closes_connection() && facts.version < Version::HTTP_2 {
         headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     response

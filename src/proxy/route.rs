@@ -62,11 +62,10 @@ where
     }
 
     fn call(&mut self, request: Request) -> Self::Future {
-        let facts = Facts::of(&request);
-        match find(&facts) {
+        match find(&request.facts) {
             Err(error) => After::early(Err(error)),
             Ok(matched) => {
-                facts.set_matched(matched);
+                request.facts.set_matched(matched);
                 After::wait(self.inner.call(request), ())
             }
         }

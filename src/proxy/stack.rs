@@ -1,6 +1,7 @@
 //! The whole data path, outermost layer first, with the reason for each place. Requests go down the list, answers come
 //! back up. Construct it here and nowhere else.
 
+use super::Response;
 use super::access_log::AccessLogLayer;
 use super::announce::AnnounceLayer;
 use super::authenticate::AuthenticateLayer;
@@ -25,7 +26,7 @@ use super::route::RouteLayer;
 use super::timeout::TimeoutLayer;
 use super::upstream::Send;
 use super::upstream_auth::UpstreamAuth;
-use super::{Request, Response};
+use crate::body::Body;
 use crate::capture::Tap;
 use crate::clock::Clock;
 use crate::error::GatewayError;
@@ -63,8 +64,12 @@ pub struct Parts {
 /// Everything from a client's request to its answer. Connections work on clones of it, which share all limits.
 pub fn stack(
     parts: Parts,
-) -> impl Service<Request, Response = Response, Error = Infallible, Future: std::marker::Send + 'static>
-+ Clone
+) -> impl Service<
+    http::Request<Body>,
+    Response = Response,
+    Error = Infallible,
+    Future: std::marker::Send + 'static,
+> + Clone
 + std::marker::Send
 + Sync
 + 'static {
@@ -157,11 +162,11 @@ impl Calls {
     }
 
     /// Makes one call to an upstream.
-    pub async fn send(&self, mut call: Call) -> Result<Response, GatewayError> {
+    pub async fn send(&self, call: &mut Call) -> Result<Response, GatewayError> {
         match &*self.0 {
-            Below::Client(below) => below.call(&mut call).await,
+            Below::Client(below) => below.call(call).await,
             // Boxed, so that the calls of clients need no room for it.
-            Below::Shadow(below) => Box::pin(below.call(&mut call)).await,
+            Below::Shadow(below) => Box::pin(below.call(call)).await,
         }
     }
 }

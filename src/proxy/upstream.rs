@@ -10,6 +10,7 @@ use super::Response;
 use super::call::{Call, Caller, Credential};
 use super::limit::{Slots, refused};
 use super::limits::Limits;
+use super::line::Outgoing;
 use super::lines::{Lines, Unanswered, here, lane_count};
 use crate::body::{Body, Tempo};
 use crate::error::{GatewayError, Kind, Side};
@@ -67,7 +68,7 @@ enum Wires {
     Tls(Box<[Secured]>),
 }
 
-type Secured = Client<HttpsConnector<HttpConnector>, Body>;
+type Secured = Client<HttpsConnector<HttpConnector>, Outgoing>;
 
 /// The recorder's handles for one upstream.
 struct Meter {
@@ -107,24 +108,28 @@ impl Upstream {
 
     async fn send(&self, call: &mut Call) -> Result<Response, GatewayError> {
         let Some(slot) = self.slots.take() else { return Err(refused("upstream_in_flight")) };
-        let request = self.request(call)?;
+        let request = Box::new(self.request(call)?);
         let started = Instant::now();
         let outcome = self.exchange(request, started).await;
         self.meter.record(outcome.as_ref().ok().map(http::Response::status), started.elapsed());
         let response = outcome?;
+        // Nothing more is wanted of the upstream for it.
+        if response.body().is_whole() {
+            return Ok(response.map(|body| body.limited(self.limits.response_bytes_max)));
+        }
         let tempo = Tempo { idle: self.limits.upstream_timeout, bytes_per_second_min: 0 };
         let bytes_max = self.limits.response_bytes_max;
         Ok(response.map(|body| body.limited(bytes_max).paced(tempo).watched(Box::new(slot))))
     }
 
     /// The call as it is sent; a body that streams leaves the call for it.
-    fn request(&self, call: &mut Call) -> Result<http::Request<Body>, GatewayError> {
+    fn request(&self, call: &mut Call) -> Result<http::Request<Outgoing>, GatewayError> {
         let mut target = String::with_capacity(self.base.len() + call.target.len());
         target.push_str(&self.base);
         target.push_str(&call.target);
         let target = PathAndQuery::try_from(target)
             .map_err(|e| GatewayError::new(Kind::Internal, "a call's target is invalid").because(e))?;
-        let mut request = http::Request::new(call.payload.take());
+        let mut request = http::Request::new(Outgoing::from(call.payload.take()));
         request.method_mut().clone_from(&call.method);
         *request.uri_mut() = match &self.wires {
             Wires::Plain(_) => Uri::from(target),
@@ -145,7 +150,7 @@ impl Upstream {
 
     async fn exchange(
         &self,
-        request: http::Request<Body>,
+        request: Box<http::Request<Outgoing>>,
         started: Instant,
     ) -> Result<Response, GatewayError> {
         let patience = self.limits.upstream_timeout;
@@ -156,7 +161,7 @@ impl Upstream {
             Wires::Tls(clients) => {
                 let client = &clients[here() % clients.len()];
                 // Boxed, so that calls that go another way need not carry its size.
-                let answering = Box::pin(tokio::time::timeout(patience, client.request(request)));
+                let answering = Box::pin(tokio::time::timeout(patience, client.request(*request)));
                 let answer = answering.await.map_err(|_| late())?;
                 answer.map_err(judge_error)?.map(|body| Body::incoming(body, Side::Upstream))
             }
