@@ -31,6 +31,7 @@ pub fn run(args: &Args) -> ExitCode {
         Ok(config) => config,
         Err(code) => return code,
     };
+    resident::prepare();
     block_on("serve", async {
         if args.check {
             if let Some(warnings) = app::check(&config, Some(args.config.clone())).await? {
