@@ -45,7 +45,8 @@ pub struct Body {
     kind: Source,
     /// Bytes that may still come before the limit is broken; none = no limit.
     left: Option<u64>,
-    pace: Option<Pace>,
+    /// Apart, since whole bodies have none and bodies are handed on often.
+    pace: Option<Box<Pace>>,
     /// Whose body it is: decides the error of a broken limit.
     side: Side,
     watchers: Vec<Box<dyn Watch>>,
@@ -127,7 +128,7 @@ impl Body {
     #[must_use]
     pub fn paced(mut self, tempo: Tempo) -> Body {
         if !matches!(self.kind, Source::Empty | Source::Full(_)) {
-            self.pace = Some(Pace { tempo, timer: None, started: None, seen: 0 });
+            self.pace = Some(Box::new(Pace { tempo, timer: None, started: None, seen: 0 }));
         }
         self
     }

@@ -55,42 +55,54 @@ pub fn answer(
     composer: Arc<Composer>,
     request: Request,
 ) -> BoxFuture<'static, Result<Response, GatewayError>> {
-    let facts = Arc::clone(&request.facts);
+    let Request { facts, body } = request;
     let matched = facts.matched();
     let effect = facts.program.route(matched.front.serves, matched.route).operation.effect;
     let detached = composer.detached.clone();
-    let work = Box::pin(compose(composer, request));
+    let of_work = Arc::clone(&facts);
+    let work: BoxFuture<'static, _> = match body.is_empty() {
+        true => {
+            let nothing = Held::empty(&composer.memory);
+            Box::pin(compose(composer, of_work, nothing, None))
+        }
+        false => Box::pin(with_body(composer, of_work, body)),
+    };
     match effect {
         Effect::None => work,
         Effect::Write => Box::pin(Finishing::new(work, facts, &detached)),
     }
 }
 
-async fn compose(composer: Arc<Composer>, request: Request) -> Result<Response, GatewayError> {
-    let Request { facts, body } = request;
+/// Reads the request's body first. Apart, since most requests have none.
+async fn with_body(composer: Arc<Composer>, facts: Arc<Facts>, body: Body) -> Result<Response, GatewayError> {
+    let raw = hold(body, Side::Client, composer.limits.request_bytes_max, &composer.memory).await?;
+    let is_coded = facts.headers.contains_key(header::CONTENT_ENCODING) && !raw.bytes.is_empty();
+    let plain = match is_coded {
+        true => Some(Box::pin(uncoded(&composer, &facts.headers, &raw.bytes)).await?),
+        false => None,
+    };
+    Box::pin(compose(composer, facts, raw, plain)).await
+}
+
+/// `raw` is the body as it came; `plain` is without its content coding, if it had one. Both count as held until the end.
+async fn compose(
+    composer: Arc<Composer>,
+    facts: Arc<Facts>,
+    raw: Held,
+    plain: Option<Held>,
+) -> Result<Response, GatewayError> {
     let limits = &composer.limits;
-    // Most requests have no body: no room is kept for reading one.
-    let raw = match body.is_empty() {
-        true => Held::empty(&composer.memory),
-        false => Box::pin(hold(body, Side::Client, limits.request_bytes_max, &composer.memory)).await?,
-    };
-    let body = match raw.bytes.is_empty() || !facts.headers.contains_key(header::CONTENT_ENCODING) {
-        true => raw.bytes.clone(),
-        false => Box::pin(uncoded(&composer, &facts.headers, &raw.bytes)).await?.bytes,
-    };
-    let base = headers::translated_request(&facts.headers, facts.version, facts.trace, &composer.pseudonym);
-    let original = raw.bytes.clone();
     let program = Arc::clone(&facts.program);
     let route = program.route(facts.matched().front.serves, facts.matched().route);
     let limits = json_limits(limits, &route.kind);
-    let mut exchange = Exchange::new(&composer, facts, base);
+    let mut exchange = Exchange::new(&composer, facts);
     let run = |exchange: &Exchange<'_>| {
         let (facts, matched) = (&exchange.facts, exchange.matched());
         let request = translate::Request {
             path: matched.values.clone(),
             query: facts.uri.query().map(str::to_owned),
             headers: facts.headers.clone(),
-            body: body.clone(),
+            body: plain.as_ref().unwrap_or(&raw).bytes.clone(),
             language: facts.language.0,
         };
         let (pack, settings) = (Arc::clone(facts.program.pack()), Arc::clone(facts.program.settings()));
@@ -102,11 +114,11 @@ async fn compose(composer: Arc<Composer>, request: Request) -> Result<Response, 
             let query = exchange.facts.uri.query().unwrap_or("");
             let refuses = translate::head::refused_parameter(&pair.refused, query).is_some();
             let run = (refuses || pair.request.is_some()).then(|| Box::new(run(&exchange)));
-            exchange.pair(run, route, pair, original).await
+            exchange.pair(run, route, pair, &raw.bytes).await
         }
         RouteKind::Serve(_) | RouteKind::Refuse(_) => {
             let run = run(&exchange);
-            Box::pin(exchange.drive(run, original)).await
+            Box::pin(exchange.drive(run, &raw.bytes)).await
         }
     }
 }
@@ -132,8 +144,6 @@ pub(super) struct Exchange<'c> {
     pub(super) composer: &'c Composer,
     pub(super) facts: Arc<Facts>,
     client: Arc<Client>,
-    /// Header fields of every call.
-    pub(super) base: HeaderMap,
     /// Whether a call with an effect may have reached the upstream.
     wrote: bool,
     /// Steps claimed for this request alone.
@@ -141,9 +151,9 @@ pub(super) struct Exchange<'c> {
 }
 
 impl<'c> Exchange<'c> {
-    pub(super) fn new(composer: &'c Composer, facts: Arc<Facts>, base: HeaderMap) -> Exchange<'c> {
+    pub(super) fn new(composer: &'c Composer, facts: Arc<Facts>) -> Exchange<'c> {
         let client = Arc::clone(facts.enrolled());
-        Exchange { composer, facts, client, base, wrote: false, works: Vec::new() }
+        Exchange { composer, facts, client, wrote: false, works: Vec::new() }
     }
 }
 
@@ -153,7 +163,7 @@ impl Exchange<'_> {
     }
 
     /// `original` is the body as it came, for the old service when the plan refuses late.
-    async fn drive(&mut self, mut run: Run, original: Bytes) -> Result<Response, GatewayError> {
+    async fn drive(&mut self, mut run: Run, original: &Bytes) -> Result<Response, GatewayError> {
         let mut event = Event::Start;
         let mut reply_headers = HeaderMap::new();
         // The memory of the last reply is in use while the plan works on it.
@@ -209,7 +219,7 @@ impl Exchange<'_> {
         call: translate::Call,
     ) -> Result<Result<(Reply, Option<Share>), FailKind>, GatewayError> {
         let effect = call.effect;
-        let mut call = self.outgoing(call, self.base.clone())?;
+        let mut call = self.outgoing(call)?;
         let outcome = self.reply(&mut call).await;
         match outcome {
             Ok((reply, share)) => {
@@ -230,12 +240,8 @@ impl Exchange<'_> {
         }
     }
 
-    /// The plan's call with all that the plan does not know: address, credential, and the fields of the gateway, `headers`.
-    pub(super) fn outgoing(
-        &self,
-        call: translate::Call,
-        mut headers: HeaderMap,
-    ) -> Result<Call, GatewayError> {
+    /// The plan's call with all that the plan does not know: address, credential, and the gateway's own fields.
+    pub(super) fn outgoing(&self, call: translate::Call) -> Result<Call, GatewayError> {
         let front = &self.matched().front;
         let backend = front.serves.other();
         let behalf = self.composer.behalf;
@@ -245,6 +251,8 @@ impl Exchange<'_> {
         let upstream = front
             .called(behalf)
             .ok_or_else(|| GatewayError::new(Kind::Internal, "the shadow has no service to ask"))?;
+        let (facts, pseudonym) = (&self.facts, &self.composer.pseudonym);
+        let mut headers = headers::translated_request(&facts.headers, facts.version, facts.trace, pseudonym);
         for (name, value) in &call.headers {
             headers.append(name, value.clone());
         }
@@ -319,7 +327,7 @@ impl Exchange<'_> {
 
     /// The plan cannot do what is asked for: the old service may, if it lives and nothing was done yet; else the client is
     /// told so.
-    pub(super) async fn refuse(&self, refused: Refused, original: Bytes) -> Result<Response, GatewayError> {
+    pub(super) async fn refuse(&self, refused: Refused, original: &Bytes) -> Result<Response, GatewayError> {
         if self.composer.behalf == Behalf::Client
             && refused.refusal.legacy_forward
             && !refused.wrote
@@ -328,7 +336,7 @@ impl Exchange<'_> {
             && upstream_auth::may_forward(&self.facts.program, &self.client, self.matched().front.serves)
         {
             let target = self.matched().below_front(&self.facts);
-            let request = Request { facts: Arc::clone(&self.facts), body: Body::full(original) };
+            let request = Request { facts: Arc::clone(&self.facts), body: Body::full(original.clone()) };
             let calls = self.composer.calls.clone();
             let pseudonym = self.composer.pseudonym.clone();
             return Box::pin(forward(calls, Arc::clone(own), request, target, pseudonym)).await;

@@ -99,18 +99,19 @@ impl Line {
         mut ready: impl FnMut(&mut Context<'_>) -> Poll<T>,
     ) -> Poll<T> {
         self.bell.task.register(cx.waker());
-        self.bell.is_driving.store(true, SeqCst);
+        self.bell.is_driving.store(true, Relaxed);
         let mut polled = Poll::Pending;
         for _ in 0..TURNS_MAX {
             let mut inner = Context::from_waker(&self.waker);
             polled = ready(&mut inner);
-            if polled.is_ready() || !self.bell.rung.swap(false, SeqCst) {
+            if polled.is_ready() || !self.bell.answer() {
                 break;
             }
             self.advance();
         }
         self.bell.is_driving.store(false, SeqCst);
-        if self.bell.is_requeued.swap(false, Relaxed) {
+        if self.bell.is_requeued.load(Relaxed) {
+            self.bell.is_requeued.store(false, Relaxed);
             self.bell.rung.store(true, SeqCst);
         }
         // Wants its turn after others, was rung by another thread a moment ago, or there were too many turns: someone has to
@@ -130,7 +131,7 @@ impl Line {
     /// wants bytes of the last call) is to be dropped.
     pub fn settle(&mut self) -> bool {
         self.rest();
-        if self.bell.rung.swap(false, SeqCst) {
+        if self.bell.answer() {
             self.advance();
         }
         self.is_open && self.sender.is_ready()
@@ -191,6 +192,14 @@ struct Bell {
     /// Whether the connection wants to be polled again, but not while it is being driven: its write waits for other tasks.
     is_requeued: AtomicBool,
     task: AtomicWaker,
+}
+
+impl Bell {
+    /// Whether it was rung since the last time.
+    fn answer(&self) -> bool {
+        // Mostly it was not, and to look costs less than to exchange.
+        self.rung.load(Relaxed) && self.rung.swap(false, SeqCst)
+    }
 }
 
 impl Requeue for Arc<Bell> {

@@ -12,12 +12,11 @@ use http_body::{Frame, SizeHint};
 use hyper::body::{Body as _, Incoming};
 use hyper_util::client::legacy::connect::HttpConnector;
 use std::error::Error as StdError;
-use std::future::poll_fn;
 use std::num::NonZero;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, Instant};
 use tower::ServiceExt as _;
 
@@ -91,7 +90,7 @@ impl Lines {
                     let is_persistent =
                         head.version == Version::HTTP_11 && !head.headers.contains_key(CONNECTION);
                     let is_last = streams || !is_persistent;
-                    let body = self.body(incoming, line, is_last).await;
+                    let body = self.body(incoming, line, is_last);
                     return Ok(http::Response::from_parts(head, body));
                 }
                 Err(Failed::Unsent(unsent, _)) if !is_fresh => request = unsent,
@@ -113,14 +112,14 @@ impl Lines {
     }
 
     /// What of the body is here already is read at once: most answers come whole, and their line is free again.
-    async fn body(self: &Arc<Lines>, incoming: Incoming, line: Box<Line>, is_last: bool) -> Body {
+    fn body(self: &Arc<Lines>, incoming: Incoming, line: Box<Line>, is_last: bool) -> Body {
         let mut rest = Rest { incoming, line: Some(line), is_last, ready: None, home: Arc::clone(self) };
         if rest.incoming.is_end_stream() {
             rest.let_go();
             return Body::empty();
         }
-        let first = poll_fn(|cx| Poll::Ready(rest.poll_bytes(cx))).await;
-        match first {
+        // Whoever reads on says whom to wake.
+        match rest.poll_bytes(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(None) => return Body::empty(),
             Poll::Ready(Some(Ok(bytes))) if rest.line.is_none() => return Body::full(bytes),
             Poll::Ready(Some(first)) => rest.ready = Some(first),

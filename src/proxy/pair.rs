@@ -28,7 +28,7 @@ impl Exchange<'_> {
         run: Option<Box<Run>>,
         route: &Route,
         pair: &Pair,
-        original: Bytes,
+        original: &Bytes,
     ) -> Result<Response, GatewayError> {
         let next = match run {
             Some(mut run) => run.next(Event::Start),
@@ -37,14 +37,13 @@ impl Exchange<'_> {
         let call = match next.map_err(|fault| self.fault(&fault))? {
             Next::Call(call) => call,
             Next::Answer(answer) => return Ok(self.response(answer, &HeaderMap::new())),
-            Next::Refuse(refused) => return self.refuse(refused, original).await,
+            Next::Refuse(refused) => return Box::pin(self.refuse(refused, original)).await,
         };
-        // The only call: the fields need not be kept.
-        let base = std::mem::take(&mut self.base);
-        let mut call = Box::new(self.outgoing(call, base)?);
-        let (head, body) = self.composer.calls.send(&mut call).await?.into_parts();
+        let mut call = Box::new(self.outgoing(call)?);
+        let reply = self.composer.calls.send(&mut call).await?;
         drop(call);
-        self.pair_answer(route, pair, head, body).await
+        let (head, body) = reply.into_parts();
+        self.pair_answer(route, pair, &head, body).await
     }
 
     /// The call of a pair that sends no body: what a run would say, without copying the request for it.
@@ -82,7 +81,7 @@ impl Exchange<'_> {
         &self,
         route: &Route,
         pair: &Pair,
-        parts: http::response::Parts,
+        parts: &http::response::Parts,
         body: Body,
     ) -> Result<Response, GatewayError> {
         let limits = &self.composer.limits;
@@ -102,11 +101,11 @@ impl Exchange<'_> {
             }
             ResponseBody::Plan(_) => {
                 let (ratio_max, bytes_max) = (limits.decode_ratio_max, limits.response_bytes_max);
-                let mut body = decoded(body, &parts.headers, Side::Upstream, ratio_max, bytes_max)?;
-                let body = match body.take_whole(limits.whole_bytes_max) {
-                    // As most are: no room is kept for waiting.
-                    Some(whole) => converted_whole(whole?, self.transcoder(at)),
-                    None => {
+                let body = decoded(body, &parts.headers, Side::Upstream, ratio_max, bytes_max)?;
+                let body = match self.at_once(body, at) {
+                    Ok(body) => body,
+                    // Most bodies are here already: no room is kept for waiting.
+                    Err(body) => {
                         let transcoder = Box::new(self.transcoder(at));
                         Box::pin(converted(body, transcoder, limits.whole_bytes_max)).await
                     }
@@ -133,6 +132,12 @@ impl Exchange<'_> {
             answer.headers_mut().insert(header::CONTENT_TYPE, kind);
         }
         Ok(answer)
+    }
+
+    /// The translation of a body that is all here already; any other body comes back.
+    fn at_once(&self, mut body: Body, at: usize) -> Result<Result<Body, GatewayError>, Body> {
+        let whole = body.take_whole(self.composer.limits.whole_bytes_max).ok_or(body)?;
+        Ok(whole.and_then(|whole| converted_whole(whole, self.transcoder(at))))
     }
 
     /// What puts a body through the plan of the pair's response `at`.

@@ -6,7 +6,6 @@
 use super::beside::Asked;
 use super::compose::Exchange;
 use super::dual::Dual;
-use super::headers;
 use crate::error::{GatewayError, Kind};
 use crate::json;
 use crate::plan::Effect;
@@ -73,9 +72,7 @@ impl Dual {
 
     /// What readings are made with. It refuses every call with an effect, whatever the plan says.
     fn readings(&self, asked: &Asked) -> Exchange<'_> {
-        let (facts, pseudonym) = (asked.request(Bytes::new()).facts, &self.composer.pseudonym);
-        let base = headers::translated_request(&facts.headers, facts.version, facts.trace, pseudonym);
-        Exchange::new(&self.composer, facts, base)
+        Exchange::new(&self.composer, asked.request(Bytes::new()).facts)
     }
 }
 

@@ -60,16 +60,19 @@ impl<S: Caller> Caller for Retry<S> {
     async fn call(&self, call: &mut Call) -> Result<Response, GatewayError> {
         self.budget.earn();
         let can_repeat = call.is_repeatable && call.payload.is_whole();
-        match self.inner.call(call).await {
-            Err(error) if can_repeat && is_worth_it(&error) && self.budget.spend() => {
-                let upstream = call.upstream.name().to_string();
-                metrics::counter!(names::RETRIES, "upstream" => upstream, "why" => "broken").increment(1);
-                tracing::debug!(%error, "a call is sent once more");
-                // Boxed: it is rare, and the usual call need not carry its size.
-                Box::pin(self.inner.call(call)).await
-            }
-            outcome => outcome,
+        let outcome = self.inner.call(call).await;
+        let is_repeated = match &outcome {
+            Err(error) => can_repeat && is_worth_it(error) && self.budget.spend(),
+            Ok(_) => false,
+        };
+        if !is_repeated {
+            return outcome;
         }
+        let upstream = call.upstream.name().to_string();
+        metrics::counter!(names::RETRIES, "upstream" => upstream, "why" => "broken").increment(1);
+        tracing::debug!(error = ?outcome.err(), "a call is sent once more");
+        // Boxed: it is rare, and the usual call need not carry its size.
+        Box::pin(self.inner.call(call)).await
     }
 }
 

@@ -99,14 +99,30 @@ impl<S: Caller> Caller for UpstreamAuth<S> {
             grant.worked(&token);
             return Ok(response);
         }
-        if !can_repeat {
-            return Ok(response);
+        match can_repeat {
+            // Boxed with the answer in it: it is rare, and the usual call need not carry its size.
+            true => Box::pin(self.again(call, response, client, token.generation(), header)).await,
+            false => Ok(response),
         }
-        let Rejected::Replay(newer) = Box::pin(grant.rejected(token.generation())).await else {
-            return Ok(response);
+    }
+}
+
+impl<S: Caller> UpstreamAuth<S> {
+    /// Sends a call once more that was refused, if the grant that it went out with can be renewed; else the refusal stands.
+    async fn again(
+        &self,
+        call: &mut Call,
+        refusal: Response,
+        client: Arc<Client>,
+        generation: i64,
+        header: HeaderName,
+    ) -> Result<Response, GatewayError> {
+        let Rejected::Replay(newer) = client.grant.rejected(generation).await else {
+            return Ok(refusal);
         };
+        drop(refusal);
         call.credential = ready(&header, &newer);
-        Box::pin(self.inner.call(call)).await
+        self.inner.call(call).await
     }
 }
 

@@ -12,6 +12,7 @@ mod tests;
 pub use path::{PathError, UnsafeSegment, encode_segment};
 
 use crate::plan::{Direction, ParameterKind, RouteId};
+use foldhash::fast::RandomState;
 use http::Method;
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
@@ -27,7 +28,7 @@ pub struct Router {
 /// All templates with the same beginning.
 #[derive(Debug, Default)]
 struct Node {
-    literals: HashMap<Box<str>, Node>,
+    literals: HashMap<Box<str>, Node, RandomState>,
     variable: Option<Box<Node>>,
     routes: Vec<(Method, RouteId)>,
 }

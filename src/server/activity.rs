@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -97,10 +97,8 @@ impl Activity {
         self.give(Order::Finish);
     }
 
-    /// What the connection has been told. Its task is woken when that changes.
-    pub(super) fn order(&self, cx: &Context<'_>) -> Order {
-        // Registered first: an order that comes in between is seen below or wakes.
-        self.waker.register(cx.waker());
+    /// What the connection has been told so far.
+    pub(super) fn order(&self) -> Order {
         match self.order.load(Acquire) {
             0 => Order::None,
             1 => Order::Finish,
@@ -159,6 +157,35 @@ impl Activity {
             return is_over(farewell_since, FAREWELL_TIMEOUT).then_some(Overdue::Farewell);
         }
         is_over(self.quiet_since.load(Relaxed), options.idle_timeout).then_some(Overdue::Idle)
+    }
+}
+
+/// Hears the orders given to a connection, for its task.
+pub(super) struct Ear<'a> {
+    activity: &'a Activity,
+    /// What is registered to be woken.
+    waker: Option<Waker>,
+}
+
+impl<'a> Ear<'a> {
+    pub(super) fn new(activity: &'a Activity) -> Ear<'a> {
+        Ear { activity, waker: None }
+    }
+
+    /// What the connection has been told. Its task, whose context this is, is woken when that changes.
+    pub(super) fn order(&mut self, cx: &Context<'_>) -> Order {
+        // An order uses the registered waker up. While there has been none, it is still in its place, and to put it there again
+        // would cost two locked instructions each time.
+        let is_registered = self.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker()));
+        if is_registered && self.activity.order() == Order::None {
+            return Order::None;
+        }
+        // Registered first: an order that comes in between is seen below or wakes.
+        self.activity.waker.register(cx.waker());
+        if !is_registered {
+            self.waker = Some(cx.waker().clone());
+        }
+        self.activity.order()
     }
 }
 
@@ -283,11 +310,38 @@ mod tests {
     #[test]
     fn an_order_is_never_taken_back() {
         let activity = Activity::new();
-        let cx = Context::from_waker(std::task::Waker::noop());
-        assert_eq!(activity.order(&cx), Order::None);
+        let cx = Context::from_waker(Waker::noop());
+        let mut ear = Ear::new(&activity);
+        assert_eq!(ear.order(&cx), Order::None);
         activity.give(Order::Cut);
         activity.give(Order::Finish);
-        assert_eq!(activity.order(&cx), Order::Cut);
+        assert_eq!(ear.order(&cx), Order::Cut);
+    }
+
+    #[tokio::test]
+    async fn each_order_wakes_a_task_that_heard_none_before() {
+        let activity = Activity::new();
+        let heard = Arc::clone(&activity);
+        let listening = tokio::spawn(async move {
+            let mut ear = Ear::new(&heard);
+            let mut orders = Vec::new();
+            for awaited in [Order::Finish, Order::Cut] {
+                let order = std::future::poll_fn(|cx| match ear.order(cx) {
+                    order if order >= awaited => Poll::Ready(order),
+                    _ => Poll::Pending,
+                });
+                orders.push(order.await);
+            }
+            orders
+        });
+        for order in [Order::Finish, Order::Cut] {
+            for _ in 0..3 {
+                tokio::task::yield_now().await;
+            }
+            activity.give(order);
+        }
+        let orders = tokio::time::timeout(Duration::from_secs(60), listening).await;
+        assert_eq!(orders.expect("an order woke nobody").unwrap(), [Order::Finish, Order::Cut]);
     }
 
     #[test]

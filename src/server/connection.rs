@@ -2,7 +2,7 @@
 //! come to, politely or at once. Its deadlines are watched by the roster of its listener.
 
 use super::Options;
-use super::activity::{Activity, InFlight, Order, Told};
+use super::activity::{Activity, Ear, InFlight, Order, Told};
 use crate::batch::{Batched, OwnTask};
 use crate::body::Body;
 use crate::error::{GatewayError, Side};
@@ -85,7 +85,9 @@ pub(super) async fn serve<S>(
             Some(acceptor) => Box::pin(secured(acceptor, stream, peer, service, &options, &activity)).await,
         }
     });
-    poll_fn(|cx| match activity.order(cx) {
+    let mut ear = Ear::new(&activity);
+    // Whatever is awaited within is polled by this task too, and need not listen for itself.
+    poll_fn(|cx| match ear.order(cx) {
         Order::Cut => Poll::Ready(()),
         Order::None | Order::Finish => serving.as_mut().poll(cx),
     })
@@ -129,7 +131,7 @@ enum Version {
 async fn spoken(stream: &TcpStream, activity: &Activity) -> Option<Version> {
     let mut first = [0; H2_PREFACE.len()];
     let mut first = ReadBuf::new(&mut first);
-    let looked = poll_fn(|cx| match activity.order(cx) {
+    let looked = poll_fn(|cx| match activity.order() {
         Order::None => stream.poll_peek(cx, &mut first).map(Some),
         Order::Finish | Order::Cut => Poll::Ready(None),
     });
@@ -163,7 +165,7 @@ async fn serve_transport<T, S>(
     let mut connection = pin!(builder.serve_connection(io, handler));
     let mut is_ending = false;
     let ended = poll_fn(|cx| {
-        if !is_ending && activity.order(cx) >= Order::Finish {
+        if !is_ending && activity.order() >= Order::Finish {
             is_ending = true;
             // HTTP/2 is told by GOAWAY; a request that crosses it on the way is still answered.
             connection.as_mut().graceful_shutdown();

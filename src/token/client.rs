@@ -7,6 +7,7 @@ use crate::clock::Clock;
 use crate::store::seal::{HashOf, Hasher, KeyedHash};
 use crate::store::{ClientRow, CredentialRow, GrantState};
 use arc_swap::ArcSwap;
+use foldhash::fast::RandomState;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -61,7 +62,7 @@ struct Opens {
 /// All clients that tokens select, as of one moment.
 #[derive(Debug, Default)]
 struct Table {
-    by_token: HashMap<KeyedHash, Binding>,
+    by_token: HashMap<KeyedHash, Binding, RandomState>,
     by_name: HashMap<Arc<str>, Arc<Client>>,
 }
 
