@@ -103,7 +103,7 @@ impl Drop for Line {
             status: self.status,
             body_bytes: self.body_bytes,
             upstream_calls: self.facts.calls(),
-            elapsed: self.facts.arrived.elapsed(),
+            elapsed: self.facts.took(),
             cause,
         }
         .emit();

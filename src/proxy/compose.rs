@@ -252,7 +252,13 @@ impl Exchange<'_> {
             .called(behalf)
             .ok_or_else(|| GatewayError::new(Kind::Internal, "the shadow has no service to ask"))?;
         let (facts, pseudonym) = (&self.facts, &self.composer.pseudonym);
-        let mut headers = headers::translated_request(&facts.headers, facts.version, facts.trace, pseudonym);
+        let mut headers = headers::translated_request(
+            &facts.headers,
+            facts.version,
+            facts.trace,
+            pseudonym,
+            call.headers.len() + if call.body.is_some() { 2 } else { 0 },
+        );
         for (name, value) in &call.headers {
             headers.append(name, value.clone());
         }

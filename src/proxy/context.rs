@@ -13,7 +13,7 @@ use http::{HeaderMap, HeaderValue, Method, Uri, Version};
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The name of a request in logs, in `x-request-id`, and nowhere else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +73,8 @@ pub struct Facts {
     refused: OnceLock<()>,
     recording: OnceLock<Arc<Recording>>,
     calls: AtomicU32,
+    /// From arrival to the end of the answer.
+    took: OnceLock<Duration>,
 }
 
 impl Facts {
@@ -101,6 +103,7 @@ impl Facts {
             refused: OnceLock::new(),
             recording: OnceLock::new(),
             calls: AtomicU32::new(0),
+            took: OnceLock::new(),
         }
     }
 
@@ -177,6 +180,11 @@ impl Facts {
 
     pub fn recording(&self) -> Option<&Arc<Recording>> {
         self.recording.get()
+    }
+
+    /// How long the request took. Asked once all of its answer has gone, by all who write it down: the first sets it.
+    pub fn took(&self) -> Duration {
+        *self.took.get_or_init(|| self.arrived.elapsed())
     }
 
     /// Counts one call to an upstream.

@@ -121,19 +121,27 @@ impl<'a> Nominated<'a> {
 }
 
 /// Header fields of a translated call: few of the client's, then our own. The credential is added later, by the layer
-/// that owns it, so that nothing a client sends can take its place.
+/// that owns it, so that nothing a client sends can take its place. There is room for `more` fields besides: to grow costs as
+/// much as all the rest.
 pub fn translated_request(
     from: &HeaderMap,
     version: Version,
     trace: TraceParent,
     pseudonym: &Pseudonym,
+    more: usize,
 ) -> HeaderMap {
+    // One pass over a handful of fields is less than a search for each that could be there.
+    let mut kept = REQUEST_KEPT.each_ref().map(|_| None);
+    for (name, value) in from {
+        if let Some(at) = REQUEST_KEPT.iter().position(|kept| kept == name) {
+            kept[at].get_or_insert(value);
+        }
+    }
     let nominated = Nominated::of(from);
-    let kept = REQUEST_KEPT.each_ref().map(|name| from.get(name).filter(|_| !nominated.has(name)));
     // Those kept, the four below, the host and the credential: maps of up to six take a good deal less memory.
-    let mut to = HeaderMap::with_capacity(6 + kept.iter().flatten().count());
+    let mut to = HeaderMap::with_capacity(6 + kept.iter().flatten().count() + more);
     for (name, value) in REQUEST_KEPT.iter().zip(kept) {
-        if let Some(value) = value {
+        if let Some(value) = value.filter(|_| !nominated.has(name)) {
             to.insert(name.clone(), value.clone());
         }
     }
@@ -297,7 +305,7 @@ mod tests {
             ("accept-encoding", "gzip"),
             ("content-length", "3"),
         ]);
-        let to = translated_request(&from, Version::HTTP_2, trace(), &Pseudonym::default());
+        let to = translated_request(&from, Version::HTTP_2, trace(), &Pseudonym::default(), 0);
         let mut names: Vec<_> = to.keys().map(HeaderName::as_str).collect();
         names.sort_unstable();
         assert_eq!(names, ["accept", "accept-encoding", "accept-language", "traceparent", "via"]);

@@ -73,11 +73,15 @@ where
 fn check(request: &Request, limits: &Limits, pseudonym: &Pseudonym) -> Result<(), GatewayError> {
     let facts = &*request.facts;
     check_target(facts, limits)?;
-    check_header_size(&facts.headers, limits)?;
+    let seen = check_header_size(&facts.headers, limits)?;
     check_host(facts)?;
-    check_framing(&facts.headers)?;
-    check_expectation(&facts.headers)?;
-    if headers::has_passed(&facts.headers, pseudonym) {
+    if seen.coding {
+        check_framing(&facts.headers)?;
+    }
+    if seen.expectation {
+        check_expectation(&facts.headers)?;
+    }
+    if seen.via && headers::has_passed(&facts.headers, pseudonym) {
         return Err(GatewayError::new(Kind::LoopDetected, "our own name is in Via"));
     }
     if request.body.length().is_some_and(|length| length > limits.request_bytes_max) {
@@ -97,12 +101,27 @@ fn check_target(facts: &Facts, limits: &Limits) -> Result<(), GatewayError> {
     Ok(())
 }
 
-fn check_header_size(headers: &HeaderMap, limits: &Limits) -> Result<(), GatewayError> {
-    let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+/// Which fields a request has that few have, and that there are rules for.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    coding: bool,
+    expectation: bool,
+    via: bool,
+}
+
+/// One pass over all fields, which also sees what need not be searched for.
+fn check_header_size(headers: &HeaderMap, limits: &Limits) -> Result<Seen, GatewayError> {
+    let (mut seen, mut bytes) = (Seen::default(), 0);
+    for (name, value) in headers {
+        bytes += name.as_str().len() + value.len() + 4;
+        seen.coding |= *name == header::TRANSFER_ENCODING;
+        seen.expectation |= *name == header::EXPECT;
+        seen.via |= *name == header::VIA;
+    }
     if bytes > limits.header_bytes_max {
         return Err(GatewayError::new(Kind::HeadersTooLarge, "the header fields are over their limit"));
     }
-    Ok(())
+    Ok(seen)
 }
 
 /// One valid Host, except in HTTP/1.0; the authority of the target wins over it (RFC 9112, section 3.2; RFC 9113, section

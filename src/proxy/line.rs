@@ -14,7 +14,7 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1::{Builder, Connection, SendRequest};
 use hyper_util::rt::TokioIo;
 use std::future::poll_fn;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -76,7 +76,8 @@ impl Line {
         deadline: Instant,
     ) -> Result<http::Response<Incoming>, Failed> {
         self.timer.as_mut().reset(deadline);
-        let mut answering = pin!(self.sender.try_send_request(*request));
+        // Apart: it has room for the call, which would make every future around it larger by that.
+        let mut answering = Box::pin(self.sender.try_send_request(*request));
         let outcome = poll_fn(|cx| match self.drive(cx, |cx| answering.as_mut().poll(cx)) {
             Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
             Poll::Pending => self.timer.as_mut().poll(cx).map(|()| None),

@@ -80,7 +80,7 @@ impl Lines {
         let deadline = tokio::time::Instant::from_std(started + patience);
         let streams = !request.body().is_whole();
         loop {
-            let (mut line, is_fresh) = match self.idle() {
+            let (mut line, is_fresh) = match self.idle(started) {
                 Some(line) => (line, false),
                 None => (Box::pin(self.connect(deadline)).await?, true),
             };
@@ -128,10 +128,11 @@ impl Lines {
         Body::stream(rest, Side::Upstream)
     }
 
-    fn idle(&self) -> Option<Box<Line>> {
+    /// A line that can be used now.
+    fn idle(&self, now: Instant) -> Option<Box<Line>> {
         let mut idle = self.lane().idle();
         while let Some(mut next) = idle.pop() {
-            if next.since.elapsed() >= self.idle_timeout {
+            if now.saturating_duration_since(next.since) >= self.idle_timeout {
                 // The others are older.
                 idle.clear();
             } else if next.line.settle() {

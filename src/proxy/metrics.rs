@@ -103,7 +103,7 @@ impl Watch for Sample {
 impl Drop for Sample {
     fn drop(&mut self) {
         self.in_flight.decrement(1.0);
-        let seconds = self.facts.arrived.elapsed().as_secs_f64();
+        let seconds = self.facts.took().as_secs_f64();
         let outcome = self.outcome();
         let side = self.facts.front().map_or("", |front| &self.facts.program.side(front.serves).name);
         with_meter(self.facts.client(), self.facts.operation(), side, |meter| {
