@@ -11,12 +11,15 @@ use std::time::Duration;
 use tracing::{Level, Metadata};
 use tracing_subscriber::fmt::MakeWriter;
 
-/// How long a line may wait for others to be written with it. Warnings and errors do not wait.
+/// How long a line may wait for others to be written with it. Warnings, errors and enough of others do not wait.
 const GATHERING: Duration = Duration::from_millis(50);
 /// Bytes that may wait per lane; beyond it lines are lost.
 const LANE_BYTES_MAX: usize = 1 << 20;
-/// Capacity that an emptied lane keeps.
-const LANE_BYTES_KEPT: usize = 64 * 1024;
+/// Bytes in a lane that are worth a writing of their own: more would push what requests need out of the core's cache, and make
+/// the lane grow.
+const LANE_BYTES_ENOUGH: usize = 64 * 1024;
+/// Capacity that an emptied lane keeps: room for what comes while the writer is on its way.
+const LANE_BYTES_KEPT: usize = 2 * LANE_BYTES_ENOUGH;
 /// Threads share lanes when there are more of them.
 const LANES: usize = 16;
 
@@ -69,28 +72,29 @@ impl Outlet {
 impl Lanes {
     fn put(&self, line: &[u8], is_urgent: bool) {
         let mut lane = lock(&self.lanes[here() % LANES]);
-        let was_empty = lane.is_empty();
-        if lane.len() + line.len() > LANE_BYTES_MAX {
+        let (before, after) = (lane.len(), lane.len() + line.len());
+        if after > LANE_BYTES_MAX {
             drop(lane);
             self.lost.fetch_add(1, Relaxed);
             return;
         }
         lane.extend_from_slice(line);
         drop(lane);
-        if self.must_wake(was_empty, is_urgent)
+        if self.must_wake(before, after, is_urgent)
             && let Some(writer) = self.writer.get()
         {
             writer.unpark();
         }
     }
 
-    /// Whether the writer has to be woken for a line: for the first of all lanes since it last began to write, and for an
-    /// urgent one.
-    fn must_wake(&self, was_empty: bool, is_urgent: bool) -> bool {
+    /// Whether the writer has to be woken for a line that has filled its lane from `before` to `after` bytes: for the first of
+    /// all lanes since it last began to write, for the one that makes enough, and for an urgent one.
+    fn must_wake(&self, before: usize, after: usize, is_urgent: bool) -> bool {
         if is_urgent {
             self.is_urgent.store(true, Relaxed);
         }
-        (was_empty && !self.is_woken.swap(true, Relaxed)) || is_urgent
+        let is_enough = before < LANE_BYTES_ENOUGH && after >= LANE_BYTES_ENOUGH;
+        (before == 0 && !self.is_woken.swap(true, Relaxed)) || is_enough || is_urgent
     }
 
     /// Writes what is waiting. A reader that is gone is not an error that anyone could be told.
@@ -186,12 +190,14 @@ mod tests {
     #[test]
     fn the_writer_is_woken_once_for_the_lines_of_all_lanes_and_for_each_urgent_one() {
         let lanes = Lanes::default();
-        assert!(lanes.must_wake(true, false));
-        assert!(!lanes.must_wake(true, false), "a second lane while the first one gathers");
-        assert!(!lanes.must_wake(false, false));
-        assert!(lanes.must_wake(false, true));
+        assert!(lanes.must_wake(0, 1, false));
+        assert!(!lanes.must_wake(0, 1, false), "a second lane while the first one gathers");
+        assert!(!lanes.must_wake(1, 2, false));
+        assert!(lanes.must_wake(1, 2, true));
+        assert!(lanes.must_wake(LANE_BYTES_ENOUGH - 1, LANE_BYTES_ENOUGH, false), "enough to write");
+        assert!(!lanes.must_wake(LANE_BYTES_ENOUGH, LANE_BYTES_ENOUGH + 1, false), "and told so once");
         assert_eq!(written(&lanes), "");
-        assert!(lanes.must_wake(true, false), "anew after writing");
+        assert!(lanes.must_wake(0, 1, false), "anew after writing");
     }
 
     #[test]
