@@ -269,3 +269,26 @@ fn table(side: SideId, config: &Config, pack: &Pack) -> Arc<Table> {
     let routes = pack.directions[usize::from(side.0)].routes.iter();
     Arc::new(Table::new(name, config.upstream(name).is_some(), routes.map(served)))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::app::pack;
+    use crate::body::Body;
+    use crate::proxy::Request;
+    use crate::proxy::context::{Facts, Language, RequestId};
+    use crate::proxy::program::Program;
+    use crate::telemetry::trace::TraceParent;
+    use std::sync::Arc;
+
+    /// Requests go through many hands, any of which might print one.
+    #[test]
+    fn what_is_printed_of_a_request_holds_nothing_that_its_client_sent() {
+        let loaded = pack::load(None).expect("the built-in pack is fit to serve");
+        let program = Arc::new(Program::new(loaded.pack, Arc::default(), Vec::new()));
+        let sent = http::Request::get("/path?key=secret-1").header("authorization", "Bearer secret-2");
+        let (head, ()) = sent.body(()).expect("it is a request").into_parts();
+        let facts = Facts::new(RequestId(7), TraceParent::start(1, 2), head, program, Language(0));
+        let shown = format!("{:?}", Request { facts: Arc::new(facts), body: Body::full("secret-3") });
+        assert!(shown.contains("RequestId(7)") && !shown.contains("secret"), "{shown}");
+    }
+}
