@@ -4,9 +4,9 @@
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
 use std::path::Path;
-use switchback::mapping::compile;
-use switchback::mapping::load::PackSource;
-use switchback::route::{Found, Router};
+use switchback_compiler::mapping::compile;
+use switchback_compiler::mapping::load::PackSource;
+use switchback_plan::router::{Found, Router};
 
 fn pack(criterion: &mut Criterion) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("mappings/messaging");

@@ -15,15 +15,15 @@ use serde_json::{Map, Value};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Duration;
-use switchback::json::Limits;
-use switchback::json::scan::Level;
-use switchback::plan::convert::{Conversion, ConversionKind, Otherwise};
-use switchback::plan::{
+use switchback_engine::translate::stream::{Bounds, Check, Program, Transcoder, Values};
+use switchback_engine::translate::{Env, Settings, document};
+use switchback_json::Limits;
+use switchback_json::scan::Level;
+use switchback_plan::convert::{Conversion, ConversionKind, Otherwise};
+use switchback_plan::{
     Absent, Captured, Close, CloseFrom, Emit, Key, Member, MemberAction, ObjectOp, Origin, Others, Raw,
     ValueOp,
 };
-use switchback::translate::stream::{Bounds, Check, Program, Transcoder, Values};
-use switchback::translate::{Env, Settings, document};
 
 const CHUNK_BYTES: usize = 64 * 1024;
 

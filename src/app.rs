@@ -10,22 +10,7 @@ mod reload;
 mod watch;
 
 use crate::admin::{self, Admin, Board, PackStatus, Status};
-use crate::capture::Tap;
-use crate::clock::{Clock, rfc3339};
 use crate::config::{self, Config};
-use crate::proxy::headers::Pseudonym;
-use crate::proxy::program::Current;
-use crate::proxy::retry::Budget;
-use crate::proxy::stack;
-use crate::proxy::upstream::UpstreamError;
-use crate::server::{self, Bound, Cores, Drain, Drained, Listener, TlsError};
-use crate::shadow::{self, Archive, Phases, Shadow, keep_gate};
-use crate::store::seal::{KeyRing, SealError};
-use crate::store::{Missing, Store, StoreError};
-use crate::telemetry::metrics;
-use crate::token::{
-    self, Endpoint, NewClient, NewCredential, NewToken, OAuthConfigError, Registry, RegistryError, Tokens,
-};
 use arc_swap::ArcSwap;
 use assemble::Services;
 use reload::Reloader;
@@ -35,6 +20,21 @@ use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use switchback_gateway::capture::Tap;
+use switchback_gateway::clock::{Clock, rfc3339};
+use switchback_gateway::proxy::headers::Pseudonym;
+use switchback_gateway::proxy::program::Current;
+use switchback_gateway::proxy::retry::Budget;
+use switchback_gateway::proxy::stack;
+use switchback_gateway::proxy::upstream::UpstreamError;
+use switchback_gateway::server::{self, Bound, Cores, Drain, Drained, Listener, TlsError};
+use switchback_gateway::shadow::{self, Archive, Phases, Shadow, keep_gate};
+use switchback_gateway::store::seal::{KeyRing, SealError};
+use switchback_gateway::store::{Missing, Store, StoreError};
+use switchback_gateway::telemetry::metrics;
+use switchback_gateway::token::{
+    self, Endpoint, NewClient, NewCredential, NewToken, OAuthConfigError, Registry, RegistryError, Tokens,
+};
 use tokio::sync::Notify;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio_rustls::TlsAcceptor;

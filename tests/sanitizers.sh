@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The tests of the only code with `unsafe` (src/json/scan), and of the streams that run it, under the address sanitizer; then
+# The tests of the only code with `unsafe` (crates/json/src/scan), and of the streams that run it, under the address sanitizer; then
 # the tests of scanning under valgrind's memcheck, where that is installed. By hand: everything is built once more for it.
 #   tests/sanitizers.sh
 # The compiler's own sanitizer run time is used, for which RUSTC_BOOTSTRAP=1 allows the stable compiler. Inputs lie flush
@@ -11,7 +11,8 @@ target_dir=${CARGO_TARGET_DIR:-target}/sanitizers
 
 echo "== address sanitizer"
 RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address \
-    cargo test --lib --target "$target" --target-dir "$target_dir/address" -- json::tests translate::stream::tests
+    cargo test --lib -p switchback-json -p switchback-engine \
+    --target "$target" --target-dir "$target_dir/address" -- tests:: translate::stream::tests
 
 echo "== memcheck"
 if ! command -v valgrind >/dev/null; then
@@ -20,5 +21,5 @@ if ! command -v valgrind >/dev/null; then
 fi
 # Memcheck knows no AVX-512: valgrind hides it from the program, and the other ways of scanning run. A loop of 8 cases a
 # property is slow enough there.
-binary=$(cargo test --lib --no-run --message-format=json | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n1)
-PROPTEST_CASES=8 valgrind --quiet --error-exitcode=1 "$binary" --test-threads=1 json::tests::scanning
+binary=$(cargo test --lib -p switchback-json --no-run --message-format=json | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n1)
+PROPTEST_CASES=8 valgrind --quiet --error-exitcode=1 "$binary" --test-threads=1 tests::scanning

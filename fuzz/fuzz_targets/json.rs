@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use switchback::json::{ErrorKind, Limits, Reader, Validator, Value};
+use switchback_json::{ErrorKind, Limits, Reader, Validator, Value};
 
 fuzz_target!(|text: &[u8]| {
     let limits = Limits { depth: 127, ..Limits::UNLIMITED };

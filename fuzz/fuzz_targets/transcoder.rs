@@ -4,15 +4,15 @@
 
 use libfuzzer_sys::fuzz_target;
 use std::sync::Arc;
-use switchback::json::Limits;
-use switchback::json::scan::Level;
-use switchback::plan::convert::{Conversion, ConversionKind, Otherwise};
-use switchback::plan::{
+use switchback_json::Limits;
+use switchback_json::scan::Level;
+use switchback_plan::convert::{Conversion, ConversionKind, Otherwise};
+use switchback_plan::{
     Absent, Captured, Close, CloseFrom, Emit, Key, Member, MemberAction, ObjectOp, Origin, Others, Raw,
     ValueOp,
 };
-use switchback::translate::stream::{Bounds, Check, Program, Transcoder, Values};
-use switchback::translate::{Env, document};
+use switchback_engine::translate::stream::{Bounds, Check, Program, Transcoder, Values};
+use switchback_engine::translate::{Env, document};
 
 const NAMES: [&str; 5] = ["a", "b", "c", "in", "text"];
 

@@ -1,10 +1,10 @@
 //! Answers of the admin port, all with the headers that keep a browser from doing more with them than showing them.
 
-use crate::body::Body;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 use serde::Serialize;
 use serde_json::json;
+use switchback_gateway::body::Body;
 
 /// No script, no frames, no forms, nothing from elsewhere; the one style sheet is ours.
 const CONTENT_POLICY: &str =

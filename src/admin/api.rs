@@ -3,16 +3,18 @@
 
 use super::Parts;
 use super::answer::Answer;
-use crate::body::Body;
-use crate::secret::Secret;
-use crate::store::StoreError;
-use crate::token::{Added, App, ConnectError, NewClient, NewCredential, NewToken, RegistryError};
 use http::{Request, StatusCode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
+use switchback_gateway::body::Body;
+use switchback_gateway::secret::Secret;
+use switchback_gateway::store::StoreError;
+use switchback_gateway::token::{
+    Added, App, ConnectError, NewClient, NewCredential, NewToken, RegistryError,
+};
 
 /// Most bytes of a request to the admin API.
 const BODY_BYTES_MAX: u64 = 64 << 10;

@@ -3,8 +3,8 @@
 
 use super::Parts;
 use super::answer::{Answer, escape};
-use crate::token::ConnectError;
 use http::StatusCode;
+use switchback_gateway::token::ConnectError;
 
 pub(super) async fn callback(parts: &Parts, query: &str) -> Answer {
     match parts.registry.callback(query).await {

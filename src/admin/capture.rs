@@ -4,15 +4,15 @@
 use super::Parts;
 use super::answer::Answer;
 use super::api::read;
-use crate::body::Body;
-use crate::capture::{Captured, Redaction, Wanted};
-use crate::har::{Exchange, Writer};
-use crate::redact::Salt;
 use bytes::Bytes;
 use http::{Request, StatusCode};
 use serde::Deserialize;
 use std::io;
 use std::time::Duration;
+use switchback_engine::har::{Exchange, Writer};
+use switchback_engine::redact::Salt;
+use switchback_gateway::body::Body;
+use switchback_gateway::capture::{Captured, Redaction, Wanted};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
@@ -101,7 +101,7 @@ pub(super) async fn capture(parts: &Parts, request: Request<Body>) -> Answer {
 struct Archive {
     redaction: Redaction,
     captured: Captured,
-    sender: mpsc::Sender<Result<Bytes, crate::error::GatewayError>>,
+    sender: mpsc::Sender<Result<Bytes, switchback_gateway::error::GatewayError>>,
     until: Instant,
     /// Exchanges still to be written.
     left: u64,

@@ -4,14 +4,14 @@
 use super::Parts;
 use super::answer::{Answer, escape};
 use super::status::{PackStatus, ReloadOutcome};
-use crate::diff::{OperationReport, Threshold, report as report_on};
-use crate::shadow::PhaseInfo;
-use crate::store::GrantState;
-use crate::telemetry::metrics::OUTCOMES;
-use crate::token::{ClientInfo, CredentialInfo, CredentialState};
 use http::StatusCode;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use switchback_engine::diff::{OperationReport, Threshold, report as report_on};
+use switchback_gateway::shadow::PhaseInfo;
+use switchback_gateway::store::GrantState;
+use switchback_gateway::telemetry::metrics::OUTCOMES;
+use switchback_gateway::token::{ClientInfo, CredentialInfo, CredentialState};
 
 const REFRESH_SECONDS: u32 = 10;
 
@@ -186,7 +186,7 @@ fn differences_table(operations: &[OperationReport]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::token::GrantInfo;
+    use switchback_gateway::token::GrantInfo;
 
     const HOSTILE: &str = "\"><script>alert(1)</script><img src=x onerror='alert(1)'>";
 

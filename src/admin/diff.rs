@@ -3,10 +3,10 @@
 
 use super::Parts;
 use super::answer::Answer;
-use crate::diff::{Threshold, report as report_on};
-use crate::store::StoreError;
 use http::StatusCode;
 use percent_encoding::percent_decode_str;
+use switchback_engine::diff::{Threshold, report as report_on};
+use switchback_gateway::store::StoreError;
 
 /// Most records of one export.
 const RECORDS_MAX: u32 = 100_000;

@@ -1,10 +1,6 @@
 //! Who may ask the admin port for what.
 
 use super::answer::Answer;
-use crate::body::Body;
-use crate::clock::Clock;
-use crate::secret::Secret;
-use crate::server::Peer;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN};
@@ -14,6 +10,10 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+use switchback_gateway::body::Body;
+use switchback_gateway::clock::Clock;
+use switchback_gateway::secret::Secret;
+use switchback_gateway::server::Peer;
 
 /// What a request must show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

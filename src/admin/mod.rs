@@ -20,14 +20,6 @@ mod status;
 
 pub use status::{Board, PackStatus, ReloadOutcome, Status};
 
-use crate::body::Body;
-use crate::capture::Tap;
-use crate::clock::Clock;
-use crate::proxy::program::Current;
-use crate::secret::Secret;
-use crate::shadow::{Archive, Phases};
-use crate::telemetry::metrics::Metrics;
-use crate::token::{Registry, Tokens};
 use answer::Answer;
 use futures_util::future::BoxFuture;
 use guard::{Guard, Need};
@@ -35,6 +27,14 @@ use http::{Method, Request, Response, StatusCode};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use switchback_gateway::body::Body;
+use switchback_gateway::capture::Tap;
+use switchback_gateway::clock::Clock;
+use switchback_gateway::proxy::program::Current;
+use switchback_gateway::secret::Secret;
+use switchback_gateway::shadow::{Archive, Phases};
+use switchback_gateway::telemetry::metrics::Metrics;
+use switchback_gateway::token::{Registry, Tokens};
 use tokio::sync::Notify;
 
 /// What the admin port shows and manages.

@@ -3,11 +3,11 @@
 use super::Parts;
 use super::answer::Answer;
 use super::api::read;
-use crate::body::Body;
-use crate::shadow::{Mover, Phase, PhaseInfo, PhasesError, Share};
 use http::{Request, StatusCode};
 use serde::Deserialize;
 use serde_json::json;
+use switchback_gateway::body::Body;
+use switchback_gateway::shadow::{Mover, Phase, PhaseInfo, PhasesError, Share};
 
 /// How many moves are shown.
 const MOVES_MAX: u32 = 200;

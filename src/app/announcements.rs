@@ -32,7 +32,7 @@ pub(super) fn fields(sunset: &Sunset) -> Vec<(HeaderName, HeaderValue)> {
 mod tests {
     use super::*;
     use crate::config::Placed;
-    use crate::diagnostic::Span;
+    use switchback_compiler::diagnostic::Span;
 
     fn lines(deprecated: Option<&str>, sunset: Option<&str>, url: Option<&str>) -> Vec<String> {
         let moment = |text: &str| text.parse().expect("a moment");

@@ -3,21 +3,21 @@
 use super::StartError;
 use super::announcements;
 use super::pack::LoadedPack;
-use crate::body::Tempo;
 use crate::config::{self, Config};
-use crate::json::{self, Value};
-use crate::plan::{Effect, Pack, Route, SideId};
-use crate::proxy::limits::Limits;
-use crate::proxy::program::{Beside, Front, Program};
-use crate::proxy::upstream::Upstream;
-use crate::route::Router;
-use crate::server;
-use crate::shadow::{self, Served, Table};
-use crate::token::OAuth;
-use crate::translate::Settings;
-use crate::translate::stream::Check;
 use std::collections::HashMap;
 use std::sync::Arc;
+use switchback_engine::translate::Settings;
+use switchback_engine::translate::stream::Check;
+use switchback_gateway::body::Tempo;
+use switchback_gateway::proxy::limits::Limits;
+use switchback_gateway::proxy::program::{Beside, Front, Program};
+use switchback_gateway::proxy::upstream::Upstream;
+use switchback_gateway::server;
+use switchback_gateway::shadow::{self, Served, Table};
+use switchback_gateway::token::OAuth;
+use switchback_json::{self as json, Value};
+use switchback_plan::router::Router;
+use switchback_plan::{Effect, Pack, Route, SideId};
 
 /// A size as the program counts in memory. Sizes that no machine has are as good as none.
 fn bytes(size: u64) -> usize {
@@ -273,12 +273,12 @@ fn table(side: SideId, config: &Config, pack: &Pack) -> Arc<Table> {
 #[cfg(test)]
 mod tests {
     use crate::app::pack;
-    use crate::body::Body;
-    use crate::proxy::Request;
-    use crate::proxy::context::{Facts, Language, RequestId};
-    use crate::proxy::program::Program;
-    use crate::telemetry::trace::TraceParent;
     use std::sync::Arc;
+    use switchback_gateway::body::Body;
+    use switchback_gateway::proxy::Request;
+    use switchback_gateway::proxy::context::{Facts, Language, RequestId};
+    use switchback_gateway::proxy::program::Program;
+    use switchback_gateway::telemetry::trace::TraceParent;
 
     /// Requests go through many hands, any of which might print one.
     #[test]

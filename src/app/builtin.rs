@@ -1,7 +1,7 @@
 //! The pack `messaging`, compiled into the program: what serves when no `mapping` is configured, so that the program works
 //! away from its sources. A test holds the list against the folder.
 
-use crate::mapping::load::PackSource;
+use switchback_compiler::mapping::load::PackSource;
 
 /// How the built-in pack is called where a folder would be named.
 pub const BUILT_IN: &str = "built in";

@@ -3,16 +3,17 @@
 
 use super::builtin::{self, BUILT_IN};
 use crate::config::{PackFacts, SettingFacts, SettingKind, SideFacts};
-use crate::diagnostic::{Colour, to_text};
-use crate::mapping;
-use crate::mapping::load::PackSource;
-use crate::plan::{self, Pack, SideId};
-use crate::shadow::Knowledge;
-use crate::translate::example;
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
+use switchback_compiler::contract::{Contract, call_breaches};
+use switchback_compiler::diagnostic::{Colour, to_text};
+use switchback_compiler::mapping;
+use switchback_compiler::mapping::load::PackSource;
+use switchback_engine::translate::example;
+use switchback_gateway::shadow::{CallContract, Knowledge};
+use switchback_plan::{self as plan, Pack, SideId};
 
 /// A pack that is fit to serve.
 #[derive(Debug)]
@@ -47,8 +48,19 @@ pub(super) fn load(folder: Option<&Path>) -> Result<LoadedPack, String> {
     let pack = without_checks(pack);
     let source = folder.map_or_else(|| BUILT_IN.to_owned(), |folder| folder.display().to_string());
     let contracts = compiled.contracts.expect("a pack is compiled out of its contracts");
+    let contracts = contracts.map(|contract| Box::new(Promised(contract)) as Box<dyn CallContract>);
     let knowledge = Arc::new(Knowledge::new(Arc::clone(&pack), contracts));
     Ok(LoadedPack { pack, knowledge, source, hash })
+}
+
+/// A contract, as the dual run asks it.
+#[derive(Debug)]
+struct Promised(Contract);
+
+impl CallContract for Promised {
+    fn breaches(&self, operation: &str, target: &str, body: Option<&[u8]>) -> Vec<String> {
+        call_breaches(&self.0, operation, target, body)
+    }
 }
 
 /// The pack with what serves and nothing else: examples, and the named shapes that only they use, have done their work.

@@ -5,16 +5,16 @@
 use super::assemble::{self, Services};
 use super::{StartError, client_of, pack};
 use crate::admin::{Board, PackStatus, ReloadOutcome, Status};
-use crate::clock::{Clock, rfc3339};
 use crate::config::{self, Config, Surroundings, against_pack};
-use crate::diagnostic::{Colour, to_text};
-use crate::proxy::limits::Limits;
-use crate::proxy::program::Current;
-use crate::shadow::Phases;
-use crate::telemetry::metrics;
-use crate::token::{Registry, Tokens};
 use std::path::PathBuf;
 use std::sync::Arc;
+use switchback_compiler::diagnostic::{Colour, to_text};
+use switchback_gateway::clock::{Clock, rfc3339};
+use switchback_gateway::proxy::limits::Limits;
+use switchback_gateway::proxy::program::Current;
+use switchback_gateway::shadow::Phases;
+use switchback_gateway::telemetry::metrics;
+use switchback_gateway::token::{Registry, Tokens};
 use tokio::task::spawn_blocking;
 
 /// What a reload works on.
@@ -193,7 +193,7 @@ pub(super) fn warn(findings: Option<String>) {
 pub(super) fn fingerprint(file: Option<&std::path::Path>, mapping: Option<&std::path::Path>) -> String {
     let config = file.and_then(|file| std::fs::read(file).ok()).unwrap_or_default();
     let pack = pack::read(mapping).map(|source| pack::hash(&source)).unwrap_or_default();
-    pack::hash(&crate::mapping::load::PackSource::from_files(vec![
+    pack::hash(&switchback_compiler::mapping::load::PackSource::from_files(vec![
         ("configuration".to_owned(), config),
         ("pack".to_owned(), pack.into_bytes()),
     ]))

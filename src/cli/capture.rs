@@ -2,7 +2,6 @@
 
 use super::stored::{Failure, SecretRef, block_on, configured};
 use crate::config::Period;
-use crate::secret::Secret;
 use reqwest::{Client, Url};
 use serde_json::json;
 use std::fs::File;
@@ -10,6 +9,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
+use switchback_gateway::secret::Secret;
 
 /// Records live traffic of a running gateway as an HTTP Archive (HAR 1.2): what clients asked, which calls that became,
 /// what came back. Credentials, and what the pack declares secret, do not leave the gateway. Ctrl-C ends it early and

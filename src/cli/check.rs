@@ -1,12 +1,12 @@
 //! `switchback check`: compiles a pack and shows all findings.
 
 use super::pack::{COULD_NOT_RUN, HAS_FINDINGS, PackArg, shown};
-use crate::diagnostic::{Severity, to_json};
-use crate::mapping::Compiled;
 use serde_json::json;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
+use switchback_compiler::diagnostic::{Severity, to_json};
+use switchback_compiler::mapping::Compiled;
 
 /// Compiles a pack and shows every finding at once, with file, line, column and what to do. Fails when one of them is an
 /// error.

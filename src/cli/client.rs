@@ -1,12 +1,14 @@
 //! `switchback client`: enrolled clients, the tokens they are known by, and what their calls go out with.
 
 use super::stored::{Failure, Format, OAuthArgs, SecretRef, StoreArgs, print_json};
-use crate::store::GrantState;
-use crate::token::{Added, App, ClientInfo, ConnectLink, NewClient, NewCredential, NewToken, Registry};
 use clap::Subcommand;
 use serde_json::json;
 use std::process::ExitCode;
 use std::time::Duration;
+use switchback_gateway::store::GrantState;
+use switchback_gateway::token::{
+    Added, App, ClientInfo, ConnectLink, NewClient, NewCredential, NewToken, Registry,
+};
 
 /// Arguments of `switchback client`.
 #[derive(clap::Args)]

@@ -3,18 +3,18 @@
 
 use super::serve::{Failure, Signals, block_on, until_stopped};
 use crate::app::{App, Start};
-use crate::clock::Clock;
 use crate::config::{self, Config, Surroundings};
-use crate::diagnostic::{Colour, to_text};
-use crate::sandbox::{Options, Sandbox};
-use crate::store::seal::{SealingKey, random};
-use crate::telemetry::log;
 use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use switchback_compiler::diagnostic::{Colour, to_text};
+use switchback_gateway::clock::Clock;
+use switchback_gateway::store::seal::{SealingKey, random};
+use switchback_gateway::telemetry::log;
+use switchback_sandbox::{Options, Sandbox};
 
 /// The configuration, with variables for what is known only when the demo runs.
 const CONFIGURATION: &str = include_str!("../../mappings/messaging/demo.yaml");

@@ -2,11 +2,11 @@
 
 use super::pack::HAS_FINDINGS;
 use super::stored::{Failure, Format, StoreArgs, block_on_verdict};
-use crate::diff::{Proof, Report, Threshold, report};
-use crate::shadow::{Archive, Share};
 use clap::Subcommand;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
+use switchback_engine::diff::{Proof, Report, Threshold, report};
+use switchback_gateway::shadow::{Archive, Share};
 
 /// Arguments of `switchback diff`.
 #[derive(clap::Args)]

@@ -1,15 +1,15 @@
 //! `switchback explain`: what a request would become.
 
 use super::pack::{COULD_NOT_RUN, HAS_FINDINGS, PackArg};
-use crate::json::{Limits, Object, Value};
-use crate::plan::{self, Pack, RouteId, SideId};
-use crate::route::{Found, Router};
-use crate::translate::{Event, Next, Request, Run, Settings};
 use bytes::Bytes;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use switchback_engine::translate::{Event, Next, Request, Run, Settings};
+use switchback_json::{Limits, Object, Value};
+use switchback_plan::router::{Found, Router};
+use switchback_plan::{self as plan, Pack, RouteId, SideId};
 
 /// Shows the route that a request would take: the calls it would make, and for each field of what goes out where it comes
 /// from, with the line of the mapping that says so.
@@ -122,9 +122,9 @@ fn find(pack: &Pack, request: &str) -> Result<At, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mapping::compile;
-    use crate::mapping::load::PackSource;
     use std::path::Path;
+    use switchback_compiler::mapping::compile;
+    use switchback_compiler::mapping::load::PackSource;
 
     fn pack() -> Arc<Pack> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("mappings/messaging");

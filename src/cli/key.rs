@@ -1,9 +1,9 @@
 //! `switchback key`: the key that seals grants at rest.
 
 use super::stored::{Failure, Format, StoreArgs, print_json};
-use crate::store::seal::SealingKey;
 use clap::Subcommand;
 use std::process::ExitCode;
+use switchback_gateway::store::seal::SealingKey;
 
 /// Arguments of `switchback key`.
 #[derive(clap::Args)]

@@ -1,14 +1,14 @@
 //! The PACK argument that verbs about mappings share, and the reading of it.
 
 use crate::app::builtin::{self, BUILT_IN};
-use crate::diagnostic::{self, Colour, Severity};
-use crate::mapping::load::PackSource;
-use crate::mapping::{Compiled, compile};
-use crate::plan::Pack;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use switchback_compiler::diagnostic::{self, Colour, Severity};
+use switchback_compiler::mapping::load::PackSource;
+use switchback_compiler::mapping::{Compiled, compile};
+use switchback_plan::Pack;
 
 /// Which pack.
 #[derive(clap::Args)]

@@ -2,9 +2,9 @@
 
 use super::stored::{Failure, Format, StoreArgs, block_on, print_json};
 use crate::app;
-use crate::shadow::{Mover, Phase, PhaseInfo, Phases, Share, Shown};
 use clap::Subcommand;
 use std::process::ExitCode;
+use switchback_gateway::shadow::{Mover, Phase, PhaseInfo, Phases, Share, Shown};
 
 /// Arguments of `switchback phase`.
 #[derive(clap::Args)]

@@ -1,11 +1,7 @@
 //! `switchback replay`: recorded traffic through a pack that may have changed.
 
 use super::pack::{COULD_NOT_RUN, HAS_FINDINGS, PackArg};
-use crate::har::{self, Exchange, Malformed};
-use crate::json::{Limits, Value};
-use crate::plan::Pack;
 use crate::replay::{Change, Fronts, Live, Outcome, Replayer, Verdict};
-use crate::translate::Settings;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,6 +11,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use switchback_engine::har::{self, Exchange, Malformed};
+use switchback_engine::translate::Settings;
+use switchback_json::{Limits, Value};
+use switchback_plan::Pack;
 
 /// Runs the exchanges of an HTTP Archive (HAR) through a pack and says which answers, and which calls to the other
 /// version, are not what they were when it was recorded.

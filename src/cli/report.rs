@@ -1,9 +1,9 @@
 //! `switchback report`: what a pack keeps, changes, loses and refuses.
 
 use super::pack::{COULD_NOT_RUN, PackArg};
-use crate::plan;
 use std::io::{self, Write};
 use std::process::ExitCode;
+use switchback_plan as plan;
 
 /// Shows for each operation of both sides how well it is kept, what is lost, how it differs, how many calls it makes and
 /// how much of a body is held. As Markdown it is a document for the people whose integrations run through the pack.

@@ -1,11 +1,11 @@
 //! `switchback sandbox`: the service alone.
 
-use crate::sandbox::{Options, Sandbox, Size};
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
+use switchback_sandbox::{Options, Sandbox, Size};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Serves the messaging service itself - v3, v2 and its authorization server - from made-up data that forgets everything at

@@ -1,11 +1,11 @@
 //! `switchback schema`: what an editor needs to complete and check files as they are typed.
 
 use super::pack::{COULD_NOT_RUN, HAS_FINDINGS};
-use crate::mapping::load::{self, PackSource};
-use crate::mapping::schema;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use switchback_compiler::mapping::load::{self, PackSource};
+use switchback_compiler::mapping::schema;
 
 /// Prints the JSON Schema (2020-12) of one kind of file.
 #[derive(clap::Args)]

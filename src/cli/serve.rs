@@ -1,15 +1,15 @@
 //! `switchback serve`: the gateway against real upstreams.
 
 use crate::app::{self, App, Start, StartError};
-use crate::clock::Clock;
 use crate::config::{self, Config, Surroundings};
-use crate::diagnostic::{Colour, to_text};
-use crate::resident;
-use crate::telemetry::log;
 use std::future::Future;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use switchback_compiler::diagnostic::{Colour, to_text};
+use switchback_gateway::clock::Clock;
+use switchback_gateway::resident;
+use switchback_gateway::telemetry::log;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Serves clients of one version from the service of the other, as a configuration file says. Reloads pack and

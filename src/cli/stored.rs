@@ -1,20 +1,20 @@
 //! What the verbs that work on the store share: which store and key, how secrets are given, and how a failure is told.
 
 use crate::app::StartError;
-use crate::clock::Clock;
 use crate::config::{self, Config, Surroundings};
-use crate::diagnostic::{self, Colour};
-use crate::secret::Secret;
-use crate::shadow::PhasesError;
-use crate::store::seal::{KeyRing, SealError};
-use crate::store::{Missing, Store, StoreError};
-use crate::token::{ConnectError, Endpoint, OAuth, OAuthConfigError, RegistryError};
 use clap::ValueEnum;
 use reqwest::Url;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
+use switchback_compiler::diagnostic::{self, Colour};
+use switchback_gateway::clock::Clock;
+use switchback_gateway::secret::Secret;
+use switchback_gateway::shadow::PhasesError;
+use switchback_gateway::store::seal::{KeyRing, SealError};
+use switchback_gateway::store::{Missing, Store, StoreError};
+use switchback_gateway::token::{ConnectError, Endpoint, OAuth, OAuthConfigError, RegistryError};
 
 /// How results are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

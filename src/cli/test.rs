@@ -1,16 +1,16 @@
 //! `switchback test`: runs the examples of a pack.
 
 use super::pack::{COULD_NOT_RUN, HAS_FINDINGS, PackArg, shown};
-use crate::json::Value;
-use crate::mapping::Compiled;
-use crate::mapping::examples::blessed;
-use crate::plan::Pack;
-use crate::translate::example::{Outcome, Report, Unreached, run_all};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use switchback_compiler::mapping::Compiled;
+use switchback_compiler::mapping::examples::blessed;
+use switchback_engine::translate::example::{Outcome, Report, Unreached, run_all};
+use switchback_json::Value;
+use switchback_plan::Pack;
 
 /// Runs the examples of a pack: every request with its scripted replies, every shape there and back. Fails when one of
 /// them does not hold, and when an end of a route is reached by none.

@@ -3,8 +3,8 @@
 
 use super::checked::{Client, Config, Front};
 use super::read::Placed;
-use crate::diagnostic::{Code, Finding, Findings, Span, did_you_mean};
 use serde_json::Value;
+use switchback_compiler::diagnostic::{Code, Finding, Findings, Span, did_you_mean};
 
 /// What a configuration must know of a pack. `app` fills it from the compiled pack, so that this module does not depend
 /// on its form.

@@ -10,12 +10,12 @@ use super::scalars::{Period, Prefix, WebUrl};
 use super::sections::{
     RawAdmin, RawClient, RawConfig, RawFront, RawGrant, RawLimits, RawOAuth, RawSunset, RawTls, RawUpstream,
 };
-use crate::diagnostic::{Code, Finding, Findings, Span};
-use crate::secret::Secret;
-use crate::shadow::Phase;
-use crate::telemetry::log::LogSettings;
 use std::collections::HashMap;
 use std::time::Duration;
+use switchback_compiler::diagnostic::{Code, Finding, Findings, Span};
+use switchback_gateway::secret::Secret;
+use switchback_gateway::shadow::Phase;
+use switchback_gateway::telemetry::log::LogSettings;
 
 /// Converts and checks. `None` where a part is missing that was reported; a `Some` counts only if nothing else was.
 pub(super) fn check(raw: RawConfig, findings: &mut Findings) -> Option<Config> {

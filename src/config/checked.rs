@@ -3,13 +3,13 @@
 
 use super::read::Placed;
 use super::scalars::{Moment, Prefix, StoreUrl, WebUrl};
-use crate::secret::Secret;
-use crate::shadow::{GateSettings, Phase, Share};
-use crate::telemetry::log::LogSettings;
 use serde_json::Value;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+use switchback_gateway::secret::Secret;
+use switchback_gateway::shadow::{GateSettings, Phase, Share};
+use switchback_gateway::telemetry::log::LogSettings;
 
 /// A checked configuration.
 #[derive(Clone, Debug)]

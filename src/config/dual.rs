@@ -3,12 +3,12 @@
 use super::checked::Shadow;
 use super::read::{Count, FromYaml, Named, Placed, Reading, described, scalar_text, section};
 use super::scalars::{Period, Size};
-use crate::diagnostic::{Code, Finding, Findings, Span};
-use crate::evidence::Policy;
-use crate::shadow::{GatePolicy, GateSettings, PHASES, Phase, Share};
-use crate::yaml::{Fields, Keys, Kind, Node};
 use serde_json::{Value, json};
 use std::time::Duration;
+use switchback_compiler::diagnostic::{Code, Finding, Findings, Span};
+use switchback_compiler::yaml::{Fields, Keys, Kind, Node};
+use switchback_engine::evidence::Policy;
+use switchback_gateway::shadow::{GatePolicy, GateSettings, PHASES, Phase, Share};
 
 section! {
     /// Asking the other side beside the one that answers, and comparing what the client would have seen. All of it comes out of

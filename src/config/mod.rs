@@ -23,10 +23,10 @@ pub use checked::{
 pub use read::Placed;
 pub use scalars::{Moment, Period, Prefix, Size, StoreUrl, WebUrl};
 
-use crate::diagnostic::{Findings, Sources, Span};
-use crate::yaml;
 use read::{FromYaml, Reading};
 use std::path::Path;
+use switchback_compiler::diagnostic::{Findings, Sources, Span};
+use switchback_compiler::yaml;
 
 /// Where values come from that are not in the file.
 pub struct Surroundings<'a> {

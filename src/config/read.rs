@@ -2,14 +2,14 @@
 //! Schema, and shown in the masked dump. One list of keys ([`section`]) gives all of these, so they cannot drift apart.
 
 use super::scalars::{self, Moment, Period, Prefix, Size, StoreUrl, WebUrl};
-use crate::diagnostic::{Code, Finding, Findings, Span};
-use crate::redact::MASK;
-use crate::secret::Secret;
-use crate::yaml::{Kind, Node};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
+use switchback_compiler::diagnostic::{Code, Finding, Findings, Span};
+use switchback_compiler::yaml::{Kind, Node};
+use switchback_engine::redact::MASK;
+use switchback_gateway::secret::Secret;
 
 /// What reading needs besides the text: where findings go, and how files with secrets are read.
 pub(super) struct Reading<'a> {
@@ -92,7 +92,7 @@ macro_rules! section {
         }
 
         impl $name {
-            const KEYS: $crate::yaml::Keys = $crate::yaml::Keys::new(
+            const KEYS: switchback_compiler::yaml::Keys = switchback_compiler::yaml::Keys::new(
                 $what,
                 &[$(stringify!($rkey)),*],
                 &[$(stringify!($okey)),*],
@@ -107,7 +107,7 @@ macro_rules! section {
 
         impl FromYaml for $name {
             fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
-                let fields = $crate::yaml::Fields::read(node, &Self::KEYS, reading.findings)?;
+                let fields = switchback_compiler::yaml::Fields::read(node, &Self::KEYS, reading.findings)?;
                 Some($name {
                     $( $rkey: fields.get(stringify!($rkey)).and_then(|node| FromYaml::read(node, reading)), )*
                     $( $okey: fields
@@ -354,8 +354,10 @@ impl<K: FromYaml, T: FromYaml> FromYaml for Named<K, T> {
     fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
         let mut named = Vec::new();
         for (key, value) in node.map(reading.findings)? {
-            let key_node =
-                Node { span: key.span, kind: Kind::String(key.name.clone(), crate::yaml::Style::Plain) };
+            let key_node = Node {
+                span: key.span,
+                kind: Kind::String(key.name.clone(), switchback_compiler::yaml::Style::Plain),
+            };
             let key = Placed::<K>::read(&key_node, reading);
             named.extend(key.zip(T::read(value, reading)));
         }

@@ -5,8 +5,8 @@
 //! it stands for, so every place in the tree is a place in the file as typed, and a value from the environment can add no
 //! keys, quotes or comments.
 
-use crate::diagnostic::{Code, FileId, Finding, Findings, Span};
-use crate::yaml::{Key, Kind, Node, Style};
+use switchback_compiler::diagnostic::{Code, FileId, Finding, Findings, Span};
+use switchback_compiler::yaml::{Key, Kind, Node, Style};
 
 /// First character of a stand-in: private use, so no configuration has a reason to hold it.
 const MARK: char = '\u{e000}';
@@ -194,8 +194,8 @@ fn in_key(span: Span) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diagnostic::Sources;
-    use crate::yaml;
+    use switchback_compiler::diagnostic::Sources;
+    use switchback_compiler::yaml;
 
     fn read(text: &str) -> (Option<Node>, Vec<String>) {
         let mut findings = Findings::new();

@@ -6,15 +6,15 @@ use super::read::{
     Count, Free, FromYaml, Named, OneOrMore, Placed, Reading, described, scalar_text, section,
 };
 use super::scalars::{Moment, Period, Prefix, Size, StoreUrl, WebUrl};
-use crate::diagnostic::{Code, Finding, Span};
-use crate::secret::Secret;
-use crate::shadow::Phase;
-use crate::telemetry::log::{LogFormat, check_filter};
-use crate::yaml::{Kind, Node};
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
+use switchback_compiler::diagnostic::{Code, Finding, Span};
+use switchback_compiler::yaml::{Kind, Node};
+use switchback_gateway::secret::Secret;
+use switchback_gateway::shadow::Phase;
+use switchback_gateway::telemetry::log::{LogFormat, check_filter};
 
 section! {
     /// The whole file.

@@ -1,9 +1,9 @@
 //! Situations of reading configuration files: what is taken, what is refused and how that reads.
 
 use super::*;
-use crate::diagnostic::{Colour, to_text};
-use crate::shadow::{Phase, Share};
 use std::time::Duration;
+use switchback_compiler::diagnostic::{Colour, to_text};
+use switchback_gateway::shadow::{Phase, Share};
 
 const SMALLEST: &str = "key: ${KEY}\nupstreams: { new: { url: 'https://api.example.com/new' } }\n";
 
@@ -32,7 +32,7 @@ fn config(text: &str) -> Config {
 fn found(text: &str) -> Vec<String> {
     let outcome = parsed(text);
     let line = |span| outcome.sources.start(span).line;
-    let shown = |finding: &&crate::diagnostic::Finding| {
+    let shown = |finding: &&switchback_compiler::diagnostic::Finding| {
         format!("{} {}: {}", finding.code.number(), line(finding.span), finding.message)
     };
     outcome.findings.sorted().iter().map(shown).collect()
@@ -356,7 +356,7 @@ mod with_a_pack {
                  clients:\n- {{ name: a, {client} }}\n"
             );
             let findings = against_pack(&config(&text), &both);
-            let shown = |finding: &&crate::diagnostic::Finding| {
+            let shown = |finding: &&switchback_compiler::diagnostic::Finding| {
                 format!("{} {}", finding.severity.word(), finding.message)
             };
             findings.sorted().iter().map(shown).collect::<Vec<_>>()

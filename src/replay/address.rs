@@ -1,8 +1,8 @@
 //! Which recorded addresses belong to the API, and which operation's path they end in.
 
-use crate::har::Exchange;
-use crate::plan::{Pack, SideId};
 use http::Uri;
+use switchback_engine::har::Exchange;
+use switchback_plan::{Pack, SideId};
 
 /// Where clients spoke which side when an archive was recorded.
 #[derive(Clone, Debug)]

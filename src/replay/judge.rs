@@ -1,11 +1,13 @@
 //! What is compared, and how strictly.
 
-use crate::diff::{self, Candidate, Comparison, Finding, Held, Noise, OperationRules, Rules, View};
-use crate::json::{Limits, Value};
-use crate::plan::{Pack, RouteId, SideId};
-use crate::redact::{MASK, Redactor, Salt};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
+use switchback_engine::diff::{
+    self, Candidate, Comparison, Finding, Held, Noise, OperationRules, Rules, View,
+};
+use switchback_engine::redact::{MASK, Redactor, Salt};
+use switchback_json::{Limits, Value};
+use switchback_plan::{Pack, RouteId, SideId};
 
 /// Compares recorded messages with those that a pack makes now.
 pub(super) struct Judge {

@@ -2,13 +2,13 @@
 
 use super::outcome::{Outcome, Unknown};
 use super::running::{Replayer, Running, Step};
-use crate::har::Exchange;
-use crate::plan::Effect;
-use crate::translate::{Call, Event, FailKind, Reply};
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use reqwest::{Client, Url, redirect};
 use std::time::Duration;
+use switchback_engine::har::Exchange;
+use switchback_engine::translate::{Call, Event, FailKind, Reply};
+use switchback_plan::Effect;
 
 /// Longest wait for one reply.
 const TIMEOUT: Duration = Duration::from_secs(30);

@@ -20,8 +20,8 @@ pub use live::{Live, LiveError};
 pub use outcome::{Change, Outcome, Unknown, Verdict};
 pub use running::{Replayer, Running, Step};
 
-use crate::har::Exchange;
-use crate::translate::Event;
+use switchback_engine::har::Exchange;
+use switchback_engine::translate::Event;
 
 impl Replayer {
     /// Runs an exchange with the replies that were recorded.

@@ -1,7 +1,7 @@
 //! What came of running an exchange again.
 
-use crate::diff::{Coverage, Finding};
 use std::fmt;
+use switchback_engine::diff::{Coverage, Finding};
 
 /// One exchange, run again.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,16 +2,16 @@
 
 use super::address::Fronts;
 use super::outcome::{Change, Outcome, Unknown, Verdict};
-use crate::har::{self, Exchange};
-use crate::json::Limits;
-use crate::plan::{Effect, Pack};
-use crate::route::{Found, Router};
-use crate::translate::example::same_target;
-use crate::translate::{
-    self, Answer, Event, FailKind, Fault, Next, Refused, Reply, Run, Settings, gateway_error, negotiate,
-};
 use http::{HeaderMap, Method, header};
 use std::sync::Arc;
+use switchback_engine::har::{self, Exchange};
+use switchback_engine::translate::example::same_target;
+use switchback_engine::translate::{
+    self, Answer, Event, FailKind, Fault, Next, Refused, Reply, Run, Settings, gateway_error, negotiate,
+};
+use switchback_json::Limits;
+use switchback_plan::router::{Found, Router};
+use switchback_plan::{Effect, Pack};
 
 /// A pack, ready to run exchanges.
 pub struct Replayer {
@@ -243,7 +243,7 @@ impl Running<'_> {
     }
 
     /// The findings between the recorded answer and this one, and what it means when there are none.
-    fn compare(&self, answer: &Answer) -> Result<(Vec<crate::diff::Finding>, Verdict), Unknown> {
+    fn compare(&self, answer: &Answer) -> Result<(Vec<switchback_engine::diff::Finding>, Verdict), Unknown> {
         let recorded = self.exchange.response.as_ref().ok_or(Unknown::NoAnswer)?;
         let body = recorded.body.known().ok_or(Unknown::NoAnswer)?;
         let before = (recorded.status, har::header_map(&recorded.headers), body);

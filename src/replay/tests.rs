@@ -1,11 +1,11 @@
 use super::*;
-use crate::har::{self, Gateway, Request, Response};
-use crate::mapping::compile;
-use crate::mapping::load::PackSource;
-use crate::plan::{Pack, SideId};
-use crate::translate::Settings;
 use std::path::Path;
 use std::sync::Arc;
+use switchback_compiler::mapping::compile;
+use switchback_compiler::mapping::load::PackSource;
+use switchback_engine::har::{self, Gateway, Request, Response};
+use switchback_engine::translate::Settings;
+use switchback_plan::{Pack, SideId};
 
 fn pack() -> Arc<Pack> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("mappings/messaging");

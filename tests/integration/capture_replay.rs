@@ -10,9 +10,9 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use switchback::har::{Body, Exchange, Request, Response, Writer};
-use switchback::sandbox::{Account, Options, Sandbox};
-use switchback::store::seal::SealingKey;
+use switchback_engine::har::{Body, Exchange, Request, Response, Writer};
+use switchback_gateway::store::seal::SealingKey;
+use switchback_sandbox::{Account, Options, Sandbox};
 
 const ADMIN_TOKEN: &str = "admin-token-of-the-test";
 /// Planted where clients carelessly put credentials; must be nowhere in an archive.

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 use switchback::config::{self, Limits, Outcome, Surroundings};
-use switchback::diagnostic::{Colour, to_text};
-use switchback::yaml::{self, Kind};
+use switchback_compiler::diagnostic::{Colour, to_text};
+use switchback_compiler::yaml::{self, Kind};
 
 fn project(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
@@ -62,7 +62,7 @@ fn uncomment(line: &str) -> String {
 fn the_sample_has_every_key_of_the_schema() {
     let sample: Vec<String> = text("deploy/switchback.sample.yaml").lines().map(uncomment).collect();
     let (mut sources, mut findings) =
-        (switchback::diagnostic::Sources::new(), switchback::diagnostic::Findings::new());
+        (switchback_compiler::diagnostic::Sources::new(), switchback_compiler::diagnostic::Findings::new());
     let sample = without_references(&sample.join("\n"));
     let tree = yaml::read(&mut sources, "sample", sample.as_bytes(), &mut findings).expect("YAML");
     let schema = config::schema();

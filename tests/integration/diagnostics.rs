@@ -4,8 +4,8 @@
 use super::manual;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use switchback::diagnostic::{Code, Colour, Findings, Sources, to_text};
-use switchback::yaml::{self, Node};
+use switchback_compiler::diagnostic::{Code, Colour, Findings, Sources, to_text};
+use switchback_compiler::yaml::{self, Node};
 
 const EXPECT: &str = "\nexpect: |\n";
 

@@ -11,13 +11,13 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use switchback::diff::{Candidate, Comparison, Held, Limits, Noise, Record, Rules, View, compare};
-use switchback::mapping::{self, load::PackSource};
-use switchback::plan::SideId;
-use switchback::redact::{Redactor, Salt};
-use switchback::route::{Found, Router};
-use switchback::sandbox::{Options, Sandbox};
-use switchback::telemetry::metrics as names;
+use switchback_compiler::mapping::{self, load::PackSource};
+use switchback_engine::diff::{Candidate, Comparison, Held, Limits, Noise, Record, Rules, View, compare};
+use switchback_engine::redact::{Redactor, Salt};
+use switchback_gateway::telemetry::metrics as names;
+use switchback_plan::SideId;
+use switchback_plan::router::{Found, Router};
+use switchback_sandbox::{Options, Sandbox};
 
 /// One way in which the versions differ, on one address.
 struct Way {

@@ -5,8 +5,8 @@ use crate::support::dual::{Dual, Running, Upstreams, control, received};
 use crate::support::raw::{Act, Answer, Upstream, answer};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
-use switchback::sandbox::{Account, Options, Sandbox};
-use switchback::telemetry::metrics as names;
+use switchback_gateway::telemetry::metrics as names;
+use switchback_sandbox::{Account, Options, Sandbox};
 use tokio::net::TcpListener;
 
 const READ_BACK: &str = "phases: { default: shadow }\nshadow: { noise: 0, timeout: 2s, read_back: 1 }\n";

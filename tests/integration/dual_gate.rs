@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::time::Duration;
 use switchback::app::{App, Start};
-use switchback::clock::Clock;
 use switchback::config::{self, Surroundings};
-use switchback::sandbox::{Account, Options, Sandbox};
-use switchback::store::seal::SealingKey;
+use switchback_gateway::clock::Clock;
+use switchback_gateway::store::seal::SealingKey;
+use switchback_sandbox::{Account, Options, Sandbox};
 
 const OPERATION: &str = "GET /contacts/{id}";
 

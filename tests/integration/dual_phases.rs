@@ -4,8 +4,8 @@
 use crate::support::dual::{Dual, Running, Upstreams, control, eventually, received};
 use crate::support::postgres;
 use serde_json::{Value, json};
-use switchback::sandbox::{Options, Sandbox};
-use switchback::shadow::Share;
+use switchback_gateway::shadow::Share;
+use switchback_sandbox::{Options, Sandbox};
 
 const LIST: &str = "GET /v2/chats";
 

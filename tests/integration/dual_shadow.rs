@@ -6,8 +6,8 @@ use crate::support::postgres;
 use crate::support::raw::{Act, Answer, Client, Upstream};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use switchback::sandbox::{Account, Options, Sandbox};
-use switchback::telemetry::metrics as names;
+use switchback_gateway::telemetry::metrics as names;
+use switchback_sandbox::{Account, Options, Sandbox};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 

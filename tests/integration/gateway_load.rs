@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use switchback::sandbox::{Account, Options, Sandbox};
+use switchback_sandbox::{Account, Options, Sandbox};
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 

@@ -9,8 +9,8 @@ use crate::support::witness::{
     Difference, differences, is_declared, is_error_form, json, messaging_pack, route_of,
 };
 use std::net::SocketAddr;
-use switchback::plan::{Pack, SideId};
-use switchback::sandbox::{Options, Sandbox};
+use switchback_plan::{Pack, SideId};
+use switchback_sandbox::{Options, Sandbox};
 
 /// What is expected of the gateway, beside the witness.
 enum Expect {

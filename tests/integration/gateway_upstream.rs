@@ -5,8 +5,8 @@ use crate::support::gateway::{Gateway, Setup, request};
 use crate::support::raw::{Act, Client, Upstream, answer, exchange, until};
 use std::net::SocketAddr;
 use std::time::Duration;
-use switchback::proxy::limits::Limits;
-use switchback::server;
+use switchback_gateway::proxy::limits::Limits;
+use switchback_gateway::server;
 use tokio::net::TcpListener;
 
 const ITEM: &str = r#"{"title":"a"}"#;

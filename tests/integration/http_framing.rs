@@ -3,7 +3,7 @@
 
 use crate::support::gateway::{Gateway, Setup, TOKEN, request};
 use crate::support::raw::{Act, Client, Upstream, exchange};
-use switchback::proxy::limits::Limits;
+use switchback_gateway::proxy::limits::Limits;
 
 const ITEM: &str = r#"{"title":"a","n":1.10}"#;
 

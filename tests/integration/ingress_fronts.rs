@@ -7,7 +7,7 @@ use crate::support::raw::exchange;
 use crate::support::serving;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
-use switchback::store::seal::SealingKey;
+use switchback_gateway::store::seal::SealingKey;
 use tempfile::TempDir;
 
 /// What the client shows at the front of either version.

@@ -17,10 +17,10 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use shapes::{How, Loaded, Shape, Way};
 use std::collections::BTreeSet;
-use switchback::contract::{Type, TypeIn, TypeKind};
-use switchback::json::{Limits, Object, Value};
-use switchback::mapping::load::PackSource;
-use switchback::plan::{Loss, SideId};
+use switchback_compiler::contract::{Type, TypeIn, TypeKind};
+use switchback_compiler::mapping::load::PackSource;
+use switchback_json::{Limits, Object, Value};
+use switchback_plan::{Loss, SideId};
 
 const SIDES: [SideId; 2] = [SideId::OLD, SideId::NEW];
 

@@ -1,9 +1,9 @@
 //! The manual of the mapping language is itself a pack: it compiles, and its examples hold.
 
 use std::path::Path;
-use switchback::diagnostic::{Colour, to_text};
-use switchback::mapping::load::PackSource;
-use switchback::mapping::{Compiled, compile};
+use switchback_compiler::diagnostic::{Colour, to_text};
+use switchback_compiler::mapping::load::PackSource;
+use switchback_compiler::mapping::{Compiled, compile};
 
 /// The blocks of the manual that begin with `# file:`, by the file they name.
 pub fn files() -> Vec<(String, String)> {
@@ -31,7 +31,7 @@ fn the_manual_compiles_without_a_finding() {
 fn the_examples_of_the_manual_hold_and_reach_every_end() {
     let compiled = compiled(&files());
     let pack = compiled.pack.expect("the manual compiles");
-    let report = switchback::translate::example::run_all(&pack);
+    let report = switchback_engine::translate::example::run_all(&pack);
     let problems: Vec<String> =
         report.outcomes.iter().flat_map(|outcome| &outcome.problems).map(ToString::to_string).collect();
     assert!(problems.is_empty(), "{}", problems.join("\n"));

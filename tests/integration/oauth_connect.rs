@@ -5,8 +5,8 @@ use crate::support::tokens::{Gateway, acme};
 use serde_json::json;
 use std::collections::HashMap;
 use std::time::Duration;
-use switchback::store::GrantState;
-use switchback::token::{ConnectError, NewClient, Registry, RegistryError};
+use switchback_gateway::store::GrantState;
+use switchback_gateway::token::{ConnectError, NewClient, Registry, RegistryError};
 
 async fn unconnected(authority: &Authority) -> (Gateway, Registry) {
     let gateway = Gateway::new(authority).await;

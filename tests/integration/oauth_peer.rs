@@ -6,9 +6,9 @@ use crate::support::tokens::{acme, eventually, key, ring, sqlite_in};
 use serde_json::{Value, json};
 use std::process::Command;
 use std::time::Duration;
-use switchback::clock::Clock;
-use switchback::store::{GrantState, Missing, Store};
-use switchback::token::{App, Endpoint, NewClient, OAuth, Registry, Settings, Tokens};
+use switchback_gateway::clock::Clock;
+use switchback_gateway::store::{GrantState, Missing, Store};
+use switchback_gateway::token::{App, Endpoint, NewClient, OAuth, Registry, Settings, Tokens};
 
 const CALLBACK: &str = "http://127.0.0.1:9090/oauth/callback";
 

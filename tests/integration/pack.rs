@@ -4,9 +4,9 @@ mod lines;
 mod typos;
 
 use std::path::Path;
-use switchback::mapping::load::PackSource;
-use switchback::mapping::{Compiled, compile};
-use switchback::translate::example;
+use switchback_compiler::mapping::load::PackSource;
+use switchback_compiler::mapping::{Compiled, compile};
+use switchback_engine::translate::example;
 
 /// The pack as it lies in the repository.
 fn messaging() -> PackSource {
@@ -54,10 +54,10 @@ fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> 
 #[test]
 fn the_pack_passes_as_it_is() {
     let compiled = compile(&messaging());
-    let said = switchback::diagnostic::to_text(
+    let said = switchback_compiler::diagnostic::to_text(
         &compiled.sources,
         &compiled.findings,
-        switchback::diagnostic::Colour::Never,
+        switchback_compiler::diagnostic::Colour::Never,
     );
     assert_eq!(said, "");
     assert!(passes(&compiled), "{:#?}", example::run_all(compiled.pack.as_ref().expect("no findings")));

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use switchback::admin::Status;
 use switchback::app::{App, Start};
-use switchback::clock::Clock;
 use switchback::config::{self, Surroundings};
-use switchback::diagnostic::{Colour, to_text};
-use switchback::sandbox::{Options, Sandbox};
-use switchback::store::seal::SealingKey;
+use switchback_compiler::diagnostic::{Colour, to_text};
+use switchback_gateway::clock::Clock;
+use switchback_gateway::store::seal::SealingKey;
+use switchback_sandbox::{Options, Sandbox};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 

@@ -8,8 +8,8 @@ use serde_json::{Value, json as object};
 use std::net::SocketAddr;
 use std::process::Command;
 use std::time::{Duration, Instant};
-use switchback::sandbox::{Options, Sandbox};
-use switchback::store::seal::SealingKey;
+use switchback_gateway::store::seal::SealingKey;
+use switchback_sandbox::{Options, Sandbox};
 
 const TOKEN: &str = "v3-token-of-acme-canary";
 const LANGUAGES: [&str; 3] = ["en", "pt-br", "es"];

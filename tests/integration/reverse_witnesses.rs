@@ -13,8 +13,8 @@ use crate::support::witness::{
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
-use switchback::plan::{Pack, RouteKind, SideId};
-use switchback::sandbox::{Options, Sandbox};
+use switchback_plan::{Pack, RouteKind, SideId};
+use switchback_sandbox::{Options, Sandbox};
 
 const TOKEN: &str = "v3-token-of-a-new-client";
 

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use switchback::body::Body;
-use switchback::server::{Bound, Cores, Drain, Options};
+use switchback_gateway::body::Body;
+use switchback_gateway::server::{Bound, Cores, Drain, Options};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 

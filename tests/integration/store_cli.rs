@@ -6,9 +6,9 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
-use switchback::clock::Clock;
-use switchback::store::{Missing, Store, StoreError};
-use switchback::token::{Registry, Settings};
+use switchback_gateway::clock::Clock;
+use switchback_gateway::store::{Missing, Store, StoreError};
+use switchback_gateway::token::{Registry, Settings};
 
 struct Run {
     code: Option<i32>,

@@ -5,10 +5,10 @@ use crate::support::postgres;
 use crate::support::tokens::{Gateway, NEW_YEAR, OLD_TOKEN, acme, key, ring, sqlite_in};
 use std::path::Path;
 use std::time::Duration;
-use switchback::clock::Clock;
-use switchback::store::seal::SealError;
-use switchback::store::{Begin, Finish, GrantRow, GrantState, Missing, NewTokens, Store, StoreError};
-use switchback::token::{CredentialState, NewCredential, Registry, Settings, Tokens};
+use switchback_gateway::clock::Clock;
+use switchback_gateway::store::seal::SealError;
+use switchback_gateway::store::{Begin, Finish, GrantRow, GrantState, Missing, NewTokens, Store, StoreError};
+use switchback_gateway::token::{CredentialState, NewCredential, Registry, Settings, Tokens};
 
 /// Addresses of an empty store in each database there is.
 fn stores(folder: &Path) -> Vec<String> {
@@ -25,7 +25,7 @@ fn tokens_numbered(number: u32) -> NewTokens {
     }
 }
 
-async fn enrolled(url: &str, key: &switchback::secret::Secret<String>) -> (Store, GrantRow) {
+async fn enrolled(url: &str, key: &switchback_gateway::secret::Secret<String>) -> (Store, GrantRow) {
     let store =
         Store::open(url, ring(&[key]), Clock::paused_at(NEW_YEAR), Missing::Create).await.expect("opens");
     let registry = Registry::new(store.clone(), None);

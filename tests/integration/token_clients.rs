@@ -3,8 +3,10 @@
 use crate::support::authority::{Authority, app, secret};
 use crate::support::tokens::{Gateway, OLD_TOKEN, acme};
 use std::time::Duration;
-use switchback::store::{GrantState, StoreError};
-use switchback::token::{NewClient, NewCredential, NewToken, Registry, RegistryError, Settings, Tokens};
+use switchback_gateway::store::{GrantState, StoreError};
+use switchback_gateway::token::{
+    NewClient, NewCredential, NewToken, Registry, RegistryError, Settings, Tokens,
+};
 
 fn named(name: &str, token: Option<&str>) -> NewClient {
     NewClient {
@@ -147,7 +149,7 @@ async fn another_application_revives_a_grant_that_was_refused_for_its_applicatio
     let authority = Authority::start().await;
     let gateway = Gateway::new(&authority).await;
     let registry = Registry::new(gateway.store.clone(), None);
-    let wrong = switchback::token::App { id: app().id, secret: secret("mistyped") };
+    let wrong = switchback_gateway::token::App { id: app().id, secret: secret("mistyped") };
     let beta = |app| {
         vec![NewClient {
             name: "beta".to_owned(),
@@ -171,11 +173,11 @@ async fn a_running_gateway_sees_what_another_process_changes() {
     let authority = Authority::start().await;
     let gateway = Gateway::new(&authority).await;
     let running = tokio::spawn(gateway.tokens.clone().run());
-    let beside = switchback::store::Store::open(
+    let beside = switchback_gateway::store::Store::open(
         &gateway.url,
         crate::support::tokens::ring(&[&gateway.key]),
         gateway.clock.clone(),
-        switchback::store::Missing::Refuse,
+        switchback_gateway::store::Missing::Refuse,
     )
     .await
     .expect("opens beside the gateway");

@@ -17,11 +17,11 @@ use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use switchback::clock::Clock;
-use switchback::sandbox::{Options, Sandbox};
-use switchback::secret::Secret;
-use switchback::store::{GrantState, Missing, Store};
-use switchback::token::{App, Client, Endpoint, OAuth, Registry, Settings, Tokens};
+use switchback_gateway::clock::Clock;
+use switchback_gateway::secret::Secret;
+use switchback_gateway::store::{GrantState, Missing, Store};
+use switchback_gateway::token::{App, Client, Endpoint, OAuth, Registry, Settings, Tokens};
+use switchback_sandbox::{Options, Sandbox};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, oneshot};
@@ -217,7 +217,10 @@ async fn refresh(client: &Client) -> bool {
     match client.grant.current() {
         None => client.grant.access_token().await.is_ok(),
         Some(token) => {
-            matches!(client.grant.rejected(token.generation()).await, switchback::token::Rejected::Replay(_))
+            matches!(
+                client.grant.rejected(token.generation()).await,
+                switchback_gateway::token::Rejected::Replay(_)
+            )
         }
     }
 }

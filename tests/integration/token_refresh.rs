@@ -5,9 +5,9 @@ use crate::support::tokens::{Gateway, NEW_YEAR, PATIENCE, eventually};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
-use switchback::clock::Clock;
-use switchback::store::GrantState;
-use switchback::token::{Rejected, Settings, TokenError};
+use switchback_gateway::clock::Clock;
+use switchback_gateway::store::GrantState;
+use switchback_gateway::token::{Rejected, Settings, TokenError};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -340,7 +340,7 @@ async fn a_sibling_that_was_faster_makes_invalid_grant_harmless() {
     gate.arrived().await;
     // A sibling stores newer tokens while our call is under way; the server knows ours no more.
     let row = gateway.store.grant_of(&client.id).await.expect("stored");
-    let newer = switchback::store::NewTokens {
+    let newer = switchback_gateway::store::NewTokens {
         access: "access-of-the-sibling".into(),
         refresh: Some("refresh-of-the-sibling".into()),
         previous_refresh: None,

@@ -5,9 +5,9 @@ use crate::support::postgres;
 use crate::support::tokens::{OLD_TOKEN, PATIENCE, acme, eventually, key, ring};
 use std::sync::Arc;
 use std::time::Duration;
-use switchback::clock::Clock;
-use switchback::store::{Begin, Finish, Missing, NewTokens, Store};
-use switchback::token::{Client, NewClient, Registry, Settings, Tokens};
+use switchback_gateway::clock::Clock;
+use switchback_gateway::store::{Begin, Finish, Missing, NewTokens, Store};
+use switchback_gateway::token::{Client, NewClient, Registry, Settings, Tokens};
 
 struct Replica {
     store: Store,

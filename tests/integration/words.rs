@@ -1,11 +1,11 @@
 //! Nothing outside the sandbox knows the service that the first pack is about: no name of a field or parameter and no part of
-//! a path of its two contracts stands anywhere under `src`, as a word of its own, be it in code, texts, comments or tests.
+//! a path of its two contracts stands anywhere under `src` or `crates`, as a word of its own, be it in code, texts, comments or tests.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use switchback::diagnostic::{Findings, Sources};
-use switchback::yaml::{self, Kind, Node};
+use switchback_compiler::diagnostic::{Findings, Sources};
+use switchback_compiler::yaml::{self, Kind, Node};
 
 /// Names of the contracts that are words of English, of HTTP, of JSON or of this program's own trade. Each of them may stand
 /// in the engine for something else. Nothing joined out of several words belongs here, since that is nobody's but the
@@ -78,7 +78,7 @@ const TELLING: &[&str] = &[
 ];
 
 /// Tests that replay what was recorded of the first pack's service, and so must name it.
-const OF_THE_FIRST_PACK: &[&str] = &["replay/tests.rs"];
+const OF_THE_FIRST_PACK: &[&str] = &["src/replay/tests.rs"];
 
 #[test]
 fn no_word_of_the_first_packs_service_stands_in_the_engine() {
@@ -93,14 +93,15 @@ fn no_word_of_the_first_packs_service_stands_in_the_engine() {
     for telling in TELLING {
         assert!(searched.contains(*telling), "`{telling}` should be among the words looked for");
     }
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files = Vec::new();
-    collect(&root, &mut files);
+    collect(&root.join("src"), &mut files);
+    collect(&root.join("crates"), &mut files);
     assert!(files.len() > 200, "the sources are here: {}", files.len());
     let mut found = Vec::new();
     for file in files {
         let text = fs::read_to_string(&file).expect("sources are text");
-        let shown = file.strip_prefix(&root).expect("found below it").display().to_string();
+        let shown = file.strip_prefix(root).expect("found below it").display().to_string();
         if OF_THE_FIRST_PACK.contains(&shown.as_str()) {
             continue;
         }
@@ -124,12 +125,12 @@ fn words(line: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// All text below `src`, without the sandbox, which is the service.
+/// All text below a folder, without the sandbox, which is the service.
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("the sources are here when tests run") {
         let path = entry.expect("a folder can be listed").path();
         if path.is_dir() {
-            if !path.ends_with("src/sandbox") {
+            if !path.ends_with("crates/sandbox") {
                 collect(&path, files);
             }
         } else {

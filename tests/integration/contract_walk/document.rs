@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
-use switchback::diagnostic::{Findings, Sources};
-use switchback::yaml::{self, Kind, Node};
+use switchback_compiler::diagnostic::{Findings, Sources};
+use switchback_compiler::yaml::{self, Kind, Node};
 
 /// A contract of the messaging pack.
 pub struct Document {

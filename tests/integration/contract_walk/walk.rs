@@ -7,7 +7,7 @@ use http_body_util::{BodyExt, Full};
 use hyper_util::client::legacy::{Client, connect::HttpConnector};
 use hyper_util::rt::TokioExecutor;
 use std::collections::{BTreeMap, BTreeSet};
-use switchback::sandbox::{Options, Sandbox};
+use switchback_sandbox::{Options, Sandbox};
 
 /// An id that names nothing in any seed.
 pub const NOBODY: &str = "999999999";

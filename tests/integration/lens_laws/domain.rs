@@ -4,9 +4,9 @@
 use crate::support::values::{Spot, below, integer, text};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
-use switchback::json::{Str, Value};
-use switchback::plan::convert::{Conversion, ConversionKind};
-use switchback::plan::{Captured, Close, CloseFrom, MemberAction, ObjectOp, SideId, ValueOp};
+use switchback_json::{Str, Value};
+use switchback_plan::convert::{Conversion, ConversionKind};
+use switchback_plan::{Captured, Close, CloseFrom, MemberAction, ObjectOp, SideId, ValueOp};
 
 /// What an op reads, by path.
 #[derive(Debug, Default)]

@@ -3,16 +3,16 @@
 use crate::support::values::{Fill, Generator};
 use proptest::prelude::*;
 use std::sync::Arc;
-use switchback::contract::{Contract, TypeIn, TypeKind};
-use switchback::diagnostic::{self, Colour, Findings, Sources};
-use switchback::json::{Limits, Value};
-use switchback::mapping::ast::{self, Program, Spanned};
-use switchback::mapping::compile;
-use switchback::mapping::lens::{Lens, Lenses, Supply, World};
-use switchback::mapping::load::{self, PackSource};
-use switchback::mapping::names::Names;
-use switchback::plan::{Loss, Pack, SettingKind, SideId};
-use switchback::translate::{Env, Settings, document, overlay};
+use switchback_compiler::contract::{Contract, TypeIn, TypeKind};
+use switchback_compiler::diagnostic::{self, Colour, Findings, Sources};
+use switchback_compiler::mapping::ast::{self, Program, Spanned};
+use switchback_compiler::mapping::compile;
+use switchback_compiler::mapping::lens::{Lens, Lenses, Supply, World};
+use switchback_compiler::mapping::load::{self, PackSource};
+use switchback_compiler::mapping::names::Names;
+use switchback_engine::translate::{Env, Settings, document, overlay};
+use switchback_json::{Limits, Value};
+use switchback_plan::{Loss, Pack, SettingKind, SideId};
 
 /// A pack that was read and compiled.
 pub struct Loaded {
@@ -127,7 +127,7 @@ impl Loaded {
                 must: &|_| false,
                 extras: &|_| true,
             };
-            let of_field = |field: &switchback::plan::Key| {
+            let of_field = |field: &switchback_plan::Key| {
                 let field = object(ty).field(&field.text).expect("supplied fields are declared");
                 generator.value(&field.ty)
             };
@@ -193,7 +193,7 @@ impl Loaded {
     }
 }
 
-fn object(ty: TypeIn<'_>) -> &switchback::contract::Object {
+fn object(ty: TypeIn<'_>) -> &switchback_compiler::contract::Object {
     match ty.types.resolve(ty.ty).kind {
         TypeKind::Object(object) => object,
         _ => panic!("shapes relate objects"),

@@ -1,7 +1,7 @@
 //! A line that can be removed without anything noticing is a line that nobody holds to.
 
 use super::{in_parallel, messaging, passes, with_file, written};
-use switchback::mapping::compile;
+use switchback_compiler::mapping::compile;
 
 /// Lines that may go without a finding or a failing example, each with the reason why nothing can hold on to it.
 /// `file: line as written, without indentation`.

@@ -1,9 +1,9 @@
 //! One slip of the pen at a time: each is refused, with a finding on the line where it was made.
 
 use super::{in_parallel, messaging, with_file, written};
-use switchback::diagnostic::{Findings, Sources};
-use switchback::mapping::{Compiled, compile};
-use switchback::yaml::{self, Kind, Node};
+use switchback_compiler::diagnostic::{Findings, Sources};
+use switchback_compiler::mapping::{Compiled, compile};
+use switchback_compiler::yaml::{self, Kind, Node};
 
 /// Slips tried. The pack has room for more; these are spread over all its words.
 const SLIPS: usize = 1_000;

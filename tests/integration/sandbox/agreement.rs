@@ -4,7 +4,7 @@ use super::Service;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use serde_json::{Value, json};
-use switchback::sandbox::Options;
+use switchback_sandbox::Options;
 use tokio::runtime::Runtime;
 
 /// Fields of a v2 shape, each with the place of the same thing in v3.

@@ -7,7 +7,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use serde_json::Value;
-use switchback::sandbox::{Account, Options, Sandbox};
+use switchback_sandbox::{Account, Options, Sandbox};
 
 /// A running sandbox and a client of it.
 pub struct Service {

@@ -3,7 +3,7 @@
 use super::Service;
 use http::Method;
 use serde_json::{Value, json};
-use switchback::sandbox::Options;
+use switchback_sandbox::Options;
 
 #[tokio::test]
 async fn a_difference_shows_on_its_side_only() {
@@ -128,7 +128,7 @@ async fn control_lists_itself_and_refuses_what_it_does_not_know() {
     let help = service.control("GET", "/", Value::Null).await;
     let calls: Vec<&str> = help.as_array().unwrap().iter().filter_map(|line| line["call"].as_str()).collect();
     assert!(calls.contains(&"POST /_sandbox/faults"));
-    let readme = include_str!("../../../src/sandbox/README.md");
+    let readme = include_str!("../../../crates/sandbox/src/README.md");
     for call in calls {
         assert!(readme.contains(call), "the README tells of {call}");
     }

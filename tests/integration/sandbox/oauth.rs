@@ -5,7 +5,7 @@ use http::Method;
 use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 use std::time::Duration;
-use switchback::sandbox::Options;
+use switchback_sandbox::Options;
 
 const REDIRECT: &str = "http%3A%2F%2F127.0.0.1%3A9090%2Foauth%2Fcallback";
 

@@ -5,7 +5,7 @@ use http::Method;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
-use switchback::sandbox::{Options, Size};
+use switchback_sandbox::{Options, Size};
 
 #[tokio::test]
 async fn the_large_state_has_its_hundred_thousand_contacts_and_million_messages() {

@@ -9,10 +9,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
-use switchback::sandbox::{Account, Sandbox};
-use switchback::secret::Secret;
-use switchback::store::seal::SealingKey;
-use switchback::telemetry::metrics as names;
+use switchback_gateway::secret::Secret;
+use switchback_gateway::store::seal::SealingKey;
+use switchback_gateway::telemetry::metrics as names;
+use switchback_sandbox::{Account, Sandbox};
 use tempfile::TempDir;
 
 /// What the admin port asks for.

@@ -5,24 +5,24 @@ use super::raw::{Act, Upstream};
 use arc_swap::ArcSwap;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use switchback::capture::Tap;
-use switchback::clock::Clock;
-use switchback::plan::SideId;
-use switchback::proxy::headers::Pseudonym;
-use switchback::proxy::limits::Limits;
-use switchback::proxy::program::{Front, Program};
-use switchback::proxy::retry::Budget;
-use switchback::proxy::stack::{self, Parts};
-use switchback::proxy::upstream;
-use switchback::route::Router;
-use switchback::secret::Secret;
-use switchback::server::{self, Drain, Drained, Listener};
-use switchback::shadow::{self, Shadow};
-use switchback::store::seal::{KeyRing, SealingKey};
-use switchback::store::{Missing, Store};
-use switchback::telemetry::log::{self, LogSettings};
-use switchback::token::{App, Endpoint, NewClient, OAuth, Registry, Tokens};
-use switchback::translate::Settings;
+use switchback_engine::translate::Settings;
+use switchback_gateway::capture::Tap;
+use switchback_gateway::clock::Clock;
+use switchback_gateway::proxy::headers::Pseudonym;
+use switchback_gateway::proxy::limits::Limits;
+use switchback_gateway::proxy::program::{Front, Program};
+use switchback_gateway::proxy::retry::Budget;
+use switchback_gateway::proxy::stack::{self, Parts};
+use switchback_gateway::proxy::upstream;
+use switchback_gateway::secret::Secret;
+use switchback_gateway::server::{self, Drain, Drained, Listener};
+use switchback_gateway::shadow::{self, Shadow};
+use switchback_gateway::store::seal::{KeyRing, SealingKey};
+use switchback_gateway::store::{Missing, Store};
+use switchback_gateway::telemetry::log::{self, LogSettings};
+use switchback_gateway::token::{App, Endpoint, NewClient, OAuth, Registry, Tokens};
+use switchback_plan::SideId;
+use switchback_plan::router::Router;
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
@@ -149,8 +149,9 @@ async fn enrolled(folder: &TempDir, authorization: SocketAddr, account: Option<S
         refresh_token: Some(secret("refresh-0")),
     };
     Registry::new(store.clone(), Some(endpoint.clone())).ensure(vec![client]).await.unwrap();
-    let tokens =
-        Tokens::open(store.clone(), Some(endpoint), switchback::token::Settings::default()).await.unwrap();
+    let tokens = Tokens::open(store.clone(), Some(endpoint), switchback_gateway::token::Settings::default())
+        .await
+        .unwrap();
     (store, tokens)
 }
 

@@ -13,7 +13,7 @@
 use http::Method;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use switchback::plan::{
+use switchback_plan::{
     BodyExpected, BodyPlan, CallHead, Class, Credential, Direction, Effect, Emit, ErrorPiece, ErrorStyle,
     Key, Member, MemberAction, ObjectOp, Operation, Origin, Others, Pack, Pair, ParameterKind, PathPart,
     QueryFrom, QueryRule, Raw, Reason, ReasonId, Refusal, RefusePolicy, Response, ResponseBody, Route,

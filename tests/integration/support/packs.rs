@@ -1,7 +1,7 @@
 //! The packs that there are: the first one, and the manual of the language, whose blocks are a pack.
 
 use std::path::{Path, PathBuf};
-use switchback::mapping::load::PackSource;
+use switchback_compiler::mapping::load::PackSource;
 
 /// `mappings/messaging`.
 pub fn messaging_folder() -> PathBuf {

@@ -4,9 +4,9 @@ use super::program::Program;
 use super::raw;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use switchback::sandbox::{Account, Sandbox};
-use switchback::secret::Secret;
-use switchback::store::seal::SealingKey;
+use switchback_gateway::secret::Secret;
+use switchback_gateway::store::seal::SealingKey;
+use switchback_sandbox::{Account, Sandbox};
 use tempfile::TempDir;
 
 /// Writes a configuration: what every gateway of a test needs, then `more`, which is lines of YAML from line 7 on. `upstream`

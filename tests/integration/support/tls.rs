@@ -4,7 +4,7 @@ use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use switchback::server::{TlsFiles, tls_acceptor};
+use switchback_gateway::server::{TlsFiles, tls_acceptor};
 use tokio_rustls::TlsAcceptor;
 
 fn file(name: &str) -> PathBuf {

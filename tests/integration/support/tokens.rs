@@ -4,11 +4,11 @@ use super::authority::{Authority, app, secret};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use switchback::clock::Clock;
-use switchback::secret::Secret;
-use switchback::store::seal::{KeyRing, SealingKey};
-use switchback::store::{Missing, Store};
-use switchback::token::{Client, Endpoint, NewClient, Registry, Settings, Tokens};
+use switchback_gateway::clock::Clock;
+use switchback_gateway::secret::Secret;
+use switchback_gateway::store::seal::{KeyRing, SealingKey};
+use switchback_gateway::store::{Missing, Store};
+use switchback_gateway::token::{Client, Endpoint, NewClient, Registry, Settings, Tokens};
 
 pub const OLD_TOKEN: &str = "old-token-canary";
 /// 2026-01-01, in milliseconds.

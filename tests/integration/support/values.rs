@@ -3,10 +3,10 @@
 //! does not list yet, members that an open object does not declare, empty and nested lists.
 
 use proptest::prelude::*;
-use switchback::contract::{
+use switchback_compiler::contract::{
     Additional, Array, Enum, Field, Literal, Object, Scalar, ScalarKind, Type, TypeKind, Types,
 };
-use switchback::json::{self, Str, Value};
+use switchback_json::{self as json, Str, Value};
 
 /// What one place may hold instead of what its type alone says.
 pub type Narrow<'a> = &'a dyn Fn(&Spot<'_>, BoxedStrategy<Value>) -> BoxedStrategy<Value>;
@@ -172,7 +172,7 @@ fn free(scalar: &Scalar) -> BoxedStrategy<Value> {
     }
 }
 
-fn string_of(limits: &switchback::contract::Limits) -> BoxedStrategy<Value> {
+fn string_of(limits: &switchback_compiler::contract::Limits) -> BoxedStrategy<Value> {
     if let Some(pattern) = &limits.pattern {
         let pattern = pattern.trim_start_matches('^').trim_end_matches('$');
         let texts =

@@ -5,11 +5,11 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
-use switchback::mapping::{self, load::PackSource};
-use switchback::plan::{
+use switchback_compiler::mapping::{self, load::PackSource};
+use switchback_plan::router::{Found, Router};
+use switchback_plan::{
     Absent, Block, Close, CloseFrom, End, Expr, Key, MemberAction, Pack, Route, RouteKind, SideId, ValueOp,
 };
-use switchback::route::{Found, Router};
 
 /// The first pack, compiled from its folder.
 pub fn messaging_pack() -> Arc<Pack> {

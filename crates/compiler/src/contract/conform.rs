@@ -1,0 +1,259 @@
+//! Whether a JSON value is what a type promises: for calls that are planned and never sent, whose receiver cannot say so.
+//! Bounds of scalars (lengths, ranges, patterns) are not judged; kinds, listed values and required fields are.
+
+use super::{Additional, Enum, JsonKind, Literal, Object, ScalarKind, Type, TypeKind, Types};
+use std::fmt;
+use switchback_json::Value;
+
+/// One way in which a value is not what its type promises.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Breach {
+    /// Such as `$.items[3].name`.
+    pub place: String,
+    pub what: BreachKind,
+}
+
+/// In which way. Nothing here repeats a value, which may be anybody's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BreachKind {
+    /// A required field is not there.
+    Missing,
+    /// A field that the object does not have, where it is closed.
+    Unknown,
+    /// A value of another kind than this.
+    Kind(String),
+    /// A value that is not one of those listed.
+    NotListed,
+    /// A list that is too short or too long.
+    Length,
+}
+
+impl fmt::Display for Breach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = &self.place;
+        match &self.what {
+            BreachKind::Missing => write!(f, "`{place}` is required and missing"),
+            BreachKind::Unknown => write!(f, "`{place}` is not known"),
+            BreachKind::Kind(wanted) => write!(f, "`{place}` should be {wanted}"),
+            BreachKind::NotListed => write!(f, "`{place}` is none of the listed values"),
+            BreachKind::Length => write!(f, "`{place}` has too few or too many items"),
+        }
+    }
+}
+
+/// Breaches beyond this many are not looked for.
+const BREACHES_MAX: usize = 20;
+
+/// All breaches of `ty` by `value`, in the order of the value, twenty at most. Empty when it conforms.
+pub fn breaches(types: &Types, ty: &Type, value: &Value) -> Vec<Breach> {
+    let mut judge = Judge { types, found: Vec::new() };
+    judge.value(ty, value, "$");
+    judge.found
+}
+
+struct Judge<'t> {
+    types: &'t Types,
+    found: Vec<Breach>,
+}
+
+impl Judge<'_> {
+    fn value(&mut self, ty: &Type, value: &Value, place: &str) {
+        if self.found.len() >= BREACHES_MAX {
+            return;
+        }
+        let resolved = self.types.resolve(ty);
+        if matches!(value, Value::Null) && resolved.nullable {
+            return;
+        }
+        match (resolved.kind, value) {
+            (TypeKind::Any, _) => {}
+            (TypeKind::Array(array), Value::Array(items)) => {
+                let count = items.len() as u64;
+                if count < array.min_items || array.max_items.is_some_and(|most| count > most) {
+                    self.note(place, BreachKind::Length);
+                }
+                for (at, item) in items.iter().enumerate() {
+                    self.value(&array.items, item, &format!("{place}[{at}]"));
+                }
+            }
+            (TypeKind::Object(object), Value::Object(_)) => self.object(object, value, place),
+            (TypeKind::Scalar(scalar), value) if is_of(scalar.kind, value) => {
+                if scalar.values.as_ref().is_some_and(|listed| !is_listed(listed, value)) {
+                    self.note(place, BreachKind::NotListed);
+                }
+            }
+            (TypeKind::OneOf(types), value) => {
+                // Alternatives differ by JSON kind, so one at most is meant.
+                let kind = kind_of(value);
+                match types
+                    .iter()
+                    .find(|ty| kind.is_some_and(|kind| self.types.json_kinds(ty).contains(&kind)))
+                {
+                    Some(meant) => self.value(meant, value, place),
+                    None => self.note(place, BreachKind::Kind("one of several kinds".to_owned())),
+                }
+            }
+            (TypeKind::Named(_), _) => {}
+            (kind, _) => self.note(place, BreachKind::Kind(word(kind).to_owned())),
+        }
+    }
+
+    fn object(&mut self, object: &Object, value: &Value, place: &str) {
+        let Some(members) = value.as_object() else { return };
+        for field in &object.fields {
+            match members.get(&field.name) {
+                Some(value) => self.value(&field.ty, value, &format!("{place}.{}", field.name)),
+                None if field.required => {
+                    self.note(&format!("{place}.{}", field.name), BreachKind::Missing);
+                }
+                None => {}
+            }
+        }
+        for (name, value) in members.iter() {
+            let name = name.decode();
+            if object.field(&name).is_some() {
+                continue;
+            }
+            match &object.additional {
+                Additional::Open => {}
+                Additional::Closed => self.note(&format!("{place}.{name}"), BreachKind::Unknown),
+                Additional::Of(ty) => self.value(ty, value, &format!("{place}.{name}")),
+            }
+        }
+    }
+
+    fn note(&mut self, place: &str, what: BreachKind) {
+        if self.found.len() < BREACHES_MAX {
+            self.found.push(Breach { place: place.to_owned(), what });
+        }
+    }
+}
+
+/// None for null.
+fn kind_of(value: &Value) -> Option<JsonKind> {
+    match value {
+        Value::Null => None,
+        Value::Bool(_) => Some(JsonKind::Boolean),
+        Value::Number(_) => Some(JsonKind::Number),
+        Value::String(_) => Some(JsonKind::String),
+        Value::Array(_) => Some(JsonKind::Array),
+        Value::Object(_) => Some(JsonKind::Object),
+    }
+}
+
+fn is_of(kind: ScalarKind, value: &Value) -> bool {
+    match (kind, value) {
+        (ScalarKind::Boolean, Value::Bool(_))
+        | (ScalarKind::Number, Value::Number(_))
+        | (ScalarKind::String, Value::String(_)) => true,
+        (ScalarKind::Integer, Value::Number(number)) => !number.text().contains(['.', 'e', 'E']),
+        _ => false,
+    }
+}
+
+fn is_listed(listed: &Enum, value: &Value) -> bool {
+    let same = |literal: &Literal| match (literal, value) {
+        (Literal::Boolean(wanted), Value::Bool(value)) => wanted == value,
+        (Literal::Number(wanted), Value::Number(value)) => wanted == value.text(),
+        (Literal::String(wanted), Value::String(value)) => *wanted == value.decode(),
+        _ => false,
+    };
+    listed.open || listed.values.iter().any(same)
+}
+
+fn word(kind: &TypeKind) -> &'static str {
+    match kind {
+        TypeKind::Any => "any value",
+        TypeKind::Null => "null",
+        TypeKind::Scalar(scalar) => match scalar.kind {
+            ScalarKind::Boolean => "a boolean",
+            ScalarKind::Integer => "a whole number",
+            ScalarKind::Number => "a number",
+            ScalarKind::String => "a text",
+        },
+        TypeKind::Array(_) => "a list",
+        TypeKind::Object(_) => "an object",
+        TypeKind::Named(_) | TypeKind::OneOf(_) => "one of several kinds",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::{Contract, read};
+    use crate::diagnostic::{Findings, Sources};
+    use crate::yaml;
+    use switchback_json::Limits;
+
+    const THINGS: &str = "
+openapi: 3.1.0
+info: { title: t, version: '1' }
+paths: {}
+components:
+  schemas:
+    Thing:
+      type: object
+      additionalProperties: false
+      required: [id, kind]
+      properties:
+        id: { type: integer }
+        kind: { type: string, enum: [a, b] }
+        name: { type: [string, 'null'] }
+        tags: { type: array, items: { $ref: '#/components/schemas/Tag' }, maxItems: 2 }
+        either: { oneOf: [{ type: string }, { type: object, required: [x], properties: { x: { type: boolean } } }] }
+        free: {}
+    Tag: { type: object, additionalProperties: { type: integer } }
+";
+
+    fn contract() -> Contract {
+        let (mut sources, mut findings) = (Sources::new(), Findings::new());
+        let tree = yaml::read(&mut sources, "things", THINGS.as_bytes(), &mut findings).expect("it is YAML");
+        let contract = read("things", &tree, &mut findings);
+        assert!(!findings.has_errors(), "{:?}", findings.sorted());
+        contract
+    }
+
+    fn found(value: &str) -> Vec<String> {
+        let contract = contract();
+        let value = Value::parse(value.as_bytes(), &Limits::DOCUMENT).expect("it is JSON");
+        let ty = &contract.types.get("Thing").expect("it is declared").ty;
+        breaches(&contract.types, ty, &value).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn what_conforms_has_no_breach() {
+        for value in [
+            r#"{"id":1,"kind":"a"}"#,
+            r#"{"id":1,"kind":"b","name":null,"tags":[{"x":1}],"either":"s","free":[1,{}]}"#,
+            r#"{"id":-7,"kind":"b","either":{"x":true,"y":1}}"#,
+        ] {
+            assert_eq!(found(value), Vec::<String>::new(), "{value}");
+        }
+    }
+
+    #[test]
+    fn every_breach_is_told_by_its_place_and_without_the_value() {
+        for (value, breach) in [
+            (r#"{"kind":"a"}"#, "`$.id` is required and missing"),
+            (r#"{"id":"1","kind":"a"}"#, "`$.id` should be a whole number"),
+            (r#"{"id":1.5,"kind":"a"}"#, "`$.id` should be a whole number"),
+            (r#"{"id":1,"kind":"c"}"#, "`$.kind` is none of the listed values"),
+            (r#"{"id":1,"kind":null}"#, "`$.kind` should be a text"),
+            (r#"{"id":1,"kind":"a","more":1}"#, "`$.more` is not known"),
+            (r#"{"id":1,"kind":"a","tags":[{"x":"y"}]}"#, "`$.tags[0].x` should be a whole number"),
+            (r#"{"id":1,"kind":"a","tags":[{},{},{}]}"#, "`$.tags` has too few or too many items"),
+            (r#"{"id":1,"kind":"a","either":7}"#, "`$.either` should be one of several kinds"),
+            (r#"{"id":1,"kind":"a","either":{}}"#, "`$.either.x` is required and missing"),
+            ("[]", "`$` should be an object"),
+        ] {
+            assert_eq!(found(value), [breach], "{value}");
+        }
+    }
+
+    #[test]
+    fn a_flood_of_breaches_is_cut_off() {
+        let tags: Vec<&str> = std::iter::repeat_n("7", 1_000).collect();
+        let value = format!(r#"{{"id":1,"kind":"a","tags":[{}]}}"#, tags.join(","));
+        assert_eq!(found(&value).len(), BREACHES_MAX);
+    }
+}

@@ -1,0 +1,7 @@
+//! The front end: text in, plans or numbered findings out. Contracts are read from OpenAPI documents, mapping files are checked
+//! against them and lowered. What comes out is a `switchback_plan::Pack`; nothing here runs it.
+
+pub mod contract;
+pub mod diagnostic;
+pub mod mapping;
+pub mod yaml;

@@ -1,0 +1,147 @@
+//! A pack's files → its compiled form, or everything that is wrong with them.
+//!
+//! All checks run, whatever the ones before them found, so that one run shows every mistake; a pack comes out only when
+//! none of the findings is an error.
+
+use super::ast::Program;
+use super::lens::{Lenses, Supply, World};
+use super::load::{self, PackSource};
+use super::names::Names;
+use super::{compare, errors, examples, manifest, routes, texts};
+use crate::contract::Contract;
+use crate::diagnostic::{Findings, Sources};
+use std::sync::Arc;
+use switchback_plan::{self as plan, Direction, Pack, SideId};
+
+/// What came of a pack's files.
+#[derive(Debug)]
+pub struct Compiled {
+    /// The files, for showing where findings are.
+    pub sources: Sources,
+    pub findings: Findings,
+    /// None when a finding is an error.
+    pub pack: Option<Arc<Pack>>,
+    /// The mapping files as written; none when the manifest or a contract cannot be read.
+    pub program: Option<Program>,
+    /// Old side first; there whenever `program` is.
+    pub contracts: Option<[Contract; 2]>,
+}
+
+/// Reads, checks and lowers a pack.
+pub fn compile(source: &PackSource) -> Compiled {
+    let (mut sources, mut findings) = (Sources::new(), Findings::new());
+    let Some((program, contracts)) = load::read(source, &mut sources, &mut findings) else {
+        return Compiled { sources, findings, pack: None, program: None, contracts: None };
+    };
+    let pack = lower(&program, &contracts, &sources, &mut findings);
+    let pack = pack.filter(|_| !findings.has_errors()).map(Arc::new);
+    Compiled { sources, findings, pack, program: Some(program), contracts: Some(contracts) }
+}
+
+fn lower(
+    program: &Program,
+    contracts: &[Contract; 2],
+    sources: &Sources,
+    findings: &mut Findings,
+) -> Option<Pack> {
+    let written = &program.manifest;
+    let names = Names::collect(program, findings);
+    let languages = texts::languages(written, findings);
+    let (reasons, placeholders) = texts::reasons(&program.reasons, &languages, sources, findings);
+    let settings = manifest::settings(written, sources, findings);
+    let sides = manifest::sides(written, findings);
+    let refuse = routes::refuse_policy(&written.refuse, findings);
+    let error_types = errors::types(written, contracts, findings);
+    let world = World { program, contracts, names: &names, sources };
+    let lenses = Lenses::check(world, findings);
+    let style = errors::style(written, contracts, error_types, &names, &placeholders, findings);
+    let error_plans = errors::plans(written, contracts, error_types, &lenses, findings);
+    let credential_headers: Vec<String> = sides
+        .iter()
+        .flatten()
+        .flat_map(|side| side.credential.read.iter().chain([&side.credential.send]).cloned())
+        .collect();
+    // Without a plan for errors the routes are checked all the same, with one that is never run.
+    let keep =
+        || plan::BodyPlan { op: plan::ValueOp::Keep, class: plan::Class::Pass, because: String::new() };
+    let has_plans = error_plans.is_some();
+    let error_plans = error_plans.unwrap_or_else(|| [keep(), keep()]);
+    let comparisons = compare::check(written, contracts, sources, findings);
+    let ground = routes::Ground {
+        sources,
+        comparisons: &comparisons,
+        contracts,
+        names: &names,
+        world,
+        placeholders: &placeholders,
+        lenses: &lenses,
+        refuse: &refuse,
+        paging: written.paging.as_ref(),
+        errors: &error_plans,
+        error_types,
+        credential_headers: &credential_headers,
+    };
+    let [old_routes, new_routes] = routes::compile(&ground, program, findings);
+    let compared_errors = [0, 1].map(|side| comparisons.of_type(side, &written.errors.types[side].value));
+    comparisons.unused(findings);
+    let shapes = shapes(program, &lenses, sources);
+    lenses.unused(findings);
+    names.unused(findings);
+    let examples = examples::lower(program, sources, findings);
+    let [old_error, new_error] = error_plans;
+    let [old_side, new_side] = sides;
+    if !has_plans {
+        return None;
+    }
+    Some(Pack {
+        name: written.name.value.clone(),
+        sides: [old_side?, new_side?],
+        directions: [
+            Direction { serves: SideId::OLD, routes: old_routes, error: old_error },
+            Direction { serves: SideId::NEW, routes: new_routes, error: new_error },
+        ],
+        languages,
+        reasons,
+        errors: style?,
+        refuse,
+        settings,
+        shapes,
+        examples,
+        compared_headers: comparisons.headers,
+        compared_errors,
+    })
+}
+
+/// The named shapes in the directions that they can build, for examples and explanations. Whether a route needs a
+/// direction that cannot be built was found where it does.
+fn shapes(program: &Program, lenses: &Lenses<'_>, sources: &Sources) -> Vec<plan::Shape> {
+    let plan = |name: &str, to: SideId| {
+        let mut findings = Findings::new();
+        let lens = lenses.lens(name, to, &Supply::default(), &mut findings)?;
+        Some(plan::ShapePlan { op: lens.op, losses: lens.losses, supplied: lens.supplied })
+    };
+    let named = program.shapes.iter().filter_map(|shape| shape.name.as_ref());
+    named
+        .map(|name| plan::Shape {
+            name: name.value.clone(),
+            to: [SideId::OLD, SideId::NEW].map(|to| plan(&name.value, to)),
+            origin: super::origin(sources, name.span),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnostic::{self, Colour};
+    use std::path::Path;
+
+    #[test]
+    fn the_messaging_pack_compiles_without_a_finding() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../mappings/messaging");
+        let compiled = compile(&PackSource::from_dir(&folder).expect("the pack lies beside the sources"));
+        assert_eq!(diagnostic::to_text(&compiled.sources, &compiled.findings, Colour::Never), "");
+        let pack = compiled.pack.expect("there was no error");
+        assert_eq!([pack.directions[0].routes.len(), pack.directions[1].routes.len()], [22, 37]);
+    }
+}

@@ -1,0 +1,355 @@
+//! Examples as written → examples as they run, and the filling in of what they leave open. Only their form is judged here;
+//! whether they hold is `translate::example`'s business.
+
+use super::ast::{self, ExampleAnswer, Program, Spanned};
+use super::literal::json;
+use crate::diagnostic::{Code, FileId, Finding, Findings, Sources, Span, did_you_mean};
+use crate::yaml::Node;
+use http::Method;
+use switchback_json::{Str, Value};
+use switchback_plan::{
+    Example, ExampleCall, ExampleEnd, ExampleKind, Exchange, Origin, RouteExample, ShapeExample, SideId,
+    Wanted,
+};
+
+/// The text that asks for a value to be filled in.
+pub const OPEN: &str = "?";
+
+/// The examples of a program, in its order. What has no meaning is reported and left out.
+pub fn lower(program: &Program, sources: &Sources, findings: &mut Findings) -> Vec<Example> {
+    let mut reader = Reader { program, sources, findings };
+    program.examples.iter().filter_map(|example| reader.example(example)).collect()
+}
+
+struct Reader<'a> {
+    program: &'a Program,
+    sources: &'a Sources,
+    findings: &'a mut Findings,
+}
+
+impl Reader<'_> {
+    fn origin(&self, span: Span) -> Origin {
+        Origin { file: self.sources.name(span.file).into(), line: self.sources.start(span).line }
+    }
+
+    fn example(&mut self, example: &ast::Example) -> Option<Example> {
+        let (kind, span) = match example {
+            ast::Example::Route(route) => (ExampleKind::Route(Box::new(self.route(route)?)), route.span),
+            ast::Example::Shape(shape) => (ExampleKind::Shape(self.shape(shape)?), shape.span),
+        };
+        Some(Example { kind, origin: self.origin(span) })
+    }
+
+    fn route(&mut self, route: &ast::RouteExample) -> Option<RouteExample> {
+        let (side, call) = route.at.value.split_once(' ')?;
+        let serves = self.side(side, route.at.span)?;
+        let (method, target) = self.method_and_target(call, route.at.span)?;
+        let exchange = self.exchange(&route.exchange)?;
+        let again = match &route.again {
+            Some(again) => Some(self.exchange(again)?),
+            None => None,
+        };
+        Some(RouteExample {
+            serves,
+            method,
+            target,
+            headers: texts(&route.headers),
+            body: route.body.as_ref().map(json),
+            config: route.config.iter().map(|(name, value)| (name.value.clone(), json(value))).collect(),
+            exchange,
+            again,
+        })
+    }
+
+    fn exchange(&mut self, exchange: &ast::Exchange) -> Option<Exchange> {
+        let calls = exchange.calls.iter().map(|call| self.call(call)).collect::<Option<Vec<_>>>()?;
+        let end = match &exchange.answer {
+            ExampleAnswer::Refused(reason) => {
+                self.known_reason(reason)?;
+                ExampleEnd::Refused(reason.value.clone())
+            }
+            ExampleAnswer::Answer { status, headers, body } => ExampleEnd::Answer {
+                status: self.status(status)?,
+                headers: texts(headers),
+                body: wanted(body.as_ref()),
+            },
+        };
+        Some(Exchange { calls, end })
+    }
+
+    fn call(&mut self, call: &ast::ExampleCall) -> Option<ExampleCall> {
+        let (method, target) = self.method_and_target(&call.expect.value, call.expect.span)?;
+        Some(ExampleCall {
+            method,
+            target,
+            body: call.body.as_ref().map(json),
+            status: self.status(&call.reply_status)?,
+            reply: call.reply_body.as_ref().map(json),
+            origin: self.origin(call.expect.span),
+        })
+    }
+
+    fn shape(&mut self, shape: &ast::ShapeExample) -> Option<ShapeExample> {
+        let known: Vec<&str> = self
+            .program
+            .shapes
+            .iter()
+            .filter_map(|shape| Some(shape.name.as_ref()?.value.as_str()))
+            .collect();
+        if !known.contains(&shape.shape.value.as_str()) {
+            let message = format!("there is no shape `{}`", shape.shape.value);
+            self.report(shape.shape.span, message, did_you_mean(&shape.shape.value, known));
+            return None;
+        }
+        let [old, new] = &shape.values;
+        Some(ShapeExample {
+            shape: shape.shape.value.clone(),
+            source: SideId(u8::from(shape.source == 1)),
+            values: [wanted(old.as_ref()), wanted(new.as_ref())],
+            lost: shape.lost.iter().map(|place| place.value.clone()).collect(),
+        })
+    }
+
+    fn side(&mut self, name: &str, span: Span) -> Option<SideId> {
+        let sides = &self.program.manifest.sides;
+        match sides.iter().position(|side| side.value == name) {
+            Some(0) => Some(SideId::OLD),
+            Some(_) => Some(SideId::NEW),
+            None => {
+                let help =
+                    did_you_mean(name, sides.iter().map(|side| side.value.as_str()).collect::<Vec<_>>());
+                self.report(span, format!("`{name}` is not a side of this pack"), help);
+                None
+            }
+        }
+    }
+
+    /// `GET /things/7?page=1`
+    fn method_and_target(&mut self, text: &str, span: Span) -> Option<(Method, String)> {
+        let parts = text.split_once(' ').filter(|(_, target)| target.starts_with('/'));
+        let parsed = parts.and_then(|(method, target)| {
+            let method = Method::from_bytes(method.as_bytes()).ok()?;
+            method.as_str().bytes().all(|byte| byte.is_ascii_uppercase()).then(|| (method, target.to_owned()))
+        });
+        if parsed.is_none() {
+            let help = Some("write it like `GET /things/7?page=1`".to_owned());
+            self.report(span, format!("`{text}` is not a method and an address"), help);
+        }
+        parsed
+    }
+
+    fn status(&mut self, status: &Spanned<i64>) -> Option<u16> {
+        let known = u16::try_from(status.value).ok().filter(|status| (100..600).contains(status));
+        if known.is_none() {
+            self.report(status.span, format!("{} is not a status", status.value), None);
+        }
+        known
+    }
+
+    fn known_reason(&mut self, reason: &Spanned<String>) -> Option<()> {
+        let known: Vec<&str> = self.program.reasons.iter().map(|reason| reason.name.value.as_str()).collect();
+        if known.contains(&reason.value.as_str()) {
+            return Some(());
+        }
+        self.report(
+            reason.span,
+            format!("there is no reason `{}`", reason.value),
+            did_you_mean(&reason.value, known),
+        );
+        None
+    }
+
+    fn report(&mut self, span: Span, message: String, help: Option<String>) {
+        self.findings.push(Finding::error(Code::ExampleForm, span, message).maybe_help(help));
+    }
+}
+
+fn texts(fields: &[(Spanned<String>, Spanned<String>)]) -> Vec<(String, String)> {
+    fields.iter().map(|(name, value)| (name.value.to_ascii_lowercase(), value.value.clone())).collect()
+}
+
+fn wanted(node: Option<&Node>) -> Wanted {
+    match node {
+        None => Wanted::None,
+        Some(node) if is_open(node) => Wanted::Open,
+        Some(node) => Wanted::Json(json(node)),
+    }
+}
+
+/// Whether a value asks to be filled in.
+pub fn is_open(node: &Node) -> bool {
+    node.as_str() == Some(OPEN)
+}
+
+/// The texts of the files in which open places are filled in. `found`: for each example of the program the values for its
+/// open places, in the order they are written; an example without values is left as it is.
+pub fn blessed(program: &Program, sources: &Sources, found: &[Vec<Value>]) -> Vec<(FileId, String)> {
+    let mut edits: Vec<(Span, String)> = Vec::new();
+    for (example, values) in program.examples.iter().zip(found) {
+        let spans = open_places(example);
+        edits.extend(spans.into_iter().zip(values).map(|(span, value)| (span, flow(value))));
+    }
+    // From the end of a file to its start, so that no edit moves another.
+    edits.sort_by_key(|(span, _)| (span.file, std::cmp::Reverse(span.start)));
+    let mut texts: Vec<(FileId, String)> = Vec::new();
+    for (span, text) in edits {
+        if texts.last().is_none_or(|(file, _)| *file != span.file) {
+            texts.push((span.file, sources.text(span.file).to_owned()));
+        }
+        if let Some((_, whole)) = texts.last_mut() {
+            whole.replace_range(span.start as usize..span.end as usize, &text);
+        }
+    }
+    texts
+}
+
+/// Where an example asks for values to be filled in.
+fn open_places(example: &ast::Example) -> Vec<Span> {
+    let nodes: Vec<&Node> = match example {
+        ast::Example::Route(route) => std::iter::once(&route.exchange)
+            .chain(&route.again)
+            .filter_map(|exchange| match &exchange.answer {
+                ExampleAnswer::Answer { body, .. } => body.as_ref(),
+                ExampleAnswer::Refused(_) => None,
+            })
+            .collect(),
+        ast::Example::Shape(shape) => shape.values.iter().flatten().collect(),
+    };
+    nodes.into_iter().filter(|node| is_open(node)).map(|node| node.span).collect()
+}
+
+/// A value as YAML in one line, with as few quotes as it can be read back with.
+fn flow(value: &Value) -> String {
+    match value {
+        Value::Array(values) => format!("[{}]", values.iter().map(flow).collect::<Vec<_>>().join(", ")),
+        Value::Object(members) => {
+            let entry = |(key, value): (&Str, &Value)| format!("{}: {}", word(&key.decode()), flow(value));
+            format!("{{{}}}", members.iter().map(entry).collect::<Vec<_>>().join(", "))
+        }
+        Value::String(text) => word(&text.decode()),
+        scalar => scalar.to_string(),
+    }
+}
+
+fn word(text: &str) -> String {
+    const AMBIGUOUS: [&str; 10] = ["yes", "no", "on", "off", "y", "n", "true", "false", "null", "empty"];
+    let plain = text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text.ends_with(|c: char| c.is_alphanumeric())
+        && text.chars().all(|c| c.is_alphanumeric() || "_-./@ ".contains(c));
+    if plain && !AMBIGUOUS.contains(&text.to_lowercase().as_str()) {
+        text.to_owned()
+    } else if text.chars().any(char::is_control) {
+        Value::string(text).to_string()
+    } else {
+        format!("'{}'", text.replace('\'', "''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mapping::load::{self, PackSource};
+    use crate::mapping::syntax;
+    use crate::yaml;
+    use std::path::Path;
+
+    const MANIFEST: &str = "\
+pack: notes
+sides: {old: v1, new: v2}
+contracts: {v1: v1.yaml, v2: v2.yaml}
+credentials: {v1: {read: [x], send: x, scheme: Bearer}, v2: {read: [x], send: x, scheme: Bearer}}
+languages: [en]
+errors: {body: {error: $text}, types: {v1: Error, v2: Error}}
+refuse: {legacy: never, status: 501}
+";
+
+    /// The program of one mapping file, its examples, and what was found.
+    fn read(text: &str) -> (Program, Sources, Vec<Example>, Vec<String>) {
+        let (mut sources, mut findings) = (Sources::new(), Findings::default());
+        let manifest = yaml::read(&mut sources, "pack.yaml", MANIFEST.as_bytes(), &mut findings).unwrap();
+        let mut program = Program::new(syntax::manifest(&manifest, &mut findings).unwrap());
+        let root = yaml::read(&mut sources, "x.map.yaml", text.as_bytes(), &mut findings).unwrap();
+        syntax::file(&root, &mut program, &mut findings);
+        let examples = lower(&program, &sources, &mut findings);
+        let found = findings.sorted().into_iter().map(|finding| {
+            let help = finding.help.as_ref().map_or_else(String::new, |help| format!("; {help}"));
+            format!("{}: {}{help}", sources.start(finding.span).line, finding.message)
+        });
+        let found = found.collect::<Vec<_>>();
+        (program, sources, examples, found)
+    }
+
+    #[test]
+    fn the_examples_of_the_first_pack_have_the_form_of_examples() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../mappings/messaging");
+        let (mut sources, mut findings) = (Sources::new(), Findings::default());
+        let source = PackSource::from_dir(&folder).unwrap();
+        let (program, _) = load::read(&source, &mut sources, &mut findings).unwrap();
+        let before = findings.len();
+        let examples = lower(&program, &sources, &mut findings);
+        assert_eq!((examples.len(), findings.len()), (program.examples.len(), before));
+        assert!(!examples.is_empty());
+    }
+
+    #[test]
+    fn an_example_without_meaning_is_reported_at_its_line() {
+        let (_, _, examples, found) = read(
+            "\
+mapping: 1
+reasons: {gone: {en: Gone.}}
+examples:
+  - {at: v3 GET /a, answer: {status: 200}}
+  - {at: v1 get /a, answer: {status: 200}}
+  - {at: v1 GET a, answer: {status: 200}}
+  - {at: v1 GET /a, refused: gome}
+  - {at: v1 GET /a, calls: [{expect: /b, reply: {200: empty}}], answer: {status: 200}}
+  - {shape: Note, v1: {}, v2: {}}
+  - {at: v1 GET /a, refused: gone}
+",
+        );
+        assert_eq!(
+            found,
+            [
+                "4: `v3` is not a side of this pack; did you mean `v1`?",
+                "5: `get /a` is not a method and an address; write it like `GET /things/7?page=1`",
+                "6: `GET a` is not a method and an address; write it like `GET /things/7?page=1`",
+                "7: there is no reason `gome`; did you mean `gone`?",
+                "8: `/b` is not a method and an address; write it like `GET /things/7?page=1`",
+                "9: there is no shape `Note`",
+            ]
+        );
+        assert_eq!(examples.len(), 1);
+    }
+
+    #[test]
+    fn open_places_are_filled_in_and_read_back_as_what_was_found() {
+        let text = "\
+mapping: 1
+examples:
+  - at: v1 GET /a
+    answer: {status: 200, body: '?'}   # kept
+  - {at: v1 GET /b, answer: {status: 200}, again: {answer: {status: 201, body: '?'}}}
+  - {at: v1 GET /c, answer: {status: 200, body: '?'}}
+";
+        let value = r#"{"a b":[1.50,null,"no","it's","x: y","é\n","7","","plain text"],"more":{"true":{}}}"#;
+        let value = Value::parse(value.as_bytes(), &switchback_json::Limits::DOCUMENT).unwrap();
+        let (program, sources, ..) = read(text);
+        let found = [vec![value.clone()], vec![Value::string("done")], Vec::new()];
+        let texts = blessed(&program, &sources, &found);
+        let [(_, text)] = &texts[..] else { panic!("one file is changed") };
+        assert!(text.contains("body: {a b: [1.50, null, 'no', 'it''s', 'x: y', \"é\\n\", '7', '', plain text], more: {'true': {}}}}   # kept"), "{text}");
+        let (_, _, examples, found) = read(text);
+        assert_eq!(found, Vec::<String>::new());
+        let body = |at: usize| match &examples[at].kind {
+            ExampleKind::Route(route) => match &route.again.as_ref().unwrap_or(&route.exchange).end {
+                ExampleEnd::Answer { body, .. } => body.clone(),
+                ExampleEnd::Refused(_) => Wanted::None,
+            },
+            ExampleKind::Shape(_) => Wanted::None,
+        };
+        let Wanted::Json(read_back) = body(0) else { panic!("filled in") };
+        assert_eq!(Value::parse(&read_back, &switchback_json::Limits::DOCUMENT).unwrap(), value);
+        assert_eq!(body(1), Wanted::Json((&b"\"done\""[..]).into()));
+        assert_eq!(body(2), Wanted::Open);
+    }
+}

@@ -1,0 +1,532 @@
+//! The op that a shape is in one direction, and what is lost on the way.
+
+mod rest;
+
+use super::account::{Found, field_at};
+use super::close::{self, CloseDraft, Closing};
+use super::convert::{self, Read};
+use super::line::{At, Line, Lines, What};
+use super::{Law, Lens, Lenses, Supply, faults, loss, object};
+use crate::contract::{Array, TypeIn, TypeKind, assignable};
+use crate::diagnostic::{Findings, Span};
+use crate::mapping::ast::{ConversionUse, Fill, Place, ShapeUse};
+use crate::mapping::literal;
+use crate::yaml::Node;
+use std::collections::BTreeMap;
+use switchback_plan::convert::Conversion;
+use switchback_plan::{
+    Absent, Captured, Class, CloseFrom, Emit, Key, Loss, Member, MemberAction, Note, NoteKind, ObjectOp,
+    Origin, Others, Raw, SettingKind, SideId, ValueOp,
+};
+
+/// Builds the op of these lines towards side `to`. None after a finding.
+#[allow(clippy::too_many_arguments)]
+pub(super) fn build(
+    lenses: &Lenses<'_>,
+    name: &str,
+    lines: &Lines<'_>,
+    types: [TypeIn<'_>; 2],
+    to: SideId,
+    with: &Supply,
+    findings: &mut Findings,
+) -> Option<Lens> {
+    let mark = findings.len();
+    let (to, from) = (usize::from(to.0), usize::from(to.other().0));
+    let mut builder = Builder {
+        lenses,
+        name,
+        types,
+        to,
+        from,
+        with,
+        findings,
+        members: BTreeMap::new(),
+        close: Vec::new(),
+        captures: 0,
+        losses: Vec::new(),
+        notes: Vec::new(),
+        refuses: Vec::new(),
+        private: [false, false],
+        class: Class::Tokens,
+        because: "it renames, drops and fills members where they stand".to_owned(),
+    };
+    builder.supplied(lines);
+    for line in &lines.lines {
+        builder.line(line);
+    }
+    builder.rest(lines);
+    let lens = builder.finish(lines);
+    (!findings.errors_since(mark)).then_some(lens)
+}
+
+pub(super) struct Builder<'b, 'p> {
+    pub(super) lenses: &'b Lenses<'p>,
+    name: &'b str,
+    pub(super) types: [TypeIn<'b>; 2],
+    pub(super) to: usize,
+    pub(super) from: usize,
+    pub(super) with: &'b Supply,
+    pub(super) findings: &'b mut Findings,
+    members: BTreeMap<String, Draft>,
+    pub(super) close: Vec<CloseDraft>,
+    captures: u16,
+    losses: Vec<Loss>,
+    notes: Vec<Note>,
+    refuses: Vec<switchback_plan::ReasonId>,
+    private: [bool; 2],
+    class: Class,
+    because: String,
+}
+
+/// A member before its place in the sorted list is known.
+struct Draft {
+    action: MemberAction,
+    capture: Option<u16>,
+    origin: Origin,
+}
+
+impl Builder<'_, '_> {
+    pub(super) fn origin(&self, span: Span) -> Origin {
+        let sources = self.lenses.world.sources;
+        Origin { file: sources.name(span.file).into(), line: sources.start(span).line }
+    }
+
+    fn line(&mut self, line: &Line<'_>) {
+        match &line.what {
+            What::Both { places, shape, conversion, defaults } => {
+                self.both(line.span, places, *shape, *conversion, defaults[self.to]);
+            }
+            What::Copy { to, name, from } => self.copy(line.span, *to, name, from),
+            What::Constant { name, values } => self.constant(line.span, name, &values[self.to]),
+            What::ByKind { old, new, default } => {
+                let new: Vec<_> = new.iter().map(|(kind, place)| (kind.value.as_str(), place)).collect();
+                self.by_kind(line.span, old, &new, *default);
+            }
+            What::Only { side, place, fill } if *side == self.to => self.fill(line.span, place, fill),
+            What::Only { place, fill, .. } => self.leave(line.span, place, fill),
+        }
+    }
+
+    fn found(&self, side: usize, place: &Place) -> Option<Found<'_>> {
+        // A place that is not there was reported by the account.
+        field_at(self.types[side], place).ok()
+    }
+
+    fn both(
+        &mut self,
+        span: Span,
+        places: &[At; 2],
+        shape: Option<&ShapeUse>,
+        conversion: Option<&ConversionUse>,
+        default: Option<&Node>,
+    ) {
+        let (source, target) = (&places[self.from], &places[self.to]);
+        let types = self.types;
+        let (Ok(read), Ok(built)) =
+            (field_at(types[self.from], &source.value), field_at(types[self.to], &target.value))
+        else {
+            return;
+        };
+        let Some((op, absent)) = self.op(span, [read, built], (source, &target.value), shape, conversion)
+        else {
+            return;
+        };
+        let default = default.map(|node| {
+            if literal::check(node, built.ty).is_err() {
+                self.findings.push(faults::literal(
+                    node.span,
+                    &target.value,
+                    built.ty,
+                    &self.lenses.world,
+                    self.to,
+                ));
+            }
+            literal::json(node)
+        });
+        let absent = default.or(absent);
+        let may_be_absent = !read.required || yields_nothing(&op);
+        if may_be_absent && built.required && absent.is_none() && !self.with.over {
+            self.findings.push(faults::may_be_absent(
+                source,
+                target,
+                &self.lenses.world,
+                [self.from, self.to],
+                read.required,
+            ));
+        }
+        self.connect(span, &source.value, &target.value, op, absent);
+    }
+
+    /// Moves a value from a place to a place: where it stands when both are members, at the close otherwise.
+    fn connect(&mut self, span: Span, source: &Place, target: &Place, op: ValueOp, absent: Option<Raw>) {
+        let origin = self.origin(span);
+        if let ([source], [target]) = (source.0.as_slice(), target.0.as_slice()) {
+            let emit = MemberAction::Emit(Emit { name: Key::new(target), op });
+            self.member(source, origin.clone()).action = emit;
+            if let Some(value) = absent {
+                let what = Closing::Unless { member: source.clone(), value };
+                self.close.push(CloseDraft { place: vec![target.clone()], what, origin });
+            }
+            return;
+        }
+        let slot = self
+            .capture(&source.0[0], &origin, || format!("`{}` comes from another level", target.0.join(".")));
+        let path = source.0[1..].iter().map(|name| Key::new(name)).collect();
+        let captured = Captured { slot, path, only: None, op };
+        let absent = absent.map_or(Absent::Omit, Absent::Value);
+        let what = Closing::From(CloseFrom::Captured { alternatives: vec![captured], absent });
+        self.close.push(CloseDraft { place: target.0.clone(), what, origin });
+    }
+
+    fn member(&mut self, name: &str, origin: Origin) -> &mut Draft {
+        let draft = || Draft { action: MemberAction::Drop, capture: None, origin };
+        self.members.entry(name.to_owned()).or_insert_with(draft)
+    }
+
+    pub(super) fn capture(&mut self, name: &str, origin: &Origin, why: impl FnOnce() -> String) -> u16 {
+        self.raise(Class::Captures, why);
+        let next = self.captures;
+        let member = self.member(name, origin.clone());
+        let slot = *member.capture.get_or_insert(next);
+        self.captures = self.captures.max(slot + 1);
+        slot
+    }
+
+    fn raise(&mut self, class: Class, why: impl FnOnce() -> String) {
+        if class > self.class {
+            self.class = class;
+            self.because = why();
+        }
+    }
+
+    /// What is done to a value on its way, and what is written when it is absent.
+    fn op(
+        &mut self,
+        span: Span,
+        found: [Found<'_>; 2],
+        way: (&At, &Place),
+        shape: Option<&ShapeUse>,
+        conversion: Option<&ConversionUse>,
+    ) -> Option<(ValueOp, Option<Raw>)> {
+        let ([read, built], source) = (found, way.0);
+        let by_side = |a, b| if self.from == 0 { [a, b] } else { [b, a] };
+        let known = by_side(Some(read.ty), Some(built.ty));
+        let conversion = match conversion {
+            Some(used) => Some((used, convert::read(used, known, &self.lenses.world, self.findings)?)),
+            None => None,
+        };
+        match conversion {
+            None => Some((self.value(read.ty, built.ty, way, shape)?, None)),
+            Some((used, Read::SingleInArray)) => {
+                let (wrapped, array) = if self.to == 1 { (read.ty, built.ty) } else { (built.ty, read.ty) };
+                let TypeKind::Array(Array { items, .. }) = array.types.resolve(array.ty).kind else {
+                    self.findings.push(faults::conversion(&used.name, "the new side must be a list"));
+                    return None;
+                };
+                let item = array.types.at(items);
+                let (from, to) = if self.to == 1 { (wrapped, item) } else { (item, wrapped) };
+                let mark = self.losses.len();
+                let inner = Box::new(self.value(from, to, way, shape)?);
+                self.inside_list(mark, if self.to == 1 { way.1 } else { &source.value });
+                Some((if self.to == 1 { ValueOp::Wrap(inner) } else { ValueOp::Unwrap(inner) }, None))
+            }
+            Some((used, Read::Convert { kind, otherwise })) => {
+                if let Some(shape) = shape {
+                    self.findings.push(faults::shape_and_conversion(&shape.name, &used.name));
+                    return None;
+                }
+                let conversion = Conversion { kind, forward: self.to == 1, otherwise };
+                match convert::check(&conversion, read.ty, built.ty) {
+                    Err(why) => {
+                        let way = faults::Way { world: &self.lenses.world, from: self.from, to: self.to };
+                        self.findings
+                            .push(faults::conversion_types(&used.name, &why, &way, read.ty, built.ty));
+                        return None;
+                    }
+                    Ok(true) => {
+                        self.private[1] = true;
+                        for name in convert::passed_over(&conversion.kind, read.ty) {
+                            self.lose_at(format!("{}[*].{name}", loss::path(&source.value)), span);
+                        }
+                    }
+                    Ok(false) => {}
+                }
+                if loss::is_structural(&conversion.kind) {
+                    let name = used.name.value.clone();
+                    self.raise(Class::Captures, || format!("`{name}` looks at a whole value"));
+                }
+                let absent = conversion.absent();
+                Some((ValueOp::Convert(conversion), absent))
+            }
+        }
+    }
+
+    /// A value as it stands, or through a shape.
+    fn value(
+        &mut self,
+        from: TypeIn<'_>,
+        to: TypeIn<'_>,
+        (source, target): (&At, &Place),
+        shape: Option<&ShapeUse>,
+    ) -> Option<ValueOp> {
+        let way = faults::Way { world: &self.lenses.world, from: self.from, to: self.to };
+        let Some(shape) = shape else {
+            if let Err(why) = assignable(from, to) {
+                self.findings.push(faults::types(source, &why, &way, from, to));
+            }
+            return Some(ValueOp::Keep);
+        };
+        if from.types.resolve(from.ty).nullable && !to.types.resolve(to.ty).nullable {
+            self.findings.push(faults::null_through_shape(&shape.name, &way, to.ty));
+        }
+        let types = if self.from == 0 { [from, to] } else { [to, from] };
+        let lens =
+            self.lenses.body(shape, types, SideId(self.to as u8), &Supply::default(), self.findings)?;
+        for inner in &lens.losses {
+            // A loss is a place of the side that is read, or, with what stands there instead, of the side that is built.
+            let outer = if inner.instead.is_none() { &source.value } else { target };
+            self.losses
+                .push(Loss { place: format!("{}{}", loss::path(outer), &inner.place[1..]), ..inner.clone() });
+        }
+        self.notes.extend(lens.notes.iter().cloned());
+        self.refuses.extend(lens.refuses.iter().copied());
+        for side in [0, 1] {
+            self.private[side] |= lens.private[side];
+        }
+        let (class, because) = (lens.class, format!("within `{}`: {}", shape.name.value, lens.because));
+        self.raise(class, || because);
+        Some(lens.op)
+    }
+
+    /// An extra view: written when `to` is built, dropped when it is read.
+    fn copy(&mut self, span: Span, to: usize, name: &At, from: &At) {
+        let origin = self.origin(span);
+        if to != self.to {
+            self.member(&name.value.0[0], origin);
+            self.private[to] = true;
+            self.lose(&name.value, span);
+            return;
+        }
+        let (Some(read), Some(built)) =
+            (self.found(self.from, &from.value), self.found(self.to, &name.value))
+        else {
+            return;
+        };
+        let way = faults::Way { world: &self.lenses.world, from: self.from, to: self.to };
+        let wrong =
+            assignable(read.ty, built.ty).err().map(|why| faults::types(from, &why, &way, read.ty, built.ty));
+        let null = built.ty.types.resolve(built.ty.ty).nullable;
+        let missing = (built.required && !null && !read.required)
+            .then(|| faults::may_be_absent(from, name, &self.lenses.world, [self.from, self.to], false));
+        self.findings.extend(wrong.into_iter().chain(missing));
+        let slot = self.capture(&from.value.0[0], &origin, || {
+            format!("`{}` is shown a second time", name.value.0.join("."))
+        });
+        let path = from.value.0[1..].iter().map(|name| Key::new(name)).collect();
+        let captured = Captured { slot, path, only: None, op: ValueOp::Keep };
+        let absent = if null { Absent::Value(Raw::from(&b"null"[..])) } else { Absent::Omit };
+        let what = Closing::From(CloseFrom::Captured { alternatives: vec![captured], absent });
+        self.close.push(CloseDraft { place: name.value.0.clone(), what, origin });
+    }
+
+    fn constant(&mut self, span: Span, name: &At, value: &Node) {
+        let origin = self.origin(span);
+        self.member(&name.value.0[0], origin.clone());
+        let misfit = self
+            .found(self.to, &name.value)
+            .filter(|found| literal::check(value, found.ty).is_err())
+            .map(|found| faults::literal(value.span, &name.value, found.ty, &self.lenses.world, self.to));
+        self.findings.extend(misfit);
+        let what = Closing::From(CloseFrom::Constant(literal::json(value)));
+        self.close.push(CloseDraft { place: name.value.0.clone(), what, origin });
+    }
+
+    /// A field of the built side that the other side does not have.
+    fn fill(&mut self, span: Span, at: &At, fill: &Fill) {
+        if self.is_supplied(&at.value) {
+            return;
+        }
+        let types = self.types;
+        let Ok(found) = field_at(types[self.to], &at.value) else { return };
+        let (world, to, origin) = (self.lenses.world, self.to, self.origin(span));
+        let close = match fill {
+            Fill::Value { value, despite_type } => {
+                match (literal::check(value, found.ty).is_ok(), despite_type) {
+                    (false, None) => {
+                        self.findings.push(faults::literal(value.span, &at.value, found.ty, &world, to))
+                    }
+                    (true, Some(despite)) => {
+                        self.findings.push(faults::despite_nothing(*despite, &at.value, found.ty))
+                    }
+                    (false, Some(_)) => {
+                        let text = format!(
+                            "`{}` is {}, not {}",
+                            at.value.0.join("."),
+                            String::from_utf8_lossy(&literal::json(value)),
+                            found.ty.ty
+                        );
+                        self.notes.push(Note { kind: NoteKind::Despite, text, origin: origin.clone() });
+                    }
+                    (true, None) => {}
+                }
+                let value = literal::json(value);
+                self.always(&at.value, &value, span);
+                CloseFrom::Constant(value)
+            }
+            Fill::Setting(name) => {
+                let Some(setting) = world.names.setting(name, self.findings) else { return };
+                if setting.kind.is_some_and(|kind| !setting_fits(kind, found.ty)) {
+                    self.findings.push(faults::setting_type(name, found.ty));
+                }
+                CloseFrom::Setting(setting.index)
+            }
+            Fill::Absent | Fill::Refuse(_) if found.required && !self.with.over => {
+                self.findings.push(faults::absent_but_required(at, &world, to));
+                return;
+            }
+            Fill::Nothing if found.required && !self.with.over => {
+                self.findings.push(faults::no_source(self.name, at, &world, to));
+                return;
+            }
+            Fill::Absent | Fill::Refuse(_) | Fill::Nothing => return,
+        };
+        self.close.push(CloseDraft { place: at.value.0.clone(), what: Closing::From(close), origin });
+    }
+
+    /// A field of the side that is read that the other side does not have.
+    fn leave(&mut self, span: Span, at: &At, fill: &Fill) {
+        let origin = self.origin(span);
+        self.private[self.from] = true;
+        let Fill::Refuse(reason) = fill else {
+            if at.value.0.len() == 1 {
+                self.member(&at.value.0[0], origin);
+            }
+            self.lose(&at.value, span);
+            return;
+        };
+        let Some(reason) = self.lenses.world.names.reason(reason, self.findings) else { return };
+        if at.value.0.len() > 1 {
+            self.findings.push(faults::refuse_within(at));
+            return;
+        }
+        self.refuses.push(reason);
+        self.member(&at.value.0[0], origin).action = MemberAction::Refuse(reason);
+    }
+
+    fn is_supplied(&self, place: &Place) -> bool {
+        place.0.len() == 1 && self.with.with.iter().any(|name| name.value == place.0[0])
+    }
+
+    /// Fields given under `with:`.
+    fn supplied(&mut self, lines: &Lines<'_>) {
+        let (world, to) = (self.lenses.world, self.to);
+        for (index, name) in self.with.with.iter().enumerate() {
+            let place = Place(vec![name.value.clone()]);
+            let at = At { value: place, span: name.span };
+            if field_at(self.types[to], &at.value).is_err() {
+                self.findings.push(faults::unknown_field(&at, 0, self.types[to], &world, to));
+                continue;
+            }
+            let claimed = lines.lines.iter().find(|line| {
+                !matches!(line.what, What::Only { .. })
+                    && line.places(to).iter().any(|other| other.value == at.value)
+            });
+            if let Some(line) = claimed {
+                self.findings.push(faults::supplied_twice(name, line.span));
+                continue;
+            }
+            let what = Closing::From(CloseFrom::Supplied(index as u16));
+            self.close.push(CloseDraft { place: at.value.0, what, origin: self.origin(name.span) });
+        }
+    }
+
+    /// The losses from `mark` on that were found within the only element of a list at `list` are at that element: places of
+    /// what is read when the list is, else of what is built.
+    fn inside_list(&mut self, mark: usize, list: &Place) {
+        let (list, reads) = (loss::path(list), self.to == 0);
+        for found in self.losses[mark..].iter_mut().filter(|found| found.instead.is_none() == reads) {
+            found.place.insert_str(list.len(), "[*]");
+        }
+    }
+
+    fn lose(&mut self, place: &Place, span: Span) {
+        self.lose_at(loss::path(place), span);
+    }
+
+    fn lose_at(&mut self, place: String, span: Span) {
+        let side = self.lenses.world.program.manifest.sides[self.from].value.clone();
+        let loss = Loss { side, place, instead: None, unless_found: false, origin: self.origin(span) };
+        self.losses.push(loss);
+    }
+
+    /// A field that always has the same value.
+    fn always(&mut self, place: &Place, value: &Raw, span: Span) {
+        self.private[self.to] = true;
+        let side = self.lenses.world.program.manifest.sides[self.to].value.clone();
+        let instead = Some(String::from_utf8_lossy(value).into_owned());
+        let (place, origin) = (loss::path(place), self.origin(span));
+        self.losses.push(Loss { side, place, instead, unless_found: false, origin });
+    }
+
+    fn finish(self, lines: &Lines<'_>) -> Lens {
+        let indexes: BTreeMap<&String, u16> = self.members.keys().zip(0..).collect();
+        let close = close::nest(&self.close, self.types[self.to], &indexes);
+        let mut private = self.private;
+        for line in &lines.lines {
+            if let What::Only { side, .. } = line.what {
+                private[side] = true;
+            }
+        }
+        let members = self.members.into_iter().map(|(name, draft)| Member {
+            name: Key::new(&name),
+            action: draft.action,
+            capture: draft.capture,
+            origin: draft.origin,
+        });
+        let op = ObjectOp {
+            name: self.name.into(),
+            members: members.collect(),
+            others: Others::Drop,
+            close,
+            captures: self.captures,
+            supplied: self.with.with.len() as u16,
+        };
+        let fields = object(self.types[self.to]).map(|object| &object.fields[..]).unwrap_or_default();
+        let law = match private {
+            [false, false] => Law::Iso,
+            [true, true] => Law::Symmetric,
+            _ => Law::Lens,
+        };
+        Lens {
+            op: ValueOp::Object(op.into()),
+            class: self.class,
+            because: self.because,
+            law,
+            private,
+            losses: self.losses,
+            supplied: self.with.with.iter().map(|name| Key::new(&name.value)).collect(),
+            fields: fields.iter().map(|field| Key::new(&field.name)).collect(),
+            notes: self.notes,
+            refuses: self.refuses,
+        }
+    }
+}
+
+/// Whether an op may leave a value out.
+fn yields_nothing(op: &ValueOp) -> bool {
+    use switchback_plan::convert::ConversionKind;
+    matches!(op, ValueOp::Convert(Conversion { kind: ConversionKind::AbsentToNull, forward: false, .. }))
+}
+
+fn setting_fits(kind: SettingKind, ty: TypeIn<'_>) -> bool {
+    use crate::contract::ScalarKind;
+    match ty.types.resolve(ty.ty).kind {
+        TypeKind::Any => true,
+        TypeKind::Scalar(scalar) => match kind {
+            SettingKind::Boolean => scalar.kind == ScalarKind::Boolean,
+            SettingKind::Integer => matches!(scalar.kind, ScalarKind::Integer | ScalarKind::Number),
+            SettingKind::String => scalar.kind == ScalarKind::String,
+        },
+        _ => false,
+    }
+}

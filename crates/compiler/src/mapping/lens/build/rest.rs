@@ -1,0 +1,88 @@
+//! The fields that no line of a shape names.
+
+use super::super::account::{field_at, unaccounted};
+use super::super::close::{CloseDraft, Closing};
+use super::super::faults;
+use super::super::line::Lines;
+use super::Builder;
+use crate::diagnostic::Span;
+use crate::mapping::ast::{Place, RestFill};
+use crate::mapping::literal;
+use switchback_plan::{CloseFrom, Note, NoteKind};
+
+impl Builder<'_, '_> {
+    /// `rest`: dropped when its side is read. When it is built, each field gets the literal that `rest` gives; with `lost`
+    /// only what need not be there can be missing.
+    pub(super) fn rest(&mut self, lines: &Lines<'_>) {
+        let types = self.types;
+        for side in [0, 1] {
+            let Some(rest) = lines.rest[side] else { continue };
+            let claimed: Vec<&Place> =
+                lines.lines.iter().flat_map(|line| line.places(side)).map(|at| &at.value).collect();
+            let missing = unaccounted(types[side], &claimed);
+            self.private[side] |= !missing.is_empty();
+            if side == self.from {
+                for place in &missing {
+                    self.lose(place, rest.span);
+                }
+                continue;
+            }
+            if let Some(fill) = &rest.fill {
+                self.fill_rest(rest.span, fill, missing);
+                continue;
+            }
+            let needed = |place: &&Place| {
+                !self.is_supplied(place) && field_at(types[side], place).is_ok_and(|found| found.required)
+            };
+            let needed: Vec<_> = missing.iter().filter(needed).map(|place| place.0.join(".")).collect();
+            if !needed.is_empty() && !self.with.over {
+                self.findings.push(faults::rest_has_no_source(
+                    self.name,
+                    rest.span,
+                    &needed,
+                    &self.lenses.world,
+                    side,
+                ));
+            }
+        }
+    }
+
+    /// One literal for each field that no line names.
+    fn fill_rest(&mut self, span: Span, fill: &RestFill, missing: Vec<Place>) {
+        let (types, to) = (self.types, self.to);
+        let (value, origin) = (literal::json(&fill.value), self.origin(span));
+        let mut misfits = Vec::new();
+        for place in missing {
+            if self.is_supplied(&place) {
+                continue;
+            }
+            let Ok(found) = field_at(types[to], &place) else { continue };
+            if literal::check(&fill.value, found.ty).is_err() {
+                // What need not be there is left out before its type is broken.
+                if !found.required {
+                    continue;
+                }
+                misfits.push((place.0.join("."), found.ty.ty.to_string()));
+            }
+            self.always(&place, &value, span);
+            let what = Closing::From(CloseFrom::Constant(value.clone()));
+            self.close.push(CloseDraft { place: place.0, what, origin: origin.clone() });
+        }
+        match (misfits.is_empty(), fill.despite_type) {
+            (false, None) => {
+                let names: Vec<String> = misfits.into_iter().map(|(place, _)| place).collect();
+                let world = &self.lenses.world;
+                self.findings.push(faults::rest_misfits(fill.value.span, &names, world, to));
+            }
+            (true, Some(despite)) => self.findings.push(faults::rest_fits(despite)),
+            (false, Some(_)) => {
+                let value = String::from_utf8_lossy(&value);
+                for (place, ty) in misfits {
+                    let text = format!("`{place}` is {value}, not {ty}");
+                    self.notes.push(Note { kind: NoteKind::Despite, text, origin: origin.clone() });
+                }
+            }
+            (true, None) => {}
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! `by_kind`: one place of the old side, several of the new one, chosen by the kind of the value.
+
+use super::account::field_at;
+use super::build::Builder;
+use super::close::{CloseDraft, Closing};
+use super::line::At;
+use super::{convert, faults, goes_but_for_null, loss};
+use crate::contract::{TypeIn, TypeKind};
+use crate::diagnostic::Span;
+use crate::mapping::literal;
+use crate::yaml::Node;
+use switchback_plan::{Absent, Captured, CloseFrom, Key, Kinds, Origin, ValueOp};
+
+impl Builder<'_, '_> {
+    pub(super) fn by_kind(&mut self, span: Span, old: &At, new: &[(&str, &At)], default: Option<&Node>) {
+        let origin = self.origin(span);
+        if self.to == 1 {
+            for (kind, place) in new {
+                let captured = self.of_kind(old, kind, old, &origin);
+                let from = CloseFrom::Captured { alternatives: vec![captured], absent: Absent::Omit };
+                self.write(place, from, &origin);
+            }
+            self.check_new(old, new);
+            return;
+        }
+        let alternatives = new.iter().map(|(kind, place)| self.of_kind(place, kind, old, &origin)).collect();
+        let absent = default.map_or(Absent::Omit, |value| Absent::Value(literal::json(value)));
+        self.write(old, CloseFrom::Captured { alternatives, absent }, &origin);
+        self.check_old(old, new, default);
+    }
+
+    /// What stands at `source`, if it is of this kind.
+    fn of_kind(&mut self, source: &At, kind: &str, old: &At, origin: &Origin) -> Captured {
+        let why = || format!("the kind of `{}` decides", old.value.0.join("."));
+        let slot = self.capture(&source.value.0[0], origin, why);
+        let path = source.value.0[1..].iter().map(|name| Key::new(name)).collect();
+        Captured { slot, path, only: Some(loss::kind(kind)), op: ValueOp::Keep }
+    }
+
+    fn write(&mut self, place: &At, from: CloseFrom, origin: &Origin) {
+        let what = Closing::From(from);
+        self.close.push(CloseDraft { place: place.value.0.clone(), what, origin: origin.clone() });
+    }
+
+    /// Each kind that the old place may have needs a place, which takes it and can be without it.
+    fn check_new(&mut self, old: &At, new: &[(&str, &At)]) {
+        let (types, world) = (self.types, self.lenses.world);
+        let Ok(read) = field_at(types[0], &old.value) else { return };
+        let covered = new.iter().map(|(kind, _)| loss::kind(kind)).fold(Kinds::default(), loss::union);
+        let missing = loss::words_beyond(convert::kinds_of(read.ty), covered);
+        if !missing.is_empty() {
+            self.findings.push(faults::by_kind_gap(old, &missing));
+        }
+        for (kind, place) in new {
+            let Ok(built) = field_at(types[1], &place.value) else { continue };
+            let of_kind =
+                |one: &TypeIn<'_>| loss::words_beyond(convert::kinds_of(*one), loss::kind(kind)).is_empty();
+            let way = faults::Way { world: &world, from: 0, to: 1 };
+            let wrong = alternatives(read.ty).into_iter().filter(of_kind).find_map(|one| {
+                let why = goes_but_for_null(one, built.ty).err()?;
+                Some(faults::types(old, &why, &way, one, built.ty))
+            });
+            let others = loss::words_beyond(convert::kinds_of(read.ty), loss::kind(kind));
+            let may_lack = !read.required || (missing.is_empty() && !others.is_empty());
+            let chosen = (built.required && may_lack && !self.with.over)
+                .then(|| faults::by_kind_chosen(place, &world));
+            self.findings.extend(wrong.into_iter().chain(chosen));
+        }
+    }
+
+    /// What stands at each new place is of its kind and goes to the old one, which has something in any case where it must.
+    fn check_old(&mut self, old: &At, new: &[(&str, &At)], default: Option<&Node>) {
+        let (types, world) = (self.types, self.lenses.world);
+        let Ok(built) = field_at(types[0], &old.value) else { return };
+        let way = faults::Way { world: &world, from: 1, to: 0 };
+        for (kind, place) in new {
+            let Ok(read) = field_at(types[1], &place.value) else { continue };
+            let other = loss::words_beyond(convert::kinds_of(read.ty), loss::kind(kind));
+            if !other.is_empty() {
+                self.findings.push(faults::by_kind_other(place, kind, &other));
+            } else if let Err(why) = goes_but_for_null(read.ty, built.ty) {
+                self.findings.push(faults::types(place, &why, &way, read.ty, built.ty));
+            }
+        }
+        if let Some(value) = default.filter(|value| literal::check(value, built.ty).is_err()) {
+            self.findings.push(faults::literal(value.span, &old.value, built.ty, &world, 0));
+        }
+        if built.required && default.is_none() && !self.with.over {
+            self.findings.push(faults::by_kind_silent(old, &world));
+        }
+    }
+}
+
+/// The types that a type may be, one by one.
+fn alternatives(ty: TypeIn<'_>) -> Vec<TypeIn<'_>> {
+    match ty.types.resolve(ty.ty).kind {
+        TypeKind::OneOf(alternatives) => alternatives.iter().map(|one| ty.types.at(one)).collect(),
+        _ => vec![ty],
+    }
+}

@@ -1,0 +1,67 @@
+//! What a shape writes when an object closes, put together into the objects that it belongs to.
+
+use crate::contract::TypeIn;
+use crate::mapping::ast::Place;
+use std::collections::BTreeMap;
+use switchback_plan::{Close, CloseFrom, Key, Origin, Raw};
+
+/// Something written at the close, before nested objects are put together.
+pub(super) struct CloseDraft {
+    pub place: Vec<String>,
+    pub what: Closing,
+    pub origin: Origin,
+}
+
+pub(super) enum Closing {
+    From(CloseFrom),
+    /// A constant, unless the member of this name was written.
+    Unless {
+        member: String,
+        value: Raw,
+    },
+}
+
+/// Puts nested objects together, in the order in which each first appears. `built` is the type of what is built, `indexes`
+/// where each member of what is read stands in the op.
+pub(super) fn nest(drafts: &[CloseDraft], built: TypeIn<'_>, indexes: &BTreeMap<&String, u16>) -> Vec<Close> {
+    level(&drafts.iter().collect::<Vec<_>>(), 0, built, indexes)
+}
+
+fn level(
+    drafts: &[&CloseDraft],
+    depth: usize,
+    built: TypeIn<'_>,
+    indexes: &BTreeMap<&String, u16>,
+) -> Vec<Close> {
+    let mut names: Vec<&String> = Vec::new();
+    for draft in drafts {
+        if !names.contains(&&draft.place[depth]) {
+            names.push(&draft.place[depth]);
+        }
+    }
+    let of = |name: &String| drafts.iter().copied().filter(|d| d.place[depth] == *name).collect::<Vec<_>>();
+    let mut close = Vec::new();
+    for name in names {
+        let group = of(name);
+        let from = match &group[0].what {
+            _ if group[0].place.len() > depth + 1 => {
+                CloseFrom::Object(level(&group, depth + 1, built, indexes))
+            }
+            Closing::From(from) => from.clone(),
+            Closing::Unless { member, value } => {
+                CloseFrom::Default { unless_written: indexes[member], value: value.clone() }
+            }
+        };
+        let needed = is_needed(built, &group[0].place[..=depth]);
+        close.push(Close { name: Key::new(name), from, needed, origin: group[0].origin.clone() });
+    }
+    close
+}
+
+/// Whether the object that holds a place must have it.
+fn is_needed(built: TypeIn<'_>, place: &[String]) -> bool {
+    let Some((name, around)) = place.split_last() else { return false };
+    let around = super::account::field_at(built, &Place(around.to_vec()));
+    let holder = around.ok().and_then(|around| super::object(around.ty));
+    holder.and_then(|holder| holder.field(name)).is_some_and(|field| field.required)
+}

@@ -1,0 +1,282 @@
+//! Conversions as written → as run, and whether they fit the types of their two places.
+
+use super::{World, faults};
+use crate::contract::{Literal, ScalarKind, TypeIn, TypeKind};
+use crate::diagnostic::Findings;
+use crate::mapping::ast::ConversionUse;
+use crate::mapping::literal;
+use crate::mapping::syntax::keys;
+use crate::yaml::{self, Node, Style};
+use std::sync::Arc;
+use switchback_json::raw::Kind;
+use switchback_plan::convert::{
+    Arguments, Conversion, ConversionKind, Law, Otherwise, Spec, Table, check_date_patterns,
+};
+use switchback_plan::{Kinds, Raw, SideId};
+
+/// A conversion with its arguments read.
+pub enum Read {
+    Convert {
+        kind: ConversionKind,
+        otherwise: Otherwise,
+    },
+    /// `single_in_array`: an op of its own, since what is wrapped may be of any size.
+    SingleInArray,
+}
+
+/// Name of the conversion that is an op of its own.
+pub const SINGLE_IN_ARRAY: &str = "single_in_array";
+
+/// Reads a conversion; `types` are those of its two places, as far as they are known.
+pub fn read(
+    used: &ConversionUse,
+    types: [Option<TypeIn<'_>>; 2],
+    world: &World<'_>,
+    findings: &mut Findings,
+) -> Option<Read> {
+    if used.name.value == SINGLE_IN_ARRAY {
+        if let Some(arguments) = &used.arguments {
+            findings.push(faults::no_arguments(&used.name, arguments.span));
+        }
+        return Some(Read::SingleInArray);
+    }
+    let Some(spec) = Spec::named(&used.name.value) else {
+        findings.push(faults::unknown_conversion(&used.name));
+        return None;
+    };
+    let kind = match (spec.arguments, &used.arguments) {
+        (Arguments::None, None) => plain(spec)?,
+        (Arguments::None, Some(arguments)) => {
+            findings.push(faults::no_arguments(&used.name, arguments.span));
+            return None;
+        }
+        (_, None) => {
+            findings.push(faults::needs_arguments(&used.name, spec.arguments, world));
+            return None;
+        }
+        (Arguments::Table, Some(arguments)) => {
+            ConversionKind::Table(table(arguments, types, findings)?.into())
+        }
+        (Arguments::Pairs, Some(arguments)) => pairs(arguments, findings)?,
+        (Arguments::Patterns, Some(arguments)) => patterns(arguments, world, findings)?,
+    };
+    let otherwise = used.otherwise.as_ref().map_or(Otherwise::Error, otherwise);
+    Some(Read::Convert { kind, otherwise })
+}
+
+/// A conversion without arguments.
+fn plain(spec: &Spec) -> Option<ConversionKind> {
+    // The examples of a conversion carry it ready made; those without arguments are all alike.
+    spec.examples.first().map(|example| (example.kind)())
+}
+
+fn otherwise(node: &Node) -> Otherwise {
+    match &node.kind {
+        yaml::Kind::String(word, Style::Plain) if word == "error" => Otherwise::Error,
+        yaml::Kind::String(word, Style::Plain) if word == "keep" => Otherwise::Keep,
+        _ => Otherwise::Value(literal::json(node)),
+    }
+}
+
+/// `{old: new, …}`: keys of YAML are texts, so the old side's type says what they mean.
+fn table(node: &Node, types: [Option<TypeIn<'_>>; 2], findings: &mut Findings) -> Option<Table> {
+    let mark = findings.len();
+    let mut rows: Vec<(Raw, Raw)> = Vec::new();
+    for (key, value) in node.map(findings)? {
+        if matches!(value.kind, yaml::Kind::Seq(_) | yaml::Kind::Map(_)) {
+            findings.push(faults::table_scalar(value.span));
+            continue;
+        }
+        let old = Raw::from(key_json(&key.name, types[0]));
+        let new = literal::json(value);
+        if rows.iter().any(|(_, have)| *have == new) {
+            findings.push(faults::table_not_one_to_one(value.span));
+        }
+        rows.push((old, new));
+    }
+    (!findings.errors_since(mark)).then_some(Table { rows })
+}
+
+fn key_json(text: &str, ty: Option<TypeIn<'_>>) -> Vec<u8> {
+    let kinds = ty.map(kinds_of).unwrap_or_default();
+    let plain = match text {
+        "true" | "false" => kinds.boolean,
+        "null" => kinds.null && !kinds.string,
+        _ => {
+            kinds.number
+                && switchback_json::Value::parse(text.as_bytes(), &switchback_json::Limits::default()).is_ok()
+        }
+    };
+    if plain { text.as_bytes().to_vec() } else { serde_json::Value::from(text).to_string().into_bytes() }
+}
+
+fn pairs(node: &Node, findings: &mut Findings) -> Option<ConversionKind> {
+    let fields = yaml::Fields::read(node, &keys::PAIRS, findings)?;
+    let key = fields.get("key")?.text(findings)?;
+    let value = fields.get("value")?.text(findings)?;
+    Some(ConversionKind::ObjectToPairs { key: Arc::from(key), value: Arc::from(value) })
+}
+
+fn patterns(node: &Node, world: &World<'_>, findings: &mut Findings) -> Option<ConversionKind> {
+    let sides = &world.program.manifest.sides;
+    let mut found = [None, None];
+    for (key, value) in node.map(findings)? {
+        match sides.iter().position(|side| side.value == key.name) {
+            Some(side) => found[side] = value.text(findings),
+            None => findings.push(faults::unknown_side(&key.name, key.span, world)),
+        }
+    }
+    let [Some(old), Some(new)] = found else {
+        findings.push(faults::patterns_missing(node.span, world));
+        return None;
+    };
+    if let Err(why) = check_date_patterns(old, new) {
+        findings.push(faults::patterns_wrong(node.span, &why.to_string()));
+        return None;
+    }
+    Some(ConversionKind::Date { old: Arc::from(old), new: Arc::from(new) })
+}
+
+/// The JSON kinds of a type's values, null included.
+pub fn kinds_of(ty: TypeIn<'_>) -> Kinds {
+    use crate::contract::JsonKind;
+    let resolved = ty.types.resolve(ty.ty);
+    let mut kinds =
+        Kinds { null: resolved.nullable || matches!(resolved.kind, TypeKind::Null), ..Kinds::default() };
+    for kind in ty.types.json_kinds(ty.ty) {
+        match kind {
+            JsonKind::Boolean => kinds.boolean = true,
+            JsonKind::Number => kinds.number = true,
+            JsonKind::String => kinds.string = true,
+            JsonKind::Array => kinds.array = true,
+            JsonKind::Object => kinds.object = true,
+        }
+    }
+    kinds
+}
+
+const ALL_KINDS: [(Kind, &str); 6] = [
+    (Kind::Null, "null"),
+    (Kind::Bool, "boolean"),
+    (Kind::Number, "number"),
+    (Kind::String, "string"),
+    (Kind::Array, "list"),
+    (Kind::Object, "object"),
+];
+
+/// The kinds in `have` that `allowed` lacks, in words.
+fn beyond(have: Kinds, allowed: Kinds) -> Vec<&'static str> {
+    ALL_KINDS
+        .iter()
+        .filter(|(kind, _)| have.contains(*kind) && !allowed.contains(*kind))
+        .map(|(_, word)| *word)
+        .collect()
+}
+
+/// Whether a conversion in one direction takes what the source may be, and gives what the target takes. `Ok(true)` when
+/// going there loses something.
+pub fn check(conversion: &Conversion, from: TypeIn<'_>, to: TypeIn<'_>) -> Result<bool, String> {
+    let (spec, from_side) = (conversion.kind.spec(), conversion.from());
+    if matches!(conversion.kind, ConversionKind::AbsentToNull) {
+        super::goes_but_for_null(from, to).map_err(|why| why.to_string())?;
+        let shown = !matches!(from.types.resolve(from.ty).kind, TypeKind::Any);
+        if conversion.forward && shown && kinds_of(from).null {
+            return Err(
+                "it does not take null, which may stand there and would come back as absent".to_owned()
+            );
+        }
+        let lands = !conversion.forward || kinds_of(to).null;
+        return if lands {
+            Ok(false)
+        } else {
+            Err("it gives null, which may not stand at the other place".to_owned())
+        };
+    }
+    let is_any = |ty: TypeIn<'_>| matches!(ty.types.resolve(ty.ty).kind, TypeKind::Any);
+    let strict = matches!(conversion.otherwise, Otherwise::Error);
+    let mut takes = conversion.kind.kinds(from_side);
+    takes.null |= spec.null_passes;
+    let too_much = beyond(kinds_of(from), takes);
+    if !is_any(from) && !too_much.is_empty() && strict {
+        return Err(format!("it does not take {}, which may stand there", too_much.join(" or ")));
+    }
+    if spec.domain(from_side).integer && has_fraction(from) && strict {
+        return Err("it takes integers, and any number may stand there".to_owned());
+    }
+    let mut gives = conversion.kind.kinds(from_side.other());
+    gives.null = (spec.null_passes && kinds_of(from).null) || (gives.null && !spec.null_passes);
+    let not_taken = beyond(gives, kinds_of(to));
+    if !is_any(to) && !not_taken.is_empty() {
+        return Err(format!("it gives {}, which may not stand at the other place", not_taken.join(" or ")));
+    }
+    if let ConversionKind::Table(table) = &conversion.kind {
+        check_table(table, conversion, from, to)?;
+    }
+    Ok(spec.law == Law::Lens && !conversion.forward)
+}
+
+/// Declared members of a list's entries that the old side has no place for.
+pub fn passed_over(kind: &ConversionKind, list: TypeIn<'_>) -> Vec<String> {
+    let (ConversionKind::ObjectToPairs { key, value }, TypeKind::Array(array)) =
+        (kind, list.types.resolve(list.ty).kind)
+    else {
+        return Vec::new();
+    };
+    let TypeKind::Object(entry) = list.types.resolve(&array.items).kind else { return Vec::new() };
+    let names = entry.fields.iter().map(|field| field.name.as_str());
+    names.filter(|name| *name != &**key && *name != &**value).map(str::to_owned).collect()
+}
+
+fn has_fraction(ty: TypeIn<'_>) -> bool {
+    matches!(ty.types.resolve(ty.ty).kind, TypeKind::Scalar(scalar) if scalar.kind == ScalarKind::Number)
+}
+
+/// Every listed value of the source must be in the table, and what the table gives must be listed in the target.
+fn check_table(
+    table: &Table,
+    conversion: &Conversion,
+    from: TypeIn<'_>,
+    to: TypeIn<'_>,
+) -> Result<(), String> {
+    let cell =
+        |row: &(Raw, Raw), side: SideId| if side == SideId::OLD { row.0.clone() } else { row.1.clone() };
+    let (from_side, to_side) = (conversion.from(), conversion.from().other());
+    let column = |side| table.rows.iter().map(|row| cell(row, side)).collect::<Vec<_>>();
+    if let (Some(values), Otherwise::Error) = (closed_values(from), &conversion.otherwise) {
+        let missing: Vec<_> =
+            values.iter().filter(|value| !column(from_side).iter().any(|have| **have == ***value)).collect();
+        if !missing.is_empty() {
+            let words: Vec<_> =
+                missing.iter().map(|value| String::from_utf8_lossy(value).into_owned()).collect();
+            return Err(format!("its table has no row for {}", words.join(", ")));
+        }
+    }
+    for (ty, side) in [(from, from_side), (to, to_side)] {
+        let Some(values) = closed_values(ty) else { continue };
+        let unknown = column(side)
+            .into_iter()
+            .find(|cell| &**cell != b"null" && !values.iter().any(|value| **value == **cell));
+        if let Some(unknown) = unknown {
+            return Err(format!(
+                "its table lists {}, which the type does not",
+                String::from_utf8_lossy(&unknown)
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The values of a type that lists all it takes, as JSON.
+fn closed_values(ty: TypeIn<'_>) -> Option<Vec<Vec<u8>>> {
+    let TypeKind::Scalar(scalar) = ty.types.resolve(ty.ty).kind else { return None };
+    if scalar.kind == ScalarKind::Boolean && scalar.values.is_none() {
+        return Some(vec![b"true".to_vec(), b"false".to_vec()]);
+    }
+    let values = scalar.values.as_ref().filter(|values| !values.open)?;
+    let json = |value: &Literal| match value {
+        Literal::Boolean(value) => value.to_string().into_bytes(),
+        Literal::Number(text) => text.clone().into_bytes(),
+        Literal::String(text) => serde_json::Value::from(text.as_str()).to_string().into_bytes(),
+    };
+    Some(values.values.iter().map(json).collect())
+}

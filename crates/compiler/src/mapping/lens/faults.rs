@@ -1,0 +1,397 @@
+//! The findings about shapes, each worded once.
+
+use super::{World, object};
+use crate::contract::{Type, TypeIn, Why};
+use crate::diagnostic::{Code, Finding, Span, did_you_mean};
+use crate::mapping::ast::{Place, Spanned};
+use crate::mapping::lens::line::At;
+use switchback_plan::convert::{Arguments, SPECS};
+
+/// From which side to which.
+pub(super) struct Way<'w> {
+    pub(super) world: &'w World<'w>,
+    pub(super) from: usize,
+    pub(super) to: usize,
+}
+
+impl Way<'_> {
+    fn from(&self) -> &str {
+        side(self.world, self.from)
+    }
+
+    fn to(&self) -> &str {
+        side(self.world, self.to)
+    }
+}
+
+fn side<'w>(world: &'w World<'_>, side: usize) -> &'w str {
+    &world.program.manifest.sides[side].value
+}
+
+fn dotted(place: &Place) -> String {
+    place.0.join(".")
+}
+
+pub(super) fn declared_twice(name: &Spanned<String>, first: Span) -> Finding {
+    Finding::error(Code::DeclaredTwice, name.span, format!("the shape `{}` is declared twice", name.value))
+        .related(first, "first declared here")
+}
+
+pub(super) fn unknown_shape(name: &Spanned<String>, known: Vec<&str>) -> Finding {
+    let near = did_you_mean(&name.value, known);
+    Finding::error(Code::UnknownShape, name.span, format!("there is no shape `{}`", name.value))
+        .help(near.unwrap_or_else(|| "declare it under `shapes:`".to_owned()))
+}
+
+pub(super) fn unknown_type(name: &Spanned<String>, world: &World<'_>, at: usize) -> Finding {
+    let known = world.contracts[at].types.iter().map(|named| &*named.name).collect::<Vec<_>>();
+    let near = did_you_mean(&name.value, known);
+    Finding::error(
+        Code::UnknownType,
+        name.span,
+        format!("the contract of {} has no type `{}`", side(world, at), name.value),
+    )
+    .help(near.unwrap_or_else(|| "name a schema of its `components`".to_owned()))
+}
+
+pub(super) fn not_an_object(name: &Spanned<String>, ty: &Type) -> Finding {
+    Finding::error(
+        Code::ShapeType,
+        name.span,
+        format!("a shape relates objects, and `{}` is {ty}", name.value),
+    )
+}
+
+pub(super) fn inline_not_an_object(span: Span, world: &World<'_>, at: usize, ty: &Type) -> Finding {
+    let message = format!("a shape in place relates objects, and the body of {} is {ty}", side(world, at));
+    Finding::error(Code::ShapeType, span, message).help("name a shape, `[Shape]` for a list, or write `keep`")
+}
+
+pub(super) fn not_a_list(name: &Spanned<String>, world: &World<'_>, at: usize, ty: &Type) -> Finding {
+    let message = format!("`[{}]` is for lists, and {} has {ty} there", name.value, side(world, at));
+    Finding::error(Code::ShapeType, name.span, message)
+        .help(format!("write `{}` without brackets", name.value))
+}
+
+pub(super) fn other_type(
+    name: &Spanned<String>,
+    world: &World<'_>,
+    at: usize,
+    ty: &Type,
+    why: &Why,
+) -> Finding {
+    let message = format!("the shape `{}` is not for what {} has there, {ty}", name.value, side(world, at));
+    Finding::error(Code::ShapeType, name.span, message).help(format!("{why}"))
+}
+
+pub(super) fn unused(name: &Spanned<String>) -> Finding {
+    Finding::error(Code::Unused, name.span, format!("nothing uses the shape `{}`", name.value))
+        .help("remove it, or use it")
+}
+
+pub(super) fn like_itself(name: &Spanned<String>) -> Finding {
+    Finding::error(
+        Code::LeadsToItself,
+        name.span,
+        format!("`like: {}` leads back to where it started", name.value),
+    )
+}
+
+pub(super) fn leads_to_itself(name: &str, span: Span) -> Finding {
+    Finding::error(Code::LeadsToItself, span, format!("the shape `{name}` contains itself"))
+        .help("types that contain themselves cannot be mapped; copy the value whole")
+}
+
+pub(super) fn unknown_field(at: &At, index: usize, ty: TypeIn<'_>, world: &World<'_>, of: usize) -> Finding {
+    let around = Place(at.value.0[..index].to_vec());
+    let inside = super::account::field_at(ty, &around).ok().and_then(|found| object(found.ty));
+    let known: Vec<&str> =
+        inside.map(|o| o.fields.iter().map(|f| f.name.as_str()).collect()).unwrap_or_default();
+    let name = &at.value.0[index];
+    let owner = if index == 0 { ty.ty.to_string() } else { format!("{} of {}", dotted(&around), ty.ty) };
+    let near = did_you_mean(name, known.clone());
+    let all =
+        format!("its fields are {}", known.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", "));
+    let help = near.or_else(|| (!known.is_empty() && known.len() <= 12).then_some(all));
+    Finding::error(
+        Code::UnknownField,
+        at.span,
+        format!("`{name}` is not a field of {} {owner}", side(world, of)),
+    )
+    .maybe_help(help)
+}
+
+pub(super) fn claimed_twice(at: &At, first: Span, world: &World<'_>, of: usize) -> Finding {
+    let message = format!("`{}` of {} has two lines", dotted(&at.value), side(world, of));
+    Finding::error(Code::ClaimedTwice, at.span, message).related(first, "the other one")
+}
+
+pub(super) fn unaccounted(
+    place: &Place,
+    types: [TypeIn<'_>; 2],
+    shape: Span,
+    world: &World<'_>,
+    of: usize,
+) -> Finding {
+    let field = super::account::field_at(types[of], place);
+    let required = if field.is_ok_and(|found| found.required) { "required" } else { "optional" };
+    let (name, own, other) = (dotted(place), side(world, of), side(world, 1 - of));
+    let message = format!("no line for `{name}` ({own}, {required})");
+    let twin = super::account::field_at(types[1 - of], place).is_ok();
+    let help = if twin {
+        format!("{other} has it too: add it to `same`, or to `only: {{{own}: …}}` if they are not the same")
+    } else {
+        format!("add a `rename` if {other} has it under another name, else `only: {{{own}: {{{name}: …}}}}`")
+    };
+    Finding::error(Code::Unaccounted, shape, message).help(help)
+}
+
+pub(super) fn empty_rest(span: Span, world: &World<'_>, of: usize) -> Finding {
+    Finding::error(
+        Code::EmptyRest,
+        span,
+        format!("every field of {} has a line: nothing is left for `rest`", side(world, of)),
+    )
+    .help("remove it")
+}
+
+pub(super) fn types(at: &At, why: &Why, way: &Way<'_>, from: TypeIn<'_>, to: TypeIn<'_>) -> Finding {
+    let message = format!(
+        "`{}` does not go from {} ({}) to {} ({})",
+        dotted(&at.value),
+        way.from(),
+        from.ty,
+        way.to(),
+        to.ty
+    );
+    Finding::error(Code::Types, at.span, message)
+        .help(format!("{why}; convert it with `as:`, or turn it by a `shape:`"))
+}
+
+pub(super) fn null_through_shape(name: &Spanned<String>, way: &Way<'_>, to: &Type) -> Finding {
+    let message = format!("{} may have null here, and {} needs {to}", way.from(), way.to());
+    Finding::error(Code::Types, name.span, message).help("a shape passes null on")
+}
+
+pub(super) fn may_be_absent(
+    source: &At,
+    target: &At,
+    world: &World<'_>,
+    way: [usize; 2],
+    by_conversion: bool,
+) -> Finding {
+    let [from, to] = way.map(|at| side(world, at));
+    let why = if by_conversion { "may be left out by its conversion" } else { "may be absent" };
+    let message = format!(
+        "`{}` of {from} {why}, and `{}` of {to} is required",
+        dotted(&source.value),
+        dotted(&target.value)
+    );
+    Finding::error(Code::MayBeAbsent, source.span, message).help(format!("add `default: {{{to}: …}}`"))
+}
+
+pub(super) fn literal(span: Span, place: &Place, ty: TypeIn<'_>, world: &World<'_>, of: usize) -> Finding {
+    let message = format!("this does not fit `{}` of {}, which is {}", dotted(place), side(world, of), ty.ty);
+    Finding::error(Code::LiteralType, span, message)
+        .help("write a value of that type, or `{value: …, despite: type}` if it must be so")
+}
+
+pub(super) fn despite_nothing(span: Span, place: &Place, ty: TypeIn<'_>) -> Finding {
+    Finding::error(Code::LiteralType, span, format!("the value fits `{}`, which is {}", dotted(place), ty.ty))
+        .help("write the value alone")
+}
+
+pub(super) fn setting_type(name: &Spanned<String>, ty: TypeIn<'_>) -> Finding {
+    Finding::error(
+        Code::SettingType,
+        name.span,
+        format!("the setting `{}` does not fit {}", name.value, ty.ty),
+    )
+}
+
+pub(super) fn absent_but_required(at: &At, world: &World<'_>, of: usize) -> Finding {
+    let message =
+        format!("`{}` of {} is required and cannot be left out", dotted(&at.value), side(world, of));
+    Finding::error(Code::NoSource, at.span, message).help("give it a value, or `none` if a route supplies it")
+}
+
+pub(super) fn no_source(shape: &str, at: &At, world: &World<'_>, of: usize) -> Finding {
+    let (name, own) = (dotted(&at.value), side(world, of));
+    Finding::error(
+        Code::NoSource,
+        at.span,
+        format!("no source for `{name}` ({own}, required) where `{shape}` builds {own}"),
+    )
+    .help(format!(
+        "supply it under `with: {{{name}: …}}`, give it a value here, or serve one side only (`front:`)"
+    ))
+}
+
+/// A literal for the rest that some fields cannot be.
+pub(super) fn rest_misfits(span: Span, names: &[String], world: &World<'_>, of: usize) -> Finding {
+    let message = format!("this does not fit {} of {}", some(names), side(world, of));
+    Finding::error(Code::LiteralType, span, message)
+        .help("give these lines of their own under `only`, or write `{value: …, despite: type}`")
+}
+
+pub(super) fn rest_fits(span: Span) -> Finding {
+    Finding::error(Code::LiteralType, span, "the value fits every field that it stands for")
+        .help("write the value alone")
+}
+
+/// The first few of some names.
+fn some(names: &[String]) -> String {
+    let list = names.iter().take(8).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let more = if names.len() > 8 { format!(" and {} more", names.len() - 8) } else { String::new() };
+    list + &more
+}
+
+pub(super) fn rest_has_no_source(
+    shape: &str,
+    span: Span,
+    names: &[String],
+    world: &World<'_>,
+    of: usize,
+) -> Finding {
+    let own = side(world, of);
+    let message = format!("no source for {} ({own}, required) where `{shape}` builds {own}", some(names));
+    Finding::error(Code::NoSource, span, message).help(format!(
+        "give them lines under `only: {{{own}: …}}`, a value for all (`rest: {{{own}: null}}`), supply them under `with:`, or \
+         serve one side only (`front:`)"
+    ))
+}
+
+pub(super) fn refuse_within(at: &At) -> Finding {
+    Finding::error(Code::RefuseWithin, at.span, "only a member of the body itself can refuse a call")
+        .help("write a shape for the object that holds it, and refuse there")
+}
+
+pub(super) fn supplied_twice(name: &Spanned<String>, line: Span) -> Finding {
+    Finding::error(
+        Code::ClaimedTwice,
+        name.span,
+        format!("the shape already has a source for `{}`", name.value),
+    )
+    .related(line, "its line")
+}
+
+pub(super) fn unknown_conversion(name: &Spanned<String>) -> Finding {
+    let mut known: Vec<&str> = SPECS.iter().map(|spec| spec.name).collect();
+    known.push(super::convert::SINGLE_IN_ARRAY);
+    let near = did_you_mean(&name.value, known.clone());
+    let all = format!(
+        "the conversions are {}",
+        known.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")
+    );
+    Finding::error(Code::UnknownConversion, name.span, format!("there is no conversion `{}`", name.value))
+        .help(near.unwrap_or(all))
+}
+
+pub(super) fn no_arguments(name: &Spanned<String>, span: Span) -> Finding {
+    Finding::error(Code::ConversionArguments, span, format!("`{}` takes no arguments", name.value))
+        .help(format!("write `as: {}`", name.value))
+}
+
+pub(super) fn needs_arguments(name: &Spanned<String>, arguments: Arguments, world: &World<'_>) -> Finding {
+    let form = match arguments {
+        Arguments::Table => "{table: {old: new, …}}".to_owned(),
+        Arguments::Pairs => "{pairs: {key: name, value: name}}".to_owned(),
+        Arguments::Patterns => {
+            format!("{{date: {{{}: '%d/%m/%Y', {}: '%Y-%m-%d'}}}}", side(world, 0), side(world, 1))
+        }
+        Arguments::None => name.value.clone(),
+    };
+    Finding::error(Code::ConversionArguments, name.span, format!("`{}` needs arguments", name.value))
+        .help(format!("write `as: {form}`"))
+}
+
+pub(super) fn table_scalar(span: Span) -> Finding {
+    Finding::error(Code::ConversionArguments, span, "a table relates scalars")
+}
+
+pub(super) fn table_not_one_to_one(span: Span) -> Finding {
+    Finding::error(Code::ConversionArguments, span, "two rows give this value, so there is no way back")
+        .help("a table is one to one")
+}
+
+pub(super) fn unknown_side(name: &str, span: Span, world: &World<'_>) -> Finding {
+    let sides = world.program.manifest.sides.iter().map(|side| side.value.as_str()).collect::<Vec<_>>();
+    Finding::error(Code::UnknownSide, span, format!("`{name}` is not a side of this pack"))
+        .maybe_help(did_you_mean(name, sides))
+}
+
+pub(super) fn patterns_missing(span: Span, world: &World<'_>) -> Finding {
+    let (old, new) = (side(world, 0), side(world, 1));
+    Finding::error(Code::ConversionArguments, span, "a pattern for each side is needed here")
+        .help(format!("such as `{{{old}: '%d/%m/%Y', {new}: '%Y-%m-%d'}}`"))
+}
+
+pub(super) fn patterns_wrong(span: Span, why: &str) -> Finding {
+    Finding::error(Code::ConversionArguments, span, format!("these patterns make no conversion: {why}"))
+}
+
+pub(super) fn conversion(name: &Spanned<String>, why: &str) -> Finding {
+    Finding::error(Code::ConversionTypes, name.span, format!("`{}` does not fit here: {why}", name.value))
+}
+
+pub(super) fn conversion_types(
+    name: &Spanned<String>,
+    why: &str,
+    way: &Way<'_>,
+    from: TypeIn<'_>,
+    to: TypeIn<'_>,
+) -> Finding {
+    let message = format!(
+        "`{}` does not lead from {} ({}) to {} ({})",
+        name.value,
+        way.from(),
+        from.ty,
+        way.to(),
+        to.ty
+    );
+    Finding::error(Code::ConversionTypes, name.span, message).help(why.to_owned())
+}
+
+pub(super) fn shape_and_conversion(shape: &Spanned<String>, conversion: &Spanned<String>) -> Finding {
+    Finding::error(
+        Code::ConversionTypes,
+        conversion.span,
+        format!("`{}` and a shape cannot both turn one value", conversion.value),
+    )
+    .related(shape.span, "the shape")
+    .help("only `single_in_array` goes with a shape")
+}
+
+pub(super) fn by_kind_gap(old: &At, missing: &[&str]) -> Finding {
+    let message =
+        format!("`{}` may also be {}, which has no place", dotted(&old.value), missing.join(" or "));
+    Finding::error(Code::ByKindGap, old.span, message).help("add a line for each kind that the type allows")
+}
+
+pub(super) fn by_kind_other(new: &At, kind: &str, others: &[&str]) -> Finding {
+    let message = format!(
+        "`{}` stands for {kind} of `by_kind`, and may also be {}",
+        dotted(&new.value),
+        others.join(" or ")
+    );
+    Finding::error(Code::Types, new.span, message).help("a place of `by_kind` holds one kind of value")
+}
+
+pub(super) fn by_kind_chosen(new: &At, world: &World<'_>) -> Finding {
+    let message = format!(
+        "`{}` of {} is required, and `by_kind` writes one of its places only",
+        dotted(&new.value),
+        side(world, 1)
+    );
+    Finding::error(Code::MayBeAbsent, new.span, message)
+        .help("serve the other side only (`front:`), or build it over an old value")
+}
+
+pub(super) fn by_kind_silent(old: &At, world: &World<'_>) -> Finding {
+    let [own, other] = [0, 1].map(|at| side(world, at));
+    let message = format!(
+        "none of the places of {other} may be there, and `{}` of {own} is required",
+        dotted(&old.value)
+    );
+    Finding::error(Code::MayBeAbsent, old.span, message).help(format!("add `default: {{{own}: …}}`"))
+}

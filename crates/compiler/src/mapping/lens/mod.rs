@@ -1,0 +1,310 @@
+//! Shapes: whether each is a lens between its two types, and the op that it is in each direction.
+//!
+//! Checked once per shape: that every field of both types is accounted for, exactly once. Checked once per direction, when
+//! a route first needs it: that what is built fits the type it is built for. A shape that only ever builds one side need
+//! not be able to build the other.
+
+mod account;
+mod build;
+mod by_kind;
+mod close;
+mod convert;
+mod faults;
+mod line;
+mod loss;
+
+pub(super) use convert::{Read as ReadConversion, SINGLE_IN_ARRAY, read as read_conversion};
+
+use super::ast::{Program, ShapeUse, Spanned};
+use super::names::Names;
+use crate::contract::{Array, Contract, Object, Type, TypeIn, TypeKind, Why, assignable};
+use crate::diagnostic::{Findings, Sources};
+use line::Lines;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use switchback_plan::{Class, Key, Loss, Note, ReasonId, SideId, ValueOp};
+
+/// All shapes of a program.
+pub struct Lenses<'p> {
+    pub(super) world: World<'p>,
+    named: HashMap<&'p str, Named<'p>>,
+    /// Names in the order of the program.
+    order: Vec<&'p Spanned<String>>,
+    built: RefCell<HashMap<(String, SideId), Option<Lens>>>,
+    /// Shapes being built, innermost last: a shape that meets itself leads nowhere.
+    building: RefCell<Vec<String>>,
+}
+
+/// What every check of a shape looks at.
+#[derive(Clone, Copy)]
+pub struct World<'p> {
+    pub program: &'p Program,
+    pub contracts: &'p [Contract; 2],
+    pub names: &'p Names,
+    pub sources: &'p Sources,
+}
+
+struct Named<'p> {
+    lines: Lines<'p>,
+    types: Option<[TypeIn<'p>; 2]>,
+    used: Cell<bool>,
+}
+
+/// What a route gives to a shape besides the value it reads.
+#[derive(Clone, Debug, Default)]
+pub struct Supply {
+    /// Names of fields given under `with:`.
+    pub with: Vec<Spanned<String>>,
+    /// Whether the result is laid over an old value of the target, which then has whatever the shape cannot make up.
+    pub over: bool,
+}
+
+/// How much of a value survives a shape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Law {
+    /// Nothing is lost in either direction.
+    Iso,
+    /// One side has more.
+    Lens,
+    /// Both sides have private fields.
+    Symmetric,
+}
+
+/// A shape in one direction.
+#[derive(Clone, Debug)]
+pub struct Lens {
+    pub op: ValueOp,
+    pub class: Class,
+    /// Why the class is not a cheaper one.
+    pub because: String,
+    pub law: Law,
+    /// Whether each side has something that the other does not carry.
+    pub private: [bool; 2],
+    /// Places relative to the value, starting with `$`.
+    pub losses: Vec<Loss>,
+    /// Fields the route must supply, in the order of [`switchback_plan::CloseFrom::Supplied`].
+    pub supplied: Vec<Key>,
+    /// Members of the target's type, for [`switchback_plan::Overlay`].
+    pub fields: Vec<Key>,
+    /// Types broken on purpose.
+    pub notes: Vec<Note>,
+    /// Reasons with which a value may be refused.
+    pub refuses: Vec<ReasonId>,
+}
+
+impl<'p> Lenses<'p> {
+    /// Checks all named shapes: names, accounts of both types, conversions' arguments.
+    pub fn check(world: World<'p>, findings: &mut Findings) -> Lenses<'p> {
+        let mut lenses = Lenses {
+            world,
+            named: HashMap::new(),
+            order: Vec::new(),
+            built: RefCell::default(),
+            building: RefCell::default(),
+        };
+        for shape in &world.program.shapes {
+            let Some(name) = &shape.name else { continue };
+            if let Some(first) = lenses.order.iter().find(|first| first.value == name.value) {
+                findings.push(faults::declared_twice(name, first.span));
+                continue;
+            }
+            lenses.order.push(name);
+            let lines = line::lines(&world, shape, findings);
+            let types = lenses.types_of(shape, findings);
+            lenses.named.insert(&name.value, Named { lines, types, used: Cell::new(false) });
+        }
+        for shape in world.program.shapes.iter().filter(|shape| shape.like.is_some()) {
+            lenses.mark_like(shape);
+        }
+        for name in &lenses.order {
+            let named = &lenses.named[name.value.as_str()];
+            if let Some(types) = named.types {
+                account::check(&world, &named.lines, types, name.span, findings);
+            }
+        }
+        lenses
+    }
+
+    /// The types that `of:` names.
+    fn types_of(&self, shape: &'p super::ast::Shape, findings: &mut Findings) -> Option<[TypeIn<'p>; 2]> {
+        let of = shape.of.as_ref()?;
+        let mut types = [None, None];
+        for (side, name) in of.iter().enumerate() {
+            let all = &self.world.contracts[side].types;
+            match all.get(&name.value) {
+                None => findings.push(faults::unknown_type(name, &self.world, side)),
+                Some(named) if !matches!(all.resolve(&named.ty).kind, TypeKind::Object(_)) => {
+                    findings.push(faults::not_an_object(name, &named.ty));
+                }
+                Some(named) => types[side] = Some(all.at(&named.ty)),
+            }
+        }
+        let [old, new] = types;
+        Some([old?, new?])
+    }
+
+    /// A shape that another one is like is used.
+    fn mark_like(&self, shape: &super::ast::Shape) {
+        let like = shape.like.as_ref().and_then(|like| self.named.get(like.value.as_str()));
+        like.inspect(|named| named.used.set(true));
+    }
+
+    /// The op that builds side `to` of a body. `types` are the contracts' types of the body on both sides.
+    ///
+    /// None after a finding.
+    pub fn body(
+        &self,
+        used: &ShapeUse,
+        types: [TypeIn<'_>; 2],
+        to: SideId,
+        with: &Supply,
+        findings: &mut Findings,
+    ) -> Option<Lens> {
+        let named = self.find(&used.name, findings)?;
+        let of = named.types?;
+        let types = self.elements(used, types, findings)?;
+        for side in [0, 1] {
+            let (from, into) =
+                if side == usize::from(to.0) { (of[side], types[side]) } else { (types[side], of[side]) };
+            if let Err(why) = goes_but_for_null(from, into) {
+                findings.push(faults::other_type(&used.name, &self.world, side, types[side].ty, &why));
+                return None;
+            }
+        }
+        let lens = self.lens(&used.name.value, to, with, findings)?;
+        Some(if used.each { lens.each() } else { lens })
+    }
+
+    /// The op of a shape written in place.
+    pub fn inline(
+        &self,
+        shape: &'p super::ast::Shape,
+        types: [TypeIn<'p>; 2],
+        to: SideId,
+        with: &Supply,
+        findings: &mut Findings,
+    ) -> Option<Lens> {
+        for (side, ty) in types.iter().enumerate() {
+            if object(*ty).is_none() {
+                findings.push(faults::inline_not_an_object(shape.span, &self.world, side, ty.ty));
+                return None;
+            }
+        }
+        let mark = findings.len();
+        let lines = line::lines(&self.world, shape, findings);
+        account::check(&self.world, &lines, types, shape.span, findings);
+        if findings.errors_since(mark) {
+            return None;
+        }
+        build::build(self, "in place", &lines, types, to, with, findings)
+    }
+
+    /// Reports shapes that nothing uses. Call after all routes were compiled.
+    pub fn unused(&self, findings: &mut Findings) {
+        for name in self.order.iter().filter(|name| !self.named[name.value.as_str()].used.get()) {
+            findings.push(faults::unused(name));
+        }
+    }
+
+    /// Names of all shapes, in the order of the program.
+    pub fn names(&self) -> impl Iterator<Item = &'p Spanned<String>> {
+        self.order.iter().copied()
+    }
+
+    /// The types that a named shape relates.
+    pub fn types(&self, name: &str) -> Option<[TypeIn<'p>; 2]> {
+        self.named.get(name).and_then(|named| named.types)
+    }
+
+    fn find(&self, name: &Spanned<String>, findings: &mut Findings) -> Option<&Named<'p>> {
+        let found = self.named.get(name.value.as_str());
+        match found {
+            Some(named) => named.used.set(true),
+            None => {
+                let names = self.order.iter().map(|name| name.value.as_str()).collect();
+                findings.push(faults::unknown_shape(name, names));
+            }
+        }
+        found
+    }
+
+    /// A named shape in one direction. Without a supply it is built once.
+    pub fn lens(&self, name: &str, to: SideId, with: &Supply, findings: &mut Findings) -> Option<Lens> {
+        let plain = with.with.is_empty() && !with.over;
+        let key = (name.to_owned(), to);
+        if let Some(lens) = self.built.borrow().get(&key).filter(|_| plain) {
+            return lens.clone();
+        }
+        let named = self.named.get(name)?;
+        let of = self.order.iter().find(|have| have.value == name)?.span;
+        if self.building.borrow().iter().any(|open| open == name) {
+            findings.push(faults::leads_to_itself(name, of));
+            return None;
+        }
+        self.building.borrow_mut().push(name.to_owned());
+        let lens = build::build(self, name, &named.lines, named.types?, to, with, findings);
+        self.building.borrow_mut().pop();
+        if plain {
+            self.built.borrow_mut().insert(key, lens.clone());
+        }
+        lens
+    }
+
+    /// The types of the values that a shape is used on: themselves, or the items of lists.
+    fn elements<'t>(
+        &self,
+        used: &ShapeUse,
+        types: [TypeIn<'t>; 2],
+        findings: &mut Findings,
+    ) -> Option<[TypeIn<'t>; 2]> {
+        if !used.each {
+            return Some(types);
+        }
+        let mut elements = types;
+        for (side, ty) in types.iter().enumerate() {
+            match ty.types.resolve(ty.ty).kind {
+                TypeKind::Array(Array { items, .. }) => elements[side] = ty.types.at(items),
+                TypeKind::Any => {}
+                _ => {
+                    findings.push(faults::not_a_list(&used.name, &self.world, side, ty.ty));
+                    return None;
+                }
+            }
+        }
+        Some(elements)
+    }
+}
+
+impl Lens {
+    /// The same for each element of a list.
+    #[must_use]
+    pub fn each(self) -> Lens {
+        let losses =
+            self.losses.into_iter().map(|loss| Loss { place: format!("$[*]{}", &loss.place[1..]), ..loss });
+        let notes = self.notes.into_iter().map(|note| note.below("[*]"));
+        Lens {
+            op: ValueOp::Array(Box::new(self.op)),
+            losses: losses.collect(),
+            notes: notes.collect(),
+            ..self
+        }
+    }
+}
+
+/// The object that a type is, if it is one.
+fn object(ty: TypeIn<'_>) -> Option<&Object> {
+    match ty.types.resolve(ty.ty).kind {
+        TypeKind::Object(object) => Some(object),
+        _ => None,
+    }
+}
+
+/// Whether values of one type go into another, null aside: null passes through a shape, and whether it may stand at a
+/// place is asked there.
+fn goes_but_for_null(from: TypeIn<'_>, to: TypeIn<'_>) -> Result<(), Why> {
+    let widened = Type { nullable: true, ..to.ty.clone() };
+    assignable(from, to.types.at(&widened))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,74 @@
+//! The shapes of real packs, in both directions.
+
+use super::*;
+use crate::diagnostic::{self, Findings, Sources};
+use crate::mapping::load::{self, PackSource};
+use std::path::Path;
+
+/// The manual of the language is a pack: its blocks that start with `# file:`.
+fn manual() -> PackSource {
+    let text = include_str!("../../../../../mappings/README.md");
+    let blocks = text.split("```yaml\n# file: ").skip(1).map(|block| {
+        let (name, rest) = block.split_once('\n').expect("a block has lines");
+        (name.to_owned(), rest.split("```").next().expect("split gives one").as_bytes().to_vec())
+    });
+    PackSource::from_files(blocks.collect())
+}
+
+fn messaging() -> PackSource {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../mappings/messaging");
+    PackSource::from_dir(&folder).expect("the pack lies beside the sources")
+}
+
+/// Everything that checking the shapes and building these finds.
+fn findings(source: &PackSource, builds: &[(&str, SideId)], with: &Supply) -> String {
+    let (mut sources, mut findings) = (Sources::new(), Findings::new());
+    let (program, contracts) = load::read(source, &mut sources, &mut findings).expect("the form is right");
+    let names = Names::collect(&program, &mut findings);
+    let world = World { program: &program, contracts: &contracts, names: &names, sources: &sources };
+    let lenses = Lenses::check(world, &mut findings);
+    for (name, to) in builds {
+        let lens = lenses.lens(name, *to, with, &mut findings);
+        assert!(lens.is_some() || findings.has_errors(), "{name} does not build, and nothing says why");
+    }
+    diagnostic::to_text(&sources, &findings, diagnostic::Colour::Never)
+}
+
+const OLD: SideId = SideId::OLD;
+const NEW: SideId = SideId::NEW;
+
+#[test]
+fn the_shapes_of_the_messaging_pack_build_the_sides_that_its_routes_need() {
+    let builds = [
+        ("AgentItem", OLD),
+        ("AgentDetail", OLD),
+        ("AgentInvite", NEW),
+        ("AgentInvite", OLD),
+        ("ContactItem", OLD),
+        ("ContactDetail", OLD),
+        ("Chat", OLD),
+        ("Message", OLD),
+        ("Message", NEW),
+    ];
+    assert_eq!(findings(&messaging(), &builds, &Supply::default()), "");
+}
+
+#[test]
+fn the_shapes_of_the_manual_build() {
+    assert_eq!(findings(&manual(), &[("Note", OLD), ("NewNote", NEW)], &Supply::default()), "");
+}
+
+#[test]
+fn what_only_the_new_side_has_cannot_be_made_out_of_the_old_one() {
+    let said = findings(&messaging(), &[("Chat", NEW)], &Supply::default());
+    assert!(said.contains("no source for `"), "{said}");
+    assert!(said.contains("` (v3, required) where `Chat` builds v3"), "{said}");
+}
+
+#[test]
+fn what_an_edit_leaves_out_comes_from_the_value_it_is_laid_over_or_nowhere() {
+    let over = Supply { over: true, ..Supply::default() };
+    assert_eq!(findings(&manual(), &[("NoteEdit", NEW)], &over), "");
+    let said = findings(&manual(), &[("NoteEdit", NEW)], &Supply::default());
+    assert!(said.contains("`author` of v1 may be absent, and `author` of v2 is required"), "{said}");
+}

@@ -1,0 +1,118 @@
+//! Literals of mapping files: YAML values as JSON text, and whether a literal is a value of a contract's type.
+
+use crate::contract::{Additional, Enum, Literal, ScalarKind, TypeIn, TypeKind};
+use crate::yaml::{Kind, Node};
+use switchback_json::text;
+use switchback_plan::Raw;
+
+/// The literal as JSON text: members in the order they are written, numbers as they are written.
+pub(super) fn json(node: &Node) -> Raw {
+    let mut out = String::new();
+    write(node, &mut out);
+    out.into_bytes().into()
+}
+
+/// Appends the literal as JSON text.
+pub(super) fn write(node: &Node, out: &mut String) {
+    match &node.kind {
+        Kind::Null => out.push_str("null"),
+        Kind::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
+        Kind::Number(number) => out.push_str(number),
+        Kind::String(content, _) => string(content, out),
+        Kind::Seq(items) => {
+            out.push('[');
+            for (at, item) in items.iter().enumerate() {
+                if at > 0 {
+                    out.push(',');
+                }
+                write(item, out);
+            }
+            out.push(']');
+        }
+        Kind::Map(entries) => {
+            out.push('{');
+            for (at, (key, value)) in entries.iter().enumerate() {
+                if at > 0 {
+                    out.push(',');
+                }
+                string(&key.name, out);
+                out.push(':');
+                write(value, out);
+            }
+            out.push('}');
+        }
+    }
+}
+
+/// Appends a text as a JSON string.
+pub(super) fn string(content: &str, out: &mut String) {
+    out.push('"');
+    out.push_str(&text::escape(content));
+    out.push('"');
+}
+
+/// The scalar as contracts list it; none for null, lists and maps.
+pub(super) fn scalar(node: &Node) -> Option<Literal> {
+    match &node.kind {
+        Kind::Bool(value) => Some(Literal::Boolean(*value)),
+        Kind::Number(text) => Some(Literal::Number(text.clone())),
+        Kind::String(text, _) => Some(Literal::String(text.clone())),
+        Kind::Null | Kind::Seq(_) | Kind::Map(_) => None,
+    }
+}
+
+/// What keeps a literal from being a value of a type.
+#[derive(Debug)]
+pub(super) struct Misfit<'n> {
+    /// The literal, or the part of it that does not fit.
+    pub node: &'n Node,
+    /// What is the matter, to be read after the literal: `is not integer`.
+    pub why: String,
+}
+
+/// Checks a literal against a type: kinds, listed values, required and declared fields. Bounds of values are not looked
+/// at: a contract's bounds say what is generated, not what is translated.
+pub(super) fn check<'n>(node: &'n Node, ty: TypeIn<'_>) -> Result<(), Misfit<'n>> {
+    let resolved = ty.types.resolve(ty.ty);
+    let misfit = || Misfit { node, why: format!("is not {}", ty.ty) };
+    if node.is_null() {
+        return if resolved.nullable { Ok(()) } else { Err(misfit()) };
+    }
+    match (resolved.kind, &node.kind) {
+        (TypeKind::Any, _) => Ok(()),
+        (TypeKind::OneOf(alternatives), _) => {
+            let fits = alternatives.iter().any(|one| check(node, ty.types.at(one)).is_ok());
+            if fits { Ok(()) } else { Err(misfit()) }
+        }
+        (TypeKind::Scalar(wanted), _) => {
+            let kind_fits = match (&node.kind, wanted.kind) {
+                (Kind::Bool(_), ScalarKind::Boolean) | (Kind::String(..), ScalarKind::String) => true,
+                (Kind::Number(text), ScalarKind::Integer) => !text.contains(['.', 'e', 'E']),
+                (Kind::Number(_), ScalarKind::Number) => true,
+                _ => false,
+            };
+            let listed = |values: &Enum| scalar(node).is_some_and(|value| values.values.contains(&value));
+            let value_fits = wanted.values.as_ref().is_none_or(|values| values.open || listed(values));
+            if kind_fits && value_fits { Ok(()) } else { Err(misfit()) }
+        }
+        (TypeKind::Array(array), Kind::Seq(items)) => {
+            items.iter().try_for_each(|item| check(item, ty.types.at(&array.items)))
+        }
+        (TypeKind::Object(object), Kind::Map(entries)) => {
+            for field in object.fields.iter().filter(|field| field.required) {
+                if !entries.iter().any(|(key, _)| key.name == field.name) {
+                    return Err(Misfit { node, why: format!("has no `{}`, which is required", field.name) });
+                }
+            }
+            entries.iter().try_for_each(|(key, value)| match (object.field(&key.name), &object.additional) {
+                (Some(field), _) => check(value, ty.types.at(&field.ty)),
+                (None, Additional::Of(of)) => check(value, ty.types.at(of)),
+                (None, Additional::Open) => Ok(()),
+                (None, Additional::Closed) => {
+                    Err(Misfit { node: value, why: format!("is at `{}`, which is not declared", key.name) })
+                }
+            })
+        }
+        _ => Err(misfit()),
+    }
+}

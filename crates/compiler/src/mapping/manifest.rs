@@ -1,0 +1,98 @@
+//! `pack.yaml` compiled: sides with their credentials and scopes, and settings. How errors look is in `errors`.
+
+use super::ast::{self, Manifest, Spanned};
+use super::names::setting_kind;
+use super::{faults, literal, origin};
+use crate::contract::PathTemplate;
+use crate::diagnostic::{Findings, Sources};
+use crate::yaml::{Kind, Node};
+use switchback_plan::{Credential, Setting, SettingKind, Side};
+
+/// Both sides; some parts are missing after findings.
+pub(super) fn sides(manifest: &Manifest, findings: &mut Findings) -> [Option<Side>; 2] {
+    let [old, new] = &manifest.sides;
+    if old.value == new.value {
+        findings.push(faults::same_sides(new));
+    }
+    [0, 1].map(|side| {
+        let name = manifest.sides[side].value.clone();
+        let scope = manifest.scope[side].as_ref();
+        let scope = scope.and_then(|scope| checked_scope(scope, findings).map(str::to_owned));
+        let credential = credential(manifest.credentials[side].as_ref()?, findings)?;
+        Some(Side { name, credential, scope })
+    })
+}
+
+fn credential(written: &ast::Credential, findings: &mut Findings) -> Option<Credential> {
+    let read: Vec<_> = written.read.iter().map(|name| header(name, findings)).collect();
+    let send = header(&written.send, findings);
+    if written.read.is_empty() {
+        findings.push(faults::no_credential(written.send.span));
+    }
+    let token = |c: u8| c.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&c);
+    if written.scheme.value.is_empty() || !written.scheme.value.bytes().all(token) {
+        findings.push(faults::scheme(&written.scheme));
+    }
+    let read = read.into_iter().collect::<Option<Vec<_>>>()?;
+    Some(Credential { read, send: send?, scheme: written.scheme.value.clone() })
+}
+
+fn header(name: &Spanned<String>, findings: &mut Findings) -> Option<String> {
+    match http::HeaderName::from_bytes(name.value.as_bytes()) {
+        Ok(parsed) => Some(parsed.as_str().to_owned()),
+        Err(_) => {
+            findings.push(faults::header_name(name));
+            None
+        }
+    }
+}
+
+fn checked_scope<'m>(scope: &'m Spanned<String>, findings: &mut Findings) -> Option<&'m str> {
+    let template = PathTemplate::parse(&scope.value).ok();
+    let one = template.is_some_and(|template| template.variables().count() == 1);
+    if !one {
+        findings.push(faults::scope(scope));
+    }
+    one.then_some(scope.value.as_str())
+}
+
+/// The settings, in the order they are declared.
+pub(super) fn settings(manifest: &Manifest, sources: &Sources, findings: &mut Findings) -> Vec<Setting> {
+    let mut settings = Vec::new();
+    for setting in &manifest.settings {
+        let name = &setting.name.value;
+        let above = |other: &ast::Setting| {
+            name.strip_prefix(&other.name.value).is_some_and(|rest| rest.starts_with('.'))
+        };
+        if let Some(other) = manifest.settings.iter().find(|other| above(other)) {
+            findings.push(faults::setting_inside(&setting.name, other.name.span));
+        }
+        let part =
+            |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+        if !name.split('.').all(part) {
+            findings.push(faults::setting_name(&setting.name));
+        }
+        // A type that there is not was reported when the names were collected.
+        let Some(kind) = setting_kind(&setting.kind.value) else { continue };
+        let default = setting.default.as_ref();
+        if let Some(node) = default.filter(|node| !is_of(node, kind)) {
+            findings.push(faults::setting_default(node.span, &setting.kind.value));
+        }
+        settings.push(Setting {
+            name: name.clone(),
+            kind,
+            default: default.map(literal::json),
+            about: setting.about.value.clone(),
+            origin: origin(sources, setting.name.span),
+        });
+    }
+    settings
+}
+
+fn is_of(node: &Node, kind: SettingKind) -> bool {
+    match (&node.kind, kind) {
+        (Kind::Bool(_), SettingKind::Boolean) | (Kind::String(..), SettingKind::String) => true,
+        (Kind::Number(text), SettingKind::Integer) => !text.contains(['.', 'e', 'E']),
+        _ => false,
+    }
+}

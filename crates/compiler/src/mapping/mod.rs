@@ -1,0 +1,27 @@
+//! Mapping files → plans: what is written (`ast`, `syntax`, `load`), whether it is right, and what it means.
+
+pub mod ast;
+mod compare;
+mod compile;
+mod errors;
+pub mod examples;
+mod faults;
+pub mod lens;
+mod literal;
+pub mod load;
+mod manifest;
+pub mod names;
+mod routes;
+pub mod schema;
+pub mod syntax;
+mod texts;
+
+pub use compile::{Compiled, compile};
+
+use crate::diagnostic::{Sources, Span};
+use switchback_plan::Origin;
+
+/// Where a plan says that something comes from.
+fn origin(sources: &Sources, span: Span) -> Origin {
+    Origin { file: sources.name(span.file).into(), line: sources.start(span).line }
+}

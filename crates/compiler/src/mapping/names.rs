@@ -1,0 +1,146 @@
+//! Names that the whole program shares: settings and reasons, by index, and whether anything uses them.
+
+use super::ast::{Program, Spanned};
+use crate::diagnostic::{Code, Finding, Findings, did_you_mean};
+use std::cell::Cell;
+use std::collections::HashMap;
+use switchback_plan::{ReasonId, SettingKind};
+
+/// The settings and reasons of a program. Looking one up marks it as used.
+#[derive(Debug, Default)]
+pub struct Names {
+    settings: Table<Option<SettingKind>>,
+    reasons: Table<()>,
+}
+
+/// A setting that was looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SettingRef {
+    /// Index into [`switchback_plan::Pack::settings`].
+    pub index: u16,
+    /// None when its declaration names no type that there is; that is reported where it is declared.
+    pub kind: Option<SettingKind>,
+}
+
+impl Names {
+    /// Collects the declarations of a program, in its order. A second declaration of a name is reported.
+    pub fn collect(program: &Program, findings: &mut Findings) -> Names {
+        let mut names = Names::default();
+        for setting in &program.manifest.settings {
+            let kind = setting_kind(&setting.kind.value);
+            if kind.is_none() {
+                let words = ["boolean", "integer", "string"];
+                let near = did_you_mean(&setting.kind.value, words.to_vec());
+                findings.push(
+                    Finding::error(
+                        Code::SettingType,
+                        setting.kind.span,
+                        "a setting is a boolean, an integer or a string",
+                    )
+                    .maybe_help(near),
+                );
+            }
+            names.settings.add(&setting.name, kind, "setting", findings);
+        }
+        for reason in &program.reasons {
+            names.reasons.add(&reason.name, (), "reason", findings);
+        }
+        names
+    }
+
+    /// The setting of this dotted name (without `$.config.`).
+    pub fn setting(&self, name: &Spanned<String>, findings: &mut Findings) -> Option<SettingRef> {
+        let found = self.settings.find(&name.value);
+        if found.is_none() {
+            let near = did_you_mean(&name.value, self.settings.names());
+            let message = format!("`{}` is not a setting of this pack", name.value);
+            let help = near.unwrap_or_else(|| "declare it under `settings:` in `pack.yaml`".to_owned());
+            findings.push(Finding::error(Code::UnknownSetting, name.span, message).help(help));
+        }
+        found.map(|(index, kind)| SettingRef { index: index as u16, kind: *kind })
+    }
+
+    /// The reason of this name.
+    pub fn reason(&self, name: &Spanned<String>, findings: &mut Findings) -> Option<ReasonId> {
+        let found = self.reasons.find(&name.value);
+        if found.is_none() {
+            let near = did_you_mean(&name.value, self.reasons.names());
+            let message = format!("there is no reason `{}`", name.value);
+            let help =
+                near.unwrap_or_else(|| "add it under `reasons:`, with a text in each language".to_owned());
+            findings.push(Finding::error(Code::UnknownReason, name.span, message).help(help));
+        }
+        found.map(|(index, ())| ReasonId(index as u16))
+    }
+
+    /// Reports settings and reasons that nothing looked up.
+    pub fn unused(&self, findings: &mut Findings) {
+        for (what, entry) in self
+            .settings
+            .unused()
+            .map(|name| ("setting", name))
+            .chain(self.reasons.unused().map(|name| ("reason", name)))
+        {
+            findings.push(
+                Finding::error(
+                    Code::Unused,
+                    entry.span,
+                    format!("nothing uses the {what} `{}`", entry.value),
+                )
+                .help("remove it, or use it"),
+            );
+        }
+    }
+}
+
+/// The kind that a setting's `type:` names.
+pub fn setting_kind(word: &str) -> Option<SettingKind> {
+    match word {
+        "boolean" => Some(SettingKind::Boolean),
+        "integer" => Some(SettingKind::Integer),
+        "string" => Some(SettingKind::String),
+        _ => None,
+    }
+}
+
+#[derive(Debug)]
+struct Table<T> {
+    rows: Vec<(Spanned<String>, T, Cell<bool>)>,
+    by_name: HashMap<String, usize>,
+}
+
+impl<T> Default for Table<T> {
+    fn default() -> Table<T> {
+        Table { rows: Vec::new(), by_name: HashMap::new() }
+    }
+}
+
+impl<T> Table<T> {
+    fn add(&mut self, name: &Spanned<String>, value: T, what: &str, findings: &mut Findings) {
+        if let Some(first) = self.by_name.get(&name.value) {
+            let message = format!("the {what} `{}` is declared twice", name.value);
+            let first = self.rows[*first].0.span;
+            findings.push(
+                Finding::error(Code::DeclaredTwice, name.span, message).related(first, "first declared here"),
+            );
+        } else {
+            self.by_name.insert(name.value.clone(), self.rows.len());
+        }
+        self.rows.push((name.clone(), value, Cell::new(false)));
+    }
+
+    fn find(&self, name: &str) -> Option<(usize, &T)> {
+        let index = *self.by_name.get(name)?;
+        let (_, value, used) = &self.rows[index];
+        used.set(true);
+        Some((index, value))
+    }
+
+    fn names(&self) -> Vec<&str> {
+        self.rows.iter().map(|(name, ..)| name.value.as_str()).collect()
+    }
+
+    fn unused(&self) -> impl Iterator<Item = &Spanned<String>> {
+        self.rows.iter().filter(|(_, _, used)| !used.get()).map(|(name, ..)| name)
+    }
+}

@@ -1,0 +1,171 @@
+//! The closed list of conditions (`present: f`, `one_of: {f: [a, b]}`, …): their places exist, their values can occur, and
+//! what follows for the types of these places once a condition holds.
+
+use super::context::Fact;
+use super::faults;
+use super::paths::Found;
+use super::route::RouteCheck;
+use crate::contract::{JsonKind, Literal, ScalarKind, TypeKind};
+use crate::mapping::ast::{self, PredicateWord, Spanned};
+use crate::mapping::literal;
+use crate::yaml::Node;
+use switchback_plan::{self as plan, Kinds, Location};
+
+/// A condition, lowered, and what it says of places once it holds.
+pub(super) struct Condition {
+    pub predicate: plan::Predicate,
+    /// By the names that lead to a place.
+    pub facts: Vec<(Vec<String>, Fact)>,
+}
+
+impl RouteCheck<'_, '_> {
+    pub(super) fn condition(&mut self, written: &ast::Predicate) -> Option<Condition> {
+        let places: Vec<_> = written.places.iter().map(|place| self.reading().find_spanned(place)).collect();
+        let places = places.into_iter().collect::<Option<Vec<Found>>>()?;
+        if places.is_empty() {
+            self.findings.push(faults::condition_without_place(written.word.span));
+            return None;
+        }
+        let facts = |fact: &Fact| -> Vec<_> {
+            let names = places.iter().filter_map(Found::names);
+            names.map(|names| (names.into_iter().map(str::to_owned).collect(), fact.clone())).collect()
+        };
+        let (fact, values) = match written.word.value {
+            PredicateWord::Present | PredicateWord::AllPresent => (Some(Fact::Present), None),
+            PredicateWord::NotNull => (Some(Fact::NotNull), None),
+            PredicateWord::OneOf => {
+                let values = self.values(&places[0], &written.values)?;
+                (Some(Fact::OneOf(values)), None)
+            }
+            PredicateWord::Kind => {
+                let kinds = self.kind_words(&written.values)?;
+                (Some(Fact::Kinds(kinds.clone())), Some(kinds))
+            }
+            PredicateWord::Equal | PredicateWord::AbsentOrEqual => {
+                self.comparable(&places, &written.places)?;
+                (None, None)
+            }
+            PredicateWord::Missing | PredicateWord::AnyPresent | PredicateWord::NonePresent => (None, None),
+        };
+        let facts = fact.map(|fact| facts(&fact)).unwrap_or_default();
+        let predicate = lower(written, places.into_iter().map(|found| found.location).collect(), values)?;
+        Some(Condition { predicate, facts })
+    }
+
+    /// Literals that can be at a place.
+    fn values(&mut self, found: &Found, nodes: &[Node]) -> Option<Vec<Literal>> {
+        let values: Vec<_> = nodes.iter().map(|node| self.possible(found, node)).collect();
+        values.into_iter().collect()
+    }
+
+    /// A literal that can be at a place: of its kind, and listed where its values are.
+    pub(super) fn possible(&mut self, found: &Found, node: &Node) -> Option<Literal> {
+        let Some(value) = literal::scalar(node) else {
+            self.findings.push(faults::not_a_scalar(node.span));
+            return None;
+        };
+        let types = self.ground.types(found.held.side);
+        let resolved = types.resolve(&found.held.ty);
+        let fits = match resolved.kind {
+            TypeKind::Scalar(scalar) => match &scalar.values {
+                Some(listed) => listed.values.contains(&value),
+                None => is_of(&value, scalar.kind),
+            },
+            TypeKind::OneOf(alternatives) => alternatives.iter().any(|one| match types.resolve(one).kind {
+                TypeKind::Scalar(scalar) => is_of(&value, scalar.kind),
+                _ => false,
+            }),
+            TypeKind::Any => true,
+            _ => false,
+        };
+        if !fits {
+            let listed = match resolved.kind {
+                TypeKind::Scalar(scalar) => scalar.values.as_ref(),
+                _ => None,
+            };
+            self.findings.push(faults::impossible_value(&value, node.span, &found.held.ty, listed));
+        }
+        fits.then_some(value)
+    }
+
+    fn kind_words(&mut self, nodes: &[Node]) -> Option<Vec<JsonKind>> {
+        const WORDS: &[(&str, JsonKind)] = &[
+            ("boolean", JsonKind::Boolean),
+            ("number", JsonKind::Number),
+            ("string", JsonKind::String),
+            ("array", JsonKind::Array),
+            ("object", JsonKind::Object),
+        ];
+        let words: Vec<&str> = WORDS.iter().map(|(word, _)| *word).collect();
+        let mut kinds = Vec::new();
+        for node in nodes {
+            let word = node.word(&words, self.findings)?;
+            kinds.extend(WORDS.iter().filter(|(known, _)| *known == word).map(|(_, kind)| *kind));
+        }
+        Some(kinds)
+    }
+
+    /// Two places that are compared can hold equal values.
+    fn comparable(&mut self, places: &[Found], written: &[Spanned<String>]) -> Option<()> {
+        let [left, right] = places else { return None };
+        let kinds = |found: &Found| self.ground.types(found.held.side).json_kinds(&found.held.ty);
+        let (mine, other) = (kinds(left), kinds(right));
+        if !mine.iter().any(|kind| other.contains(kind)) {
+            let span = written.last().map_or(left.held.ty.span, |place| place.span);
+            self.findings.push(faults::never_equal_places(span, &left.held.ty, &right.held.ty));
+            return None;
+        }
+        Some(())
+    }
+}
+
+/// Whether a scalar is of a kind.
+pub(super) fn is_of(value: &Literal, kind: ScalarKind) -> bool {
+    match (value, kind) {
+        (Literal::Boolean(_), ScalarKind::Boolean)
+        | (Literal::Number(_), ScalarKind::Number)
+        | (Literal::String(_), ScalarKind::String) => true,
+        (Literal::Number(text), ScalarKind::Integer) => !text.contains(['.', 'e', 'E']),
+        _ => false,
+    }
+}
+
+fn lower(
+    written: &ast::Predicate,
+    mut places: Vec<Location>,
+    kinds: Option<Vec<JsonKind>>,
+) -> Option<plan::Predicate> {
+    use plan::Predicate;
+    Some(match written.word.value {
+        PredicateWord::Present => Predicate::Present(places.pop()?),
+        PredicateWord::Missing => Predicate::Missing(places.pop()?),
+        PredicateWord::NotNull => Predicate::NotNull(places),
+        PredicateWord::AnyPresent => Predicate::AnyPresent(places),
+        PredicateWord::AllPresent => Predicate::AllPresent(places),
+        PredicateWord::NonePresent => Predicate::NonePresent(places),
+        PredicateWord::OneOf => {
+            Predicate::OneOf(places.pop()?, written.values.iter().map(literal::json).collect())
+        }
+        PredicateWord::Kind => Predicate::Kind(places.pop()?, kinds_of(&kinds?)),
+        PredicateWord::Equal | PredicateWord::AbsentOrEqual => {
+            let (right, left) = (places.pop()?, places.pop()?);
+            match written.word.value {
+                PredicateWord::Equal => Predicate::Equal(left, right),
+                _ => Predicate::AbsentOrEqual(left, right),
+            }
+        }
+    })
+}
+
+/// The kinds as plans have them.
+pub(super) fn kinds_of(of: &[JsonKind]) -> Kinds {
+    use switchback_json::raw::Kind;
+    let kind = |kind: &JsonKind| match kind {
+        JsonKind::Boolean => Kind::Bool,
+        JsonKind::Number => Kind::Number,
+        JsonKind::String => Kind::String,
+        JsonKind::Array => Kind::Array,
+        JsonKind::Object => Kind::Object,
+    };
+    Kinds::of(&of.iter().map(kind).collect::<Vec<_>>())
+}

@@ -1,0 +1,247 @@
+//! The types of the context document of a route: what may be found at a place, and what checks and decisions make of it.
+//!
+//! Types are the contracts' own, owned here because a route narrows them: after `all_present: [name]` the request's
+//! `name` is there and not null. Named types in a [`Held`] belong to the contract of its side.
+
+use crate::contract::{
+    Additional, Array, Contract, Enum, Field, JsonKind, Limits, Literal, Object, Operation, Scalar,
+    ScalarKind, Type, TypeIn, TypeKind, Types,
+};
+use crate::diagnostic::Span;
+use std::collections::BTreeSet;
+use switchback_plan::SideId;
+
+/// What may be at a place of the context.
+#[derive(Clone, Debug)]
+pub(super) struct Held {
+    pub ty: Type,
+    pub side: SideId,
+    /// Whether there may be nothing at all.
+    pub absent: bool,
+}
+
+impl Held {
+    pub fn there(ty: Type, side: SideId) -> Held {
+        Held { ty, side, absent: false }
+    }
+
+    pub fn any(side: SideId, span: Span) -> Held {
+        Held { ty: Type::any(span), side, absent: true }
+    }
+
+    pub fn in_types<'a>(&'a self, contracts: &'a [Contract; 2]) -> TypeIn<'a> {
+        TypeIn { types: &contracts[usize::from(self.side.0)].types, ty: &self.ty }
+    }
+}
+
+/// The members of the context, in the order they come to be.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Context {
+    members: Vec<(String, Held)>,
+    /// Results of steps that come later, and their places.
+    pub later: Vec<(String, Span)>,
+    /// What paths have read, as places of up to three names: `request.body.name`.
+    pub read: BTreeSet<String>,
+}
+
+/// A fact about a place, from a check that held or a row that matched.
+#[derive(Clone, Debug)]
+pub(super) enum Fact {
+    /// There, and not null.
+    Present,
+    /// Not null, if it is there.
+    NotNull,
+    /// One of these, if it is there and not null.
+    OneOf(Vec<Literal>),
+    /// Of these kinds, if it is there and not null.
+    Kinds(Vec<JsonKind>),
+    /// Never absent: the route fills it.
+    Filled,
+}
+
+impl Context {
+    /// The context of a request of this operation of this side.
+    pub fn of_request(operation: &Operation, side: SideId) -> Context {
+        let span = operation.span;
+        let members = |parameters: &[crate::contract::Parameter], always: bool| {
+            let field = |p: &crate::contract::Parameter| Field {
+                name: p.name.clone(),
+                ty: p.ty.clone(),
+                required: always || p.required,
+                span: p.span,
+            };
+            parameters.iter().map(field).collect::<Vec<_>>()
+        };
+        let mut fields = vec![
+            field("path", object(members(&operation.path_params, true), Additional::Closed, span)),
+            field("query", object(members(&operation.query, false), Additional::Closed, span)),
+            field("headers", headers(span)),
+        ];
+        if let Some(body) = &operation.body {
+            fields.push(Field {
+                name: "body".to_owned(),
+                ty: body.ty.clone(),
+                required: body.required,
+                span: body.span,
+            });
+        }
+        let mut context = Context::default();
+        context.set("request", Held::there(object(fields, Additional::Closed, span), side));
+        context
+    }
+
+    pub fn set(&mut self, name: &str, held: Held) {
+        self.members.retain(|(known, _)| known != name);
+        self.members.push((name.to_owned(), held));
+    }
+
+    /// Whether something has read this member of the context, or below it.
+    pub fn is_root_read(&self, name: &str) -> bool {
+        self.read.iter().any(|read| read == name || is_below(read, name))
+    }
+
+    pub fn remove(&mut self, name: &str) {
+        self.members.retain(|(known, _)| known != name);
+    }
+
+    /// Takes all facts of a condition into account.
+    pub fn learn_all(&mut self, facts: &[(Vec<String>, Fact)], contracts: &[Contract; 2]) {
+        for (names, fact) in facts {
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            self.learn(&names, fact, contracts);
+        }
+    }
+
+    pub fn get(&self, name: &str) -> Option<&Held> {
+        self.members.iter().find(|(known, _)| known == name).map(|(_, held)| held)
+    }
+
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.members.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// Whether something at or below this place was read, or a place that holds it.
+    pub fn is_read(&self, place: &str) -> bool {
+        self.read.iter().any(|read| read == place || is_below(read, place) || is_below(place, read))
+    }
+
+    /// Takes a fact into account; `names` lead from the root of the context to the place.
+    pub fn learn(&mut self, names: &[&str], fact: &Fact, contracts: &[Contract; 2]) {
+        let [root, names @ ..] = names else { return };
+        let Some((_, held)) = self.members.iter_mut().find(|(known, _)| known == root) else { return };
+        let types = &contracts[usize::from(held.side.0)].types;
+        let mut required = !held.absent;
+        learn(&mut held.ty, &mut required, names, fact, types);
+        held.absent = !required;
+    }
+}
+
+fn is_below(place: &str, above: &str) -> bool {
+    place.strip_prefix(above).is_some_and(|rest| rest.starts_with('.'))
+}
+
+/// Narrows a type by a fact about a place below it. A named type on the way is written out, since only this use of it
+/// is narrowed.
+fn learn(ty: &mut Type, required: &mut bool, names: &[&str], fact: &Fact, types: &Types) {
+    let Some((name, rest)) = names.split_first() else {
+        match fact {
+            Fact::Present => {
+                *required = true;
+                write_out(ty, types);
+                ty.nullable = matches!(ty.kind, TypeKind::Any);
+            }
+            Fact::NotNull => {
+                write_out(ty, types);
+                ty.nullable = matches!(ty.kind, TypeKind::Any);
+            }
+            Fact::Filled => *required = true,
+            Fact::OneOf(values) => list_values(ty, values, types),
+            Fact::Kinds(kinds) => keep_kinds(ty, kinds, types),
+        }
+        return;
+    };
+    if matches!(fact, Fact::Present) {
+        *required = true;
+    }
+    write_out(ty, types);
+    if matches!(fact, Fact::Present) && !matches!(ty.kind, TypeKind::Any) {
+        ty.nullable = false;
+    }
+    if let TypeKind::Object(object) = &mut ty.kind
+        && let Some(field) = object.fields.iter_mut().find(|field| field.name == *name)
+    {
+        learn(&mut field.ty, &mut field.required, rest, fact, types);
+    }
+}
+
+/// A reference becomes what it leads to.
+fn write_out(ty: &mut Type, types: &Types) {
+    if let TypeKind::Named(_) = ty.kind {
+        let resolved = types.resolve(ty);
+        *ty = Type { kind: resolved.kind.clone(), nullable: resolved.nullable, span: resolved.span };
+    }
+}
+
+fn list_values(ty: &mut Type, values: &[Literal], types: &Types) {
+    write_out(ty, types);
+    if let TypeKind::Scalar(scalar) = &mut ty.kind {
+        scalar.values = Some(Enum { values: values.to_vec(), open: false });
+    }
+}
+
+fn keep_kinds(ty: &mut Type, kinds: &[JsonKind], types: &Types) {
+    write_out(ty, types);
+    if let TypeKind::OneOf(alternatives) = &mut ty.kind {
+        let fits = |one: &Type| types.json_kinds(one).iter().any(|kind| kinds.contains(kind));
+        alternatives.retain(fits);
+        if let [one] = alternatives.as_slice() {
+            let nullable = ty.nullable;
+            *ty = one.clone();
+            ty.nullable |= nullable;
+        }
+    }
+}
+
+/// What a call leaves in the context.
+pub(super) fn reply(body: Option<Type>, body_required: bool, span: Span) -> Type {
+    let mut fields =
+        vec![field("status", scalar(ScalarKind::Integer, span)), field("headers", headers(span))];
+    if let Some(ty) = body {
+        fields.push(Field { name: "body".to_owned(), ty, required: body_required, span });
+    }
+    object(fields, Additional::Closed, span)
+}
+
+/// What a call for each element of a list leaves in the context: a list of the elements, each with its reply if it got one.
+pub(super) fn fanned(name: &str, element: Held, mut reply: Type, span: Span) -> Held {
+    if let TypeKind::Object(object) = &mut reply.kind {
+        object.fields.iter_mut().for_each(|field| field.required = false);
+        object.fields.push(Field { name: name.to_owned(), ty: element.ty, required: true, span });
+    }
+    Held::there(list(reply, span), element.side)
+}
+
+/// Header fields: any name, texts.
+fn headers(span: Span) -> Type {
+    object(Vec::new(), Additional::Of(Box::new(scalar(ScalarKind::String, span))), span)
+}
+
+fn field(name: &str, ty: Type) -> Field {
+    Field { name: name.to_owned(), span: ty.span, ty, required: true }
+}
+
+pub(super) fn object(fields: Vec<Field>, additional: Additional, span: Span) -> Type {
+    Type { kind: TypeKind::Object(Object { fields, additional }), nullable: false, span }
+}
+
+/// A scalar without bounds.
+pub(super) fn scalar(kind: ScalarKind, span: Span) -> Type {
+    let scalar = Scalar { kind, values: None, format: None, limits: Limits::default() };
+    Type { kind: TypeKind::Scalar(scalar), nullable: false, span }
+}
+
+/// A list of any length.
+pub(super) fn list(items: Type, span: Span) -> Type {
+    let array = Array { items: Box::new(items), min_items: 0, max_items: None };
+    Type { kind: TypeKind::Array(array), nullable: false, span }
+}

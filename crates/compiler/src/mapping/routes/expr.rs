@@ -1,0 +1,573 @@
+//! Values that a route makes: bodies, fields, parameters. Checked against the type of the place they are made for, and
+//! lowered.
+//!
+//! The rule for what a client sends: a field of the request body has the type that the served contract gives it, narrowed
+//! by what `fill` and the checks before it made sure of. So `{name: $.request.body.name}` can only fill a required field
+//! when the contract requires `name`, or a check does.
+
+use super::conditions::kinds_of;
+use super::context::{Held, list, scalar};
+use super::faults;
+use super::paths::Found;
+use super::route::RouteCheck;
+use crate::contract::{
+    Additional, Field, JsonKind, Mismatch, Object, ScalarKind, Type, TypeIn, TypeKind, assignable,
+};
+use crate::diagnostic::Span;
+use crate::mapping::ast::{ConversionUse, Expr, ExprKind, ShapeExpr, Spanned};
+use crate::mapping::lens::{ReadConversion, Supply};
+use crate::mapping::literal;
+use crate::yaml::Node;
+use switchback_plan::convert::{Conversion, ConversionKind};
+use switchback_plan::{self as plan, Key, Kinds, NoteKind, NullElse, Overlay, SideId};
+
+/// The place a value is made for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted<'w> {
+    pub ty: &'w Type,
+    pub side: SideId,
+    /// Whether something must be made.
+    pub required: bool,
+}
+
+/// A value, lowered, and its type.
+pub(super) struct Made {
+    pub expr: plan::Expr,
+    pub held: Held,
+}
+
+impl RouteCheck<'_, '_> {
+    /// A value for a place of this type; for any place without one. `None` after a finding.
+    pub(super) fn value(&mut self, expr: &Expr, wanted: Option<Wanted<'_>>) -> Option<Made> {
+        let to = wanted.map_or(self.makes_for, |wanted| wanted.side);
+        match &expr.kind {
+            ExprKind::Literal(node) => self.literal(node, false, wanted, to),
+            ExprKind::Value { value, despite_type } => {
+                if let Some(span) = despite_type {
+                    self.despite(value, *span, wanted);
+                }
+                self.literal(value, despite_type.is_some(), wanted, to)
+            }
+            ExprKind::Path(path) => {
+                let found = self.reading().find(path, expr.span)?;
+                self.fits(&found.held, wanted, expr.span)?;
+                Some(Made { expr: plan::Expr::At(found.location), held: found.held })
+            }
+            ExprKind::Object(entries) => self.object(entries, expr.span, wanted, to),
+            ExprKind::Array(items) => self.array(items, expr.span, wanted, to),
+            ExprKind::Convert { from, conversion } => self.convert(from, conversion, expr.span, wanted, to),
+            ExprKind::Text { reason, with } => self.text(reason, with, expr.span, wanted, to),
+            ExprKind::Shape(shape) => self.shape(shape, wanted),
+            ExprKind::FirstOf(items) => self.first_of(items, expr.span, wanted, to),
+            ExprKind::Present(items) => self.present(items, expr.span, wanted, to),
+            ExprKind::Each { name, list, give } => self.each_value(name, list, give, wanted, to),
+            ExprKind::If { predicate, then, otherwise } => {
+                self.conditional(predicate, then, otherwise.as_deref(), expr.span, wanted)
+            }
+            ExprKind::Lines { plain, numbered } => self.lines(plain, numbered, expr.span, wanted, to),
+        }
+    }
+
+    /// A value that becomes text: a header, a query parameter, a part of an address.
+    pub(super) fn scalar_value(&mut self, expr: &Expr, what: &str) -> Option<Made> {
+        let made = self.value(expr, None)?;
+        self.is_scalar(&made.held, what, expr.span)?;
+        Some(made)
+    }
+
+    pub(super) fn is_scalar(&mut self, held: &Held, what: &str, span: Span) -> Option<()> {
+        let kinds = self.ground.types(held.side).json_kinds(&held.ty);
+        let whole = |kind: &JsonKind| matches!(kind, JsonKind::Array | JsonKind::Object);
+        // A value whose shape is not shown is all kinds; it is taken for what it is used as.
+        let shown = !matches!(self.ground.types(held.side).resolve(&held.ty).kind, TypeKind::Any);
+        if shown && (kinds.is_empty() || kinds.iter().any(whole)) {
+            self.findings.push(faults::not_scalar(what, span, &held.ty));
+            return None;
+        }
+        Some(())
+    }
+
+    fn literal(
+        &mut self,
+        node: &Node,
+        despite: bool,
+        wanted: Option<Wanted<'_>>,
+        to: SideId,
+    ) -> Option<Made> {
+        if let (Some(wanted), false) = (wanted, despite) {
+            let ty = TypeIn { types: self.ground.types(wanted.side), ty: wanted.ty };
+            if let Err(misfit) = literal::check(node, ty) {
+                self.findings.push(faults::literal(&misfit));
+                return None;
+            }
+        }
+        self.stands_in(node, node.span);
+        let held = Held::there(type_of(node), to);
+        Some(Made { expr: plan::Expr::Constant(literal::json(node)), held })
+    }
+
+    /// `despite: type` is listed in the report, and must be needed.
+    fn despite(&mut self, node: &Node, span: Span, wanted: Option<Wanted<'_>>) {
+        let misfit = wanted.and_then(|wanted| {
+            let ty = TypeIn { types: self.ground.types(wanted.side), ty: wanted.ty };
+            literal::check(node, ty).err()
+        });
+        match misfit {
+            None => self.findings.push(faults::despite_needless(span)),
+            Some(misfit) => {
+                let place = self.answers.as_ref().map_or("A literal", |at| at.place.as_str());
+                let text = format!("`{place}` {}", misfit.why);
+                self.note(NoteKind::Despite, text, span);
+            }
+        }
+    }
+
+    /// Whether a value of this type may stand at the place wanted.
+    pub(super) fn fits(&mut self, held: &Held, wanted: Option<Wanted<'_>>, span: Span) -> Option<()> {
+        let Some(wanted) = wanted else { return Some(()) };
+        if held.absent && wanted.required {
+            self.findings.push(faults::may_be_absent(span));
+            return None;
+        }
+        let to = TypeIn { types: self.ground.types(wanted.side), ty: wanted.ty };
+        match assignable(held.in_types(self.ground.contracts), to) {
+            Ok(()) => Some(()),
+            Err(why) => {
+                let null = matches!(why.mismatch, Mismatch::Null { .. });
+                self.findings.push(faults::does_not_fit(span, &held.ty, wanted.ty, &why.to_string(), null));
+                None
+            }
+        }
+    }
+
+    fn object(
+        &mut self,
+        entries: &[(Spanned<String>, Expr)],
+        span: Span,
+        wanted: Option<Wanted<'_>>,
+        to: SideId,
+    ) -> Option<Made> {
+        let ground = self.ground;
+        let object = match wanted {
+            None => None,
+            Some(wanted) => match object_of(TypeIn { types: ground.types(wanted.side), ty: wanted.ty }) {
+                Ok(object) => object,
+                Err(()) => {
+                    self.findings.push(faults::wrong_form(span, "an object", wanted.ty));
+                    return None;
+                }
+            },
+        };
+        let mut members = Vec::new();
+        let mut fields = Vec::new();
+        let mut complete = true;
+        for (name, value) in entries {
+            let made = match object.map(|object| field_of(object, &name.value)) {
+                None | Some(FieldOf::Any) => self.member(name, value, None),
+                Some(FieldOf::Known(ty, required)) => {
+                    self.member(name, value, Some(Wanted { ty, side: to, required }))
+                }
+                Some(FieldOf::Unknown) => {
+                    let known = object.map(|object| object.fields.as_slice()).unwrap_or_default();
+                    let known: Vec<&str> = known.iter().map(|field| field.name.as_str()).collect();
+                    self.findings.push(faults::unknown_field(&name.value, name.span, &known));
+                    None
+                }
+            };
+            let Some(made) = made else {
+                complete = false;
+                continue;
+            };
+            fields.push(self.field_made(name, &made.held, to));
+            members.push((Key::new(&name.value), made.expr));
+        }
+        for field in object.map(|object| object.fields.as_slice()).unwrap_or_default() {
+            if field.required && !entries.iter().any(|(name, _)| name.value == field.name) {
+                self.findings.push(faults::missing_field(&field.name, span));
+                complete = false;
+            }
+        }
+        let ty = match wanted {
+            Some(wanted) => wanted.ty.clone(),
+            None => super::context::object(fields, Additional::Closed, span),
+        };
+        complete.then(|| Made { expr: plan::Expr::Object(members), held: Held::there(ty, to) })
+    }
+
+    /// The value of a member.
+    fn member(&mut self, name: &Spanned<String>, value: &Expr, wanted: Option<Wanted<'_>>) -> Option<Made> {
+        self.below(&format!(".{}", name.value), |check| check.value(value, wanted))
+    }
+
+    /// A member of an object that is made for no type. Types that have names belong to their side, and are not shown on the
+    /// other.
+    fn field_made(&self, name: &Spanned<String>, held: &Held, to: SideId) -> Field {
+        let plain = matches!(self.ground.types(held.side).resolve(&held.ty).kind, TypeKind::Scalar(_));
+        let ty = match &held.ty.kind {
+            _ if held.side == to => held.ty.clone(),
+            TypeKind::Scalar(_) => held.ty.clone(),
+            TypeKind::Named(_) if plain => {
+                let resolved = self.ground.types(held.side).resolve(&held.ty);
+                Type { kind: resolved.kind.clone(), nullable: resolved.nullable, span: resolved.span }
+            }
+            _ => Type::any(name.span),
+        };
+        Field { name: name.value.clone(), ty, required: !held.absent, span: name.span }
+    }
+
+    fn array(&mut self, items: &[Expr], span: Span, wanted: Option<Wanted<'_>>, to: SideId) -> Option<Made> {
+        let ground = self.ground;
+        let item = match wanted.map(|wanted| (wanted, ground.types(wanted.side).resolve(wanted.ty).kind)) {
+            None | Some((_, TypeKind::Any)) => None,
+            Some((_, TypeKind::Array(array))) => Some(array.items.as_ref()),
+            Some((wanted, _)) => {
+                self.findings.push(faults::wrong_form(span, "a list", wanted.ty));
+                return None;
+            }
+        };
+        let wanted_item = item.map(|ty| Wanted { ty, side: to, required: true });
+        let made: Vec<_> =
+            items.iter().map(|item| self.below("[*]", |check| check.value(item, wanted_item))).collect();
+        let exprs = made.into_iter().map(|made| made.map(|made| made.expr)).collect::<Option<Vec<_>>>()?;
+        let ty = list(item.cloned().unwrap_or_else(|| Type::any(span)), span);
+        Some(Made { expr: plan::Expr::Array(exprs), held: Held::there(ty, to) })
+    }
+
+    fn convert(
+        &mut self,
+        from: &Expr,
+        written: &ConversionUse,
+        span: Span,
+        wanted: Option<Wanted<'_>>,
+        to: SideId,
+    ) -> Option<Made> {
+        let made = self.value(from, None);
+        let read = self.ground.conversion(written, self.findings);
+        let (made, read) = (made?, read?);
+        // A value made in a step goes away from the side that it was read on, by however many conversions.
+        let to = match (&from.kind, self.makes) {
+            (_, false) => to,
+            (ExprKind::Convert { .. }, true) => made.held.side,
+            (_, true) => made.held.side.other(),
+        };
+        let (kind, otherwise) = match read {
+            ReadConversion::Convert { kind, otherwise } => (kind, otherwise),
+            ReadConversion::SingleInArray => return self.single(made, from.span, wanted, to),
+        };
+        let held_kinds = kinds_of(&self.ground.types(made.held.side).json_kinds(&made.held.ty));
+        let gives = kind.kinds(to);
+        if !within(held_kinds, kind.kinds(to.other())) {
+            self.findings.push(faults::conversion_source(&written.name, &made.held.ty));
+            return None;
+        }
+        if let Some(wanted) = wanted {
+            let takes = kinds_of(&self.ground.types(wanted.side).json_kinds(wanted.ty));
+            if !within(gives, takes) {
+                self.findings.push(faults::conversion_target(&written.name, wanted.ty));
+                return None;
+            }
+            if made.held.absent && wanted.required && !kind.spec().domain(to.other()).absent {
+                self.findings.push(faults::may_be_absent(from.span));
+                return None;
+            }
+        }
+        let ty = match (wanted, &kind) {
+            (Some(wanted), _) => wanted.ty.clone(),
+            (None, ConversionKind::ObjectToPairs { key, value }) if to == SideId::NEW => {
+                let ty = list(entry(key, value, span), span);
+                Type { nullable: held_kinds.null, ..ty }
+            }
+            (None, _) => type_of_kinds(gives, span),
+        };
+        let conversion = Conversion { kind, forward: to == SideId::NEW, otherwise };
+        let held = Held { ty, side: to, absent: made.held.absent };
+        Some(Made { expr: plan::Expr::Convert { from: Box::new(made.expr), conversion }, held })
+    }
+
+    /// `single_in_array`, which only a value going to the new side is put into.
+    fn single(&mut self, made: Made, span: Span, wanted: Option<Wanted<'_>>, to: SideId) -> Option<Made> {
+        if to == SideId::OLD {
+            self.findings.push(faults::single_backwards(span));
+            return None;
+        }
+        let held = Held { ty: list(made.held.ty, span), side: to, absent: made.held.absent };
+        self.fits(&held, wanted, span)?;
+        Some(Made { expr: plan::Expr::Array(vec![made.expr]), held })
+    }
+
+    fn text(
+        &mut self,
+        reason: &Spanned<String>,
+        with: &[(Spanned<String>, Expr)],
+        span: Span,
+        wanted: Option<Wanted<'_>>,
+        to: SideId,
+    ) -> Option<Made> {
+        let given: Vec<&Spanned<String>> = with.iter().map(|(name, _)| name).collect();
+        let id = self.ground.reason(reason, &given, self.findings);
+        let mut values = Vec::new();
+        for (name, value) in with {
+            let made = self.scalar_value(value, "a text's placeholder");
+            values.extend(made.map(|made| (name.value.clone(), made.expr)));
+        }
+        let held = Held::there(scalar(ScalarKind::String, span), to);
+        self.fits(&held, wanted, span)?;
+        (values.len() == with.len())
+            .then_some(id?)
+            .map(|reason| Made { expr: plan::Expr::Text { reason, with: values }, held })
+    }
+
+    fn first_of(
+        &mut self,
+        items: &[Expr],
+        span: Span,
+        wanted: Option<Wanted<'_>>,
+        to: SideId,
+    ) -> Option<Made> {
+        let Some((last, others)) = items.split_last() else {
+            self.findings.push(faults::first_of_nothing(span));
+            return None;
+        };
+        // Whatever is null or absent is passed over, so only the last one must be what is wanted in full.
+        let lenient = wanted.map(|wanted| Type { nullable: true, ..wanted.ty.clone() });
+        let mut exprs = Vec::new();
+        for item in others {
+            let wanted = lenient.as_ref().map(|ty| Wanted { ty, side: to, required: false });
+            exprs.push(self.value(item, wanted).map(|made| made.expr));
+        }
+        let made = self.unless_found(!others.is_empty(), |check| check.value(last, wanted))?;
+        exprs.push(Some(made.expr));
+        let exprs = exprs.into_iter().collect::<Option<Vec<_>>>()?;
+        let held = Held { ty: wanted.map_or(made.held.ty, |wanted| wanted.ty.clone()), ..made.held };
+        Some(Made { expr: plan::Expr::FirstOf(exprs), held })
+    }
+
+    fn shape(&mut self, shape: &ShapeExpr, wanted: Option<Wanted<'_>>) -> Option<Made> {
+        let Some(wanted) = wanted else {
+            self.findings.push(faults::shape_of_nothing(shape.shape.name.span));
+            return None;
+        };
+        let to = wanted.side;
+        let from = self.value(&shape.from, None)?;
+        if from.held.side == to {
+            self.findings.push(faults::shape_from_same_side(shape.from.span, self.ground.side_name(to)));
+            return None;
+        }
+        if from.held.absent && wanted.required {
+            self.findings.push(faults::may_be_absent(shape.from.span));
+            return None;
+        }
+        let ground = self.ground;
+        let nullable = |side: SideId, ty: &Type| {
+            let resolved = ground.types(side).resolve(ty);
+            resolved.nullable && !matches!(resolved.kind, TypeKind::Any)
+        };
+        if nullable(from.held.side, &from.held.ty) && !ground.types(to).resolve(wanted.ty).nullable {
+            self.findings.push(faults::may_be_absent(shape.from.span));
+            return None;
+        }
+        let source = from.held.in_types(ground.contracts);
+        let target = TypeIn { types: ground.types(to), ty: wanted.ty };
+        let types = if to == SideId::OLD { [target, source] } else { [source, target] };
+        let with: Vec<_> = shape.with.iter().map(|(name, _)| name.clone()).collect();
+        let supply = Supply { with, over: shape.over.is_some() };
+        let lens = ground.lenses.body(&shape.shape, types, to, &supply, self.findings);
+        let with = self.supplied(shape, target, lens.as_ref().map(|lens| lens.supplied.as_slice()));
+        let over = match &shape.over {
+            None => None,
+            Some(over) => Some(self.base(over, shape, target)?),
+        };
+        let null_as = self.null_as(shape, target);
+        let lens = lens?;
+        let read = match &shape.from.kind {
+            ExprKind::Path(path) => Some(path.as_str()),
+            _ => None,
+        };
+        self.take_over(&lens, read);
+        let expr = plan::Expr::Shape {
+            op: lens.op,
+            from: Box::new(from.expr),
+            with: with?,
+            over: over.map(|base| Box::new(Overlay { base, fields: lens.fields })),
+            null_as: null_as?,
+            null_else: match &shape.null_else_absent {
+                Some(flag) if flag.value => NullElse::Absent,
+                _ => NullElse::Keep,
+            },
+        };
+        let held = Held { ty: wanted.ty.clone(), side: to, absent: from.held.absent };
+        Some(Made { expr, held })
+    }
+
+    /// The values of `with:`, in the order that the shape counts them.
+    fn supplied(
+        &mut self,
+        shape: &ShapeExpr,
+        target: TypeIn<'_>,
+        order: Option<&[Key]>,
+    ) -> Option<Vec<plan::Expr>> {
+        let element = match (shape.shape.each, target.types.resolve(target.ty).kind) {
+            (true, TypeKind::Array(array)) => target.types.at(&array.items),
+            _ => target,
+        };
+        let object = object_of(element).ok().flatten();
+        let to = if std::ptr::eq(target.types, self.ground.types(SideId::OLD)) {
+            SideId::OLD
+        } else {
+            SideId::NEW
+        };
+        let mut made = Vec::new();
+        let mut complete = true;
+        for (name, value) in &shape.with {
+            let wanted = object.and_then(|object| object.field(&name.value));
+            let wanted = wanted.map(|field| Wanted { ty: &field.ty, side: to, required: field.required });
+            let element = if shape.shape.each { "[*]" } else { "" };
+            let place = format!("{element}.{}", name.value);
+            let value = self.below(&place, |check| check.value(value, wanted));
+            complete &= value.is_some();
+            made.extend(value.map(|value| (name.value.as_str(), value.expr)));
+        }
+        let in_order = order?.iter().map(|key| {
+            made.iter().find(|(name, _)| *name == key.text.as_ref()).map(|(_, value)| value.clone())
+        });
+        in_order.collect::<Option<Vec<_>>>().filter(|_| complete)
+    }
+
+    /// The old value under `over:`: an object of the target's side whose fields fit, nulls aside that are cleaned away.
+    fn base(&mut self, over: &Expr, shape: &ShapeExpr, target: TypeIn<'_>) -> Option<plan::Expr> {
+        let made = self.value(over, None)?;
+        let old = made.held.in_types(self.ground.contracts);
+        let (Ok(Some(old_fields)), Ok(Some(fields))) = (object_of(old), object_of(target)) else {
+            let any = matches!(old.types.resolve(old.ty).kind, TypeKind::Any)
+                || matches!(target.types.resolve(target.ty).kind, TypeKind::Any);
+            if !any {
+                self.findings.push(faults::wrong_form(over.span, "an object", old.ty));
+            }
+            return any.then_some(made.expr);
+        };
+        if !std::ptr::eq(old.types, target.types) {
+            self.findings.push(faults::base_of_other_side(over.span));
+            return None;
+        }
+        let mut fits = true;
+        for field in &fields.fields {
+            let Some(source) = old_fields.field(&field.name) else { continue };
+            let cleaned = shape.null_as.iter().any(|(name, _)| name.value == field.name)
+                || (shape.null_else_absent.as_ref().is_some_and(|flag| flag.value) && !field.required);
+            let wanted = Type { nullable: cleaned || field.ty.nullable, ..field.ty.clone() };
+            if let Err(why) = assignable(old.types.at(&source.ty), target.types.at(&wanted)) {
+                let null = matches!(why.mismatch, Mismatch::Null { .. });
+                self.findings.push(faults::base_field(over.span, &field.name, &why.to_string(), null));
+                fits = false;
+            }
+        }
+        fits.then_some(made.expr)
+    }
+
+    fn null_as(&mut self, shape: &ShapeExpr, target: TypeIn<'_>) -> Option<Vec<(Key, plan::Raw)>> {
+        let object = object_of(target).ok().flatten();
+        let mut lines = Vec::new();
+        for (name, value) in &shape.null_as {
+            match object.map(|object| field_of(object, &name.value)) {
+                None | Some(FieldOf::Any) => {}
+                Some(FieldOf::Known(ty, _)) => {
+                    if let Err(misfit) = literal::check(value, target.types.at(ty)) {
+                        self.findings.push(faults::literal(&misfit));
+                        continue;
+                    }
+                }
+                Some(FieldOf::Unknown) => {
+                    let known = object.map(|object| object.fields.as_slice()).unwrap_or_default();
+                    let known: Vec<&str> = known.iter().map(|field| field.name.as_str()).collect();
+                    self.findings.push(faults::unknown_field(&name.value, name.span, &known));
+                    continue;
+                }
+            }
+            lines.push((Key::new(&name.value), literal::json(value)));
+        }
+        (lines.len() == shape.null_as.len()).then_some(lines)
+    }
+}
+
+/// What the declared fields of an object say of a name.
+enum FieldOf<'t> {
+    Known(&'t Type, bool),
+    /// Any name goes.
+    Any,
+    Unknown,
+}
+
+fn field_of<'t>(object: &'t Object, name: &str) -> FieldOf<'t> {
+    match (object.field(name), &object.additional) {
+        (Some(field), _) => FieldOf::Known(&field.ty, field.required),
+        (None, Additional::Of(ty)) => FieldOf::Known(ty, false),
+        (None, Additional::Open) if object.fields.is_empty() => FieldOf::Any,
+        (None, _) => FieldOf::Unknown,
+    }
+}
+
+/// The object that a type is; none for a shape that is not shown, an error for everything else.
+fn object_of(ty: TypeIn<'_>) -> Result<Option<&Object>, ()> {
+    match ty.types.resolve(ty.ty).kind {
+        TypeKind::Any => Ok(None),
+        TypeKind::Object(object) => Ok(Some(object)),
+        TypeKind::OneOf(alternatives) => {
+            let mut objects = alternatives.iter().filter_map(|one| match ty.types.resolve(one).kind {
+                TypeKind::Object(object) => Some(object),
+                _ => None,
+            });
+            objects.next().map(Some).ok_or(())
+        }
+        _ => Err(()),
+    }
+}
+
+/// Whether every kind of the first set is in the second; null, and what no contract shows (all kinds), go anywhere.
+fn within(these: Kinds, those: Kinds) -> bool {
+    let all = kinds_of(&JsonKind::ALL);
+    let fits = |mine: bool, other: bool| !mine || other;
+    Kinds { null: false, ..these } == all
+        || (fits(these.boolean, those.boolean)
+            && fits(these.number, those.number)
+            && fits(these.string, those.string)
+            && fits(these.array, those.array)
+            && fits(these.object, those.object))
+}
+
+/// The type of a literal, as far as it matters where no type is wanted.
+fn type_of(node: &Node) -> Type {
+    use crate::yaml::Kind;
+    let span = node.span;
+    match &node.kind {
+        Kind::Null => Type { kind: TypeKind::Null, nullable: true, span },
+        Kind::Bool(_) => scalar(ScalarKind::Boolean, span),
+        Kind::Number(text) if text.contains(['.', 'e', 'E']) => scalar(ScalarKind::Number, span),
+        Kind::Number(_) => scalar(ScalarKind::Integer, span),
+        Kind::String(..) => scalar(ScalarKind::String, span),
+        Kind::Seq(_) => list(Type::any(span), span),
+        Kind::Map(_) => super::context::object(Vec::new(), Additional::Open, span),
+    }
+}
+
+/// What `pairs` makes of a member of an object.
+fn entry(key: &str, value: &str, span: Span) -> Type {
+    let field = |name: &str, ty| Field { name: name.to_owned(), ty, required: true, span };
+    let fields = vec![field(key, scalar(ScalarKind::String, span)), field(value, Type::any(span))];
+    super::context::object(fields, Additional::Closed, span)
+}
+
+fn type_of_kinds(kinds: Kinds, span: Span) -> Type {
+    match (kinds.string, kinds.number, kinds.boolean, kinds.array || kinds.object) {
+        (true, false, false, false) => scalar(ScalarKind::String, span),
+        (false, true, false, false) => scalar(ScalarKind::Number, span),
+        (false, false, true, false) => scalar(ScalarKind::Boolean, span),
+        _ => Type::any(span),
+    }
+}
+
+/// A place that was found, for the callers that need no more than its lowered form.
+impl From<Found> for plan::Expr {
+    fn from(found: Found) -> plan::Expr {
+        plan::Expr::At(found.location)
+    }
+}

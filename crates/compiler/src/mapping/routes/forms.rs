@@ -1,0 +1,189 @@
+//! Values that depend on others: one of two, one for each element of a list, those that are there, a text of lines.
+//! Literals, paths and the forms that take one value each are in `expr`.
+
+use super::context::{Held, list, scalar};
+use super::expr::{Made, Wanted};
+use super::faults;
+use super::route::RouteCheck;
+use crate::contract::{JsonKind, ScalarKind, Type, TypeKind};
+use crate::diagnostic::Span;
+use crate::mapping::ast::{Expr, Predicate, Spanned};
+use switchback_plan::{self as plan, Key, SideId};
+
+impl RouteCheck<'_, '_> {
+    /// `{$present: [value, …]}`
+    pub(super) fn present(
+        &mut self,
+        items: &[Expr],
+        span: Span,
+        wanted: Option<Wanted<'_>>,
+        to: SideId,
+    ) -> Option<Made> {
+        // What is null or absent is left out, so each may be either.
+        let item = self.wanted_items(wanted, span)?.map(|item| Type { nullable: true, ..item.clone() });
+        let wanted_item = item.as_ref().map(|ty| Wanted { ty, side: to, required: false });
+        let made: Vec<_> =
+            items.iter().map(|item| self.below("[*]", |check| check.value(item, wanted_item))).collect();
+        let made = made.into_iter().collect::<Option<Vec<_>>>()?;
+        // Without a wanted type, the elements are of the one type that all of them have.
+        let first =
+            made.first().map(|made| (made.held.side, Type { nullable: false, ..made.held.ty.clone() }));
+        let same = |ty: &Type| made.iter().all(|made| like(&made.held.ty, ty));
+        let shown = first.filter(|(side, ty)| *side == to && same(ty)).map(|(_, ty)| ty);
+        let exprs = made.into_iter().map(|made| made.expr).collect();
+        let ty = match (wanted, &shown) {
+            (Some(wanted), _) => wanted.ty.clone(),
+            (None, Some(item)) => list(item.clone(), span),
+            (None, None) => list(Type::any(span), span),
+        };
+        Some(Made { expr: plan::Expr::Present(exprs), held: Held::there(ty, to) })
+    }
+
+    /// `{$each: {name: list}, give: value}`
+    pub(super) fn each_value(
+        &mut self,
+        name: &Spanned<String>,
+        elements: &Expr,
+        give: &Expr,
+        wanted: Option<Wanted<'_>>,
+        to: SideId,
+    ) -> Option<Made> {
+        self.check_name(name);
+        let item = self.wanted_items(wanted, elements.span)?.cloned();
+        let over = self.value(elements, None)?;
+        let types = self.ground.types(over.held.side);
+        let resolved = types.resolve(&over.held.ty);
+        // What is not shown is taken for what it is used as.
+        let shown = !matches!(resolved.kind, TypeKind::Any);
+        let absent = over.held.absent || resolved.nullable && shown;
+        let element = match resolved.kind {
+            TypeKind::Array(array) => Held::there((*array.items).clone(), over.held.side),
+            TypeKind::Any => Held::any(over.held.side, elements.span),
+            _ => {
+                self.findings.push(faults::each_of_no_list(elements.span, &over.held.ty));
+                return None;
+            }
+        };
+        if absent && wanted.is_some_and(|wanted| wanted.required) {
+            self.findings.push(faults::may_be_absent(elements.span));
+            return None;
+        }
+        self.context.set(&name.value, element);
+        let wanted_item = item.as_ref().map(|ty| Wanted { ty, side: to, required: true });
+        let made = self.below("[*]", |check| check.value(give, wanted_item));
+        self.context.remove(&name.value);
+        if !self.context.is_root_read(&name.value) {
+            self.findings.push(faults::unread_element(name));
+        }
+        let given = made?;
+        let ty = wanted.map_or_else(|| list(given.held.ty, give.span), |wanted| wanted.ty.clone());
+        let expr = plan::Expr::Each {
+            name: Key::new(&name.value),
+            list: Box::new(over.expr),
+            give: Box::new(given.expr),
+        };
+        Some(Made { expr, held: Held { ty, side: to, absent } })
+    }
+
+    /// `{$if: predicate, then: value, else: value}`: what the condition makes sure of holds in `then`.
+    pub(super) fn conditional(
+        &mut self,
+        predicate: &Predicate,
+        then: &Expr,
+        otherwise: Option<&Expr>,
+        span: Span,
+        wanted: Option<Wanted<'_>>,
+    ) -> Option<Made> {
+        let condition = self.condition(predicate);
+        let before = self.context.clone();
+        if let Some(condition) = &condition {
+            self.context.learn_all(&condition.facts, self.ground.contracts);
+        }
+        let made = self.value(then, wanted);
+        let read = std::mem::replace(&mut self.context, before).read;
+        self.context.read.extend(read);
+        if otherwise.is_none() && wanted.is_some_and(|wanted| wanted.required) {
+            self.findings.push(faults::may_be_absent(span));
+            return None;
+        }
+        let other = match otherwise {
+            None => None,
+            Some(expr) => Some(self.unless_found(true, |check| check.value(expr, wanted))?),
+        };
+        let (condition, made) = (condition?, made?);
+        let absent = made.held.absent || other.as_ref().is_none_or(|other| other.held.absent);
+        let held = match &other {
+            Some(other) if other.held.ty.kind != made.held.ty.kind && wanted.is_none() => {
+                Held { absent, ..Held::any(made.held.side, span) }
+            }
+            _ => Held { absent, ..made.held },
+        };
+        let expr = plan::Expr::If {
+            predicate: condition.predicate,
+            then: Box::new(made.expr),
+            otherwise: other.map(|other| Box::new(other.expr)),
+        };
+        Some(Made { expr, held })
+    }
+
+    /// `{$lines: [value, …], numbered: [value, …]}`
+    pub(super) fn lines(
+        &mut self,
+        plain: &[Expr],
+        numbered: &[Expr],
+        span: Span,
+        wanted: Option<Wanted<'_>>,
+        to: SideId,
+    ) -> Option<Made> {
+        let plain: Vec<_> = plain.iter().map(|line| self.line(line)).collect();
+        let numbered: Vec<_> = numbered.iter().map(|line| self.line(line)).collect();
+        let held = Held::there(scalar(ScalarKind::String, span), to);
+        self.fits(&held, wanted, span)?;
+        let all = |lines: Vec<Option<plan::Expr>>| lines.into_iter().collect::<Option<Vec<_>>>();
+        Some(Made { expr: plan::Expr::Lines { plain: all(plain)?, numbered: all(numbered)? }, held })
+    }
+
+    /// A scalar, or a list of scalars.
+    fn line(&mut self, expr: &Expr) -> Option<plan::Expr> {
+        let made = self.value(expr, None)?;
+        let types = self.ground.types(made.held.side);
+        let scalars = match types.resolve(&made.held.ty).kind {
+            TypeKind::Array(array) => Held::there((*array.items).clone(), made.held.side),
+            _ => made.held,
+        };
+        self.is_scalar(&scalars, "a line of a text", expr.span)?;
+        Some(made.expr)
+    }
+
+    /// The type of the elements of a list that is wanted; the outer `None` is a finding.
+    fn wanted_items<'w>(&mut self, wanted: Option<Wanted<'w>>, span: Span) -> Option<Option<&'w Type>>
+    where
+        Self: 'w,
+    {
+        let Some(wanted) = wanted else { return Some(None) };
+        let types = self.ground.types(wanted.side);
+        match types.resolve(wanted.ty).kind {
+            TypeKind::Array(array) => Some(Some(&array.items)),
+            TypeKind::Any => Some(None),
+            _ if types.json_kinds(wanted.ty).contains(&JsonKind::Array) => Some(None),
+            _ => {
+                self.findings.push(faults::wrong_form(span, "a list", wanted.ty));
+                None
+            }
+        }
+    }
+}
+
+/// Whether two types say the same of a value, wherever they are written.
+fn like(a: &Type, b: &Type) -> bool {
+    match (&a.kind, &b.kind) {
+        (TypeKind::Object(a), TypeKind::Object(b)) => {
+            a.fields.len() == b.fields.len()
+                && a.fields
+                    .iter()
+                    .zip(&b.fields)
+                    .all(|(a, b)| a.name == b.name && a.required == b.required && like(&a.ty, &b.ty))
+        }
+        (a, b) => a == b,
+    }
+}

@@ -1,0 +1,251 @@
+//! Pairs: one call there, one answer back, in each direction that the pair serves.
+
+use super::Served;
+use super::faults;
+use super::route::{RouteCheck, effect, operation};
+use crate::contract::{Operation, Type, TypeIn, assignable};
+use crate::diagnostic::Span;
+use crate::mapping::ast::{Body, Pair};
+use crate::mapping::lens::{Lens, Supply};
+use switchback_plan::{
+    self as plan, BodyPlan, CallHead, Class, Effect, PathPart, ResponseBody, RouteKind, SideId, ValueOp,
+};
+
+/// What a body line makes of one body.
+pub(super) enum Translated {
+    /// Nothing is sent.
+    Empty,
+    Plan(BodyPlan),
+    /// After a finding.
+    Faulty,
+}
+
+impl<'a> RouteCheck<'_, 'a> {
+    /// Checks and lowers a pair in the direction that serves `self.serves`.
+    pub(super) fn pair(mut self, pair: &'a Pair, operations: [&'a Operation; 2]) -> Option<Served> {
+        let called = operations[usize::from(self.serves.other().0)];
+        self.sentences(&pair.notes);
+        let path = self.path(pair, called);
+        let query = self.pair_query(pair, called);
+        let refused = self.refused_query(pair);
+        let towards = self.serves.other();
+        let headers = self.pair_headers(&pair.request_headers, &["request", "headers"], towards);
+        let answer_headers = self.pair_headers(&pair.response_headers, &["reply", "headers"], self.serves);
+        let request = self.request(pair, called);
+        let mark = self.findings.len();
+        let mut responses = self.responses(pair, called);
+        for response in &mut responses {
+            response.headers = answer_headers.clone();
+        }
+        let responses = (!self.findings.errors_since(mark)).then_some(responses);
+        let verdict = self.verdict(&pair.notes, pair.span);
+        let effect = effect(&called.key.method, pair.effect.as_ref());
+        let call = CallHead {
+            operation: called.key.to_string().into(),
+            method: called.key.method.clone(),
+            path: path?,
+            query,
+            headers,
+            effect,
+            repeatable: effect == Effect::None || pair.retry.as_ref().is_some_and(|flag| flag.value),
+            origin: self.ground.origin(pair.span),
+        };
+        let served = super::route::effect(&self.operation.key.method, pair.effect.as_ref());
+        Some(Served {
+            operation: operation(self.operation, self.ground.types(self.serves), served),
+            kind: RouteKind::Pair(Box::new(plan::Pair {
+                refused,
+                call,
+                request: request?,
+                responses: responses?,
+            })),
+            verdict: verdict?,
+            notes: self.notes,
+            losses: self.losses,
+            calls_min: 1,
+            calls_max: 1,
+            business_errors: pair.business_errors.iter().map(|status| status.value as u16).collect(),
+            origin: self.ground.origin(pair.span),
+        })
+    }
+
+    /// The address of the call: its variables come from those of the served operation.
+    fn path(&mut self, pair: &Pair, called: &Operation) -> Option<Vec<PathPart>> {
+        let names: Vec<&str> = self.operation.key.path.variables().collect();
+        let mut parts = Vec::new();
+        let mut literal = String::new();
+        let mut used = Vec::new();
+        for segment in called.key.path.segments() {
+            literal.push('/');
+            match segment {
+                crate::contract::Segment::Literal(text) => literal.push_str(text),
+                crate::contract::Segment::Variable(name) => {
+                    let from = self.source_of_variable(pair, name);
+                    let Some(index) = names.iter().position(|known| *known == from) else {
+                        let span = pair.operations[usize::from(self.serves.other().0)].span;
+                        self.findings.push(faults::unbound_variable(name, span, &self.operation.key));
+                        return None;
+                    };
+                    used.push(index);
+                    parts.push(PathPart::Literal(std::mem::take(&mut literal).into()));
+                    parts.push(PathPart::Variable(index as u16));
+                }
+            }
+        }
+        if !literal.is_empty() || parts.is_empty() {
+            parts.push(PathPart::Literal(if literal.is_empty() { "/".into() } else { literal.into() }));
+        }
+        for (index, name) in names.iter().enumerate() {
+            if !used.contains(&index) {
+                let span = pair.operations[usize::from(self.serves.0)].span;
+                self.findings.push(faults::unread_variable(name, span));
+                return None;
+            }
+        }
+        Some(parts)
+    }
+
+    /// The served variable that a called one is filled from: by a line of `path:`, else the same name.
+    fn source_of_variable<'n>(&self, pair: &'n Pair, name: &'n str) -> &'n str {
+        let lines = pair.path.iter().map(|(old, new)| match self.serves {
+            SideId::OLD => (old.value.as_str(), new.value.as_str()),
+            _ => (new.value.as_str(), old.value.as_str()),
+        });
+        lines.filter(|(_, to)| *to == name).map(|(from, _)| from).next().unwrap_or(name)
+    }
+
+    fn request(&mut self, pair: &Pair, called: &Operation) -> Option<Option<BodyPlan>> {
+        let served = self.operation.body.as_ref();
+        let taken = called.body.as_ref();
+        let what = Types {
+            what: "request",
+            from: served.map(|body| &body.ty),
+            to: taken.map(|body| &body.ty),
+            to_required: taken.is_some_and(|body| body.required),
+            towards: self.serves.other(),
+            span: pair.span,
+        };
+        match self.translated(pair.request.as_ref(), &what) {
+            Translated::Empty => Some(None),
+            Translated::Plan(plan) => Some(Some(plan)),
+            Translated::Faulty => None,
+        }
+    }
+
+    /// What becomes of the body of an answer.
+    pub(super) fn response_body(
+        &mut self,
+        pair: &Pair,
+        from: Option<&Type>,
+        to: Option<&Type>,
+    ) -> ResponseBody {
+        let what = Types {
+            what: "response",
+            from,
+            to,
+            to_required: to.is_some(),
+            towards: self.serves,
+            span: pair.span,
+        };
+        match self.translated(pair.response.as_ref(), &what) {
+            Translated::Plan(plan) => ResponseBody::Plan(plan),
+            Translated::Empty | Translated::Faulty => ResponseBody::Empty,
+        }
+    }
+
+    fn translated(&mut self, line: Option<&Body>, what: &Types<'_>) -> Translated {
+        match line {
+            None if what.from.is_none() && !what.to_required => Translated::Empty,
+            None => {
+                self.findings.push(faults::body_line_missing(what.span, what.what, what.from, what.to));
+                Translated::Faulty
+            }
+            Some(Body::Empty(span)) => {
+                if what.to_required {
+                    self.findings.push(faults::empty_body(*span, what.what, what.to));
+                    return Translated::Faulty;
+                }
+                Translated::Empty
+            }
+            Some(Body::Keep(span)) => self.kept(*span, what),
+            Some(Body::Shape(used)) => {
+                let Some(types) = self.lens_types(used.name.span, what) else { return Translated::Faulty };
+                if types.is_empty() {
+                    return Translated::Empty;
+                }
+                let supply = Supply::default();
+                let lens =
+                    self.ground.lenses.body(used, [types[0], types[1]], what.towards, &supply, self.findings);
+                self.lens_plan(lens)
+            }
+            Some(Body::Inline(shape)) => {
+                let Some(types) = self.lens_types(shape.span, what) else { return Translated::Faulty };
+                if types.is_empty() {
+                    return Translated::Empty;
+                }
+                let supply = Supply::default();
+                let types = [types[0], types[1]];
+                let lens = self.ground.lenses.inline(shape, types, what.towards, &supply, self.findings);
+                self.lens_plan(lens)
+            }
+        }
+    }
+
+    fn kept(&mut self, span: Span, what: &Types<'_>) -> Translated {
+        let (Some(from), Some(to)) = (what.from, what.to) else {
+            self.findings.push(faults::keep_without_body(span, what.what));
+            return Translated::Faulty;
+        };
+        let source = self.ground.types(what.towards.other()).at(from);
+        let target = self.ground.types(what.towards).at(to);
+        if let Err(why) = assignable(source, target) {
+            self.findings.push(faults::does_not_fit(span, from, to, &why.to_string(), false));
+            return Translated::Faulty;
+        }
+        Translated::Plan(BodyPlan {
+            op: ValueOp::Keep,
+            class: Class::Pass,
+            because: "the body is the same on both sides".to_owned(),
+        })
+    }
+
+    /// The types that a shape relates, by side; none of them where no body is made.
+    fn lens_types<'t>(&mut self, span: Span, what: &Types<'t>) -> Option<Vec<TypeIn<'t>>>
+    where
+        'a: 't,
+    {
+        let ground = self.ground;
+        // Of several successes some may have a body and some not; where none has, there is nothing to shape.
+        let promised = super::steps::success_body(self.operation).is_some();
+        match (what.from, what.to) {
+            (Some(from), Some(to)) => {
+                let source = ground.types(what.towards.other()).at(from);
+                let target = ground.types(what.towards).at(to);
+                Some(if what.towards == SideId::OLD { vec![target, source] } else { vec![source, target] })
+            }
+            // The other side says nothing, or this one wants nothing.
+            (Some(_), None) if what.what == "response" && promised => Some(Vec::new()),
+            _ => {
+                self.findings.push(faults::shape_without_body(span, what.what, what.from.is_none()));
+                None
+            }
+        }
+    }
+
+    fn lens_plan(&mut self, lens: Option<Lens>) -> Translated {
+        let Some(lens) = lens else { return Translated::Faulty };
+        self.take_over(&lens, None);
+        Translated::Plan(BodyPlan { op: lens.op, class: lens.class, because: lens.because })
+    }
+}
+
+/// One body on its way.
+struct Types<'t> {
+    /// `request` or `response`.
+    what: &'static str,
+    from: Option<&'t Type>,
+    to: Option<&'t Type>,
+    to_required: bool,
+    towards: SideId,
+    span: Span,
+}

@@ -1,0 +1,296 @@
+//! Paths into the context: parsed by jsonpath-rust, walked along the types of the contracts, lowered to plain steps where
+//! they are singular. A path that cannot match anything is an error at the word that leads nowhere.
+//!
+//! Stricter than RFC 9535: a member that the contract does not declare is an error also where the contract would let it
+//! through, since nobody promises it; and `..` is not read, since it hides where a value comes from.
+
+use super::context::{Context, Held, list};
+use super::faults;
+use super::{Findings, Ground};
+use crate::contract::{Additional, ScalarKind, Type, TypeKind};
+use crate::diagnostic::{Sources, Span};
+use crate::mapping::ast::Spanned;
+use crate::mapping::syntax::unquoted;
+use jsonpath_rust::parser::model::{Segment, Selector};
+use jsonpath_rust::parser::parse_json_path;
+use std::sync::Arc;
+use switchback_plan::{Key, Location, Path, Segment as Step, SettingKind};
+
+/// A path, and what it leads to.
+#[derive(Clone, Debug)]
+pub(super) struct Found {
+    pub location: Location,
+    pub held: Held,
+}
+
+impl Found {
+    pub fn is_singular(&self) -> bool {
+        matches!(self.location.path, Path::Singular(_))
+    }
+
+    /// The member names of a singular path without indexes.
+    pub fn names(&self) -> Option<Vec<&str>> {
+        let Path::Singular(steps) = &self.location.path else { return None };
+        let names = steps.iter().map(|step| match step {
+            Step::Member(key) => Some(key.text.as_ref()),
+            Step::Index(_) => None,
+        });
+        names.collect()
+    }
+}
+
+/// Finds words of a path in the text that it was written in, from left to right.
+pub(super) struct Words<'s> {
+    text: &'s str,
+    whole: Span,
+    from: usize,
+}
+
+impl<'s> Words<'s> {
+    pub fn new(sources: &'s Sources, whole: Span) -> Words<'s> {
+        let text = sources.text(whole.file).get(whole.start as usize..whole.end as usize);
+        Words { text: text.unwrap_or(""), whole, from: 0 }
+    }
+
+    /// The whole path.
+    pub fn whole(&self) -> Span {
+        self.whole
+    }
+
+    /// The next occurrence of a word, or everything when it is written otherwise (with escapes).
+    pub fn next(&mut self, word: &str) -> Span {
+        let is_name = |c: char| c.is_alphanumeric() || c == '_';
+        let mut from = self.from;
+        while let Some(at) = self.text[from..].find(word).map(|at| at + from) {
+            let end = at + word.len();
+            let before = self.text[..at].chars().next_back();
+            let after = self.text[end..].chars().next();
+            if !before.is_some_and(is_name) && !after.is_some_and(is_name) {
+                self.from = end;
+                let start = self.whole.start + at as u32;
+                return Span::new(self.whole.file, start, start + word.len() as u32);
+            }
+            from = end.max(at + 1);
+            if !self.text.is_char_boundary(from) || word.is_empty() {
+                break;
+            }
+        }
+        self.whole
+    }
+}
+
+/// What paths of one place in the mapping are read with.
+pub(super) struct Reading<'g, 'a> {
+    pub ground: &'g Ground<'a>,
+    pub context: &'g mut Context,
+    pub findings: &'g mut Findings,
+}
+
+impl Reading<'_, '_> {
+    /// Reads a path. `None` after a finding.
+    pub fn find(&mut self, text: &str, span: Span) -> Option<Found> {
+        let query = match parse_json_path(text) {
+            Ok(query) => query,
+            Err(error) => {
+                self.findings.push(faults::path_form(text, span, &error));
+                return None;
+            }
+        };
+        let mut words = Words::new(self.ground.sources, span);
+        let (held, many) = self.held_from_root(&query.segments, &mut words)?;
+        let path = match many {
+            false => Path::Singular(query.segments.iter().filter_map(step).collect()),
+            true => Path::Query(Arc::new(query)),
+        };
+        let held = if many { Held { ty: list(held.ty, span), absent: false, ..held } } else { held };
+        Some(Found { location: Location { text: text.into(), path }, held })
+    }
+
+    /// Reads a path that must lead to one place.
+    pub fn find_one(&mut self, text: &str, span: Span) -> Option<Found> {
+        let found = self.find(text, span)?;
+        if !found.is_singular() {
+            self.findings.push(faults::path_singular(text, span));
+            return None;
+        }
+        Some(found)
+    }
+
+    /// A path that may lead to several places.
+    pub fn find_spanned_any(&mut self, path: &Spanned<String>) -> Option<Found> {
+        self.find(&path.value, path.span)
+    }
+
+    pub fn find_spanned(&mut self, path: &Spanned<String>) -> Option<Found> {
+        self.find_one(&path.value, path.span)
+    }
+
+    /// From the root of the context: what a path leads to, and whether it may be several values.
+    pub fn held_from_root(&mut self, segments: &[Segment], words: &mut Words<'_>) -> Option<(Held, bool)> {
+        let Some((Segment::Selector(Selector::Name(root)), rest)) = segments.split_first() else {
+            self.findings.push(faults::path_root(words.whole, &self.roots()));
+            return None;
+        };
+        let root = unquoted(root);
+        if root == "config" {
+            return self.setting(rest, words).map(|held| (held, false));
+        }
+        let span = words.next(&root);
+        let Some(held) = self.context.get(&root).cloned() else {
+            let later = self.context.later.iter().find(|(name, _)| *name == root).map(|(_, span)| *span);
+            self.findings.push(match later {
+                Some(later) => faults::used_before(&root, span, later),
+                None => faults::unknown_root(&root, span, &self.roots()),
+            });
+            return None;
+        };
+        let names = rest.iter().map_while(|segment| match segment {
+            Segment::Selector(Selector::Name(name)) => Some(unquoted(name)),
+            _ => None,
+        });
+        let read = names.take(2).fold(root, |read, name| read + "." + &name);
+        self.context.read.insert(read);
+        self.walk(held, rest, words)
+    }
+
+    fn roots(&self) -> Vec<String> {
+        self.context.names().map(str::to_owned).chain(["config".to_owned()]).collect()
+    }
+
+    /// `$.config.…`: all names together are the dotted name of a setting.
+    fn setting(&mut self, rest: &[Segment], words: &mut Words<'_>) -> Option<Held> {
+        words.next("config");
+        let mut names = Vec::new();
+        for segment in rest {
+            let Segment::Selector(Selector::Name(name)) = segment else {
+                self.findings.push(faults::setting_path(words.whole));
+                return None;
+            };
+            names.push(unquoted(name));
+        }
+        let name = names.join(".");
+        let span = words.next(&name);
+        let kind = self.ground.setting(&Spanned { value: name, span }, self.findings)?;
+        let kind = match kind {
+            SettingKind::Boolean => ScalarKind::Boolean,
+            SettingKind::Integer => ScalarKind::Integer,
+            SettingKind::String => ScalarKind::String,
+        };
+        Some(Held::there(super::context::scalar(kind, span), switchback_plan::SideId::OLD))
+    }
+
+    /// Along the segments from a value that is known.
+    pub fn walk(
+        &mut self,
+        mut held: Held,
+        segments: &[Segment],
+        words: &mut Words<'_>,
+    ) -> Option<(Held, bool)> {
+        let mut many = false;
+        for segment in segments {
+            match segment {
+                Segment::Selector(Selector::Name(name)) => {
+                    held = self.member(&held, &unquoted(name), words)?;
+                }
+                Segment::Selector(Selector::Index(index)) => {
+                    held = self.items(&held, words)?;
+                    held.absent = true;
+                    words.next(&index.to_string());
+                }
+                Segment::Selector(Selector::Wildcard | Selector::Slice(..)) => {
+                    held = self.items(&held, words)?;
+                    many = true;
+                }
+                Segment::Selector(Selector::Filter(filter)) => {
+                    held = self.items(&held, words)?;
+                    held.absent = false;
+                    many = true;
+                    self.filter(filter, &held, words)?;
+                }
+                Segment::Selectors(_) | Segment::Descendant(_) => {
+                    self.findings.push(faults::path_subset(words.whole));
+                    return None;
+                }
+            }
+        }
+        Some((held, many))
+    }
+
+    /// A member of a value.
+    fn member(&mut self, held: &Held, name: &str, words: &mut Words<'_>) -> Option<Held> {
+        let span = words.next(name);
+        let types = &self.ground.contracts[usize::from(held.side.0)].types;
+        let resolved = types.resolve(&held.ty);
+        let (object, certain) = match resolved.kind {
+            TypeKind::Any => return Some(Held::any(held.side, held.ty.span)),
+            TypeKind::Object(object) => (object, !resolved.nullable),
+            TypeKind::OneOf(alternatives) => {
+                let object = alternatives.iter().find_map(|one| match types.resolve(one).kind {
+                    TypeKind::Object(object) => Some(object),
+                    _ => None,
+                });
+                let Some(object) = object else {
+                    self.findings.push(faults::no_members(name, span, &held.ty));
+                    return None;
+                };
+                (object, false)
+            }
+            _ => {
+                self.findings.push(faults::no_members(name, span, &held.ty));
+                return None;
+            }
+        };
+        let absent = held.absent || !certain;
+        if let Some(field) = object.field(name) {
+            return Some(Held { ty: field.ty.clone(), side: held.side, absent: absent || !field.required });
+        }
+        match &object.additional {
+            Additional::Of(ty) => Some(Held { ty: (**ty).clone(), side: held.side, absent: true }),
+            Additional::Open if object.fields.is_empty() => Some(Held::any(held.side, held.ty.span)),
+            Additional::Open | Additional::Closed => {
+                let known = object.fields.iter().map(|field| field.name.as_str()).collect::<Vec<_>>();
+                self.findings.push(faults::unknown_member(name, span, &held.ty, &known));
+                None
+            }
+        }
+    }
+
+    /// The elements of a list.
+    fn items(&mut self, held: &Held, words: &Words<'_>) -> Option<Held> {
+        let types = &self.ground.contracts[usize::from(held.side.0)].types;
+        let item = |ty: &Type| Held { ty: ty.clone(), side: held.side, absent: false };
+        match types.resolve(&held.ty).kind {
+            TypeKind::Any => Some(Held { absent: false, ..Held::any(held.side, held.ty.span) }),
+            TypeKind::Array(array) => Some(item(&array.items)),
+            TypeKind::OneOf(alternatives) => {
+                let array = alternatives.iter().find_map(|one| match types.resolve(one).kind {
+                    TypeKind::Array(array) => Some(array),
+                    _ => None,
+                });
+                if array.is_none() {
+                    self.findings.push(faults::no_items(words.whole, &held.ty));
+                }
+                array.map(|array| item(&array.items))
+            }
+            _ => {
+                self.findings.push(faults::no_items(words.whole, &held.ty));
+                None
+            }
+        }
+    }
+}
+
+/// The step of a singular segment.
+fn step(segment: &Segment) -> Option<Step> {
+    match segment {
+        Segment::Selector(Selector::Name(name)) => Some(Step::Member(Key::new(&unquoted(name)))),
+        Segment::Selector(Selector::Index(index)) => Some(Step::Index(*index)),
+        _ => None,
+    }
+}
+
+/// A singular path of these names, as the mapping would write it.
+pub(super) fn location(names: &[&str]) -> Location {
+    let steps = names.iter().map(|name| Step::Member(Key::new(name))).collect();
+    Location { text: format!("$.{}", names.join(".")).into(), path: Path::Singular(steps) }
+}

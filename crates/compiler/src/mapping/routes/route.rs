@@ -1,0 +1,231 @@
+//! What is gathered while one route is checked in one direction, and what every kind of route needs: places, notes,
+//! losses, refusals, statuses.
+
+use super::Ground;
+use super::context::Context;
+use super::faults;
+use super::paths::Reading;
+use crate::contract::{Operation, ScalarKind, TypeKind, Types};
+use crate::diagnostic::{Findings, Span};
+use crate::mapping::ast::{Notes, Refuse, Spanned};
+use crate::mapping::lens::Lens;
+use crate::mapping::literal;
+use crate::yaml::Node;
+use switchback_plan::{
+    self as plan, BodyExpected, Effect, Loss, Note, NoteKind, ParameterKind, Refusal, SideId, Variable,
+};
+
+/// One route, served to clients of one side.
+pub(super) struct RouteCheck<'g, 'a> {
+    pub ground: &'g Ground<'a>,
+    pub findings: &'g mut Findings,
+    pub serves: SideId,
+    /// The served operation.
+    pub operation: &'a Operation,
+    pub context: Context,
+    pub notes: Vec<Note>,
+    pub losses: Vec<Loss>,
+    /// Whether a field or an outcome is refused.
+    pub refuses: bool,
+    /// Names of the results of steps so far.
+    pub results: Vec<Spanned<String>>,
+    /// Members of values made in steps, each with the name of its step.
+    pub made: Vec<(String, Spanned<String>)>,
+    /// The side that values are made for where no type is wanted.
+    pub makes_for: SideId,
+    /// Whether the value in hand is made in a step of its own.
+    pub makes: bool,
+    /// The place of the answer that is being made, and whether a value is made there only where others were not found; none
+    /// while something else is made.
+    pub answers: Option<Answering>,
+    /// Whether a call that writes has been made on the way to the place in hand.
+    pub wrote: bool,
+    /// Operations that are called, for the statuses that they list.
+    pub called: Vec<&'a Operation>,
+}
+
+/// See [`RouteCheck::answers`].
+#[derive(Clone, Debug)]
+pub(super) struct Answering {
+    /// Starts with `$`.
+    pub place: String,
+    pub unless_found: bool,
+}
+
+impl<'g, 'a> RouteCheck<'g, 'a> {
+    pub fn new(
+        ground: &'g Ground<'a>,
+        serves: SideId,
+        operation: &'a Operation,
+        findings: &'g mut Findings,
+    ) -> RouteCheck<'g, 'a> {
+        RouteCheck {
+            ground,
+            findings,
+            serves,
+            operation,
+            context: Context::of_request(operation, serves),
+            notes: Vec::new(),
+            losses: Vec::new(),
+            refuses: false,
+            results: Vec::new(),
+            made: Vec::new(),
+            makes_for: serves,
+            makes: false,
+            answers: None,
+            wrote: false,
+            called: Vec::new(),
+        }
+    }
+
+    /// To read paths with.
+    pub fn reading(&mut self) -> Reading<'_, 'a> {
+        Reading { ground: self.ground, context: &mut self.context, findings: self.findings }
+    }
+
+    pub fn note(&mut self, kind: NoteKind, text: String, span: Span) {
+        let origin = self.ground.origin(span);
+        self.notes.push(Note { kind, text, origin });
+    }
+
+    /// The sentences of a route or an outcome.
+    pub fn sentences(&mut self, notes: &Notes) {
+        let differs = notes.differs.iter().map(|text| (NoteKind::Differs, text));
+        let approximate = notes.approximate.iter().map(|text| (NoteKind::Approximate, text));
+        for (kind, text) in differs.chain(approximate) {
+            self.note(kind, text.value.clone(), text.span);
+        }
+    }
+
+    /// What a shape says of the route that uses it; `read` is the place that it reads, where that is not the body of the one
+    /// call.
+    pub fn take_over(&mut self, lens: &Lens, read: Option<&str>) {
+        let place = self.answers.as_ref().map_or("$", |at| at.place.as_str()).to_owned();
+        for note in &lens.notes {
+            let note = note.clone().below(&place);
+            if !self.notes.contains(&note) {
+                self.notes.push(note);
+            }
+        }
+        for loss in &lens.losses {
+            let mut loss = loss.clone();
+            if let (Some(at), true) = (&self.answers, loss.instead.is_some()) {
+                loss.place.replace_range(..1, &at.place);
+                loss.unless_found = at.unless_found;
+            }
+            if let (Some(read), None) = (read, &loss.instead)
+                && loss.side != self.ground.side_name(self.serves)
+            {
+                loss.place.replace_range(..1, read);
+            }
+            self.lose(loss);
+        }
+        self.refuses |= !lens.refuses.is_empty();
+    }
+
+    /// Puts a field on the list of losses, once.
+    pub fn lose(&mut self, loss: Loss) {
+        if !self.losses.contains(&loss) {
+            self.losses.push(loss);
+        }
+    }
+
+    /// A literal that stands in the answer because the other side has nothing for its place.
+    pub fn stands_in(&mut self, value: &Node, span: Span) {
+        let Some(at) = self.answers.clone() else { return };
+        self.lose(Loss {
+            side: self.ground.side_name(self.serves).to_owned(),
+            place: at.place,
+            instead: Some(String::from_utf8_lossy(&literal::json(value)).into_owned()),
+            unless_found: at.unless_found,
+            origin: self.ground.origin(span),
+        });
+    }
+
+    /// Does `work` with the answer's place further down.
+    pub fn below<T>(&mut self, step: &str, work: impl FnOnce(&mut Self) -> T) -> T {
+        let before = self.answers.clone();
+        if let Some(at) = &mut self.answers {
+            at.place.push_str(step);
+        }
+        let done = work(self);
+        self.answers = before;
+        done
+    }
+
+    /// Does `work` on a value that is made only where something else was not found, if `unless`.
+    pub fn unless_found<T>(&mut self, unless: bool, work: impl FnOnce(&mut Self) -> T) -> T {
+        let before = self.answers.clone();
+        if let Some(at) = &mut self.answers {
+            at.unless_found |= unless;
+        }
+        let done = work(self);
+        self.answers = before;
+        done
+    }
+
+    /// A refusal under the pack's policy and what the route says over it.
+    pub fn refusal(&mut self, refuse: &Refuse) -> Option<Refusal> {
+        let reason = self.ground.reason(&refuse.reason, &[], self.findings)?;
+        let (pack, own) = (&self.ground.refuse, &refuse.policy);
+        super::policy::check(own, self.findings);
+        let side = usize::from(self.serves.0);
+        Some(Refusal {
+            reason,
+            legacy_forward: own.legacy_forward[side].unwrap_or(pack.legacy_forward[side]),
+            status: own.status.as_ref().map_or(pack.status, |status| status.value as u16),
+            after_date: own.after_date.as_ref().map_or(pack.after_date.clone(), |date| date.value.clone()),
+            after_status: own.after_status.as_ref().map_or(pack.after_status, |status| status.value as u16),
+        })
+    }
+
+    /// A status answered must be one that the served operation promises.
+    pub fn promised(&mut self, status: &Spanned<i64>) -> Option<u16> {
+        let value = status.value as u16;
+        if self.operation.response(value).is_none() {
+            let side = self.ground.side_name(self.serves);
+            self.findings.push(faults::unknown_status(value, status.span, side, self.operation));
+            return None;
+        }
+        Some(value)
+    }
+}
+
+/// The operation as clients of its side know it.
+pub(super) fn operation(operation: &Operation, types: &Types, effect: Effect) -> plan::Operation {
+    let variable = |parameter: &crate::contract::Parameter| Variable {
+        name: parameter.name.as_str().into(),
+        kind: match types.resolve(&parameter.ty).kind {
+            TypeKind::Scalar(scalar) => match scalar.kind {
+                ScalarKind::Integer => ParameterKind::Integer,
+                ScalarKind::Number => ParameterKind::Number,
+                ScalarKind::Boolean => ParameterKind::Boolean,
+                ScalarKind::String => ParameterKind::String,
+            },
+            _ => ParameterKind::String,
+        },
+        required: parameter.required,
+    };
+    plan::Operation {
+        key: operation.key.to_string().into(),
+        method: operation.key.method.clone(),
+        template: operation.key.path.to_string().into(),
+        variables: operation.path_params.iter().map(variable).collect(),
+        query: operation.query.iter().map(variable).collect(),
+        body: match &operation.body {
+            None => BodyExpected::No,
+            Some(body) if body.required => BodyExpected::Required,
+            Some(_) => BodyExpected::Optional,
+        },
+        effect,
+    }
+}
+
+/// What a call of this method does unless the mapping says otherwise.
+pub(super) fn effect(method: &http::Method, said: Option<&Spanned<bool>>) -> Effect {
+    let reads = [http::Method::GET, http::Method::HEAD, http::Method::OPTIONS].contains(method);
+    match said.map_or(!reads, |writes| writes.value) {
+        true => Effect::Write,
+        false => Effect::None,
+    }
+}

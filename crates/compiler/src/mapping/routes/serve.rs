@@ -1,0 +1,201 @@
+//! `serve` routes: checks on the request, what is filled in, then a block.
+
+use super::context::Fact;
+use super::faults;
+use super::route::{RouteCheck, effect, operation};
+use super::{Served, steps, verdict};
+use crate::contract::{TypeIn, TypeKind};
+use crate::mapping::ast::{self, Serve, Spanned};
+use crate::mapping::literal;
+use crate::yaml::Node;
+use switchback_plan::{self as plan, Key, Loss, Raw, RouteKind};
+
+/// Calls to the other side that one request may make.
+const CALLS_MAX: u32 = 50;
+
+impl<'a> RouteCheck<'_, 'a> {
+    /// Checks and lowers a `serve` route.
+    pub(super) fn serve(mut self, serve: &'a Serve) -> Option<Served> {
+        self.sentences(&serve.notes);
+        let refused = match &serve.block.end {
+            Some(ast::End::Refuse(refuse)) if serve.block.steps.is_empty() && serve.check.is_empty() => {
+                Some(refuse)
+            }
+            _ => None,
+        };
+        let kind = match refused {
+            Some(refuse) => {
+                verdict::of_refused(&serve.notes, self.findings);
+                self.refusal(refuse).map(|refusal| (RouteKind::Refuse(refusal), (0, 0)))
+            }
+            None => self.served(serve),
+        };
+        let (kind, (calls_min, calls_max)) = kind?;
+        let verdict = match &kind {
+            RouteKind::Refuse(_) => plan::Verdict::Not,
+            _ => self.verdict(&serve.notes, serve.span)?,
+        };
+        Some(Served {
+            operation: operation(
+                self.operation,
+                self.ground.types(self.serves),
+                effect(&self.operation.key.method, None),
+            ),
+            kind,
+            verdict,
+            notes: self.notes,
+            losses: self.losses,
+            calls_min,
+            calls_max,
+            business_errors: serve.business_errors.iter().map(|status| status.value as u16).collect(),
+            origin: self.ground.origin(serve.span),
+        })
+    }
+
+    fn served(&mut self, serve: &'a Serve) -> Option<(RouteKind, (u32, u32))> {
+        let mark = self.findings.len();
+        let checks: Vec<_> = serve.check.iter().map(|check| self.check(check)).collect();
+        let fill = self.fill(&serve.fill);
+        let block = self.block(&serve.block);
+        self.dropped(serve);
+        self.unread_results();
+        // What a faulty line would have read is not called unread besides.
+        if !self.findings.errors_since(mark) {
+            self.unread(serve);
+        }
+        let side = self.serves.other();
+        let called: Vec<_> = self.called.iter().map(|operation| (side, *operation)).collect();
+        self.business_errors(&serve.business_errors, &called, serve.span);
+        let checks = checks.into_iter().collect::<Option<Vec<_>>>()?;
+        let (fill, block) = (fill?, block?);
+        let calls = steps::calls(&block);
+        if calls.1 > CALLS_MAX {
+            self.findings.push(faults::too_many_calls(serve.span, calls.1, CALLS_MAX));
+            return None;
+        }
+        Some((RouteKind::Serve(Box::new(plan::Serve { checks, fill, block })), calls))
+    }
+
+    fn check(&mut self, check: &ast::Check) -> Option<plan::Check> {
+        let condition = self.condition(&check.predicate);
+        let only_if = self.switch(check.only_if.as_ref());
+        let unless = self.switch(check.unless.as_ref());
+        let otherwise = match &check.otherwise {
+            ast::CheckElse::Answer { status, reason } => {
+                let status = self.promised(status);
+                let reason = self.ground.reason(reason, &[], self.findings);
+                status.zip(reason).map(|(status, reason)| plan::CheckElse::Answer { status, reason })
+            }
+            ast::CheckElse::Refuse(refuse) => {
+                self.refuses = true;
+                self.refusal(refuse).map(plan::CheckElse::Refuse)
+            }
+        };
+        let (condition, only_if, unless) = (condition?, only_if?, unless?);
+        // A check that can be switched off makes sure of nothing.
+        if only_if.is_none() && unless.is_none() {
+            self.context.learn_all(&condition.facts, self.ground.contracts);
+        }
+        Some(plan::Check {
+            predicate: condition.predicate,
+            only_if,
+            unless,
+            otherwise: otherwise?,
+            origin: self.ground.origin(check.span),
+        })
+    }
+
+    /// A boolean place that a check depends on. The outer `None` is a finding.
+    fn switch(&mut self, path: Option<&Spanned<String>>) -> Option<Option<plan::Location>> {
+        let Some(path) = path else { return Some(None) };
+        let found = self.reading().find_spanned(path)?;
+        let boolean = [crate::contract::JsonKind::Boolean];
+        if self.ground.types(found.held.side).json_kinds(&found.held.ty) != boolean {
+            self.findings.push(faults::not_boolean(path.span, &found.held.ty));
+            return None;
+        }
+        Some(Some(found.location))
+    }
+
+    /// Defaults of members of the request body.
+    fn fill(&mut self, lines: &[(Spanned<String>, Node)]) -> Option<Vec<(Key, Raw)>> {
+        let mut filled = Vec::new();
+        for (name, value) in lines {
+            let path = format!("$.request.body.{}", name.value);
+            let found = self.reading().find_one(&path, name.span);
+            let Some(found) = found else {
+                filled.push(None);
+                continue;
+            };
+            let ty = TypeIn { types: self.ground.types(found.held.side), ty: &found.held.ty };
+            if let Err(misfit) = literal::check(value, ty) {
+                self.findings.push(faults::literal(&misfit));
+                filled.push(None);
+                continue;
+            }
+            if !found.held.absent {
+                self.findings.push(faults::fill_needless(name));
+            }
+            let body_sure = ["request", "body"];
+            self.context.learn(&body_sure, &Fact::Filled, self.ground.contracts);
+            self.context.learn(&["request", "body", &name.value], &Fact::Filled, self.ground.contracts);
+            filled.push(Some((Key::new(&name.value), literal::json(value))));
+        }
+        filled.into_iter().collect()
+    }
+
+    /// `query: {name: drop}`
+    fn dropped(&mut self, serve: &Serve) {
+        let known: Vec<&str> = self.operation.query.iter().map(|p| p.name.as_str()).collect();
+        for name in &serve.dropped {
+            if !known.contains(&name.value.as_str()) {
+                self.findings.push(faults::unknown_parameter(name, &self.operation.key, &known));
+            }
+            self.context.read.insert(format!("request.query.{}", name.value));
+        }
+    }
+
+    /// Results that nobody reads. Beside other errors too: a slip in a step's name is seen where the name is given, and not
+    /// only where it is read.
+    fn unread_results(&mut self) {
+        for (step, member) in std::mem::take(&mut self.made) {
+            if !self.context.is_read(&format!("{step}.{}", member.value)) {
+                self.findings.push(faults::unread_result(&member));
+            }
+        }
+        for name in std::mem::take(&mut self.results) {
+            if !self.context.is_read(&name.value) {
+                self.findings.push(faults::unread_result(&name));
+            }
+        }
+    }
+
+    /// Parameters and variables that nobody reads; fields of the request body go on the list of losses.
+    fn unread(&mut self, serve: &Serve) {
+        let side = self.ground.side_name(self.serves);
+        for variable in &self.operation.path_params {
+            if !self.context.is_read(&format!("request.path.{}", variable.name)) {
+                self.findings.push(faults::unread_variable(&variable.name, serve.at.span));
+            }
+        }
+        for parameter in &self.operation.query {
+            if !self.context.is_read(&format!("request.query.{}", parameter.name)) {
+                self.findings.push(faults::parameter_goes_nowhere(&parameter.name, serve.at.span, side));
+            }
+        }
+        let types = self.ground.types(self.serves);
+        let Some(body) = &self.operation.body else { return };
+        let TypeKind::Object(object) = types.resolve(&body.ty).kind else { return };
+        for field in &object.fields {
+            if !self.context.is_read(&format!("request.body.{}", field.name)) {
+                self.losses.push(Loss {
+                    side: side.to_owned(),
+                    place: format!("$.{}", field.name),
+                    instead: None,
+                    unless_found: false,
+                    origin: self.ground.origin(serve.span),
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Statuses of pairs: which status of the called side becomes which of the served one, and that none is forgotten.
+
+use super::faults;
+use super::route::RouteCheck;
+use crate::contract::{Operation, StatusPattern, Type};
+use crate::diagnostic::Span;
+use crate::mapping::ast::{Pair, Spanned, StatusWord};
+use switchback_plan::{Response, ResponseBody, SideId, StatusFrom, StatusTo};
+
+/// What a redirect of an upstream becomes: no client of a translated API can follow it.
+const BAD_GATEWAY: u16 = 502;
+
+/// One line: this status there becomes that one here.
+struct Line {
+    from: StatusFrom,
+    to: u16,
+}
+
+impl RouteCheck<'_, '_> {
+    /// Rules for every status of the called side, in the order they are tried.
+    pub(super) fn responses(&mut self, pair: &Pair, called: &Operation) -> Vec<Response> {
+        let mut lines = self.written(pair, called);
+        for status in successes(called) {
+            if lines.iter().any(|line| line.from.matches(status)) {
+                continue;
+            }
+            if self.operation.response(status).is_some() {
+                lines.push(Line { from: StatusFrom::Exact(status), to: status });
+            } else {
+                let (served, other) =
+                    (self.ground.side_name(self.serves), self.ground.side_name(self.serves.other()));
+                self.findings.push(faults::status_uncovered(status, pair.span, other, served));
+            }
+        }
+        // A success that the contract does not list is a success all the same.
+        if !lines.iter().any(|line| line.from == StatusFrom::Class(2))
+            && let Some(status) = successes(self.operation).next()
+        {
+            lines.push(Line { from: StatusFrom::Class(2), to: status });
+        }
+        let mut responses: Vec<Response> =
+            lines.iter().map(|line| self.response(pair, called, line)).collect();
+        let error = |from, to| Response {
+            from,
+            to,
+            headers: Vec::new(),
+            body: ResponseBody::Error(self.ground.errors[usize::from(self.serves.0)].clone()),
+        };
+        responses.push(error(StatusFrom::Class(3), StatusTo::Exact(BAD_GATEWAY)));
+        responses.push(error(StatusFrom::Class(4), StatusTo::Same));
+        responses.push(error(StatusFrom::Class(5), StatusTo::Same));
+        responses
+    }
+
+    fn response(&mut self, pair: &Pair, called: &Operation, line: &Line) -> Response {
+        let to = match line.from {
+            StatusFrom::Exact(from) if from == line.to => StatusTo::Same,
+            _ => StatusTo::Exact(line.to),
+        };
+        let success = match line.from {
+            StatusFrom::Exact(status) => status / 100 == 2,
+            StatusFrom::Class(class) => class == 2,
+        };
+        let body = match success {
+            false => ResponseBody::Error(self.ground.errors[usize::from(self.serves.0)].clone()),
+            true => {
+                let from = body_of(called, line.from);
+                let to = self.operation.response(line.to).and_then(|response| response.body.as_ref());
+                self.response_body(pair, from, to)
+            }
+        };
+        Response { from: line.from, to, headers: Vec::new(), body }
+    }
+
+    /// The lines of `status:`, turned to the direction in hand.
+    fn written(&mut self, pair: &Pair, called: &Operation) -> Vec<Line> {
+        let mut lines: Vec<(Line, Span)> = Vec::new();
+        for line in &pair.status {
+            let turned: Vec<(StatusFrom, u16, Span, Span)> = match self.serves {
+                SideId::OLD => line
+                    .new
+                    .iter()
+                    .map(|word| (from_of(word.value), line.old.value as u16, word.span, line.old.span))
+                    .collect(),
+                _ => {
+                    let Some(first) = line.new.first() else { continue };
+                    let StatusWord::Exact(to) = first.value else {
+                        self.findings.push(faults::class_cannot_be_sent(first.span));
+                        continue;
+                    };
+                    vec![(StatusFrom::Exact(line.old.value as u16), to, line.old.span, first.span)]
+                }
+            };
+            for (from, to, from_span, to_span) in turned {
+                self.known_status(from, called, self.serves.other(), from_span);
+                self.promised(&Spanned { value: i64::from(to), span: to_span });
+                let earlier = lines.iter().find(|(line, _)| covers(line.from, from));
+                if let Some((_, earlier)) = earlier {
+                    self.findings.push(faults::status_twice(from_span, *earlier));
+                }
+                lines.push((Line { from, to }, from_span));
+            }
+        }
+        lines.into_iter().map(|(line, _)| line).collect()
+    }
+
+    /// A status that is mapped is one that the called contract lists.
+    fn known_status(&mut self, from: StatusFrom, called: &Operation, side: SideId, span: Span) {
+        let known = match from {
+            StatusFrom::Exact(status) => called.response(status).is_some(),
+            StatusFrom::Class(class) => called.responses.iter().any(|response| match response.status {
+                StatusPattern::Exact(status) => status / 100 == u16::from(class),
+                StatusPattern::Class(known) => known == class,
+                StatusPattern::Default => true,
+            }),
+        };
+        if let (false, StatusFrom::Exact(status)) = (known, from) {
+            self.findings.push(faults::unknown_status(status, span, self.ground.side_name(side), called));
+        } else if !known {
+            self.findings.push(faults::unknown_class(span, self.ground.side_name(side), called));
+        }
+    }
+
+    /// A 5xx that only some operations of the called contract list is an answer of the business, and is declared as one.
+    pub(super) fn business_errors(
+        &mut self,
+        said: &[Spanned<i64>],
+        called: &[(SideId, &Operation)],
+        span: Span,
+    ) {
+        let lists = |operation: &Operation, status: u16| {
+            operation.responses.iter().any(|response| response.status == StatusPattern::Exact(status))
+        };
+        for (side, operation) in called {
+            let contract = self.ground.contract(*side);
+            for response in &operation.responses {
+                let StatusPattern::Exact(status @ 500..) = response.status else { continue };
+                let everywhere = contract.operations.iter().all(|other| lists(other, status));
+                if !everywhere && !said.iter().any(|said| said.value == i64::from(status)) {
+                    let side = self.ground.side_name(*side);
+                    self.findings.push(faults::business_error(status, span, side, &operation.key));
+                }
+            }
+        }
+        for status in said {
+            if !called.iter().any(|(_, operation)| lists(operation, status.value as u16)) {
+                self.findings.push(faults::no_business_error(status));
+            }
+        }
+    }
+
+    /// The same for the directions that a pair serves.
+    pub(super) fn pair_business_errors(
+        &mut self,
+        pair: &Pair,
+        operations: [&Operation; 2],
+        serves: &[SideId],
+    ) {
+        let called = serves.iter().map(|side| side.other());
+        let called: Vec<_> = called.map(|side| (side, operations[usize::from(side.0)])).collect();
+        self.business_errors(&pair.business_errors, &called, pair.span);
+    }
+}
+
+fn from_of(word: StatusWord) -> StatusFrom {
+    match word {
+        StatusWord::Exact(status) => StatusFrom::Exact(status),
+        StatusWord::Class(class) => StatusFrom::Class(class),
+    }
+}
+
+/// Whether everything under the second is under the first.
+fn covers(first: StatusFrom, second: StatusFrom) -> bool {
+    match (first, second) {
+        (_, StatusFrom::Exact(status)) => first.matches(status),
+        (StatusFrom::Class(first), StatusFrom::Class(second)) => first == second,
+        (StatusFrom::Exact(_), StatusFrom::Class(_)) => false,
+    }
+}
+
+/// The 2xx statuses that an operation lists one by one; 200 for a whole class.
+fn successes(operation: &Operation) -> impl Iterator<Item = u16> {
+    operation.responses.iter().filter_map(|response| match response.status {
+        StatusPattern::Exact(status) if status / 100 == 2 => Some(status),
+        StatusPattern::Class(2) => Some(200),
+        _ => None,
+    })
+}
+
+/// The body that comes with a status; for a class, the first that its statuses have.
+fn body_of(operation: &Operation, from: StatusFrom) -> Option<&Type> {
+    match from {
+        StatusFrom::Exact(status) => operation.response(status)?.body.as_ref(),
+        StatusFrom::Class(_) => super::steps::success_body(operation).map(|(ty, _)| ty),
+    }
+}

@@ -1,0 +1,549 @@
+//! Blocks: steps, and how they end. A result is there before it is read, a reading that nobody reads is not made, what
+//! follows a write says what happens when it fails, and each body is what the called contract takes.
+
+use super::context::{Held, fanned, reply};
+use super::expr::Wanted;
+use super::faults;
+use super::route::{Answering, RouteCheck, effect};
+use crate::contract::{JsonKind, Operation, StatusPattern, Type, TypeKind};
+use crate::diagnostic::Span;
+use crate::mapping::ast::{self, Answer, Block, Call, Decide, Pick, Spanned, Step, StepAction};
+use switchback_plan::{self as plan, CallHead, Effect, Key, Pages, SideId};
+
+/// Names that results of steps cannot have.
+const TAKEN: &[&str] = &["request", "config", "reply"];
+
+impl<'a> RouteCheck<'_, 'a> {
+    /// Steps and their end. `None` after a finding.
+    pub(super) fn block(&mut self, block: &'a Block) -> Option<plan::Block> {
+        let outer = std::mem::take(&mut self.context.later);
+        let names = block.steps.iter().filter_map(|step| step.name.as_ref());
+        self.context.later = names.map(|name| (name.value.clone(), name.span)).collect();
+        let steps: Vec<_> = block.steps.iter().map(|step| self.step(step)).collect();
+        self.context.later = outer;
+        let end = match block.end.as_ref()? {
+            ast::End::Answer(answer) => self.answer(answer).map(plan::End::Answer),
+            ast::End::Refuse(refuse) => {
+                self.refuses = true;
+                self.refusal(refuse).map(plan::End::Refuse)
+            }
+            ast::End::Decide(decide) => self.decision(decide).map(|d| plan::End::Decide(Box::new(d))),
+        };
+        let steps = steps.into_iter().collect::<Option<Vec<_>>>()?;
+        Some(plan::Block { steps, end: end? })
+    }
+
+    fn step(&mut self, step: &'a Step) -> Option<plan::Step> {
+        if let Some(name) = &step.name {
+            self.check_name(name);
+        }
+        let made = match &step.action {
+            StepAction::Call(call) => self.conditional_call(call, step),
+            StepAction::Make(value) => {
+                if let (Some(name), ast::ExprKind::Object(members)) = (&step.name, &value.kind) {
+                    let members = members.iter().map(|(member, _)| (name.value.clone(), member.clone()));
+                    self.made.extend(members);
+                }
+                self.make(value)
+            }
+            StepAction::Pick(pick) => self.picks(std::slice::from_ref(pick), step.span),
+            StepAction::First(picks) => self.picks(picks, step.span),
+        };
+        if let Some(name) = &step.name {
+            self.context.later.retain(|(later, _)| *later != name.value);
+            self.results.push(name.clone());
+            // A step's own finding is enough: what reads its result is not called wrong besides.
+            let held = made.as_ref().map(|(_, held)| held.clone());
+            let unknown = || Held { absent: false, ..Held::any(self.serves.other(), step.span) };
+            self.context.set(&name.value, held.unwrap_or_else(unknown));
+        }
+        let (action, ..) = made?;
+        let name = step.name.as_ref().map(|name| Key::new(&name.value));
+        Some(plan::Step { name, action, origin: self.ground.origin(step.span) })
+    }
+
+    pub(super) fn check_name(&mut self, name: &Spanned<String>) {
+        if TAKEN.contains(&name.value.as_str()) || self.context.get(&name.value).is_some() {
+            self.findings.push(faults::name_taken(name));
+        }
+    }
+
+    /// A value made for what the next steps send.
+    fn make(&mut self, value: &ast::Expr) -> Option<(plan::StepAction, Held)> {
+        (self.makes_for, self.makes) = (self.serves.other(), true);
+        let made = self.value(value, None);
+        (self.makes_for, self.makes) = (self.serves, false);
+        made.map(|made| (plan::StepAction::Make(made.expr), made.held))
+    }
+
+    /// A call, with what `each:` and `when:` say of when it is made: their elements and facts hold while it is.
+    fn conditional_call(&mut self, call: &'a Call, step: &Step) -> Option<(plan::StepAction, Held)> {
+        let each = match &call.each {
+            None => None,
+            Some(each) => Some(self.each(each, call, step)?),
+        };
+        let before = self.context.clone();
+        let when = match &call.when {
+            None => None,
+            Some(when) => match self.condition(when) {
+                None => {
+                    self.look_at(call);
+                    return None;
+                }
+                Some(condition) => {
+                    self.context.learn_all(&condition.facts, self.ground.contracts);
+                    Some(condition.predicate)
+                }
+            },
+        };
+        let made = self.call(call, step);
+        let read = std::mem::replace(&mut self.context, before).read;
+        self.context.read.extend(read);
+        if let Some(each) = &call.each {
+            self.context.remove(&each.name.value);
+            if !self.context.is_root_read(&each.name.value) {
+                self.findings.push(faults::unread_element(&each.name));
+            }
+        }
+        let (mut made, held) = made?;
+        let conditional = when.is_some();
+        made.when = when;
+        let Some((each, element)) = each else {
+            let held = Held { absent: conditional, ..held };
+            return Some((plan::StepAction::Call(Box::new(made)), held));
+        };
+        if made.head.effect == Effect::Write {
+            self.findings.push(faults::each_writes(call.operation.span, &made.head.operation));
+            return None;
+        }
+        let held = fanned(&each.name.text, element, held.ty, step.span);
+        made.each = Some(each);
+        Some((plan::StepAction::Call(Box::new(made)), held))
+    }
+
+    /// `each: {name: list}`: the elements are those of a reply, and are in the context from here on.
+    fn each(&mut self, each: &ast::Each, call: &Call, step: &Step) -> Option<(plan::Each, Held)> {
+        self.check_name(&each.name);
+        if step.name.is_none() {
+            self.findings.push(faults::each_without_name(call.operation.span));
+        }
+        if let Some(pages) = &call.pages {
+            self.findings.push(faults::each_with(pages.span, "pages"));
+        }
+        if let Some(path) = call.resume.first() {
+            self.findings.push(faults::each_with(path.span, "resume"));
+        }
+        let found = self.reading().find_spanned_any(&each.list)?;
+        let side = self.serves.other();
+        let types = self.ground.types(found.held.side);
+        let element = match types.resolve(&found.held.ty).kind {
+            TypeKind::Array(array) => (*array.items).clone(),
+            TypeKind::Any => Type::any(step.span),
+            _ => {
+                self.findings.push(faults::each_of_no_list(each.list.span, &found.held.ty));
+                return None;
+            }
+        };
+        if found.held.side != side && !matches!(element.kind, TypeKind::Any) {
+            self.findings.push(faults::each_of_request(each.list.span));
+            return None;
+        }
+        let element = Held::there(element, side);
+        self.context.set(&each.name.value, element.clone());
+        let name = Key::new(&each.name.value);
+        Some((plan::Each { name, list: found.location, upto: each.upto.value as u32 }, element))
+    }
+
+    fn call(&mut self, call: &'a Call, step: &Step) -> Option<(plan::StepCall, Held)> {
+        let side = self.serves.other();
+        // Everything is looked at before the first `?`, so that one slip does not hide the others.
+        let after_write = self.wrote;
+        let target = self.target(&call.operation, side, true);
+        let Some((operation, path)) = target else {
+            self.look_at(call);
+            return None;
+        };
+        self.called.push(operation);
+        let effect = effect(&operation.key.method, call.effect.as_ref());
+        self.wrote |= effect == Effect::Write;
+        let paged = call.pages.as_ref().and(self.ground.paging.as_ref());
+        let parameter = paged.map(|paging| paging.query.value.as_str());
+        let query = self.call_query(&call.query, operation, side, call.operation.span, parameter);
+        let headers = self.made_headers(&call.headers);
+        let body = self.call_body(call, operation, side);
+        let resume = self.resume(call, effect);
+        let on_fail = self.on_fail(call, operation, after_write);
+        let without_body = matches!(call.on_fail, Some(ast::OnFail::Absent(_)))
+            || call.pages.as_ref().is_some_and(|pages| matches!(pages.beyond, Some(ast::Beyond::Absent)));
+        let held = Held::there(result(operation, !without_body, call.operation.span), side);
+        let pages = self.pages(call, step, operation, effect, &held);
+        let head = CallHead {
+            operation: operation.key.to_string().into(),
+            method: operation.key.method.clone(),
+            path,
+            query,
+            headers: headers?,
+            effect,
+            repeatable: effect == Effect::None || call.retry.as_ref().is_some_and(|flag| flag.value),
+            origin: self.ground.origin(call.operation.span),
+        };
+        let made = plan::StepCall {
+            head,
+            body: body?,
+            when: None,
+            each: None,
+            pages: pages?,
+            on_fail: on_fail?,
+            resume: resume?,
+        };
+        Some((made, held))
+    }
+
+    /// Reads what a call to an unknown operation is made of, for its own findings.
+    fn look_at(&mut self, call: &Call) {
+        for (_, value) in call.query.iter().chain(&call.headers) {
+            let _ = self.value(value, None);
+        }
+        for path in &call.resume {
+            let _ = self.reading().find_spanned(path);
+        }
+    }
+
+    fn call_body(&mut self, call: &Call, operation: &Operation, side: SideId) -> Option<Option<plan::Expr>> {
+        match (&call.body, &operation.body) {
+            (None, None) => Some(None),
+            (Some(body), None) => {
+                self.findings.push(faults::body_not_taken(body.span, &operation.key));
+                None
+            }
+            (None, Some(body)) if body.required => {
+                self.findings.push(faults::body_needed(call.operation.span, &operation.key, &body.ty));
+                None
+            }
+            (None, Some(_)) => Some(None),
+            (Some(written), Some(body)) => {
+                let wanted = Wanted { ty: &body.ty, side, required: body.required };
+                self.value(written, Some(wanted)).map(|made| Some(made.expr))
+            }
+        }
+    }
+
+    fn resume(&mut self, call: &Call, effect: Effect) -> Option<Option<Vec<plan::Expr>>> {
+        if call.resume.is_empty() {
+            return Some(None);
+        }
+        if effect == Effect::None {
+            self.findings.push(faults::resume_of_reading(call.resume[0].span));
+            return None;
+        }
+        let places: Vec<_> = call
+            .resume
+            .iter()
+            .map(|path| {
+                let found = self.reading().find_spanned(path)?;
+                self.is_scalar(&found.held, "what a reply is remembered under", path.span)?;
+                Some(found.into())
+            })
+            .collect();
+        places.into_iter().collect::<Option<Vec<_>>>().map(Some)
+    }
+
+    fn pages(
+        &mut self,
+        call: &Call,
+        step: &Step,
+        operation: &Operation,
+        effect: Effect,
+        held: &Held,
+    ) -> Option<Option<Pages>> {
+        let Some(pages) = &call.pages else { return Some(None) };
+        let Some(paging) = &self.ground.paging else {
+            self.findings.push(faults::no_paging(pages.span));
+            return None;
+        };
+        let has_parameter = operation.query.iter().any(|parameter| parameter.name == paging.query.value);
+        let list = success_body(operation).is_some_and(|(ty, _)| {
+            matches!(self.ground.types(held.side).resolve(ty).kind, TypeKind::Array(_) | TypeKind::Any)
+        });
+        if !has_parameter || !list || effect == Effect::Write {
+            self.findings.push(faults::not_paged(pages.span, &operation.key, &paging.query.value));
+            return None;
+        }
+        // `until` looks into the pages read so far, under the step's own name.
+        let until = match &pages.until {
+            None => None,
+            Some(path) => {
+                if let Some(name) = &step.name {
+                    self.context.set(&name.value, held.clone());
+                }
+                Some(self.reading().find(&path.value, path.span)?.location)
+            }
+        };
+        let beyond = match &pages.beyond {
+            None => plan::Beyond::Cut,
+            Some(ast::Beyond::Absent) => plan::Beyond::Absent,
+            Some(ast::Beyond::Refuse(refuse)) => {
+                self.refuses = true;
+                plan::Beyond::Refuse(self.refusal(refuse)?)
+            }
+        };
+        Some(Some(Pages {
+            beyond,
+            parameter: paging.query.value.clone(),
+            first: paging.first.value,
+            upto: pages.upto.value as u32,
+            size: paging.size.value as u32,
+            until,
+        }))
+    }
+
+    fn on_fail(&mut self, call: &Call, operation: &Operation, after_write: bool) -> Option<plan::OnFail> {
+        match &call.on_fail {
+            None if after_write => {
+                self.findings.push(faults::on_fail_needed(call.operation.span));
+                None
+            }
+            None | Some(ast::OnFail::Pass(_)) => Some(plan::OnFail::Pass),
+            Some(ast::OnFail::PassWith(headers)) => self.made_headers(headers).map(plan::OnFail::PassWith),
+            Some(ast::OnFail::Answer(answer)) => self.answer(answer).map(plan::OnFail::Answer),
+            Some(ast::OnFail::Refuse(refuse)) => {
+                self.refuses = true;
+                self.refusal(refuse).map(plan::OnFail::Refuse)
+            }
+            Some(ast::OnFail::Absent(statuses)) => {
+                let known = |status: &&Spanned<i64>| operation.response(status.value as u16).is_none();
+                let side = self.serves.other();
+                for status in statuses.iter().filter(known) {
+                    let side = self.ground.side_name(side);
+                    let value = status.value as u16;
+                    self.findings.push(faults::unknown_status(value, status.span, side, operation));
+                }
+                let statuses = statuses.iter().map(|status| status.value as u16);
+                Some(plan::OnFail::Absent(statuses.collect()))
+            }
+            Some(ast::OnFail::Use(value)) => {
+                let Some((ty, _)) = success_body(operation) else {
+                    self.findings.push(faults::nothing_to_use(value.span, &operation.key));
+                    return None;
+                };
+                let wanted = Wanted { ty, side: self.serves.other(), required: true };
+                self.value(value, Some(wanted)).map(|made| plan::OnFail::Use(made.expr))
+            }
+        }
+    }
+
+    /// A selection, and what it holds: the same for all of its choices, or anything.
+    fn picks(&mut self, picks: &[Pick], span: Span) -> Option<(plan::StepAction, Held)> {
+        let mut choices = Vec::new();
+        let mut all: Vec<Held> = Vec::new();
+        // Without a choice that always holds, nothing may be selected.
+        let certain = picks.iter().any(|pick| pick.when.is_none());
+        for pick in picks {
+            let made = self.pick(pick);
+            choices.push(made.map(|(choice, held)| {
+                all.push(held);
+                choice
+            }));
+        }
+        let choices = choices.into_iter().collect::<Option<Vec<_>>>()?;
+        let Some((first, others)) = all.split_first() else {
+            self.findings.push(faults::no_choice(span));
+            return None;
+        };
+        let same = others.iter().all(|other| other.ty.kind == first.ty.kind && other.side == first.side);
+        let absent = !certain || all.iter().any(|held| held.absent);
+        let held = match same {
+            true => Held { absent, ..first.clone() },
+            false => Held::any(first.side, span),
+        };
+        Some((plan::StepAction::Select(plan::Selection { choices }), held))
+    }
+
+    fn pick(&mut self, pick: &Pick) -> Option<(plan::Choice, Held)> {
+        let when = match &pick.when {
+            Some(when) => Some(self.condition(when)?.predicate),
+            None => None,
+        };
+        let found = self.reading().find(&pick.path.value, pick.path.span)?;
+        let types = self.ground.types(found.held.side);
+        let resolved = types.resolve(&found.held.ty).kind;
+        let (take, held) = match &pick.take {
+            ast::Take::All => (plan::Take::All, found.held.clone()),
+            ast::Take::Page(number) => (plan::Take::Page(self.page_of(number)?), found.held.clone()),
+            take => {
+                // One of the matches: for a singular path that is what stands there.
+                let item = match resolved {
+                    TypeKind::Array(array) if !found.is_singular() => {
+                        Held { ty: (*array.items).clone(), side: found.held.side, absent: true }
+                    }
+                    _ => Held { absent: true, ..found.held.clone() },
+                };
+                match take {
+                    ast::Take::Newest(members) => {
+                        let known: Vec<_> = members.iter().map(|member| self.newest(&item, member)).collect();
+                        known.into_iter().collect::<Option<()>>()?;
+                        let keys = members.iter().map(|member| Key::new(&member.value));
+                        (plan::Take::Newest(keys.collect()), item)
+                    }
+                    _ => (plan::Take::First, item),
+                }
+            }
+        };
+        Some((plan::Choice { when, from: found.location, take }, held))
+    }
+
+    /// The page of a list that was put together here, cut as the pack's lists are.
+    fn page_of(&mut self, number: &Spanned<String>) -> Option<plan::PageOf> {
+        let Some(paging) = &self.ground.paging else {
+            self.findings.push(faults::no_paging(number.span));
+            return None;
+        };
+        let found = self.reading().find_spanned(number)?;
+        self.is_scalar(&found.held, "the number of a page", number.span)?;
+        let (first, size) = (paging.first.value, paging.size.value as u32);
+        Some(plan::PageOf { at: found.location, first, size })
+    }
+
+    /// A member that tells which is newest is a text or a number of the elements.
+    fn newest(&mut self, item: &Held, member: &Spanned<String>) -> Option<()> {
+        let types = self.ground.types(item.side);
+        let TypeKind::Object(object) = types.resolve(&item.ty).kind else { return Some(()) };
+        let Some(field) = object.field(&member.value) else {
+            let known: Vec<&str> = object.fields.iter().map(|field| field.name.as_str()).collect();
+            self.findings.push(faults::unknown_field(&member.value, member.span, &known));
+            return None;
+        };
+        let kinds = types.json_kinds(&field.ty);
+        if !kinds.contains(&JsonKind::String) && !kinds.contains(&JsonKind::Number) {
+            self.findings.push(faults::newest_by(member.span, &field.ty));
+            return None;
+        }
+        Some(())
+    }
+
+    /// `{status, headers, body}` against the served contract.
+    pub(super) fn answer(&mut self, answer: &Answer) -> Option<plan::Answer> {
+        let operation = self.operation;
+        let status = self.promised(&answer.status);
+        let headers = self.made_headers(&answer.headers);
+        let promised = status.and_then(|status| operation.response(status));
+        let body = match (&answer.body, promised.map(|response| response.body.as_ref())) {
+            (None, None | Some(None)) => Some(None),
+            (Some(body), None) => self.value(body, None).map(|made| Some(made.expr)),
+            (Some(body), Some(None)) => {
+                self.findings.push(faults::answer_without_body(body.span, &operation.key, &answer.status));
+                None
+            }
+            (None, Some(Some(ty))) => {
+                self.findings.push(faults::answer_needs_body(&answer.status, &operation.key, ty));
+                None
+            }
+            (Some(body), Some(Some(ty))) => {
+                let wanted = Wanted { ty, side: self.serves, required: true };
+                // What stands in an error is no field of the service's data.
+                let place = Answering { place: "$".to_owned(), unless_found: false };
+                self.answers = (answer.status.value < 300).then_some(place);
+                let made = self.value(body, Some(wanted)).map(|made| Some(made.expr));
+                self.answers = None;
+                made
+            }
+        };
+        Some(plan::Answer { status: status?, headers: headers?, body: body? })
+    }
+
+    fn decision(&mut self, decide: &'a Decide) -> Option<plan::Decision> {
+        let table = self.table(decide);
+        let mut outcomes = Vec::new();
+        for (at, outcome) in decide.outcomes.iter().enumerate() {
+            let (before, wrote) = (self.context.clone(), self.wrote);
+            let facts = table.as_ref().map(|table| table.facts[at].as_slice()).unwrap_or_default();
+            self.context.learn_all(facts, self.ground.contracts);
+            let noted = self.notes.len();
+            self.sentences(&outcome.notes);
+            let notes = self.notes[noted..].to_vec();
+            let block = self.block(&outcome.block);
+            let read = std::mem::replace(&mut self.context, before).read;
+            self.context.read.extend(read);
+            self.wrote = wrote;
+            outcomes.push(block.map(|block| plan::Outcome {
+                name: outcome.name.value.clone(),
+                block,
+                notes,
+                origin: self.ground.origin(outcome.name.span),
+            }));
+        }
+        let outcomes = outcomes.into_iter().collect::<Option<Vec<_>>>()?;
+        let table = table?;
+        Some(plan::Decision { columns: table.columns, rows: table.rows, outcomes })
+    }
+}
+
+/// The body that an operation answers with when it does what was asked, and whether it always has one.
+pub(super) fn success_body(operation: &Operation) -> Option<(&Type, bool)> {
+    let success = |pattern: StatusPattern| match pattern {
+        StatusPattern::Exact(status) => (200..300).contains(&status),
+        StatusPattern::Class(class) => class == 2,
+        StatusPattern::Default => false,
+    };
+    let responses = || operation.responses.iter().filter(|response| success(response.status));
+    let ty = responses().find_map(|response| response.body.as_ref())?;
+    Some((ty, responses().all(|response| response.body.is_some())))
+}
+
+/// What a call of an operation leaves in the context; `with_body` says whether it has a body for certain, where the contract
+/// promises one.
+pub(super) fn result(operation: &Operation, with_body: bool, span: Span) -> Type {
+    let body = success_body(operation);
+    reply(body.map(|(ty, _)| ty.clone()), with_body && body.is_some_and(|(_, always)| always), span)
+}
+
+/// Least and most calls of a block when no check and no call fails.
+pub(super) fn calls(block: &plan::Block) -> (u32, u32) {
+    let (mut least, mut most) = match &block.end {
+        plan::End::Answer(_) | plan::End::Refuse(_) => (0, 0),
+        plan::End::Decide(decision) => {
+            let ends = decision.outcomes.iter().map(|outcome| calls(&outcome.block));
+            ends.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))).unwrap_or((0, 0))
+        }
+    };
+    let made: Vec<&plan::StepCall> = block
+        .steps
+        .iter()
+        .filter_map(|step| match &step.action {
+            plan::StepAction::Call(call) => Some(&**call),
+            plan::StepAction::Select(_) | plan::StepAction::Make(_) => None,
+        })
+        .collect();
+    for (at, call) in made.iter().enumerate() {
+        // Of two calls with opposite conditions one is made.
+        if let Some(other) = made[..at].iter().find(|other| are_opposite(other, call)) {
+            least += 1;
+            most = most.saturating_add(at_most(call).saturating_sub(at_most(other)));
+            continue;
+        }
+        least += u32::from(call.when.is_none() && call.each.is_none());
+        most = most.saturating_add(at_most(call));
+    }
+    (least, most)
+}
+
+/// Most calls of a step.
+fn at_most(call: &plan::StepCall) -> u32 {
+    let once = call.pages.as_ref().map_or(1, |pages| pages.upto);
+    call.each.as_ref().map_or(once, |each| each.upto)
+}
+
+/// Whether always exactly one of two calls is made.
+fn are_opposite(a: &plan::StepCall, b: &plan::StepCall) -> bool {
+    use plan::Predicate::{AnyPresent, NonePresent};
+    if a.each.is_some() || b.each.is_some() {
+        return false;
+    }
+    match (&a.when, &b.when) {
+        (Some(NonePresent(these)), Some(AnyPresent(those)))
+        | (Some(AnyPresent(these)), Some(NonePresent(those))) => {
+            these.iter().map(|place| &place.text).eq(those.iter().map(|place| &place.text))
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,367 @@
+//! Decision tables over finite domains: every combination of the columns' values has a row, every row is the first for
+//! some combination, and no cell asks for what cannot be.
+//!
+//! The domain of a column: the listed values of a closed enumeration; `true` and `false`; for all else the literals that
+//! its cells mention and "anything else". `absent` (which null is too) belongs to it where the place may be absent.
+
+use super::conditions::is_of;
+use super::context::Fact;
+use super::faults;
+use super::paths::Found;
+use super::route::RouteCheck;
+use crate::contract::{Literal, ScalarKind, TypeKind};
+use crate::diagnostic::Span;
+use crate::mapping::ast::{self, Decide, Spanned};
+use crate::mapping::literal;
+use std::collections::BTreeSet;
+use std::fmt;
+use switchback_plan as plan;
+
+/// Columns of one table; more cannot be read by people.
+const COLUMNS_MAX: usize = 6;
+/// Combinations that are looked at.
+const COMBINATIONS_MAX: usize = 100_000;
+/// Combinations without a row that a message shows.
+const GAPS_SHOWN: usize = 3;
+
+/// A column, lowered, with its domain.
+struct Column {
+    plan: plan::Column,
+    written: String,
+    place: Option<Found>,
+    /// What follows when a `{predicate}` column is `true`.
+    facts: Vec<(Vec<String>, Fact)>,
+    domain: Vec<Value>,
+}
+
+/// One value of a domain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Value {
+    /// Absent or null.
+    Absent,
+    Is(Literal),
+    /// Anything that no cell of the column mentions.
+    Other,
+}
+
+/// A cell as far as matching goes.
+enum Matcher {
+    Any,
+    Absent,
+    OneOf(Vec<Literal>),
+    /// Has its finding; matches nothing.
+    Faulty,
+}
+
+/// What a table is, and what is known at each of its ends.
+pub(super) struct Table {
+    pub columns: Vec<plan::Column>,
+    pub rows: Vec<plan::Row>,
+    /// By outcome: the facts that hold when a row leads to it.
+    pub facts: Vec<Vec<(Vec<String>, Fact)>>,
+}
+
+impl RouteCheck<'_, '_> {
+    /// Checks and lowers a table. `None` after a finding.
+    pub(super) fn table(&mut self, decide: &Decide) -> Option<Table> {
+        if decide.on.len() > COLUMNS_MAX {
+            self.findings.push(faults::too_many_columns(decide.span, decide.on.len(), COLUMNS_MAX));
+            return None;
+        }
+        let columns: Vec<_> = (0..decide.on.len()).map(|at| self.column(decide, at)).collect();
+        let ends = self.row_ends(decide);
+        let columns = columns.into_iter().collect::<Option<Vec<_>>>()?;
+        let mark = self.findings.len();
+        let matchers: Vec<Vec<Matcher>> =
+            decide.rows.iter().map(|row| self.matchers(row, &columns)).collect();
+        let ends = ends?;
+        let total = columns.iter().map(|column| column.domain.len()).product::<usize>();
+        if total > COMBINATIONS_MAX {
+            self.findings.push(faults::too_many_combinations(decide.span, total, COMBINATIONS_MAX));
+            return None;
+        }
+        let seen = look(&columns, &matchers, total);
+        // A cell that has a finding matches nothing, so what it leaves open is no news.
+        if !seen.gaps.is_empty() && !self.findings.errors_since(mark) {
+            let shown: Vec<String> =
+                seen.gaps.iter().take(GAPS_SHOWN).map(|gap| describe(&columns, gap)).collect();
+            self.findings.push(faults::table_gap(decide.span, &shown, seen.gaps.len()));
+        }
+        for (at, row) in decide.rows.iter().enumerate() {
+            let faulty = matchers[at].iter().any(|cell| matches!(cell, Matcher::Faulty));
+            if !faulty && !seen.reached[at] {
+                let before = seen.taken_by[at].map(|earlier| decide.rows[earlier].span);
+                self.findings.push(faults::row_unreachable(row.span, before));
+            }
+        }
+        if self.findings.errors_since(mark) {
+            return None;
+        }
+        let facts =
+            (0..decide.outcomes.len()).map(|outcome| facts(&columns, &seen, &ends, outcome)).collect();
+        let rows = decide.rows.iter().zip(&ends).map(|(row, outcome)| plan::Row {
+            cells: row.cells.iter().map(cell).collect(),
+            outcome: *outcome as u16,
+            origin: self.ground.origin(row.span),
+        });
+        let rows = rows.collect();
+        Some(Table { columns: columns.into_iter().map(|column| column.plan).collect(), rows, facts })
+    }
+
+    /// The outcome each row leads to, and that each outcome is led to.
+    fn row_ends(&mut self, decide: &Decide) -> Option<Vec<usize>> {
+        let names: Vec<&str> = decide.outcomes.iter().map(|outcome| outcome.name.value.as_str()).collect();
+        let mut ends = Vec::new();
+        for row in &decide.rows {
+            let end = names.iter().position(|name| *name == row.outcome.value);
+            if end.is_none() {
+                self.findings.push(faults::unknown_outcome(&row.outcome, &names));
+            }
+            ends.push(end);
+        }
+        for (at, outcome) in decide.outcomes.iter().enumerate() {
+            if !ends.contains(&Some(at)) {
+                self.findings.push(faults::unused_outcome(&outcome.name));
+            }
+        }
+        ends.into_iter().collect()
+    }
+
+    fn column(&mut self, decide: &Decide, at: usize) -> Option<Column> {
+        match &decide.on[at] {
+            ast::Column::Place(path) => {
+                let found = self.reading().find_spanned(path)?;
+                let mentioned = mentioned(decide, at);
+                let domain = self.domain(&found, &mentioned, path)?;
+                Some(Column {
+                    plan: plan::Column::Place(found.location.clone()),
+                    written: path.value.clone(),
+                    place: Some(found),
+                    facts: Vec::new(),
+                    domain,
+                })
+            }
+            ast::Column::Holds(predicate) => {
+                let condition = self.condition(predicate)?;
+                let places: Vec<&str> = predicate.places.iter().map(|place| place.value.as_str()).collect();
+                Some(Column {
+                    plan: plan::Column::Holds(condition.predicate),
+                    written: format!("the condition on {}", places.join(" and ")),
+                    place: None,
+                    facts: condition.facts,
+                    domain: booleans(),
+                })
+            }
+        }
+    }
+
+    fn domain(&mut self, found: &Found, mentioned: &[Literal], path: &Spanned<String>) -> Option<Vec<Value>> {
+        let types = self.ground.types(found.held.side);
+        let resolved = types.resolve(&found.held.ty);
+        let mut domain = match resolved.kind {
+            TypeKind::Scalar(scalar) => match (&scalar.values, scalar.kind) {
+                (Some(listed), _) if !listed.open => listed.values.iter().cloned().map(Value::Is).collect(),
+                (None, ScalarKind::Boolean) => booleans(),
+                (_, kind) => {
+                    let open = mentioned.iter().filter(|value| is_of(value, kind)).cloned().map(Value::Is);
+                    open.chain([Value::Other]).collect()
+                }
+            },
+            TypeKind::Any | TypeKind::OneOf(_) => {
+                mentioned.iter().cloned().map(Value::Is).chain([Value::Other]).collect()
+            }
+            TypeKind::Null => Vec::new(),
+            // Of a list or an object a table can only ask whether it is there.
+            TypeKind::Array(_) | TypeKind::Object(_) | TypeKind::Named(_) => vec![Value::Other],
+        };
+        if found.held.absent || resolved.nullable {
+            domain.push(Value::Absent);
+        }
+        if domain.is_empty() {
+            self.findings.push(faults::empty_column(path.span));
+            return None;
+        }
+        Some(domain)
+    }
+
+    fn matchers(&mut self, row: &ast::Row, columns: &[Column]) -> Vec<Matcher> {
+        row.cells.iter().zip(columns).map(|(cell, column)| self.matcher(cell, column)).collect()
+    }
+
+    fn matcher(&mut self, cell: &ast::Cell, column: &Column) -> Matcher {
+        let (span, nodes) = match cell {
+            ast::Cell::Any(_) => return Matcher::Any,
+            ast::Cell::Absent(span) => (*span, None),
+            ast::Cell::OneOf(nodes) => match nodes.as_slice() {
+                [node] if node.is_null() => (node.span, None),
+                nodes => (nodes.first().map_or(Span::default(), |node| node.span), Some(nodes)),
+            },
+        };
+        let Some(nodes) = nodes else {
+            if !column.domain.contains(&Value::Absent) {
+                self.findings.push(faults::never_absent(span, &column.written));
+                return Matcher::Faulty;
+            }
+            return Matcher::Absent;
+        };
+        let mut values = Vec::new();
+        for node in nodes {
+            let value = match &column.place {
+                Some(found) => self.possible(found, node),
+                None => match literal::scalar(node) {
+                    Some(Literal::Boolean(value)) => Some(Literal::Boolean(value)),
+                    _ => {
+                        self.findings.push(faults::condition_cell(node.span));
+                        None
+                    }
+                },
+            };
+            match value {
+                Some(value) => values.push(value),
+                None => return Matcher::Faulty,
+            }
+        }
+        Matcher::OneOf(values)
+    }
+}
+
+/// What going through all combinations showed.
+struct Seen {
+    gaps: Vec<Vec<usize>>,
+    reached: Vec<bool>,
+    /// By row: an earlier row that takes one of its combinations.
+    taken_by: Vec<Option<usize>>,
+    /// By row and column: the values with which the row decides.
+    with: Vec<Vec<BTreeSet<usize>>>,
+}
+
+/// Goes through all combinations of the columns' values.
+fn look(columns: &[Column], rows: &[Vec<Matcher>], total: usize) -> Seen {
+    let mut seen = Seen {
+        gaps: Vec::new(),
+        reached: vec![false; rows.len()],
+        taken_by: vec![None; rows.len()],
+        with: rows.iter().map(|_| columns.iter().map(|_| BTreeSet::new()).collect()).collect(),
+    };
+    for number in 0..total {
+        let combination = combination(columns, number);
+        let mut matching = (0..rows.len()).filter(|row| {
+            let mut cells = rows[*row].iter().zip(columns).zip(&combination);
+            cells.all(|((cell, column), value)| cell.matches(&column.domain[*value]))
+        });
+        let Some(first) = matching.next() else {
+            seen.gaps.push(combination);
+            continue;
+        };
+        seen.reached[first] = true;
+        for (values, value) in seen.with[first].iter_mut().zip(&combination) {
+            values.insert(*value);
+        }
+        for later in matching {
+            seen.taken_by[later].get_or_insert(first);
+        }
+    }
+    seen
+}
+
+/// The combination of this number: an index into each column's domain.
+fn combination(columns: &[Column], mut number: usize) -> Vec<usize> {
+    let mut indexes: Vec<usize> = columns
+        .iter()
+        .rev()
+        .map(|column| {
+            let index = number % column.domain.len();
+            number /= column.domain.len();
+            index
+        })
+        .collect();
+    indexes.reverse();
+    indexes
+}
+
+fn describe(columns: &[Column], combination: &[usize]) -> String {
+    let parts = columns
+        .iter()
+        .zip(combination)
+        .map(|(column, value)| format!("{} is {}", column.written, column.domain[*value]));
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+/// What is known of the columns' places when a row leads to this outcome.
+fn facts(columns: &[Column], seen: &Seen, ends: &[usize], outcome: usize) -> Vec<(Vec<String>, Fact)> {
+    let mut facts = Vec::new();
+    for (at, column) in columns.iter().enumerate() {
+        let rows = ends.iter().enumerate().filter(|(_, end)| **end == outcome);
+        let indexes: BTreeSet<usize> = rows.flat_map(|(row, _)| seen.with[row][at].iter().copied()).collect();
+        let values: Vec<&Value> = indexes.iter().map(|index| &column.domain[*index]).collect();
+        match &column.place {
+            Some(found) => {
+                let Some(names) = found.names() else { continue };
+                let names: Vec<String> = names.into_iter().map(str::to_owned).collect();
+                if values.contains(&&Value::Absent) {
+                    continue;
+                }
+                let listed = values.iter().map(|value| match value {
+                    Value::Is(literal) => Some(literal.clone()),
+                    Value::Absent | Value::Other => None,
+                });
+                if let Some(listed) = listed.collect::<Option<Vec<_>>>() {
+                    facts.push((names.clone(), Fact::OneOf(listed)));
+                }
+                facts.push((names, Fact::Present));
+            }
+            None if values == [&Value::Is(Literal::Boolean(true))] => facts.extend(column.facts.clone()),
+            None => {}
+        }
+    }
+    facts
+}
+
+/// Every literal that the cells of a column mention, once.
+fn mentioned(decide: &Decide, column: usize) -> Vec<Literal> {
+    let mut found = Vec::new();
+    for row in &decide.rows {
+        let Some(ast::Cell::OneOf(nodes)) = row.cells.get(column) else { continue };
+        for value in nodes.iter().filter_map(literal::scalar) {
+            if !found.contains(&value) {
+                found.push(value);
+            }
+        }
+    }
+    found
+}
+
+fn booleans() -> Vec<Value> {
+    vec![Value::Is(Literal::Boolean(true)), Value::Is(Literal::Boolean(false))]
+}
+
+fn cell(cell: &ast::Cell) -> plan::Cell {
+    match cell {
+        ast::Cell::Any(_) => plan::Cell::Any,
+        ast::Cell::Absent(_) => plan::Cell::Absent,
+        ast::Cell::OneOf(nodes) => match nodes.as_slice() {
+            [node] if node.is_null() => plan::Cell::Absent,
+            nodes => plan::Cell::OneOf(nodes.iter().map(literal::json).collect()),
+        },
+    }
+}
+
+impl Matcher {
+    fn matches(&self, value: &Value) -> bool {
+        match (self, value) {
+            (Matcher::Any, _) | (Matcher::Absent, Value::Absent) => true,
+            (Matcher::OneOf(literals), Value::Is(literal)) => literals.contains(literal),
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Absent => f.write_str("absent"),
+            Value::Is(literal) => write!(f, "{literal}"),
+            Value::Other => f.write_str("anything else"),
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Every operation of both contracts is answered by exactly one route.
+
+use super::faults;
+use super::operations;
+use crate::contract::{Contract, Operation};
+use crate::diagnostic::{Findings, Span};
+use crate::mapping::ast::{Program, Route};
+use std::collections::HashMap;
+use switchback_plan::SideId;
+
+/// A route in one direction.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Assigned<'a> {
+    pub route: &'a Route,
+    pub operation: &'a Operation,
+    pub serves: SideId,
+    /// For pairs: the operations of both sides.
+    pub operations: Option<[&'a Operation; 2]>,
+}
+
+/// All routes whose operations exist, by side in the order of the contract. Says what is answered twice or not at all.
+pub(super) fn assign<'a>(
+    program: &'a Program,
+    contracts: &'a [Contract; 2],
+    findings: &mut Findings,
+) -> [Vec<Assigned<'a>>; 2] {
+    let mut assigned: [HashMap<*const Operation, (Assigned<'a>, Span)>; 2] = [HashMap::new(), HashMap::new()];
+    let mut take = |one: Assigned<'a>, span: Span, findings: &mut Findings| {
+        let routes = &mut assigned[usize::from(one.serves.0)];
+        if let Some((_, first)) = routes.get(&std::ptr::from_ref(one.operation)) {
+            findings.push(faults::answered_twice(&one.operation.key, span, *first));
+        } else {
+            routes.insert(one.operation, (one, span));
+        }
+    };
+    for route in &program.routes {
+        match route {
+            Route::Pair(pair) => {
+                let old = operations::find(&contracts[0], &pair.operations[0], findings);
+                let new = operations::find(&contracts[1], &pair.operations[1], findings);
+                for (side, operation) in [(SideId::OLD, old), (SideId::NEW, new)] {
+                    let served = pair.front.is_none_or(|front| front.side == usize::from(side.0));
+                    let Some(operation) = operation.filter(|_| served) else { continue };
+                    let operations = old.zip(new).map(|(old, new)| [old, new]);
+                    let one = Assigned { route, operation, serves: side, operations };
+                    take(one, pair.operations[usize::from(side.0)].span, findings);
+                }
+            }
+            Route::Serve(serve) => {
+                let side = SideId(serve.side.side as u8);
+                let contract = &contracts[serve.side.side];
+                if let Some(operation) = operations::find(contract, &serve.at, findings) {
+                    let one = Assigned { route, operation, serves: side, operations: None };
+                    take(one, serve.at.span, findings);
+                }
+            }
+        }
+    }
+    let mut in_order = [Vec::new(), Vec::new()];
+    for (side, routes) in assigned.iter().enumerate() {
+        for operation in &contracts[side].operations {
+            match routes.get(&std::ptr::from_ref(operation)) {
+                Some((one, _)) => in_order[side].push(*one),
+                None => findings.push(faults::unanswered(operation, &contracts[side].name)),
+            }
+        }
+    }
+    in_order
+}

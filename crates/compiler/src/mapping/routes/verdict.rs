@@ -1,0 +1,62 @@
+//! How well an operation is kept: worked out from what the route does, and held against what its author declares.
+
+use super::faults;
+use super::route::RouteCheck;
+use crate::diagnostic::{Findings, Span};
+use crate::mapping::ast::Notes;
+use switchback_plan::{NoteKind, Verdict};
+
+impl RouteCheck<'_, '_> {
+    /// The verdict of a route that is not refused as a whole. `None` when the author says another one.
+    pub(super) fn verdict(&mut self, notes: &Notes, span: Span) -> Option<Verdict> {
+        // A type that is not kept is a difference like any other: strict clients stumble over it.
+        let differs = |kind| matches!(kind, NoteKind::Differs | NoteKind::Approximate | NoteKind::Despite);
+        let found = if self.refuses {
+            Verdict::Partly
+        } else if self.notes.iter().any(|note| differs(note.kind)) {
+            Verdict::Different
+        } else {
+            Verdict::Exact
+        };
+        let said = notes
+            .verdict
+            .iter()
+            .find(|(side, _)| side.is_none_or(|side| side.side == usize::from(self.serves.0)));
+        let declared = match said.map(|(_, word)| word.value.as_str()) {
+            None | Some("exact") => Verdict::Exact,
+            Some("different") => Verdict::Different,
+            Some(_) => Verdict::Partly,
+        };
+        if declared == found {
+            return Some(found);
+        }
+        let span = said.map_or(span, |(_, word)| word.span);
+        let why = match found {
+            Verdict::Partly => "some of it is refused",
+            Verdict::Different => {
+                "`differs` or `approximate` says that something is different, or a type is not kept"
+            }
+            Verdict::Exact | Verdict::Not => "nothing is refused, and no line says what differs",
+        };
+        let side = self.ground.side_name(self.serves);
+        self.findings.push(faults::verdict(span, word(declared), word(found), why, side, said.is_some()));
+        None
+    }
+}
+
+/// A refused route has no verdict to declare.
+pub(super) fn of_refused(notes: &Notes, findings: &mut Findings) {
+    for (_, word) in &notes.verdict {
+        findings.push(faults::verdict_of_refused(word.span));
+    }
+}
+
+/// The verdict as mappings write it.
+pub(in crate::mapping) fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Exact => "exact",
+        Verdict::Different => "different",
+        Verdict::Partly => "partly",
+        Verdict::Not => "not possible",
+    }
+}

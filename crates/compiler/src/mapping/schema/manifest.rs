@@ -1,0 +1,132 @@
+//! The schema of `pack.yaml`.
+
+use super::{Line, Sides, anything, by_side, keys, list_of, map_of, object, reference, text, words};
+use serde_json::{Value, json};
+use switchback_plan::GATEWAY_ERRORS;
+
+pub(super) fn manifest(sides: Sides<'_>) -> Value {
+    let side_names = object(
+        &keys::SIDES,
+        &[("old", "The retired side.", text()), ("new", "The side that replaces it.", text())],
+    );
+    let lines: &[Line<'_>] = &[
+        ("pack", "Name of the pack.", text()),
+        ("sides", "The names of the two API versions.", side_names),
+        (
+            "contracts",
+            "The OpenAPI document of each side, as a path within the pack.",
+            by_side(sides, 2, &text()),
+        ),
+        ("credentials", "How each side carries its token.", by_side(sides, 2, &credential())),
+        (
+            "scope",
+            "Path prefix that selects a client's secondary account, with one `{variable}`.",
+            by_side(sides, 0, &text()),
+        ),
+        ("languages", "Languages of the reasons; the first is the default.", list_of(&text())),
+        ("paging", "How lists are paged, for `pages:` of calls.", paging()),
+        ("errors", "How errors look, the gateway's own and those of the service.", errors(sides)),
+        (
+            "refuse",
+            "What happens to operations that are refused, unless their route says otherwise.",
+            reference("policy"),
+        ),
+        ("settings", "What the pack reads under `$.config`; the operator gives values.", map_of(&setting())),
+        ("compare", "What comparing two answers in a dual run looks at and looks away from.", compare(sides)),
+    ];
+    object(&keys::PACK, lines)
+}
+
+fn credential() -> Value {
+    object(
+        &keys::CREDENTIAL,
+        &[
+            (
+                "read",
+                "Header fields that a client's token is taken from; the first that is there wins.",
+                list_of(&text()),
+            ),
+            ("send", "Header field that a token is sent in.", text()),
+            ("scheme", "Authentication scheme before the token, such as `Bearer`.", text()),
+        ],
+    )
+}
+
+fn paging() -> Value {
+    object(
+        &keys::PAGING,
+        &[
+            ("query", "Query parameter with the number of the page.", text()),
+            ("first", "Number of the first page.", json!({"type": "integer", "minimum": 0, "maximum": 1})),
+            (
+                "size",
+                "Entries on a full page; a shorter one is the last.",
+                json!({"type": "integer", "minimum": 1, "maximum": 10_000}),
+            ),
+        ],
+    )
+}
+
+fn errors(sides: Sides<'_>) -> Value {
+    let kinds: Vec<&str> = GATEWAY_ERRORS.iter().map(|(kind, ..)| *kind).collect();
+    let by_kind = |value: Value| json!({"type": "object", "propertyNames": words(&kinds), "additionalProperties": value});
+    object(
+        &keys::ERRORS,
+        &[
+            (
+                "body",
+                "What an error of the gateway looks like; `$text` stands for its text, `$status` for the status of the answer, `$kind` for the word for its kind.",
+                anything(),
+            ),
+            ("types", "The type of the service's errors, in each contract.", by_side(sides, 2, &text())),
+            ("shape", "Shape that turns one into the other, where they differ.", text()),
+            (
+                "status",
+                "Statuses of the gateway's errors, where not the usual ones.",
+                by_kind(reference("status")),
+            ),
+            ("text", "Reasons for the gateway's errors, instead of the engine's English.", by_kind(text())),
+            ("kind", "What `$kind` stands for, where not the engine's own name.", by_kind(text())),
+        ],
+    )
+}
+
+fn setting() -> Value {
+    object(
+        &keys::SETTING,
+        &[
+            ("type", "Type of the value.", words(&["boolean", "integer", "string"])),
+            ("about", "What it is for, for the operator.", text()),
+            (
+                "default",
+                "Used when the operator gives nothing; without it, the operator must.",
+                json!({"type": ["boolean", "integer", "string"]}),
+            ),
+        ],
+    )
+}
+
+fn compare(sides: Sides<'_>) -> Value {
+    let of_type = object(
+        &keys::COMPARE_TYPE,
+        &[
+            ("key", "Member by whose value elements of a list of this type are the same.", text()),
+            ("noise", "Members whose value differs from one asking to the next.", list_of(&text())),
+            ("unordered", "Lists whose order says nothing.", list_of(&text())),
+            ("secret", "Members whose value is never stored or shown.", list_of(&text())),
+        ],
+    );
+    object(
+        &keys::COMPARE,
+        &[
+            ("headers", "Header fields that are compared beside the usual ones.", list_of(&text())),
+            ("types", "What is declared of types of the contracts.", by_side(sides, 0, &map_of(&of_type))),
+            (
+                "read_back",
+                "Which reading of the same side shows what a write has changed: `GET /things/{id}`, with variables and places \
+                 such as `{$.answer.body.id}` in its address.",
+                by_side(sides, 0, &map_of(&text())),
+            ),
+        ],
+    )
+}

@@ -1,0 +1,204 @@
+//! The schema against the reader: what packs hold is valid, what the reader does not know is not, and no key is forgotten.
+
+use super::*;
+use crate::diagnostic::{Findings, Sources};
+use crate::mapping::ast::Program;
+use crate::mapping::load::{MANIFEST, MAPPING_SUFFIX, PackSource};
+use crate::mapping::{literal, syntax};
+use crate::yaml;
+use jsonschema::Validator;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// The manual of the language is a pack: its blocks that start with `# file:`.
+fn manual() -> PackSource {
+    let text = include_str!("../../../../../mappings/README.md");
+    let blocks = text.split("```yaml\n# file: ").skip(1).map(|block| {
+        let (name, rest) = block.split_once('\n').expect("a block has lines");
+        (name.to_owned(), rest.split("```").next().expect("split gives one").as_bytes().to_vec())
+    });
+    PackSource::from_files(blocks.collect())
+}
+
+/// Every pack under `mappings/`, and the manual.
+fn packs() -> Vec<PackSource> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../mappings");
+    let entries = std::fs::read_dir(folder).expect("the packs lie beside the sources");
+    let folders = entries.map(|entry| entry.expect("a folder that can be listed").path());
+    let packs = folders.filter(|path| path.join(MANIFEST).is_file());
+    packs.map(|folder| PackSource::from_dir(&folder).expect("a pack can be read")).chain([manual()]).collect()
+}
+
+/// A file as JSON.
+fn as_json(name: &str, bytes: &[u8]) -> Value {
+    let (mut sources, mut findings) = (Sources::new(), Findings::new());
+    let node = yaml::read(&mut sources, name, bytes, &mut findings).expect("files of packs are YAML");
+    serde_json::from_slice(&literal::json(&node)).expect("what is written is JSON")
+}
+
+/// The files of a pack that have a schema, and the names of its sides.
+fn files(source: &PackSource) -> (Vec<(String, Value)>, [String; 2]) {
+    let with_schema = |name: &str| name == MANIFEST || name.ends_with(MAPPING_SUFFIX);
+    let files = source.files().iter().filter(|(name, _)| with_schema(name));
+    let files: Vec<_> = files.map(|(name, bytes)| (name.clone(), as_json(name, bytes))).collect();
+    (files, crate::mapping::load::sides(source).expect("a pack names its sides"))
+}
+
+fn validator(schema: &Value) -> Validator {
+    jsonschema::draft202012::new(schema).expect("the schema is one")
+}
+
+fn schema_of(name: &str, sides: Sides<'_>) -> Validator {
+    validator(&if name == MANIFEST { pack(sides) } else { mapping(sides) })
+}
+
+#[test]
+fn every_file_of_every_pack_is_valid_with_and_without_the_names_of_its_sides() {
+    let mut seen = 0;
+    for source in packs() {
+        let (files, [old, new]) = files(&source);
+        for sides in [None, Some([old.as_str(), new.as_str()])] {
+            let schemas = [schema_of(MANIFEST, sides), schema_of("", sides)];
+            for (name, file) in &files {
+                let errors: Vec<String> = schemas[usize::from(name != MANIFEST)]
+                    .iter_errors(file)
+                    .map(|error| format!("{}: {error}", error.instance_path()))
+                    .collect();
+                assert!(errors.is_empty(), "{name}: {errors:#?}");
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 30, "{seen} files");
+}
+
+/// Whether the reader takes the form of a file.
+fn is_read(name: &str, file: &Value, manifest: &Value) -> bool {
+    let (mut sources, mut findings) = (Sources::new(), Findings::new());
+    let mut node = |name: &str, file: &Value, findings: &mut Findings| {
+        yaml::read(&mut sources, name, file.to_string().as_bytes(), findings).expect("JSON is YAML")
+    };
+    let root = node(MANIFEST, if name == MANIFEST { file } else { manifest }, &mut findings);
+    let Some(manifest) = syntax::manifest(&root, &mut findings) else { return false };
+    if name != MANIFEST {
+        let root = node(name, file, &mut findings);
+        syntax::file(&root, &mut Program::new(manifest), &mut findings);
+    }
+    !findings.has_errors()
+}
+
+/// Pointers to the maps of a file, one for each way of keys, whatever the place in lists.
+fn maps(file: &Value) -> Vec<String> {
+    let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
+    let mut open = vec![(String::new(), String::new(), file)];
+    while let Some((pointer, way, value)) = open.pop() {
+        match value {
+            Value::Object(members) => {
+                // A list of different things is told apart by the keys of each.
+                let keys = members.keys().map(String::as_str).collect::<Vec<_>>().join(",");
+                if seen.insert(format!("{way}{{{keys}}}")) {
+                    found.push(pointer.clone());
+                }
+                for (key, value) in members.iter().filter(|(key, _)| *key != "reply") {
+                    let step = key.replace('~', "~0").replace('/', "~1");
+                    open.push((format!("{pointer}/{step}"), format!("{way}/{key}"), value));
+                }
+            }
+            Value::Array(items) => {
+                let inside = items.iter().enumerate();
+                open.extend(inside.map(|(at, item)| (format!("{pointer}/{at}"), format!("{way}/*"), item)));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+#[test]
+fn a_key_that_the_reader_does_not_know_is_not_valid_at_any_level() {
+    let mut refused = 0;
+    for source in packs() {
+        let (files, [old, new]) = files(&source);
+        let sides = Some([old.as_str(), new.as_str()]);
+        let schemas = [schema_of(MANIFEST, sides), schema_of("", sides)];
+        let manifest = &files.iter().find(|(name, _)| name == MANIFEST).expect("a pack has one").1;
+        for (name, file) in files.iter().filter(|(name, _)| name != "messages.examples.map.yaml") {
+            assert!(is_read(name, file, manifest), "{name} is read when written as JSON");
+            for pointer in maps(file) {
+                let mut more = file.clone();
+                let map = more.pointer_mut(&pointer).and_then(Value::as_object_mut).expect("it was there");
+                map.insert("zzzz".to_owned(), "x".into());
+                if !is_read(name, &more, manifest) {
+                    let is_valid = schemas[usize::from(name != MANIFEST)].is_valid(&more);
+                    assert!(!is_valid, "{name}: `zzzz` at {pointer} is valid, and the reader refuses it");
+                    refused += 1;
+                }
+            }
+        }
+    }
+    assert!(refused > 200, "{refused} maps with a key too many");
+}
+
+#[test]
+fn every_key_has_a_sentence() {
+    for schema in [mapping(None), pack(None), mapping(Some(["a", "b"])), pack(Some(["a", "b"]))] {
+        let mut open = vec![(String::new(), &schema)];
+        while let Some((at, value)) = open.pop() {
+            if let Some(properties) = value.get("properties").and_then(Value::as_object) {
+                for (name, line) in properties.iter().filter(|(name, _)| !["a", "b"].contains(&name.as_str()))
+                {
+                    let about = line.get("description").and_then(Value::as_str).unwrap_or_default();
+                    assert!(about.len() > 3, "{at}/{name} says nothing");
+                }
+            }
+            match value {
+                Value::Object(members) => {
+                    open.extend(members.iter().map(|(name, value)| (format!("{at}/{name}"), value)));
+                }
+                Value::Array(items) => open.extend(items.iter().map(|item| (at.clone(), item))),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// A key is in a table or nowhere, and every table is in the schema: `object` takes its keys from there.
+#[test]
+fn every_table_of_the_reader_is_in_the_schema() {
+    let tables = include_str!("../syntax/keys.rs");
+    let schema = [
+        include_str!("mod.rs"),
+        include_str!("defs.rs"),
+        include_str!("manifest.rs"),
+        include_str!("values.rs"),
+    ]
+    .concat();
+    let names = tables
+        .lines()
+        .filter_map(|line| line.strip_prefix("pub(in crate::mapping) const ")?.split(':').next());
+    let names: Vec<&str> = names.collect();
+    assert!(names.len() > 30);
+    let is_used = |name: &str| {
+        schema.match_indices(&format!("keys::{name}")).any(|(at, found)| {
+            !schema[at + found.len()..].starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+        })
+    };
+    // The lines of a shape are those of the shape in place; the forms of a value are the first keys of their tables.
+    let told_otherwise = ["LINES", "FORMS"];
+    let missing: Vec<_> =
+        names.iter().filter(|name| !told_otherwise.contains(name) && !is_used(name)).collect();
+    assert_eq!(missing, Vec::<&&str>::new());
+
+    let reader = [
+        include_str!("../syntax/mod.rs"),
+        include_str!("../syntax/manifest.rs"),
+        include_str!("../syntax/policy.rs"),
+        include_str!("../syntax/shape.rs"),
+        include_str!("../syntax/route.rs"),
+        include_str!("../syntax/step.rs"),
+        include_str!("../syntax/expr.rs"),
+        include_str!("../syntax/example.rs"),
+        include_str!("../lens/convert.rs"),
+    ];
+    assert!(reader.iter().all(|file| !file.contains("Keys::new(")), "a table of keys beside the others");
+}

@@ -1,0 +1,189 @@
+//! Two answers → one comparison: status, headers, then the bodies.
+
+use super::finding::{Cause, Comparison, Finding, FindingKind};
+use super::held::{Content, Held};
+use super::noise::Noise;
+use super::rules::{OperationRules, Source};
+use super::view::{Candidate, View};
+use super::walk::{Part, Walk};
+use crate::redact::{Kind, Redactor, Sample};
+use http::HeaderMap;
+
+/// Headers that matter to every client. Of `content-type` the type is compared, not its parameters. Dates, lengths, codings,
+/// validators, identifiers of requests and whatever describes a connection never matter: they describe a message, not what
+/// it says.
+pub const HEADERS: [&str; 8] = [
+    "content-type",
+    "content-language",
+    "content-disposition",
+    "location",
+    "link",
+    "retry-after",
+    "cache-control",
+    "www-authenticate",
+];
+
+/// Bounds of one comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// JSON values looked at per body; a body with more is compared by sample.
+    pub nodes: usize,
+    /// Findings kept per comparison; others are counted.
+    pub findings: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { nodes: 50_000, findings: 64 }
+    }
+}
+
+/// Compares what a client would have seen.
+pub fn compare(
+    rules: &OperationRules,
+    reference: &View,
+    candidate: &Candidate,
+    noise: &Noise,
+    limits: &Limits,
+    redactor: &Redactor,
+) -> Comparison {
+    let mut walk = Walk::new(rules, noise, limits, redactor);
+    match candidate {
+        Candidate::Answered(candidate) => answers(&mut walk, rules, reference, candidate, limits),
+        Candidate::Late { after_ms } => {
+            walk.keep(no_answer(
+                FindingKind::Late,
+                Cause::Upstream,
+                &format!("no answer within {after_ms} ms"),
+            ));
+        }
+        Candidate::Unanswered { what } => {
+            walk.keep(no_answer(FindingKind::Unanswered, Cause::Upstream, &redactor.text(what)));
+        }
+        Candidate::Untranslated { what } => {
+            walk.keep(no_answer(FindingKind::Unanswered, Cause::Gateway, &redactor.text(what)));
+        }
+    }
+    walk.finish()
+}
+
+fn no_answer(kind: FindingKind, cause: Cause, detail: &str) -> Finding {
+    Finding { detail: Some(detail.to_owned()), ..at("answer", kind, cause) }
+}
+
+fn at(place: &str, kind: FindingKind, cause: Cause) -> Finding {
+    Finding {
+        place: place.to_owned(),
+        pattern: place.to_owned(),
+        kind,
+        cause,
+        times: 1,
+        reference: None,
+        candidate: None,
+        detail: None,
+    }
+}
+
+fn answers(walk: &mut Walk<'_>, rules: &OperationRules, reference: &View, candidate: &View, limits: &Limits) {
+    if reference.status != candidate.status {
+        let sample = |status: u16| Some(number(walk.redactor, status));
+        walk.keep(Finding {
+            reference: sample(reference.status),
+            candidate: sample(candidate.status),
+            ..at("status", FindingKind::Status, Cause::copied(&rules.origin))
+        });
+    }
+    // An error beside a success differs in everything; the status says it all.
+    if reference.status / 100 != candidate.status / 100 {
+        return;
+    }
+    headers(walk, rules, &reference.headers, &candidate.headers);
+    bodies(walk, rules, reference, candidate, limits);
+}
+
+fn number(redactor: &Redactor, status: u16) -> Sample {
+    redactor.sample(None, false, &switchback_json::Value::from(i64::from(status)))
+}
+
+fn headers(walk: &mut Walk<'_>, rules: &OperationRules, reference: &HeaderMap, candidate: &HeaderMap) {
+    let names = HEADERS.into_iter().chain(rules.headers.iter().map(String::as_str));
+    for name in names {
+        let (wanted, found) = (value(name, reference), value(name, candidate));
+        if wanted == found {
+            continue;
+        }
+        let sample = |value: &Option<String>| {
+            value.as_ref().map(|value| walk.redactor.sample_of_header(name, value.as_bytes()))
+        };
+        let finding = Finding {
+            reference: sample(&wanted),
+            candidate: sample(&found),
+            ..at(&format!("header {name}"), FindingKind::Header, Cause::unmapped(&rules.origin))
+        };
+        walk.keep(finding);
+    }
+}
+
+/// All lines of a header as one value; of a content type, what comes before its parameters.
+fn value(name: &str, headers: &HeaderMap) -> Option<String> {
+    let lines =
+        headers.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes()).trim().to_owned());
+    let joined = lines.collect::<Vec<_>>();
+    let joined = (!joined.is_empty()).then(|| joined.join(", "))?;
+    match name {
+        "content-type" => joined.split(';').next().map(|family| family.trim().to_ascii_lowercase()),
+        _ => Some(joined),
+    }
+}
+
+fn bodies(walk: &mut Walk<'_>, rules: &OperationRules, reference: &View, candidate: &View, limits: &Limits) {
+    let (wanted, found) = (&reference.body, &candidate.body);
+    if wanted == found {
+        return;
+    }
+    let node = rules.body(reference.status);
+    let around = match &node.source {
+        Source::Made(origin) => Cause::made(origin),
+        Source::Copied(origin) => Cause::copied(origin),
+        Source::Inherited => Cause::unmapped(&rules.origin),
+    };
+    match (wanted.content(limits.nodes), found.content(limits.nodes)) {
+        (
+            Content::Json { value: a, open: open_a, whole: whole_a },
+            Content::Json { value: b, open: open_b, whole: whole_b },
+        ) => {
+            if !(whole_a && whole_b) {
+                walk.sampled();
+            }
+            walk.value(Part { value: &a, open: open_a }, Part { value: &b, open: open_b }, node, &around);
+        }
+        (Content::Unread, Content::Unread | Content::Json { .. })
+        | (Content::Json { .. }, Content::Unread) => {
+            walk.sampled();
+        }
+        (wanted_content, found_content) => {
+            let kind = match (&wanted_content, &found_content) {
+                (Content::Empty, _) => FindingKind::Extra,
+                (_, Content::Empty) => FindingKind::Missing,
+                (Content::Other, Content::Other) => FindingKind::Value,
+                _ => FindingKind::Type,
+            };
+            let (reference, candidate) = (
+                sample(walk.redactor, wanted, &wanted_content),
+                sample(walk.redactor, found, &found_content),
+            );
+            walk.keep(Finding { reference, candidate, ..at("$", kind, around) });
+        }
+    }
+}
+
+fn sample(redactor: &Redactor, held: &Held, content: &Content) -> Option<Sample> {
+    match content {
+        Content::Empty => None,
+        Content::Json { value, .. } => Some(redactor.sample(None, false, value)),
+        Content::Other | Content::Unread => {
+            let sample = redactor.sample_of_bytes(held.start());
+            Some(Sample { kind: Kind::Bytes, length: held.total_bytes(), ..sample })
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! A body held for comparing: its beginning up to a cap, and a digest of the rest, so that two bodies of any size can be
+//! found equal to the byte, and two that are not are compared as far as they are held.
+
+use bytes::{Bytes, BytesMut};
+use sha2::{Digest, Sha256};
+use switchback_json::{
+    Array, Container, ErrorKind, Limit, Limits, Number, Object, Reader, Scalar, Sink, Str, Value,
+};
+
+/// A body on its way past.
+pub struct Holding {
+    cap_bytes: usize,
+    start: BytesMut,
+    total_bytes: u64,
+    rest: Option<Sha256>,
+}
+
+impl Holding {
+    /// Nothing yet. At most `cap_bytes` will be held.
+    pub fn new(cap_bytes: usize) -> Holding {
+        Holding { cap_bytes, start: BytesMut::new(), total_bytes: 0, rest: None }
+    }
+
+    /// The next piece.
+    pub fn push(&mut self, piece: &[u8]) {
+        self.total_bytes += piece.len() as u64;
+        let room = self.cap_bytes - self.start.len();
+        let (held, rest) = piece.split_at(room.min(piece.len()));
+        self.start.extend_from_slice(held);
+        if !rest.is_empty() {
+            self.rest.get_or_insert_default().update(rest);
+        }
+    }
+
+    /// That was all.
+    pub fn finish(self) -> Held {
+        Held {
+            start: self.start.freeze(),
+            total_bytes: self.total_bytes,
+            rest: self.rest.map(|rest| rest.finalize().into()),
+        }
+    }
+}
+
+/// A body that has passed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    start: Bytes,
+    total_bytes: u64,
+    /// Of what is not held.
+    rest: Option<[u8; 32]>,
+}
+
+impl Held {
+    /// A body that is held whole.
+    pub fn whole(body: impl Into<Bytes>) -> Held {
+        let start = body.into();
+        Held { total_bytes: start.len() as u64, start, rest: None }
+    }
+
+    /// What is held of it.
+    pub fn start(&self) -> &Bytes {
+        &self.start
+    }
+
+    pub fn total_bytes(&self) -> u64 {
+        self.total_bytes
+    }
+
+    pub fn is_whole(&self) -> bool {
+        self.rest.is_none()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.total_bytes == 0
+    }
+
+    /// What it is as JSON, up to `nodes_max` values.
+    pub(super) fn content(&self, nodes_max: usize) -> Content {
+        if self.is_empty() {
+            return Content::Empty;
+        }
+        let mut tree = Tree::default();
+        let mut reader = Reader::new(Told { tree: &mut tree, nodes_left: nodes_max }, TREE_LIMITS);
+        let end = reader.feed(&self.start).and_then(|()| match self.is_whole() {
+            true => reader.finish().map(drop),
+            false => Ok(()),
+        });
+        match end {
+            Err(error) if !error.is_limit() => Content::Other,
+            end => tree.finish(end.is_ok() && self.is_whole()),
+        }
+    }
+}
+
+/// Bounds of what is built; nodes are counted by the sink, so that reaching them ends in a sample.
+const TREE_LIMITS: Limits = Limits {
+    depth: 64,
+    key_bytes: 4 * 1024,
+    scalar_bytes: 16 * 1024 * 1024,
+    nodes: usize::MAX,
+    total_bytes: u64::MAX,
+};
+
+/// A body as JSON.
+pub(super) enum Content {
+    Empty,
+    /// No JSON.
+    Other,
+    /// The value as far as it was read. `open` is how many containers, from the top down along the last children, were not
+    /// read to their end; `whole` says that nothing of the body is left.
+    Json {
+        value: Value,
+        open: usize,
+        whole: bool,
+    },
+    /// JSON perhaps, but too little is held to tell of what.
+    Unread,
+}
+
+/// Builds as much of a value as it is told.
+#[derive(Default)]
+struct Tree {
+    open: Vec<Open>,
+    done: Option<Value>,
+}
+
+enum Open {
+    Array(Array),
+    Object { members: Object, key: Option<Str> },
+}
+
+impl Tree {
+    fn add(&mut self, value: Value) -> Result<(), ErrorKind> {
+        match self.open.last_mut() {
+            None => self.done = Some(value),
+            Some(Open::Array(values)) => values.push(value),
+            Some(Open::Object { members, key }) => {
+                let key = key.take().expect("a reader tells a name before each value of an object");
+                members.insert_new(key, value).map_err(|_| ErrorKind::DuplicateMember)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<(), ErrorKind> {
+        match self.open.pop().expect("a reader closes what it opened") {
+            Open::Array(values) => self.add(Value::Array(values)),
+            Open::Object { members, .. } => self.add(Value::Object(members)),
+        }
+    }
+
+    fn finish(mut self, whole: bool) -> Content {
+        let open = self.open.len();
+        while !self.open.is_empty() {
+            if self.close().is_err() {
+                return Content::Other;
+            }
+        }
+        match self.done {
+            Some(value) => Content::Json { value, open, whole },
+            None => Content::Unread,
+        }
+    }
+}
+
+/// The sink through which a tree is told, so that it is still there when a reading ends early.
+struct Told<'t> {
+    tree: &'t mut Tree,
+    nodes_left: usize,
+}
+
+impl Told<'_> {
+    fn count(&mut self) -> Result<(), ErrorKind> {
+        self.nodes_left = self.nodes_left.checked_sub(1).ok_or(ErrorKind::Limit(Limit::Nodes))?;
+        Ok(())
+    }
+}
+
+impl Sink for Told<'_> {
+    fn open(&mut self, container: Container) -> Result<(), ErrorKind> {
+        self.count()?;
+        self.tree.open.push(match container {
+            Container::Array => Open::Array(Array::new()),
+            Container::Object => Open::Object { members: Object::new(), key: None },
+        });
+        Ok(())
+    }
+
+    fn key(&mut self, raw: &str) -> Result<(), ErrorKind> {
+        if let Some(Open::Object { key, .. }) = self.tree.open.last_mut() {
+            *key = Str::from_raw(raw);
+        }
+        Ok(())
+    }
+
+    fn scalar(&mut self, scalar: Scalar<'_>) -> Result<(), ErrorKind> {
+        self.count()?;
+        let value = match scalar {
+            Scalar::Null => Value::Null,
+            Scalar::Bool(value) => Value::Bool(value),
+            Scalar::Number(text) => Value::Number(Number::from_text(text).ok_or(ErrorKind::InvalidNumber)?),
+            Scalar::String(raw) => Value::String(Str::from_raw(raw).ok_or(ErrorKind::InvalidEscape)?),
+        };
+        self.tree.add(value)
+    }
+
+    fn close(&mut self, _: Container) -> Result<(), ErrorKind> {
+        self.tree.close()
+    }
+}

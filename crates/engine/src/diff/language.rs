@@ -1,0 +1,51 @@
+//! In which language a short text is, by the words of the pack's own texts: the pack says what it speaks, and its reasons are
+//! a sample of each language. Good enough to tell a text in another language from another text; not a dictionary.
+
+use std::collections::{BTreeMap, BTreeSet};
+use switchback_plan::Pack;
+
+/// The words of each of a pack's languages.
+#[derive(Debug, Default)]
+pub struct Vocabulary {
+    languages: Vec<String>,
+    /// By word: the languages, by index, in whose texts it stands.
+    words: BTreeMap<String, BTreeSet<usize>>,
+}
+
+impl Vocabulary {
+    pub fn of(pack: &Pack) -> Vocabulary {
+        let mut vocabulary = Vocabulary { languages: pack.languages.clone(), words: BTreeMap::new() };
+        for reason in &pack.reasons {
+            for (at, language) in pack.languages.iter().enumerate() {
+                for word in reason.texts.get(language).into_iter().flat_map(|text| words(text)) {
+                    vocabulary.words.entry(word).or_default().insert(at);
+                }
+            }
+        }
+        vocabulary
+    }
+
+    /// The language of a text, if more of its words belong to it than to any other.
+    pub fn language(&self, text: &str) -> Option<&str> {
+        let mut score = vec![0usize; self.languages.len()];
+        for word in words(text) {
+            for at in self.words.get(&word).into_iter().flatten() {
+                score[*at] += 1;
+            }
+        }
+        let best = *score.iter().max().filter(|best| **best > 0)?;
+        let mut leading = score.iter().enumerate().filter(|(_, score)| **score == best);
+        let (at, _) = leading.next()?;
+        leading.next().is_none().then(|| self.languages[at].as_str())
+    }
+
+    /// Whether two texts are in two languages, as far as can be told.
+    pub fn differ(&self, a: &str, b: &str) -> bool {
+        matches!((self.language(a), self.language(b)), (Some(a), Some(b)) if a != b)
+    }
+}
+
+fn words(text: &str) -> impl Iterator<Item = String> + '_ {
+    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.map(str::to_lowercase)
+}

@@ -1,0 +1,62 @@
+//! Situations of comparing, as data; the laws of comparing, with generated documents.
+
+mod laws;
+mod reports;
+mod situations;
+
+use super::rules::{Node, OperationRules, Source};
+use super::{Candidate, Comparison, Held, Limits, Noise, View, compare};
+use crate::redact::{Redactor, Salt};
+use http::HeaderMap;
+use switchback_plan::{CompareKind, CompareRule, Origin};
+
+pub(super) fn redactor() -> Redactor {
+    Redactor::new(Salt::new([7; 32]))
+}
+
+fn origin(line: u32) -> Origin {
+    Origin { file: "things.map.yaml".into(), line }
+}
+
+/// Rules of an operation whose body nothing is known of, but for declarations such as `key $[*] id`.
+pub(super) fn rules(declared: &[&str]) -> OperationRules {
+    let rules: Vec<CompareRule> = declared.iter().map(|line| declaration(line)).collect();
+    let node = Node { source: Source::Copied(origin(2)), ..Node::UNKNOWN };
+    OperationRules::for_tests("GET /things", origin(1), node, &rules)
+}
+
+fn declaration(line: &str) -> CompareRule {
+    let mut words = line.split(' ');
+    let (word, place) = (words.next().expect("a word"), words.next().expect("a place"));
+    let kind = match word {
+        "key" => CompareKind::Key(words.next().expect("a name").into()),
+        "noise" => CompareKind::Noise,
+        "unordered" => CompareKind::Unordered,
+        "secret" => CompareKind::Secret,
+        other => panic!("no declaration: {other}"),
+    };
+    let at = super::place::names(place).expect("a place").iter().map(|name| name.as_str().into()).collect();
+    CompareRule { at, kind, origin: origin(9) }
+}
+
+pub(super) fn view(status: u16, body: Held) -> View {
+    View { status, headers: HeaderMap::new(), body }
+}
+
+/// Two bodies of a 200, compared.
+pub(super) fn compared(rules: &OperationRules, reference: &str, candidate: &str) -> Comparison {
+    let reference = view(200, Held::whole(reference.to_owned()));
+    let candidate = Candidate::Answered(view(200, Held::whole(candidate.to_owned())));
+    compare(rules, &reference, &candidate, &Noise::default(), &Limits::default(), &redactor())
+}
+
+/// Each finding as `kind place`, with `×n` where there are several.
+pub(super) fn said(comparison: &Comparison) -> Vec<String> {
+    let findings = comparison.findings.iter();
+    findings
+        .map(|finding| match finding.times {
+            1 => format!("{} {}", finding.kind.word(), finding.place),
+            times => format!("{} {} ×{times}", finding.kind.word(), finding.place),
+        })
+        .collect()
+}

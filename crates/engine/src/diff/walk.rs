@@ -1,0 +1,299 @@
+//! Two JSON values walked together, along the tree of what is known of them. What is found is gathered by pattern, kind and
+//! cause, so that a list of a thousand equal differences is one finding.
+
+use super::compare::Limits;
+use super::finding::{Cause, Comparison, Coverage, Excused, Finding, FindingKind};
+use super::noise::Noise;
+use super::place::{Step, texts};
+use super::rules::{Expected, Node, OperationRules, Source};
+use crate::redact::Redactor;
+use switchback_json::{Object, Value};
+
+/// A value and how much of it was read.
+#[derive(Clone, Copy)]
+pub(super) struct Part<'v> {
+    pub value: &'v Value,
+    /// Containers from this one down along the last children that were not read to their end; 0 when it is whole.
+    pub open: usize,
+}
+
+impl<'v> Part<'v> {
+    pub fn is_open(self) -> bool {
+        self.open > 0
+    }
+
+    /// The child with this index out of `count`: only the last one of an open container is open itself.
+    pub fn child(self, value: &'v Value, at: usize, count: usize) -> Part<'v> {
+        Part { value, open: if at + 1 == count { self.open.saturating_sub(1) } else { 0 } }
+    }
+}
+
+/// A walk, and what it has found.
+pub(super) struct Walk<'a> {
+    rules: &'a OperationRules,
+    noise: &'a Noise,
+    limits: &'a Limits,
+    pub redactor: &'a Redactor,
+    pub at: Vec<Step>,
+    found: Comparison,
+    /// While this is some, differences are only counted, up to two: is this the same, nearly, or another thing?
+    counting: Option<u32>,
+    /// Declared secret around the place in hand.
+    secrets: u32,
+}
+
+impl<'a> Walk<'a> {
+    pub fn new(
+        rules: &'a OperationRules,
+        noise: &'a Noise,
+        limits: &'a Limits,
+        redactor: &'a Redactor,
+    ) -> Walk<'a> {
+        Walk {
+            rules,
+            noise,
+            limits,
+            redactor,
+            at: Vec::new(),
+            found: Comparison::default(),
+            counting: None,
+            secrets: 0,
+        }
+    }
+
+    pub fn finish(self) -> Comparison {
+        self.found
+    }
+
+    /// Something was not looked at.
+    pub fn sampled(&mut self) {
+        self.found.coverage = Coverage::Sample;
+    }
+
+    /// Walks two values at the same place.
+    pub fn value(&mut self, a: Part<'_>, b: Part<'_>, node: &Node, around: &Cause) {
+        if self.has_counted_enough() {
+            return;
+        }
+        if node.expected.as_ref().is_some_and(|expected| expected.is_met(Some(b.value))) {
+            return self.excuse_if(a.value != b.value, |excused| &mut excused.expected);
+        }
+        let cause = cause(&node.source, around);
+        self.secrets += u32::from(node.is_secret);
+        self.pair(a, b, node, cause);
+        self.secrets -= u32::from(node.is_secret);
+    }
+
+    fn pair(&mut self, a: Part<'_>, b: Part<'_>, node: &Node, cause: Cause) {
+        match (a.value, b.value) {
+            (Value::Object(_), Value::Object(_)) | (Value::Array(_), Value::Array(_)) if node.is_noise => {
+                self.excuse_if(a.value != b.value, |excused| &mut excused.declared);
+            }
+            (Value::Object(left), Value::Object(right)) => self.objects((a, left), (b, right), node, &cause),
+            (Value::Array(left), Value::Array(right)) => self.arrays((a, left), (b, right), node, &cause),
+            (left, right) => {
+                if let Some(kind) = self.scalars(left, right, node) {
+                    match node.is_noise && kind != FindingKind::Type {
+                        true => self.excuse_if(true, |excused| &mut excused.declared),
+                        false => self.note(kind, Some(left), Some(right), node, cause),
+                    }
+                }
+            }
+        }
+    }
+
+    /// How two values that are not two containers of one kind differ.
+    fn scalars(&self, a: &Value, b: &Value, node: &Node) -> Option<FindingKind> {
+        match (a, b) {
+            (Value::Null, Value::Null) => None,
+            (Value::Bool(a), Value::Bool(b)) => (a != b).then_some(FindingKind::Value),
+            (Value::Number(a), Value::Number(b)) => match a == b {
+                true => None,
+                false if same_number(a.text(), b.text()) => Some(FindingKind::Spelling),
+                false => Some(FindingKind::Value),
+            },
+            (Value::String(a), Value::String(b)) if a == b => None,
+            (Value::String(a), Value::String(b)) => {
+                let vocabulary = &self.rules.vocabulary;
+                let is_language = node.is_text && vocabulary.differ(&a.decode(), &b.decode());
+                Some(if is_language { FindingKind::Language } else { FindingKind::Value })
+            }
+            _ => Some(FindingKind::Type),
+        }
+    }
+
+    fn objects(
+        &mut self,
+        (a, left): (Part<'_>, &Object),
+        (b, right): (Part<'_>, &Object),
+        node: &Node,
+        cause: &Cause,
+    ) {
+        static UNKNOWN: Node = Node::UNKNOWN;
+        for (at, (key, value)) in left.iter().enumerate() {
+            let name = key.decode();
+            let known = node.members.get(&*name);
+            let cause_there = if known.is_none() && node.is_closed { unmapped(cause) } else { cause.clone() };
+            let below = known.unwrap_or(&UNKNOWN);
+            self.at.push(Step::Member(name.clone().into_owned()));
+            match position(right, &name) {
+                Some((there, other)) => {
+                    let (a, b) = (a.child(value, at, left.len()), b.child(other, there, right.len()));
+                    self.value(a, b, below, &cause_there);
+                }
+                None if b.is_open() => {}
+                None => self.lone(FindingKind::Missing, value, below, &cause_there),
+            }
+            self.at.pop();
+        }
+        if a.is_open() {
+            return;
+        }
+        for (key, value) in right.iter().filter(|(key, _)| !left.contains_key(&key.decode())) {
+            let name = key.decode();
+            let known = node.members.get(&*name);
+            let cause_there = if known.is_none() && node.is_closed { unmapped(cause) } else { cause.clone() };
+            self.at.push(Step::Member(name.into_owned()));
+            self.lone(FindingKind::Extra, value, known.unwrap_or(&UNKNOWN), &cause_there);
+            self.at.pop();
+        }
+    }
+
+    /// A value that only one side has.
+    pub fn lone(&mut self, kind: FindingKind, value: &Value, node: &Node, around: &Cause) {
+        let is_missing = kind == FindingKind::Missing;
+        let there = (!is_missing).then_some(value);
+        if node.expected.as_ref().is_some_and(|expected| expected.is_met(there)) {
+            return self.excuse_if(true, |excused| &mut excused.expected);
+        }
+        let (reference, candidate) = if is_missing { (Some(value), None) } else { (None, Some(value)) };
+        self.note(kind, reference, candidate, node, cause(&node.source, around));
+    }
+
+    /// Takes down a difference at the place in hand.
+    pub fn note(
+        &mut self,
+        kind: FindingKind,
+        reference: Option<&Value>,
+        candidate: Option<&Value>,
+        node: &Node,
+        cause: Cause,
+    ) {
+        if self.counting.is_some() {
+            // Noise that is learnt goes by place; the place counts here, too.
+            let (_, pattern) = texts(&self.at, self.redactor);
+            let counts = !self.noise.excuses(&pattern, kind);
+            return self.counting.iter_mut().for_each(|count| *count += u32::from(counts));
+        }
+        let (place, pattern) = texts(&self.at, self.redactor);
+        if self.noise.excuses(&pattern, kind) {
+            return self.excuse_if(true, |excused| &mut excused.learnt);
+        }
+        let is_secret = node.is_secret || self.secrets > 0;
+        let name = self.at.iter().rev().find_map(|step| match step {
+            Step::Member(name) => Some(name.as_str()),
+            Step::Element(_) => None,
+        });
+        let sample = |value: Option<&Value>| value.map(|value| self.redactor.sample(name, is_secret, value));
+        let (reference, candidate) = (sample(reference), sample(candidate));
+        self.keep(Finding { place, pattern, kind, cause, times: 1, reference, candidate, detail: None });
+    }
+
+    /// Adds a finding to those like it.
+    pub fn keep(&mut self, finding: Finding) {
+        let like = |known: &&mut Finding| {
+            known.kind == finding.kind && known.pattern == finding.pattern && known.cause == finding.cause
+        };
+        let has_room = self.found.findings.len() < self.limits.findings;
+        match self.found.findings.iter_mut().find(like) {
+            Some(known) => known.times = known.times.saturating_add(1),
+            None if has_room => self.found.findings.push(finding),
+            None => self.found.more = self.found.more.saturating_add(1),
+        }
+    }
+
+    pub fn excuse_if(&mut self, differs: bool, which: impl Fn(&mut Excused) -> &mut u32) {
+        if differs && self.counting.is_none() {
+            *which(&mut self.found.excused) += 1;
+        }
+    }
+
+    /// How many differences there are between two values, two meaning two or more. Nothing is taken down.
+    pub fn differences(&mut self, a: Part<'_>, b: Part<'_>, node: &Node, around: &Cause) -> u32 {
+        let before = self.counting.replace(0);
+        self.value(a, b, node, around);
+        std::mem::replace(&mut self.counting, before).unwrap_or(0).min(2)
+    }
+
+    pub fn has_counted_enough(&self) -> bool {
+        self.counting.is_some_and(|count| count >= 2)
+    }
+}
+
+impl Expected {
+    /// Whether this is what the candidate was expected to have.
+    fn is_met(&self, candidate: Option<&Value>) -> bool {
+        match self {
+            Expected::Anything => true,
+            Expected::Nothing => candidate.is_none(),
+            Expected::Value(value) => candidate == Some(value),
+        }
+    }
+}
+
+/// The cause of a difference at a node, when the value around it has this one.
+pub(super) fn cause(source: &Source, around: &Cause) -> Cause {
+    match source {
+        Source::Made(origin) => Cause::made(origin),
+        Source::Copied(origin) => Cause::copied(origin),
+        Source::Inherited => around.clone(),
+    }
+}
+
+/// The cause at a member that no line names, when the object around it has this one.
+fn unmapped(around: &Cause) -> Cause {
+    match around {
+        Cause::Made { line } => Cause::Unmapped { line: line.clone() },
+        around => around.clone(),
+    }
+}
+
+fn position<'v>(object: &'v Object, name: &str) -> Option<(usize, &'v Value)> {
+    let value = object.get(name)?;
+    let is_last =
+        object.iter().next_back().map(|(_, last)| last).is_some_and(|last| std::ptr::eq(last, value));
+    Some((if is_last { object.len() - 1 } else { 0 }, value))
+}
+
+/// Whether two number texts stand for the same number, whatever their size.
+pub(super) fn same_number(a: &str, b: &str) -> bool {
+    a == b || matches!((Decimal::of(a), Decimal::of(b)), (Some(a), Some(b)) if a == b)
+}
+
+/// A number taken apart: sign, digits without zeros at either end, and the power of ten of the last one.
+#[derive(PartialEq, Eq)]
+struct Decimal {
+    is_negative: bool,
+    digits: String,
+    exponent: i64,
+}
+
+impl Decimal {
+    fn of(text: &str) -> Option<Decimal> {
+        let (is_negative, text) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
+        let (mantissa, exponent) = match text.split_once(['e', 'E']) {
+            Some((mantissa, exponent)) => (mantissa, exponent.parse::<i64>().ok()?),
+            None => (text, 0),
+        };
+        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        let all = format!("{whole}{fraction}");
+        let digits = all.trim_start_matches('0').trim_end_matches('0').to_owned();
+        let zeros = all.len() - all.trim_end_matches('0').len();
+        let exponent = exponent.checked_sub(fraction.len() as i64)?.checked_add(zeros as i64)?;
+        // Zero is zero with any sign and power.
+        match digits.is_empty() {
+            true => Some(Decimal { is_negative: false, digits, exponent: 0 }),
+            false => Some(Decimal { is_negative, digits, exponent }),
+        }
+    }
+}

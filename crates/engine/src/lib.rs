@@ -1,0 +1,8 @@
+//! What is done with messages, without sockets, files, clocks or tasks: translation through plans, comparison of answers,
+//! redaction of what is kept, the statistics of a dual run, and HTTP Archives.
+
+pub mod diff;
+pub mod evidence;
+pub mod har;
+pub mod redact;
+pub mod translate;

@@ -1,0 +1,121 @@
+//! The closed list of conditions, and the cells of decision tables.
+
+use super::context::{Context, same};
+use super::value::constant;
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use switchback_json::Value;
+use switchback_json::raw::Kind;
+use switchback_plan::{Cell, Choice, Column, Decision, Key, Location, Predicate, Row, Selection, Take};
+
+impl Context {
+    pub fn holds(&self, predicate: &Predicate) -> bool {
+        match predicate {
+            Predicate::Present(place) => self.is_present(place),
+            Predicate::Missing(place) => self.matches(place).is_empty(),
+            Predicate::NotNull(places) => {
+                places.iter().all(|place| self.matches(place).iter().all(|value| !value.is_null()))
+            }
+            Predicate::AnyPresent(places) => places.iter().any(|place| self.is_present(place)),
+            Predicate::AllPresent(places) => places.iter().all(|place| self.is_present(place)),
+            Predicate::NonePresent(places) => !places.iter().any(|place| self.is_present(place)),
+            Predicate::OneOf(place, allowed) => {
+                self.value(place).is_none_or(|value| allowed.iter().any(|raw| same(&value, &constant(raw))))
+            }
+            Predicate::Kind(place, kinds) => {
+                self.value(place).is_none_or(|value| kinds.contains(kind_of(&value)))
+            }
+            Predicate::Equal(a, b) => self.are_equal(a, b),
+            Predicate::AbsentOrEqual(a, b) => self.value(a).is_none() || self.are_equal(a, b),
+        }
+    }
+
+    /// There, and not null.
+    fn is_present(&self, place: &Location) -> bool {
+        self.matches(place).iter().any(|value| !value.is_null())
+    }
+
+    fn are_equal(&self, a: &Location, b: &Location) -> bool {
+        match (self.value(a), self.value(b)) {
+            (Some(a), Some(b)) => same(&a, &b),
+            (None, None) => true,
+            _ => false,
+        }
+    }
+
+    /// Whether this place holds `true`.
+    pub fn is_true(&self, place: &Location) -> bool {
+        self.value(place).is_some_and(|value| value.as_bool() == Some(true))
+    }
+
+    /// What a selection takes; none when no condition holds or nothing matches.
+    pub fn select(&self, selection: &Selection) -> Option<Value> {
+        let holds = |choice: &&Choice| choice.when.as_ref().is_none_or(|when| self.holds(when));
+        let choice = selection.choices.iter().find(holds)?;
+        match &choice.take {
+            Take::All => self.value(&choice.from).map(Cow::into_owned),
+            Take::First => self.matches(&choice.from).into_iter().next().map(Cow::into_owned),
+            Take::Page(page) => {
+                let number = self.value(&page.at).and_then(|value| value.as_i64()).unwrap_or(page.first);
+                let matches = self.matches(&choice.from).into_iter().map(Cow::into_owned);
+                let size = usize::try_from(page.size).unwrap_or(usize::MAX);
+                // A page before the first has nothing on it, like one after the last.
+                let before = usize::try_from(number - page.first).ok().and_then(|at| at.checked_mul(size));
+                Some(Value::from(before.map_or_else(Vec::new, |n| matches.skip(n).take(size).collect())))
+            }
+            Take::Newest(keys) => {
+                let ranks = |value: &Value| keys.iter().map(|key| rank(value, key)).collect::<Vec<_>>();
+                let newer = |a: &Cow<'_, Value>, b: &Cow<'_, Value>| {
+                    // Numbers that are none of a double's are as old as each other.
+                    ranks(a).partial_cmp(&ranks(b)).unwrap_or(Ordering::Equal)
+                };
+                // Of equals, `max_by` gives the last.
+                self.matches(&choice.from).into_iter().max_by(newer).map(Cow::into_owned)
+            }
+        }
+    }
+
+    /// The first row of a table that matches.
+    pub fn decide<'d>(&self, decision: &'d Decision) -> Option<(usize, &'d Row)> {
+        let values: Vec<_> = decision.columns.iter().map(|column| self.column(column)).collect();
+        decision.rows.iter().enumerate().find(|(_, row)| {
+            row.cells.len() == values.len()
+                && row.cells.iter().zip(&values).all(|(cell, value)| matches_cell(cell, value.as_deref()))
+        })
+    }
+
+    fn column(&self, column: &Column) -> Option<Cow<'_, Value>> {
+        match column {
+            Column::Place(place) => self.value(place),
+            Column::Holds(predicate) => Some(Cow::Owned(Value::Bool(self.holds(predicate)))),
+        }
+    }
+}
+
+/// What orders elements by a member: its number, or its text; what has neither is older than anything.
+fn rank(value: &Value, key: &Key) -> (Option<f64>, Option<String>) {
+    let Some(member) = value.get(&key.text) else { return (None, None) };
+    let number = member.as_number().and_then(|number| number.text().parse().ok());
+    (number, member.as_str().map(Cow::into_owned))
+}
+
+fn matches_cell(cell: &Cell, value: Option<&Value>) -> bool {
+    match cell {
+        Cell::Any => true,
+        Cell::Absent => value.is_none_or(Value::is_null),
+        Cell::OneOf(literals) => {
+            value.is_some_and(|value| literals.iter().any(|literal| same(value, &constant(literal))))
+        }
+    }
+}
+
+fn kind_of(value: &Value) -> Kind {
+    match value {
+        Value::Null => Kind::Null,
+        Value::Bool(_) => Kind::Bool,
+        Value::Number(_) => Kind::Number,
+        Value::String(_) => Kind::String,
+        Value::Array(_) => Kind::Array,
+        Value::Object(_) => Kind::Object,
+    }
+}

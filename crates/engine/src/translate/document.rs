@@ -1,0 +1,296 @@
+//! The slow reference: one body through one op tree, the whole text at hand. The streaming classes must equal it byte for
+//! byte; the rules are those of `plan/body.rs`.
+
+use super::error::{Cause, TranslateError};
+use super::pieces::{MemberWriter, elements, members};
+use super::settings::Settings;
+use switchback_json::raw::{self, Kind};
+use switchback_json::{self as json, Limits, text};
+use switchback_plan::convert::{Conversion, Yield};
+use switchback_plan::{Absent, Captured, Close, CloseFrom, MemberAction, ObjectOp, Others, ValueOp};
+
+/// What an op tree may read beside the body.
+#[derive(Clone, Copy, Debug)]
+pub struct Env<'a> {
+    pub settings: &'a Settings,
+    /// JSON text by index of [`CloseFrom::Supplied`]; none = the route yields nothing for it.
+    pub supplied: &'a [Option<Vec<u8>>],
+}
+
+impl<'a> Env<'a> {
+    /// For bodies that no route supplies values to.
+    pub fn of(settings: &'a Settings) -> Env<'a> {
+        Env { settings, supplied: &[] }
+    }
+}
+
+/// Appends the translation of `input` to `out`; on an error `out` is as before. `input` is checked whole against RFC 8259
+/// and `limits` first. A body that yields nothing is written as null.
+pub fn document(
+    op: &ValueOp,
+    input: &[u8],
+    env: &Env<'_>,
+    limits: &Limits,
+    out: &mut Vec<u8>,
+) -> Result<(), TranslateError> {
+    run(op, input, Walk { env: *env, make_up: true }, limits, out)
+}
+
+/// As [`document`], but writes only what comes from the source or is supplied: no constants, defaults or settings. What is
+/// left is what an overlay may put over an old value.
+pub(super) fn document_of_source(
+    op: &ValueOp,
+    input: &[u8],
+    env: &Env<'_>,
+    limits: &Limits,
+    out: &mut Vec<u8>,
+) -> Result<(), TranslateError> {
+    run(op, input, Walk { env: *env, make_up: false }, limits, out)
+}
+
+fn run(
+    op: &ValueOp,
+    input: &[u8],
+    walk: Walk<'_>,
+    limits: &Limits,
+    out: &mut Vec<u8>,
+) -> Result<(), TranslateError> {
+    json::validate(input, limits)?;
+    if matches!(op, ValueOp::Keep) {
+        out.extend_from_slice(input);
+        return Ok(());
+    }
+    let start = out.len();
+    let from = raw::skip_blank(input, 0);
+    let to = raw::skip_value(input, from)?;
+    match walk.value(op, &input[from..to], out) {
+        Ok(true) => Ok(()),
+        Ok(false) => {
+            out.extend_from_slice(b"null");
+            Ok(())
+        }
+        Err(error) => {
+            out.truncate(start);
+            Err(error)
+        }
+    }
+}
+
+/// Walks an op tree and a body together. All functions return whether they wrote something.
+#[derive(Clone, Copy)]
+struct Walk<'a> {
+    env: Env<'a>,
+    /// Whether constants, defaults and settings are written.
+    make_up: bool,
+}
+
+impl Walk<'_> {
+    fn value(&self, op: &ValueOp, json: &[u8], out: &mut Vec<u8>) -> Result<bool, TranslateError> {
+        match op {
+            ValueOp::Keep => Ok(keep(json, out)),
+            ValueOp::Object(op) => self.object(op, json, out),
+            ValueOp::Array(op) => self.array(op, json, out),
+            ValueOp::Wrap(op) => self.wrap(op, json, out),
+            ValueOp::Unwrap(op) => self.unwrap(op, json, out),
+            ValueOp::Convert(conversion) => convert(conversion, json, out),
+            ValueOp::Constant(value) => Ok(self.make_up && keep(value, out)),
+        }
+    }
+
+    fn array(&self, op: &ValueOp, json: &[u8], out: &mut Vec<u8>) -> Result<bool, TranslateError> {
+        if is_null(json, Kind::Array)? {
+            return Ok(keep(json, out));
+        }
+        out.push(b'[');
+        let mut empty = true;
+        for (at, element) in elements(json).enumerate() {
+            let start = out.len();
+            if !empty {
+                out.push(b',');
+            }
+            if self.value(op, element, out).map_err(|error| error.inside_element(at))? {
+                empty = false;
+            } else {
+                out.truncate(start);
+            }
+        }
+        out.push(b']');
+        Ok(true)
+    }
+
+    fn wrap(&self, op: &ValueOp, json: &[u8], out: &mut Vec<u8>) -> Result<bool, TranslateError> {
+        let start = out.len();
+        out.push(b'[');
+        let written = self.value(op, json, out)?;
+        if written {
+            out.push(b']');
+        } else {
+            out.truncate(start);
+        }
+        Ok(written)
+    }
+
+    fn unwrap(&self, op: &ValueOp, json: &[u8], out: &mut Vec<u8>) -> Result<bool, TranslateError> {
+        if is_null(json, Kind::Array)? {
+            return Ok(keep(json, out));
+        }
+        let mut inside = elements(json);
+        match (inside.next(), inside.next()) {
+            (Some(only), None) => self.value(op, only, out).map_err(|error| error.inside_element(0)),
+            _ => Err(Cause::NotOne.into()),
+        }
+    }
+
+    fn object(&self, op: &ObjectOp, json: &[u8], out: &mut Vec<u8>) -> Result<bool, TranslateError> {
+        if is_null(json, Kind::Object)? {
+            return Ok(keep(json, out));
+        }
+        let mut captures = vec![None; usize::from(op.captures)];
+        let mut written = vec![false; op.members.len()];
+        let mut writer = MemberWriter::open(out);
+        for (name, value) in members(json) {
+            let Some((at, member)) = op.member(&text::decode(name)) else {
+                if op.others == Others::Keep {
+                    let name = [b"\"", name.as_bytes(), b"\""].concat();
+                    writer.member(&name, |out| Ok::<_, TranslateError>(keep(value, out)))?;
+                }
+                continue;
+            };
+            if let Some(slot) = member.capture {
+                captures[usize::from(slot)] = Some(value);
+            }
+            let done = match &member.action {
+                MemberAction::Drop => Ok(false),
+                MemberAction::Emit(emit) => {
+                    writer.member(&emit.name.json, |out| self.value(&emit.op, value, out))
+                }
+                MemberAction::Refuse(_) if raw::kind(value) == Some(Kind::Null) => Ok(false),
+                MemberAction::Refuse(reason) => Err(Cause::Refused(*reason).into()),
+            };
+            written[at] =
+                done.map_err(|error| error.inside_member(&member.name.text, Some(&member.origin)))?;
+        }
+        let closing = Closing { walk: self, op, captures: &captures, written: &written };
+        closing.write(&op.close, &mut writer)?;
+        writer.close();
+        Ok(true)
+    }
+}
+
+/// What is known of an object when it closes.
+struct Closing<'a> {
+    walk: &'a Walk<'a>,
+    op: &'a ObjectOp,
+    captures: &'a [Option<&'a [u8]>],
+    written: &'a [bool],
+}
+
+/// What came of a member.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wrote {
+    Nothing,
+    /// An object in which nothing stands, since it must be there.
+    Empty,
+    Something,
+}
+
+impl Closing<'_> {
+    /// Writes these members. Nothing when one is missing that is needed, or when there is nothing but empty objects.
+    fn write(&self, items: &[Close], writer: &mut MemberWriter<'_>) -> Result<Wrote, TranslateError> {
+        let (mut all, mut is_complete) = (Wrote::Empty, true);
+        for close in items {
+            let mut wrote = Wrote::Nothing;
+            writer.member(&close.name.json, |out| {
+                wrote = self.item(close, out)?;
+                Ok::<_, TranslateError>(wrote != Wrote::Nothing)
+            })?;
+            match wrote {
+                Wrote::Something => all = Wrote::Something,
+                Wrote::Empty => {}
+                // What comes from the source alone is a part of what is to be there: it may lack the rest.
+                Wrote::Nothing => is_complete &= !(close.needed && self.walk.make_up),
+            }
+        }
+        Ok(if is_complete { all } else { Wrote::Nothing })
+    }
+
+    fn item(&self, close: &Close, out: &mut Vec<u8>) -> Result<Wrote, TranslateError> {
+        let (env, make_up) = (self.walk.env, self.walk.make_up);
+        let is_written = match &close.from {
+            CloseFrom::Object(items) => {
+                let mut writer = MemberWriter::open(out);
+                let wrote = self.write(items, &mut writer)?;
+                writer.close();
+                let is_there = wrote == Wrote::Something || close.needed && make_up;
+                return Ok(if is_there { wrote } else { Wrote::Nothing });
+            }
+            CloseFrom::Constant(value) => make_up && keep(value, out),
+            CloseFrom::Default { unless_written, value } => {
+                let written = self.written.get(usize::from(*unless_written)) == Some(&true);
+                make_up && !written && keep(value, out)
+            }
+            CloseFrom::Captured { alternatives, absent } => {
+                for place in alternatives {
+                    if self.captured(place, close, out)? {
+                        return Ok(Wrote::Something);
+                    }
+                }
+                match absent {
+                    Absent::Value(value) => make_up && keep(value, out),
+                    Absent::Omit => false,
+                }
+            }
+            CloseFrom::Supplied(at) => {
+                env.supplied.get(usize::from(*at)).and_then(Option::as_ref).is_some_and(|v| keep(v, out))
+            }
+            CloseFrom::Setting(_) if !make_up => false,
+            CloseFrom::Setting(at) => match env.settings.get(*at) {
+                Some(value) => keep(value, out),
+                None => {
+                    return Err(TranslateError::from(Cause::Setting(*at))
+                        .inside_member(&close.name.text, Some(&close.origin)));
+                }
+            },
+        };
+        Ok(if is_written { Wrote::Something } else { Wrote::Nothing })
+    }
+
+    fn captured(&self, place: &Captured, close: &Close, out: &mut Vec<u8>) -> Result<bool, TranslateError> {
+        let Some(source) = self.captures.get(usize::from(place.slot)).copied().flatten() else {
+            return Ok(false);
+        };
+        let Some(found) = raw::lookup(source, place.path.iter().map(|key| key.text.as_ref()))? else {
+            return Ok(false);
+        };
+        let found = &source[found];
+        let wanted = raw::kind(found).is_some_and(|kind| place.only.is_none_or(|only| only.contains(kind)));
+        if !wanted {
+            return Ok(false);
+        }
+        self.walk.value(&place.op, found, out).map_err(|error| {
+            let inner =
+                place.path.iter().rev().fold(error, |e, key| e.inside_member(&key.text, Some(&close.origin)));
+            let holder = self.op.members.iter().find(|member| member.capture == Some(place.slot));
+            inner.inside_member(holder.map_or("", |member| &member.name.text), Some(&close.origin))
+        })
+    }
+}
+
+fn keep(json: &[u8], out: &mut Vec<u8>) -> bool {
+    out.extend_from_slice(json);
+    true
+}
+
+fn convert(conversion: &Conversion, json: &[u8], out: &mut Vec<u8>) -> Result<bool, TranslateError> {
+    let done = conversion.apply(json, out).map_err(Cause::Convert)?;
+    Ok(done == Yield::Written)
+}
+
+/// Whether the value is null; an error when it is neither null nor of the expected kind.
+fn is_null(json: &[u8], expected: Kind) -> Result<bool, TranslateError> {
+    match raw::kind(json) {
+        Some(Kind::Null) => Ok(true),
+        Some(found) if found != expected => Err(Cause::Kind { expected, found }.into()),
+        _ => Ok(false),
+    }
+}

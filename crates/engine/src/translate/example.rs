@@ -1,0 +1,461 @@
+//! Runs the examples of a pack: requests with scripted replies, shapes there and back, and which ends of which routes no
+//! example reaches. The same code serves `switchback test` and the check before a reload.
+
+use super::coverage::{Mark, Reach, ends};
+use super::difference::{Difference, compare};
+use super::document::{Env, document, document_of_source};
+use super::language::negotiate;
+use super::request::{Request, decode_query, query_pairs};
+use super::run::Run;
+use super::settings::Settings;
+use super::text::gateway_error;
+use super::turn::{Answer, Call, Event, Next, Reply};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+use std::sync::Arc;
+use switchback_json::{Limits, Object, Value};
+use switchback_plan::router::{Found, Router};
+use switchback_plan::{
+    Example, ExampleCall, ExampleEnd, ExampleKind, Exchange, Origin, Pack, Raw, RouteExample, RouteId,
+    ShapeExample, SideId, Wanted,
+};
+
+/// What all examples of a pack say about it.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// By index in [`Pack::examples`], in that order.
+    pub outcomes: Vec<Outcome>,
+    /// Ends that no example reaches.
+    pub unreached: Vec<Unreached>,
+}
+
+/// An end of a route that no example reaches.
+#[derive(Clone, Debug)]
+pub struct Unreached {
+    pub serves: SideId,
+    pub route: RouteId,
+    pub reach: Reach,
+}
+
+/// What one example says.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    pub problems: Vec<Problem>,
+    /// Values for its open places (`'?'`), in the order they are written in.
+    pub found: Vec<Value>,
+    marks: Vec<(SideId, RouteId, Mark)>,
+}
+
+/// One way in which an example does not hold.
+#[derive(Clone, Debug)]
+pub struct Problem {
+    /// A sentence without a full stop.
+    pub what: String,
+    pub differences: Vec<Difference>,
+    pub origin: Origin,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}:{}: {}", self.origin.file, self.origin.line, self.what)?;
+        self.differences.iter().try_for_each(|difference| write!(out, "\n    {difference}"))
+    }
+}
+
+impl Report {
+    /// Whether every example holds and every end is reached. Open places do not count against it.
+    pub fn is_good(&self) -> bool {
+        self.unreached.is_empty() && self.outcomes.iter().all(|outcome| outcome.problems.is_empty())
+    }
+}
+
+/// Runs all examples of a pack.
+pub fn run_all(pack: &Arc<Pack>) -> Report {
+    let routers = [0, 1].map(|side: usize| Router::new(&pack.directions[side]));
+    let outcomes: Vec<Outcome> = pack.examples.iter().map(|example| run(pack, &routers, example)).collect();
+    let reached: BTreeSet<_> = outcomes.iter().flat_map(|outcome| &outcome.marks).cloned().collect();
+    let mut unreached = Vec::new();
+    for direction in &pack.directions {
+        for route in &direction.routes {
+            let missed = ends(route)
+                .into_iter()
+                .filter(|reach| !reached.contains(&(direction.serves, route.id, reach.mark.clone())));
+            unreached.extend(missed.map(|reach| Unreached {
+                serves: direction.serves,
+                route: route.id,
+                reach,
+            }));
+        }
+    }
+    Report { outcomes, unreached }
+}
+
+/// Runs one example. `routers`: by served side.
+pub fn run(pack: &Arc<Pack>, routers: &[Router; 2], example: &Example) -> Outcome {
+    let mut trial = Trial { pack, at: &example.origin, outcome: Outcome::default() };
+    match &example.kind {
+        ExampleKind::Route(route) => trial.route(&routers[usize::from(route.serves.0)], route),
+        ExampleKind::Shape(shape) => trial.shape(shape),
+    }
+    trial.outcome
+}
+
+/// One example at work.
+struct Trial<'a> {
+    pack: &'a Arc<Pack>,
+    at: &'a Origin,
+    outcome: Outcome,
+}
+
+/// How a request ended.
+enum Ended {
+    Answered(Answer),
+    /// By name of the reason, and the answer a client gets where no old service answers instead.
+    Refused(String, Answer),
+    /// The exchange did not get that far.
+    Stuck,
+}
+
+impl Trial<'_> {
+    fn problem(&mut self, what: impl Into<String>, differences: Vec<Difference>) {
+        self.problem_at(self.at.clone(), what, differences);
+    }
+
+    fn problem_at(&mut self, origin: Origin, what: impl Into<String>, differences: Vec<Difference>) {
+        self.outcome.problems.push(Problem { what: what.into(), differences, origin });
+    }
+
+    // --- routes --------------------------------------------------------------------------------------------------
+
+    fn route(&mut self, router: &Router, example: &RouteExample) {
+        let settings = match self.settings(example) {
+            Some(settings) => Arc::new(settings),
+            None => return,
+        };
+        let headers = header_map(&example.headers);
+        let accepted = headers.get(http::header::ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok());
+        let language = negotiate(accepted.unwrap_or(""), &self.pack.languages);
+        let (path, query) = split(&example.target);
+        let (route, values) = match router.find(&example.method, path) {
+            Found::Route { route, values } => (route, values),
+            other => {
+                let kind = match other {
+                    Found::WrongMethod { .. } => "wrong_method",
+                    Found::Bad(_) => "bad_path",
+                    _ => "not_found",
+                };
+                let answer = self.gateway_answer(kind, language);
+                return self.end(Ended::Answered(answer), &example.exchange);
+            }
+        };
+        let request = Request {
+            path: values.into_iter().map(std::borrow::Cow::into_owned).collect(),
+            query: Some(query.to_owned()),
+            headers,
+            body: example.body.as_ref().map_or_else(Bytes::new, bytes_of),
+            language,
+        };
+        let mut remembered = HashMap::new();
+        for exchange in std::iter::once(&example.exchange).chain(&example.again) {
+            let run = Run::new(
+                Arc::clone(self.pack),
+                example.serves,
+                route,
+                request.clone(),
+                Arc::clone(&settings),
+                Limits::DOCUMENT,
+            );
+            let ended = self.exchange(run, exchange, &mut remembered, (example.serves, route), language);
+            self.end(ended, exchange);
+        }
+    }
+
+    fn settings(&mut self, example: &RouteExample) -> Option<Settings> {
+        let given = example.config.iter().map(|(name, raw)| (name.as_str(), own(raw)));
+        match Settings::new(self.pack, &Value::Object(given.collect::<Object>())) {
+            Ok(settings) => Some(settings),
+            Err(errors) => {
+                errors.iter().for_each(|error| self.problem(error.to_string(), Vec::new()));
+                None
+            }
+        }
+    }
+
+    fn exchange(
+        &mut self,
+        mut run: Run,
+        exchange: &Exchange,
+        remembered: &mut HashMap<Vec<u8>, Reply>,
+        (serves, route): (SideId, RouteId),
+        language: usize,
+    ) -> Ended {
+        let mut script = exchange.calls.iter();
+        let mut event = Event::Start;
+        let ended = loop {
+            match run.next(event) {
+                Ok(Next::Call(call)) => {
+                    let known = call.resume_key.as_ref().and_then(|key| remembered.get(key)).cloned();
+                    let reply = match known {
+                        Some(reply) => reply,
+                        None => match script.next() {
+                            Some(scripted) if self.call_is(&call, scripted) => reply_of(scripted),
+                            Some(_) => break Ended::Stuck,
+                            None => {
+                                self.problem(
+                                    format!("a call that is not expected: {} {}", call.method, call.target),
+                                    Vec::new(),
+                                );
+                                break Ended::Stuck;
+                            }
+                        },
+                    };
+                    if let Some(key) = call.resume_key.filter(|_| (200..300).contains(&reply.status)) {
+                        remembered.insert(key, reply.clone());
+                    }
+                    event = Event::Reply(reply);
+                }
+                Ok(Next::Answer(answer)) => break Ended::Answered(answer),
+                Ok(Next::Refuse(refused)) => {
+                    let reason = self.pack.reasons.get(usize::from(refused.refusal.reason.0));
+                    let answer = self.answer_with("refused", refused.refusal.status, &refused.text);
+                    break Ended::Refused(
+                        reason.map_or_else(String::new, |reason| reason.name.clone()),
+                        answer,
+                    );
+                }
+                Err(fault) => {
+                    let answer = self.gateway_answer(fault.kind.name(), language);
+                    if !self.expects(exchange, answer.status) {
+                        self.problem(format!("the request ends in a fault: {fault}"), Vec::new());
+                        break Ended::Stuck;
+                    }
+                    break Ended::Answered(answer);
+                }
+            }
+        };
+        let left = script.next().filter(|_| !matches!(ended, Ended::Stuck));
+        if let Some(left) = left {
+            let what = format!("a call that is never made: {} {}", left.method, left.target);
+            self.problem_at(left.origin.clone(), what, Vec::new());
+        }
+        let marks = run.marks().iter().cloned().map(|mark| (serves, route, mark));
+        self.outcome.marks.extend(marks);
+        ended
+    }
+
+    fn expects(&self, exchange: &Exchange, wanted: u16) -> bool {
+        matches!(&exchange.end, ExampleEnd::Answer { status, .. } if *status == wanted)
+    }
+
+    /// Whether a call is the one that comes next in the script.
+    fn call_is(&mut self, call: &Call, scripted: &ExampleCall) -> bool {
+        let before = self.outcome.problems.len();
+        if call.method != scripted.method || !same_target(&call.target, &scripted.target) {
+            let what = format!(
+                "expected the call {} {}, found {} {}",
+                scripted.method, scripted.target, call.method, call.target
+            );
+            self.problem_at(scripted.origin.clone(), what, Vec::new());
+            return false;
+        }
+        let sent = call.body.as_deref().map(own_bytes);
+        let differences = compare(scripted.body.as_ref().map(own).as_ref(), sent.as_ref());
+        if !differences.is_empty() {
+            let what = format!("the body of {} {} is another one", call.method, call.target);
+            self.problem_at(scripted.origin.clone(), what, differences);
+        }
+        self.outcome.problems.len() == before
+    }
+
+    fn end(&mut self, ended: Ended, exchange: &Exchange) {
+        match (&exchange.end, ended) {
+            (_, Ended::Stuck) => {}
+            (ExampleEnd::Refused(wanted), Ended::Refused(reason, _)) if *wanted == reason => {}
+            (ExampleEnd::Refused(wanted), Ended::Refused(reason, _)) => {
+                self.problem(
+                    format!("expected a refusal with `{wanted}`, found one with `{reason}`"),
+                    Vec::new(),
+                );
+            }
+            (ExampleEnd::Refused(wanted), Ended::Answered(answer)) => {
+                self.problem(
+                    format!("expected a refusal with `{wanted}`, found an answer {}", answer.status),
+                    Vec::new(),
+                );
+            }
+            (
+                ExampleEnd::Answer { status, headers, body },
+                Ended::Answered(answer) | Ended::Refused(_, answer),
+            ) => {
+                self.answer(*status, headers, body, &answer);
+            }
+        }
+    }
+
+    fn answer(&mut self, status: u16, headers: &[(String, String)], body: &Wanted, answer: &Answer) {
+        let found = answer.body.as_deref().map(own_bytes);
+        if status != answer.status {
+            let said = found.as_ref().map_or_else(String::new, |body| format!(" {body}"));
+            self.problem(format!("expected the status {status}, found {}{said}", answer.status), Vec::new());
+        }
+        for (name, value) in headers {
+            let found = answer.headers.get(name).and_then(|value| value.to_str().ok());
+            if found != Some(value) {
+                let found = found.map_or_else(|| "none".to_owned(), |found| format!("`{found}`"));
+                self.problem(
+                    format!("expected the header {name} to be `{value}`, found {found}"),
+                    Vec::new(),
+                );
+            }
+        }
+        let differences = match body {
+            Wanted::Open => match found {
+                Some(found) => return self.outcome.found.push(found),
+                None => return self.problem("there is no body to fill in", Vec::new()),
+            },
+            Wanted::None => compare(None, found.as_ref()),
+            Wanted::Json(raw) => compare(Some(&own(raw)), found.as_ref()),
+        };
+        if !differences.is_empty() {
+            self.problem("the body of the answer is another one", differences);
+        }
+    }
+
+    fn gateway_answer(&self, kind: &str, language: usize) -> Answer {
+        let (status, text) = gateway_error(self.pack, kind, language);
+        self.answer_with(kind, status, &text)
+    }
+
+    fn answer_with(&self, kind: &str, status: u16, text: &str) -> Answer {
+        let body = self.pack.errors.body(kind, status, text);
+        Answer { status, headers: HeaderMap::new(), body: Some(body.into()) }
+    }
+
+    // --- shapes --------------------------------------------------------------------------------------------------
+
+    fn shape(&mut self, example: &ShapeExample) {
+        let Some(shape) = self.pack.shapes.iter().find(|shape| shape.name == example.shape) else {
+            return self.problem(format!("there is no shape `{}`", example.shape), Vec::new());
+        };
+        let (from, to) = (usize::from(example.source.0), usize::from(example.source.other().0));
+        let Wanted::Json(source) = &example.values[from] else {
+            return self.problem("the value that is written first cannot be open", Vec::new());
+        };
+        let Some(there) = &shape.to[to] else {
+            let side = &self.pack.sides[to].name;
+            return self.problem(format!("the shape `{}` cannot build {side}", shape.name), Vec::new());
+        };
+        // Nothing is given, so nothing can be wrong with it.
+        let settings = Settings::new(self.pack, &Value::Object(Object::new())).unwrap_or_default();
+        let env = Env::of(&settings);
+        let mut target = Vec::new();
+        if let Err(error) = document(&there.op, source, &env, &Limits::DOCUMENT, &mut target) {
+            return self
+                .problem(format!("the shape `{}` does not take the value: {error}", shape.name), Vec::new());
+        }
+        let found = own_bytes(&target);
+        match &example.values[to] {
+            Wanted::None => self.problem("the other side's value is not there", Vec::new()),
+            Wanted::Open => self.outcome.found.push(found),
+            Wanted::Json(wanted) => {
+                let differences = compare(Some(&own(wanted)), Some(&found));
+                if !differences.is_empty() {
+                    self.problem("the other side's value is another one", differences);
+                }
+            }
+        }
+        if let Some(back) = &shape.to[from] {
+            let back_with = |make_up: bool| {
+                let mut out = Vec::new();
+                let translate = if make_up { document } else { document_of_source };
+                translate(&back.op, &target, &env, &Limits::DOCUMENT, &mut out).map(|()| own_bytes(&out))
+            };
+            match (back_with(false), back_with(true)) {
+                (Ok(stated), Ok(whole)) => {
+                    let declared: Vec<&str> = there.losses.iter().map(|loss| loss.place.as_str()).collect();
+                    let lost = lost_places(&own(source), &stated, &whole, &declared);
+                    self.losses(example, lost);
+                }
+                (Err(error), _) | (_, Err(error)) => {
+                    self.problem(
+                        format!("the shape `{}` does not lead back: {error}", shape.name),
+                        Vec::new(),
+                    );
+                }
+            }
+        }
+    }
+
+    fn losses(&mut self, example: &ShapeExample, lost: BTreeSet<String>) {
+        let written: BTreeSet<String> = example.lost.iter().cloned().collect();
+        for place in lost.difference(&written) {
+            self.problem(format!("`{place}` is lost, but not listed under `lost`"), Vec::new());
+        }
+        for place in written.difference(&lost) {
+            self.problem(format!("`{place}` is listed under `lost`, but comes back"), Vec::new());
+        }
+    }
+}
+
+/// Places of a value that are not null and do not come back. `stated` is what comes back of the target alone, `whole` with
+/// all that the shape makes up; a made-up value that happens to be the same counts as lost when the shape declares it so.
+fn lost_places(source: &Value, stated: &Value, whole: &Value, declared: &[&str]) -> BTreeSet<String> {
+    let places = |back: &Value| {
+        let differing = compare(Some(source), Some(back)).into_iter();
+        let of_source =
+            differing.filter(|difference| difference.expected.as_ref().is_some_and(|value| !value.is_null()));
+        of_source.map(|difference| difference.place.any_element()).collect::<BTreeSet<String>>()
+    };
+    let surely = places(whole);
+    places(stated)
+        .into_iter()
+        .filter(|place| surely.contains(place) || declared.contains(&place.as_str()))
+        .collect()
+}
+
+fn header_map(headers: &[(String, String)]) -> HeaderMap {
+    let field = |(name, value): &(String, String)| {
+        Some((HeaderName::from_bytes(name.as_bytes()).ok()?, HeaderValue::from_str(value).ok()?))
+    };
+    headers.iter().filter_map(field).collect()
+}
+
+fn reply_of(scripted: &ExampleCall) -> Reply {
+    Reply {
+        status: scripted.status,
+        headers: HeaderMap::new(),
+        body: scripted.reply.as_ref().map_or_else(Bytes::new, bytes_of),
+    }
+}
+
+fn bytes_of(raw: &Raw) -> Bytes {
+    Bytes::copy_from_slice(raw)
+}
+
+fn split(target: &str) -> (&str, &str) {
+    target.split_once('?').unwrap_or((target, ""))
+}
+
+/// Whether two addresses (path and query, encoded) have the same path and the same parameters, in any order.
+pub fn same_target(a: &str, b: &str) -> bool {
+    let ((a_path, a_query), (b_path, b_query)) = (split(a), split(b));
+    let parameters = |query: &str| {
+        let decoded = query_pairs(query).map(|(name, value)| (decode_query(name), value.map(decode_query)));
+        let mut all: Vec<_> = decoded.collect();
+        all.sort();
+        all
+    };
+    let segments = |path: &str| percent_encoding::percent_decode_str(path).decode_utf8_lossy().into_owned();
+    segments(a_path) == segments(b_path) && parameters(a_query) == parameters(b_query)
+}
+
+/// Reads JSON text of an example or one that we wrote.
+fn own(raw: &Raw) -> Value {
+    own_bytes(raw)
+}
+
+fn own_bytes(json: &[u8]) -> Value {
+    Value::parse(json, &Limits::UNLIMITED).unwrap_or(Value::Null)
+}

@@ -1,0 +1,144 @@
+//! What a step puts together out of several replies: the pages of a list, and a reply for each element of one. No calls
+//! are made here; the run makes them and hands in what comes.
+
+use switchback_json::{Object, Value};
+use switchback_plan::{Each, Pages};
+
+/// The pages of a list that were read so far.
+#[derive(Debug, Default)]
+pub(super) struct Paged {
+    pub count: u32,
+    elements: Vec<Value>,
+}
+
+/// Where reading stands after a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum After {
+    /// There may be another page, and it may be read.
+    More,
+    /// The list has ended.
+    Ended,
+    /// There may be another page, and no more are to be read.
+    Bound,
+}
+
+impl Paged {
+    /// Takes in a page; the error is for the log.
+    pub fn add(&mut self, page: Option<Value>, pages: &Pages) -> Result<After, String> {
+        let Some(Value::Array(page)) = page else {
+            return Err("a page that is no array".into());
+        };
+        let is_short = u32::try_from(page.len()).is_ok_and(|len| len < pages.size);
+        self.count += 1;
+        self.elements.extend(page);
+        Ok(match (is_short, self.count >= pages.upto) {
+            (true, _) => After::Ended,
+            (false, true) => After::Bound,
+            (false, false) => After::More,
+        })
+    }
+
+    /// All pages so far, as one list.
+    pub fn so_far(&self) -> Value {
+        Value::from(self.elements.clone())
+    }
+}
+
+/// A call for each element of a list: the elements, and what came of the first of them.
+#[derive(Debug)]
+pub(super) struct Fanned {
+    elements: Vec<Value>,
+    results: Vec<Value>,
+    /// Addresses that were called, and the element whose result holds the reply.
+    called: Vec<(String, usize)>,
+}
+
+impl Fanned {
+    pub fn new(elements: Vec<Value>) -> Fanned {
+        Fanned { results: Vec::with_capacity(elements.len()), elements, called: Vec::new() }
+    }
+
+    /// The element at work; none when all have their result.
+    pub fn element(&self) -> Option<&Value> {
+        self.elements.get(self.results.len())
+    }
+
+    /// Whether the element at work stands within the bound.
+    pub fn is_within(&self, each: &Each) -> bool {
+        u32::try_from(self.results.len()).is_ok_and(|at| at < each.upto)
+    }
+
+    /// Notes that the element at work has this address called for it.
+    pub fn calling(&mut self, target: &str) {
+        self.called.push((target.to_owned(), self.results.len()));
+    }
+
+    /// Gives the element at work the reply of an earlier one for which the same address was called.
+    pub fn repeat(&mut self, each: &Each, target: &str) -> bool {
+        let Some((_, at)) = self.called.iter().find(|(called, _)| called == target) else { return false };
+        if let Value::Object(earlier) = self.results[*at].clone() {
+            self.put(each, earlier);
+        }
+        true
+    }
+
+    /// Gives the element at work its result: what its reply consists of, or nothing.
+    pub fn put(&mut self, each: &Each, mut reply: Object) {
+        if let Some(element) = self.element().cloned() {
+            reply.insert(&*each.name.text, element);
+            self.results.push(Value::Object(reply));
+        }
+    }
+
+    /// The results, in the order of the elements.
+    pub fn finish(self) -> Value {
+        Value::from(self.results)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use switchback_json::Limits;
+    use switchback_plan::{Beyond, Key, Location, Path};
+
+    fn json(text: &str) -> Value {
+        Value::parse(text.as_bytes(), &Limits::UNLIMITED).expect("the test writes JSON")
+    }
+
+    fn pages(upto: u32) -> Pages {
+        Pages { parameter: "page".into(), first: 0, upto, size: 2, until: None, beyond: Beyond::Cut }
+    }
+
+    #[test]
+    fn a_list_ends_with_a_short_page_even_at_the_bound() {
+        let mut paged = Paged::default();
+        assert_eq!(paged.add(Some(json("[1,2]")), &pages(2)), Ok(After::More));
+        assert_eq!(paged.add(Some(json("[3]")), &pages(2)), Ok(After::Ended));
+        assert_eq!(paged.so_far(), json("[1,2,3]"));
+    }
+
+    #[test]
+    fn a_full_last_page_leaves_open_whether_the_list_goes_on() {
+        let mut paged = Paged::default();
+        assert_eq!(paged.add(Some(json("[1,2]")), &pages(1)), Ok(After::Bound));
+        assert!(paged.add(None, &pages(3)).is_err());
+    }
+
+    #[test]
+    fn elements_with_the_same_address_share_one_reply() {
+        let path = Path::Singular(Vec::new());
+        let each = Each { name: Key::new("it"), list: Location { text: "$.list".into(), path }, upto: 2 };
+        let mut fanned = Fanned::new(vec![json("7"), json("7"), json("8")]);
+        assert!(!fanned.repeat(&each, "/a/7"));
+        fanned.calling("/a/7");
+        let mut reply = Object::new();
+        reply.insert("body", json("\"seven\""));
+        fanned.put(&each, reply);
+        assert!(fanned.is_within(&each) && fanned.repeat(&each, "/a/7"));
+        assert!(!fanned.is_within(&each), "the third stands beyond the bound");
+        fanned.put(&each, Object::new());
+        assert_eq!(fanned.element(), None);
+        assert_eq!(fanned.finish(), json(r#"[{"body":"seven","it":7},{"body":"seven","it":7},{"it":8}]"#));
+    }
+}

@@ -1,0 +1,254 @@
+//! Addresses, queries, header fields and statuses of calls and answers. The proxy uses [`PairHeads`] for pairs whose bodies
+//! it streams; everything else goes through `run`.
+
+use super::context::Context;
+use super::fault::{Fault, FaultKind, Sender, Stop};
+use super::request::{RequestHead, context_of, decode_query, header_values, query_pairs};
+use super::settings::Settings;
+use super::value::{Scope, broken, constant, plain};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use switchback_json::{Limits, Object, Value};
+use switchback_plan::router::path::{encode_query, encode_segment};
+use switchback_plan::{
+    CallHead, Expr, HeaderRule, Pack, Pair, PathPart, QueryFrom, QueryRefusal, QueryRule, Response, Route,
+    StatusTo,
+};
+
+/// The heads of one exchange of a pair. `S` is how path values are kept.
+#[derive(Debug)]
+pub struct PairHeads<'a, S = String> {
+    pub pack: &'a Pack,
+    pub route: &'a Route,
+    pub settings: &'a Settings,
+    /// Index into [`Pack::languages`].
+    pub language: usize,
+    pub request: RequestHead<'a, S>,
+}
+
+impl<S: AsRef<str>> PairHeads<'_, S> {
+    /// Path and query of the call, encoded, below the upstream's base address.
+    pub fn target(&self, head: &CallHead) -> Result<String, Fault> {
+        self.with_values(needs_context(head), None, |values| target(head, self.request, values))
+    }
+
+    /// The header fields that rules give the call.
+    pub fn call_headers(&self, head: &CallHead) -> Result<HeaderMap, Fault> {
+        self.with_values(!head.headers.is_empty(), None, |values| headers(&head.headers, values))
+    }
+
+    /// The header fields that rules give the answer to a reply.
+    pub fn answer_headers(
+        &self,
+        response: &Response,
+        reply_status: u16,
+        reply_headers: &HeaderMap,
+    ) -> Result<HeaderMap, Fault> {
+        let reply = Some((reply_status, reply_headers));
+        self.with_values(!response.headers.is_empty(), reply, |values| headers(&response.headers, values))
+    }
+
+    /// Runs `work` with a way to make values; the context behind it is only built when it is needed.
+    fn with_values<T>(
+        &self,
+        needed: bool,
+        reply: Option<(u16, &HeaderMap)>,
+        work: impl FnOnce(Values<'_>) -> Result<T, Stop>,
+    ) -> Result<T, Fault> {
+        let done = if needed {
+            context_of(self.pack, &self.route.operation, self.settings, self.request).and_then(
+                |mut context| {
+                    if let Some((status, headers)) = reply {
+                        context.set("reply", reply_value(self.pack, status, headers));
+                    }
+                    let scope = self.scope(&context);
+                    work(&|expr| scope.value(expr))
+                },
+            )
+        } else {
+            let context = Context::default();
+            let scope = self.scope(&context);
+            work(&|expr| scope.value(expr))
+        };
+        done.map_err(|stop| match stop {
+            Stop::Fault(fault) => fault.at(&self.route.origin),
+            Stop::Refused(_) => {
+                Fault::new(FaultKind::Internal, "a head cannot be refused").at(&self.route.origin)
+            }
+        })
+    }
+
+    fn scope<'s>(&'s self, context: &'s Context) -> Scope<'s> {
+        Scope {
+            pack: self.pack,
+            settings: self.settings,
+            language: self.language,
+            context,
+            limits: &Limits::DOCUMENT,
+        }
+    }
+}
+
+/// Makes the value of an expression.
+pub(super) type Values<'v> = &'v dyn Fn(&Expr) -> Result<Option<Value>, Stop>;
+
+fn reply_value(pack: &Pack, status: u16, headers: &HeaderMap) -> Value {
+    let mut reply = Object::new();
+    reply.insert("status", i64::from(status));
+    reply.insert("headers", header_values(pack, headers));
+    Value::Object(reply)
+}
+
+/// Whether address or query are made of values out of the context.
+fn needs_context(head: &CallHead) -> bool {
+    head.path.iter().any(|part| matches!(part, PathPart::Value(_)))
+        || head.query.iter().any(|rule| matches!(rule.from, QueryFrom::Value(_)))
+}
+
+/// Path and query of a call, encoded.
+pub(super) fn target<S: AsRef<str>>(
+    head: &CallHead,
+    request: RequestHead<'_, S>,
+    values: Values<'_>,
+) -> Result<String, Stop> {
+    let mut out = path(&head.path, request, values)?;
+    let mut parameters = Parameters { out: &mut out, first: true };
+    for rule in &head.query {
+        query(rule, request.query, values, &mut parameters)?;
+    }
+    Ok(out)
+}
+
+/// The path of a call, encoded.
+pub(super) fn path<S: AsRef<str>>(
+    parts: &[PathPart],
+    request: RequestHead<'_, S>,
+    values: Values<'_>,
+) -> Result<String, Stop> {
+    let mut out = String::with_capacity(64);
+    for part in parts {
+        match part {
+            PathPart::Literal(text) => out.push_str(text),
+            PathPart::Variable(at) => {
+                let value = request.path.get(usize::from(*at)).map(AsRef::as_ref).unwrap_or("");
+                encode_segment(value, &mut out)
+                    .map_err(|error| Fault::new(FaultKind::NotFound, error.to_string()))?;
+            }
+            PathPart::Value(expr) => {
+                let sender = Sender::of(expr);
+                let value = values(expr)?.as_ref().and_then(plain);
+                let value = value.ok_or_else(|| {
+                    broken(sender, "a part of the address to call is not there or no scalar")
+                })?;
+                encode_segment(&value, &mut out).map_err(|error| broken(sender, &error.to_string()))?;
+            }
+        }
+    }
+    Ok(out)
+}
+
+fn query(
+    rule: &QueryRule,
+    raw: &str,
+    values: Values<'_>,
+    parameters: &mut Parameters<'_>,
+) -> Result<(), Stop> {
+    match &rule.from {
+        QueryFrom::Client(name) => {
+            for (_, value) in query_pairs(raw).filter(|(found, _)| decode_query(found) == **name) {
+                parameters.add_raw(&rule.name, value);
+            }
+        }
+        QueryFrom::Constant(raw) => parameters.add(&rule.name, plain(&constant(raw))),
+        QueryFrom::Value(expr) => match values(expr)? {
+            Some(value @ (Value::Array(_) | Value::Object(_))) => {
+                let found = if value.as_array().is_some() { "an array" } else { "an object" };
+                return Err(broken(
+                    Sender::of(expr),
+                    &format!("a scalar was expected for a query, found {found}"),
+                ));
+            }
+            value => parameters.add(&rule.name, value.as_ref().and_then(plain)),
+        },
+    }
+    Ok(())
+}
+
+/// The parameter (by index) that a client is refused for, if its query has one.
+pub fn refused_parameter(refusals: &[QueryRefusal], query: &str) -> Option<usize> {
+    refusals.iter().position(|refusal| {
+        let values = query_pairs(query).filter(|(name, _)| decode_query(name) == *refusal.name);
+        values
+            .map(|(_, value)| decode_query(value.unwrap_or("")))
+            .any(|value| !refusal.unless.iter().any(|meant| **meant == value))
+    })
+}
+
+/// Writes the parameters of a query.
+struct Parameters<'o> {
+    out: &'o mut String,
+    first: bool,
+}
+
+impl Parameters<'_> {
+    /// A parameter with this value, left out when there is none.
+    fn add(&mut self, name: &str, value: Option<String>) {
+        if let Some(value) = value {
+            self.name(name);
+            self.out.push('=');
+            encode_query(&value, self.out);
+        }
+    }
+
+    /// A parameter whose value is sent as it came.
+    fn add_raw(&mut self, name: &str, value: Option<&str>) {
+        self.name(name);
+        if let Some(value) = value {
+            self.out.push('=');
+            self.out.push_str(value);
+        }
+    }
+
+    fn name(&mut self, name: &str) {
+        self.out.push(if std::mem::take(&mut self.first) { '?' } else { '&' });
+        encode_query(name, self.out);
+    }
+}
+
+/// The address with one more parameter, or with this one's value replaced.
+pub(super) fn with_parameter(target: &str, name: &str, value: i64) -> String {
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let mut out = path.to_owned();
+    let mut parameters = Parameters { out: &mut out, first: true };
+    for (known, old) in query_pairs(query).filter(|(known, _)| decode_query(known) != name) {
+        parameters.add_raw(&decode_query(known), old);
+    }
+    parameters.add(name, Some(value.to_string()));
+    out
+}
+
+/// The header fields of these rules.
+pub(super) fn headers(rules: &[HeaderRule], values: Values<'_>) -> Result<HeaderMap, Stop> {
+    let mut map = HeaderMap::with_capacity(rules.len());
+    for rule in rules {
+        let Some(text) = values(&rule.value)?.as_ref().and_then(plain) else { continue };
+        let value = HeaderValue::from_str(&text)
+            .map_err(|_| broken(Sender::of(&rule.value), "a value that no header field can carry"))?;
+        let name = HeaderName::from_bytes(rule.name.text.as_bytes())
+            .map_err(|_| Fault::new(FaultKind::Internal, "the plan has a header name that is none"))?;
+        map.insert(name, value);
+    }
+    Ok(map)
+}
+
+/// The rule for a reply of this status; a compiled pair has one for every status.
+pub fn response(pair: &Pair, status: u16) -> Option<&Response> {
+    pair.responses.iter().find(|response| response.from.matches(status))
+}
+
+/// The status answered to a reply of this status.
+pub fn status(to: StatusTo, reply_status: u16) -> u16 {
+    match to {
+        StatusTo::Same => reply_status,
+        StatusTo::Exact(status) => status,
+    }
+}

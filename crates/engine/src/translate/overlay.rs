@@ -1,0 +1,209 @@
+//! Laying a new view over an old value: the `put` of a lens. What the source states wins; what it is silent about keeps
+//! its old value; what neither has is made up as the shape says.
+//!
+//! To know before editing: old and new are merged member by member only where the op composes an object of members. A
+//! value that the op takes over as one, and every list, is replaced as one, or an edit could never take anything away. A
+//! source that says "none" where its op then writes nothing (null on the side that has null, for a side that leaves the
+//! member out; another kind, where the kind decides the place) states that, and the old value goes.
+
+use super::document::{Env, document, document_of_source};
+use super::error::{TranslateError, kind_name};
+use switchback_json::raw::{self, Kind};
+use switchback_json::{Limits, Object, Value};
+use switchback_plan::convert::{Conversion, Yield};
+use switchback_plan::{Captured, Close, CloseFrom, Key, MemberAction, ObjectOp, ValueOp};
+
+/// The old value cut down to the members that the target's type has; an absent or null one is empty. The error names the
+/// kind of a value that is no object.
+pub fn cut(base: Option<Value>, fields: &[Key]) -> Result<Value, &'static str> {
+    let mut members = match base {
+        None | Some(Value::Null) => Object::new(),
+        Some(Value::Object(members)) => members,
+        Some(Value::Bool(_)) => return Err(kind_name(Kind::Bool)),
+        Some(Value::Number(_)) => return Err(kind_name(Kind::Number)),
+        Some(Value::String(_)) => return Err(kind_name(Kind::String)),
+        Some(Value::Array(_)) => return Err(kind_name(Kind::Array)),
+    };
+    members.retain(|key, _| fields.iter().any(|field| key.is(&field.text)));
+    Ok(Value::Object(members))
+}
+
+/// What the op makes of `source`, laid over `base`. An error is one of `source`.
+pub fn put(
+    op: &ValueOp,
+    source: &Value,
+    mut base: Value,
+    env: &Env<'_>,
+    limits: &Limits,
+) -> Result<Value, TranslateError> {
+    let text = source.to_vec();
+    let (mut stated, mut whole) = (Vec::new(), Vec::new());
+    document_of_source(op, &text, env, limits, &mut stated)?;
+    document(op, &text, env, limits, &mut whole)?;
+    take_away(op, source, &mut base);
+    let made = Made::by(op);
+    Ok(made.under(made.over(base, own(&stated)), own(&whole)))
+}
+
+/// Reads JSON text that we wrote.
+fn own(json: &[u8]) -> Value {
+    Value::parse(json, &Limits::UNLIMITED).unwrap_or(Value::Null)
+}
+
+/// How a value of the target comes about.
+#[derive(Clone, Copy)]
+enum Made<'p> {
+    /// As one.
+    AsOne,
+    By(&'p ValueOp),
+    /// Out of these members.
+    Of(&'p [Close]),
+}
+
+impl<'p> Made<'p> {
+    /// What the only element of a list becomes is what that element is made to.
+    fn by(op: &'p ValueOp) -> Made<'p> {
+        match op {
+            ValueOp::Unwrap(inner) => Made::by(inner),
+            op => Made::By(op),
+        }
+    }
+
+    fn is_composed(self) -> bool {
+        matches!(self, Made::By(ValueOp::Object(_)) | Made::Of(_))
+    }
+
+    fn member(self, name: &str) -> Made<'p> {
+        let written = |close: &'p [Close]| close.iter().find(|close| &*close.name.text == name);
+        match self {
+            Made::By(ValueOp::Object(op)) => {
+                let emits = op.members.iter().filter_map(|member| match &member.action {
+                    MemberAction::Emit(emit) => Some(emit),
+                    _ => None,
+                });
+                let emit = emits.into_iter().find(|emit| &*emit.name.text == name);
+                emit.map_or_else(
+                    || written(&op.close).map_or(Made::AsOne, Made::at_close),
+                    |emit| Made::by(&emit.op),
+                )
+            }
+            Made::Of(close) => written(close).map_or(Made::AsOne, Made::at_close),
+            Made::AsOne | Made::By(_) => Made::AsOne,
+        }
+    }
+
+    fn at_close(close: &'p Close) -> Made<'p> {
+        match &close.from {
+            CloseFrom::Object(close) => Made::Of(close),
+            CloseFrom::Captured { alternatives, .. } => match alternatives.as_slice() {
+                [only] => Made::by(&only.op),
+                _ => Made::AsOne,
+            },
+            _ => Made::AsOne,
+        }
+    }
+
+    /// `new` laid over `old`: composed objects member by member, anything else replaced.
+    fn over(self, old: Value, new: Value) -> Value {
+        match (old, new) {
+            (Value::Object(mut old), Value::Object(new)) if self.is_composed() => {
+                for (key, value) in new {
+                    let name = key.decode().into_owned();
+                    let merged = match old.get_mut(&name) {
+                        Some(place) => self.member(&name).over(place.take(), value),
+                        None => value,
+                    };
+                    old.insert(key, merged);
+                }
+                Value::Object(old)
+            }
+            (_, new) => new,
+        }
+    }
+
+    /// `value` with the members of `spare` that it does not have.
+    fn under(self, value: Value, spare: Value) -> Value {
+        match (value, spare) {
+            (Value::Object(mut members), Value::Object(spare)) if self.is_composed() => {
+                for (key, value) in spare {
+                    let name = key.decode().into_owned();
+                    match members.get_mut(&name) {
+                        Some(place) => *place = self.member(&name).under(place.take(), value),
+                        None => {
+                            members.insert(key, value);
+                        }
+                    }
+                }
+                Value::Object(members)
+            }
+            (value, _) => value,
+        }
+    }
+}
+
+/// Removes from the old value what the source states not to be there.
+fn take_away(op: &ValueOp, source: &Value, base: &mut Value) {
+    if let (ValueOp::Unwrap(inner), Some([only])) = (op, source.as_array().map(|items| &items[..])) {
+        return take_away(inner, only, base);
+    }
+    let ValueOp::Object(op) = op else { return };
+    let Some(old) = base.as_object_mut() else { return };
+    for member in &op.members {
+        let (MemberAction::Emit(emit), Some(value)) = (&member.action, source.get(&member.name.text)) else {
+            continue;
+        };
+        if writes_nothing(&emit.op, value) {
+            old.remove(&emit.name.text);
+        } else if let Some(old) = old.get_mut(&emit.name.text) {
+            take_away(&emit.op, value, old);
+        }
+    }
+    take_away_at_close(&op.close, op, source, old);
+}
+
+fn take_away_at_close(close: &[Close], op: &ObjectOp, source: &Value, old: &mut Object) {
+    for close in close {
+        match &close.from {
+            CloseFrom::Object(inner) => {
+                if let Some(old) = old.get_mut(&close.name.text).and_then(Value::as_object_mut) {
+                    take_away_at_close(inner, op, source, old);
+                }
+            }
+            CloseFrom::Captured { alternatives, .. } => {
+                let found: Vec<_> =
+                    alternatives.iter().filter_map(|place| Some((place, at(op, place, source)?))).collect();
+                let nothing = |(place, value): &(&Captured, &Value)| {
+                    !is_wanted(place, value) || writes_nothing(&place.op, value)
+                };
+                if !found.is_empty() && found.iter().all(nothing) {
+                    old.remove(&close.name.text);
+                } else if let (Some((place, value)), Some(old)) =
+                    (found.first(), old.get_mut(&close.name.text))
+                {
+                    take_away(&place.op, value, old);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The value that a captured place has in the source.
+fn at<'v>(op: &ObjectOp, place: &Captured, source: &'v Value) -> Option<&'v Value> {
+    let holder = op.members.iter().find(|member| member.capture == Some(place.slot))?;
+    let top = source.get(&holder.name.text)?;
+    place.path.iter().try_fold(top, |value, key| value.get(&key.text))
+}
+
+fn is_wanted(place: &Captured, value: &Value) -> bool {
+    place.only.is_none_or(|only| raw::kind(&value.to_vec()).is_some_and(|kind| only.contains(kind)))
+}
+
+fn writes_nothing(op: &ValueOp, value: &Value) -> bool {
+    let ValueOp::Convert(conversion) = op else { return false };
+    yields_nothing(conversion, value)
+}
+
+fn yields_nothing(conversion: &Conversion, value: &Value) -> bool {
+    conversion.apply(&value.to_vec(), &mut Vec::new()) == Ok(Yield::Nothing)
+}

@@ -1,0 +1,638 @@
+//! One request through its route, as a state machine without IO: it says which call to make, is told the reply, and ends
+//! in an answer, a refusal or a fault. Pairs run here too, with their bodies held whole: tests, explanations, shadow plans
+//! and the slow path have one driver.
+
+use super::blocks::{block_at, call_at, writes};
+use super::context::Context;
+use super::coverage::Mark;
+use super::document::{Env, document};
+use super::failure::{error_answer, kind_of_status};
+use super::fault::{Fault, FaultKind, Sender, Stop};
+use super::gather::{After, Fanned, Paged};
+use super::head::{self, PairHeads, with_parameter};
+use super::request::{Request, context_of, header_values};
+use super::settings::Settings;
+use super::text::text;
+use super::turn::{Answer, Call, Event, FailKind, Next, Refused, Reply};
+use super::value::{Scope, constant};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, header};
+use std::sync::Arc;
+use switchback_json::{Limits, Object, Value};
+use switchback_plan::{
+    self as plan, Beyond, BodyExpected, CallHead, CheckElse, Each, Effect, End, HeaderRule, OnFail, Pack,
+    Pair, ReasonId, Refusal, ResponseBody, Route, RouteId, RouteKind, Serve, SideId, Step, StepAction,
+    StepCall,
+};
+
+/// One request on its way through its route.
+#[derive(Debug)]
+pub struct Run {
+    pack: Arc<Pack>,
+    direction: SideId,
+    route: RouteId,
+    settings: Arc<Settings>,
+    request: Request,
+    limits: Limits,
+    state: State,
+    marks: Vec<Mark>,
+}
+
+#[derive(Debug)]
+enum State {
+    Fresh,
+    /// The one call of a pair is out.
+    Paired,
+    Serving(Box<Serving>),
+    Done,
+}
+
+/// Where a route of several calls stands.
+#[derive(Debug)]
+struct Serving {
+    context: Context,
+    /// Outcomes chosen so far: the way to the block at work.
+    outcomes: Vec<u16>,
+    /// Index of the step at work in that block.
+    step: usize,
+    /// Calls made.
+    calls: u32,
+    wrote: bool,
+    /// Pages read by the step at work.
+    pages: Option<Paged>,
+    /// Elements that the step at work makes a call for.
+    fanned: Option<Fanned>,
+}
+
+/// Why a step has no result.
+enum Failure {
+    Replied(Reply),
+    None(FailKind, String),
+}
+
+impl Run {
+    pub fn new(
+        pack: Arc<Pack>,
+        direction: SideId,
+        route: RouteId,
+        request: Request,
+        settings: Arc<Settings>,
+        limits: Limits,
+    ) -> Run {
+        Run { pack, direction, route, settings, request, limits, state: State::Fresh, marks: Vec::new() }
+    }
+
+    /// Takes what happened and says what to do next. After an answer, a refusal or a fault the run is over.
+    pub fn next(&mut self, event: Event) -> Result<Next, Fault> {
+        let pack = Arc::clone(&self.pack);
+        let Some(route) = self.route_in(&pack) else {
+            return Err(Fault::new(FaultKind::Internal, "there is no such route"));
+        };
+        let state = std::mem::replace(&mut self.state, State::Done);
+        let next =
+            match (&route.kind, state, event) {
+                (RouteKind::Refuse(refusal), State::Fresh, Event::Start) => {
+                    self.marks.push(Mark::Refused);
+                    Ok(self.refused(refusal, false))
+                }
+                (RouteKind::Pair(pair), State::Fresh, Event::Start) => self.pair_call(route, pair),
+                (RouteKind::Pair(pair), State::Paired, Event::Reply(reply)) => {
+                    self.pair_answer(route, pair, &reply)
+                }
+                (RouteKind::Pair(pair), State::Paired, Event::Failed(kind)) => {
+                    Err(no_reply(kind, "", &pair.call).into())
+                }
+                (RouteKind::Serve(serve), State::Fresh, Event::Start) => self.begin(route, serve),
+                (RouteKind::Serve(serve), State::Serving(at), Event::Reply(reply)) => {
+                    self.replied(serve, *at, reply)
+                }
+                (RouteKind::Serve(serve), State::Serving(at), Event::Failed(kind)) => {
+                    self.failed(serve, *at, Failure::None(kind, String::new()))
+                }
+                _ => Err(Fault::new(FaultKind::Internal, "an event that does not follow from the last step")
+                    .into()),
+            };
+        match next {
+            Ok(next) => Ok(next),
+            Err(Stop::Fault(fault)) => Err(fault.at(&route.origin)),
+            Err(Stop::Refused(reason)) => Ok(self.refused(&self.refusal_for(reason), false)),
+        }
+    }
+
+    /// Which parts of its route this run has gone through, for coverage.
+    pub fn marks(&self) -> &[Mark] {
+        &self.marks
+    }
+
+    /// Whether a call with an effect may follow the one that is out.
+    pub fn may_write(&self) -> bool {
+        let State::Serving(at) = &self.state else { return false };
+        let Some(RouteKind::Serve(serve)) = self.route_in(&self.pack).map(|route| &route.kind) else {
+            return false;
+        };
+        block_at(serve, &at.outcomes).is_some_and(|block| writes(block, at.step + 1))
+    }
+
+    fn route_in<'p>(&self, pack: &'p Pack) -> Option<&'p Route> {
+        pack.directions.get(usize::from(self.direction.0))?.routes.get(usize::from(self.route.0))
+    }
+
+    // --- pairs ---------------------------------------------------------------------------------------------------
+
+    fn pair_call(&mut self, route: &Route, pair: &Pair) -> Result<Next, Stop> {
+        if let Some(at) = head::refused_parameter(&pair.refused, self.request.head().query) {
+            self.marks.push(Mark::Parameter(at));
+            return Err(Stop::Refused(pair.refused[at].reason));
+        }
+        let heads = self.pair_heads(route);
+        let target = heads.target(&pair.call)?;
+        let headers = heads.call_headers(&pair.call)?;
+        let body = self.pair_body(route, pair)?;
+        self.state = State::Paired;
+        Ok(Next::Call(call(&pair.call, 0, target, headers, body)))
+    }
+
+    fn pair_body(&self, route: &Route, pair: &Pair) -> Result<Option<Bytes>, Stop> {
+        let Some(plan) = &pair.request else { return Ok(None) };
+        let body: &[u8] = match route.operation.body {
+            // The other side wants a body that is made of constants alone.
+            BodyExpected::No => b"{}",
+            BodyExpected::Optional if self.request.body.is_empty() => return Ok(None),
+            _ => &self.request.body,
+        };
+        let mut out = Vec::new();
+        document(&plan.op, body, &Env::of(&self.settings), &self.limits, &mut out)
+            .map_err(|error| Stop::of_body(Sender::ClientBody, &error))?;
+        Ok(Some(out.into()))
+    }
+
+    fn pair_answer(&mut self, route: &Route, pair: &Pair, reply: &Reply) -> Result<Next, Stop> {
+        let response = head::response(pair, reply.status)
+            .ok_or_else(|| no_reply(FailKind::Broken, "a status that no rule is for", &pair.call))?;
+        let status = head::status(response.to, reply.status);
+        let headers = self.pair_heads(route).answer_headers(response, reply.status, &reply.headers)?;
+        let body = match &response.body {
+            ResponseBody::Empty => None,
+            ResponseBody::Plan(plan) => {
+                let mut out = Vec::new();
+                document(&plan.op, &reply.body, &Env::of(&self.settings), &self.limits, &mut out)
+                    .map_err(|error| during(&pair.call, Fault::of_body(Sender::Upstream, &error)))?;
+                Some(out)
+            }
+            ResponseBody::Error(plan) => Some(self.error_answer(&plan.op, reply)),
+        };
+        if !matches!(response.body, ResponseBody::Error(_)) {
+            self.marks.push(Mark::Answered);
+        }
+        Ok(self.answer(status, headers, body))
+    }
+
+    fn pair_heads<'s>(&'s self, route: &'s Route) -> PairHeads<'s> {
+        PairHeads {
+            pack: &self.pack,
+            route,
+            settings: &self.settings,
+            language: self.request.language,
+            request: self.request.head(),
+        }
+    }
+
+    // --- routes of several calls ---------------------------------------------------------------------------------
+
+    fn begin(&mut self, route: &Route, serve: &Serve) -> Result<Next, Stop> {
+        let mut context = context_of(&self.pack, &route.operation, &self.settings, self.request.head())?;
+        let body = self.request_body(route, serve)?;
+        if let (Some(body), Some(request)) = (body, context.get_mut("request").and_then(Value::as_object_mut))
+        {
+            request.insert("body", body);
+        }
+        for (at, check) in serve.checks.iter().enumerate() {
+            let applies = check.only_if.as_ref().is_none_or(|place| context.is_true(place))
+                && !check.unless.as_ref().is_some_and(|place| context.is_true(place));
+            if applies && !context.holds(&check.predicate) {
+                self.marks.push(Mark::Check(at));
+                return Ok(match &check.otherwise {
+                    CheckElse::Refuse(refusal) => self.refused(refusal, false),
+                    CheckElse::Answer { status, reason } => {
+                        let text = text(&self.pack, *reason, self.request.language, &[]);
+                        let body = self.pack.errors.body(kind_of_status(*status), *status, &text);
+                        self.answer(*status, HeaderMap::new(), Some(body))
+                    }
+                });
+            }
+        }
+        let (outcomes, pages, fanned) = (Vec::new(), None, None);
+        self.advance(serve, Serving { context, outcomes, step: 0, calls: 0, wrote: false, pages, fanned })
+    }
+
+    /// The parsed body with its defaults filled in; none when the operation takes none or none came.
+    fn request_body(&self, route: &Route, serve: &Serve) -> Result<Option<Value>, Stop> {
+        let mut body = match route.operation.body {
+            BodyExpected::No => return Ok(None),
+            BodyExpected::Optional if self.request.body.is_empty() => Value::Object(Object::new()),
+            _ => Value::parse(&self.request.body, &self.limits)
+                .map_err(|error| Fault::of_body(Sender::ClientBody, &error.into()))?,
+        };
+        if let Some(members) = body.as_object_mut() {
+            for (key, raw) in
+                serve.fill.iter().filter(|(key, _)| !members.contains_key(&key.text)).collect::<Vec<_>>()
+            {
+                members.insert(&*key.text, constant(raw));
+            }
+        }
+        Ok(Some(body))
+    }
+
+    /// Goes on until a call has to be made or the route ends.
+    fn advance(&mut self, serve: &Serve, mut at: Serving) -> Result<Next, Stop> {
+        loop {
+            let Some(block) = block_at(serve, &at.outcomes) else {
+                return Err(Fault::new(FaultKind::Internal, "an outcome that the plan does not have").into());
+            };
+            if let Some(step) = block.steps.get(at.step) {
+                match &step.action {
+                    StepAction::Select(selection) => {
+                        let selected = at.context.select(selection);
+                        if let (Some(name), Some(value)) = (&step.name, selected) {
+                            at.context.set(&name.text, value);
+                        }
+                        at.step += 1;
+                        continue;
+                    }
+                    StepAction::Make(expr) => {
+                        let made = self.scope(&at.context).value(expr);
+                        let made = made.map_err(|stop| stop.at(&step.origin))?;
+                        if let (Some(name), Some(value)) = (&step.name, made) {
+                            at.context.set(&name.text, value);
+                        }
+                        at.step += 1;
+                        continue;
+                    }
+                    StepAction::Call(call) => {
+                        if !self.is_wanted(step, call, &mut at) {
+                            at.step += 1;
+                            continue;
+                        }
+                        return self.call(serve, step, call, at);
+                    }
+                }
+            }
+            match &block.end {
+                End::Answer(answer) => {
+                    self.marks.push(Mark::End(at.outcomes.clone()));
+                    return self.answer_of(answer, &at);
+                }
+                End::Refuse(refusal) => {
+                    self.marks.push(Mark::End(at.outcomes.clone()));
+                    return Ok(self.refused(refusal, at.wrote));
+                }
+                End::Decide(decision) => {
+                    let row = at.context.decide(decision);
+                    let (index, row) =
+                        row.ok_or_else(|| Fault::new(FaultKind::Internal, "no row of a decision matches"))?;
+                    self.marks.push(Mark::Row(at.outcomes.clone(), index));
+                    at.outcomes.push(row.outcome);
+                    at.step = 0;
+                }
+            }
+        }
+    }
+
+    /// Whether the step at work has a call to make. Of a step for each element, all elements that want none get their
+    /// results here.
+    fn is_wanted(&mut self, step: &Step, call: &StepCall, at: &mut Serving) -> bool {
+        let holds = |at: &Serving| call.when.as_ref().is_none_or(|when| at.context.holds(when));
+        let Some(each) = &call.each else {
+            let wanted = holds(at);
+            if !wanted {
+                self.marks.push(Mark::Skipped(at.outcomes.clone(), at.step));
+            }
+            return wanted;
+        };
+        let mut fanned = at.fanned.take().unwrap_or_else(|| Fanned::new(elements(&at.context, each)));
+        while let Some(element) = fanned.element().cloned() {
+            at.context.set(&each.name.text, element);
+            if fanned.is_within(each) && holds(at) {
+                at.fanned = Some(fanned);
+                return true;
+            }
+            self.marks.push(Mark::Skipped(at.outcomes.clone(), at.step));
+            fanned.put(each, Object::new());
+        }
+        at.context.remove(&each.name.text);
+        if let Some(name) = &step.name {
+            at.context.set(&name.text, fanned.finish());
+        }
+        false
+    }
+
+    /// Makes the call of the step at work, or its next page.
+    fn call(&mut self, serve: &Serve, step: &Step, wanted: &StepCall, mut at: Serving) -> Result<Next, Stop> {
+        let head = &wanted.head;
+        match self.build(wanted, step.name.is_some(), &at) {
+            Ok(mut next) => {
+                if let Some(pages) = &wanted.pages {
+                    let read = at.pages.get_or_insert_default().count;
+                    next.target =
+                        with_parameter(&next.target, &pages.parameter, pages.first + i64::from(read));
+                }
+                if let (Some(each), Some(fanned)) = (&wanted.each, &mut at.fanned) {
+                    if fanned.repeat(each, &next.target) {
+                        return self.advance(serve, at);
+                    }
+                    fanned.calling(&next.target);
+                }
+                at.calls += 1;
+                self.state = State::Serving(Box::new(at));
+                Ok(Next::Call(next))
+            }
+            // What an earlier reply lacks makes this call impossible: the step has failed, and says what then.
+            Err(Stop::Fault(fault)) if fault.kind == FaultKind::UpstreamBroken => {
+                self.failed(serve, at, Failure::None(FailKind::Broken, fault.detail))
+            }
+            Err(Stop::Fault(fault)) => Err(during(head, fault).at(&step.origin).into()),
+            Err(stop) => Err(stop),
+        }
+    }
+
+    fn build(&self, wanted: &StepCall, is_read: bool, at: &Serving) -> Result<Call, Stop> {
+        let StepCall { head, body, resume, .. } = wanted;
+        let scope = self.scope(&at.context);
+        let values = |expr: &plan::Expr| scope.value(expr);
+        let target = head::target(head, self.request.head(), &values)?;
+        let headers = head::headers(&head.headers, &values)?;
+        let body = match body {
+            Some(expr) => scope.value(expr)?.map(|value| Bytes::from(value.to_vec())),
+            None => None,
+        };
+        let mut next = Call { is_read, ..call(head, at.calls, target, headers, body) };
+        if let Some(exprs) = resume {
+            let served = self.route_in(&self.pack).map_or("", |route| &route.operation.key);
+            let mut key =
+                vec![Value::string(served), Value::string(&head.operation), Value::from(i64::from(at.calls))];
+            for expr in exprs {
+                key.push(scope.value(expr)?.unwrap_or(Value::Null));
+            }
+            next.resume_key = Some(Value::from(key).to_vec());
+        }
+        Ok(next)
+    }
+
+    fn replied(&mut self, serve: &Serve, mut at: Serving, reply: Reply) -> Result<Next, Stop> {
+        let Some((step, call)) = call_at(serve, &at.outcomes, at.step) else {
+            return Err(Fault::new(FaultKind::Internal, "a reply to a step that made no call").into());
+        };
+        if !(200..300).contains(&reply.status) {
+            return self.failed(serve, at, Failure::Replied(reply));
+        }
+        at.wrote |= call.head.effect == Effect::Write;
+        let body = match self.reply_body(step.name.is_some(), &reply) {
+            Ok(body) => body,
+            Err(detail) => return self.failed(serve, at, Failure::None(FailKind::Broken, detail)),
+        };
+        let Some(pages) = &call.pages else {
+            self.set_result(&mut at, step, call, Some(&reply), body);
+            return self.go_on(serve, call, at);
+        };
+        let mut paged = at.pages.take().unwrap_or_default();
+        let after = match paged.add(body, pages) {
+            Ok(after) => after,
+            Err(detail) => return self.failed(serve, at, Failure::None(FailKind::Broken, detail)),
+        };
+        self.set_result(&mut at, step, call, Some(&reply), Some(paged.so_far()));
+        let selects = |place: &plan::Location| at.context.matches(place).iter().any(|value| !value.is_null());
+        let found = pages.until.as_ref().is_some_and(selects);
+        match after {
+            After::More if !found => {
+                at.pages = Some(paged);
+                self.call(serve, step, call, at)
+            }
+            After::Bound if !found => self.beyond(serve, &pages.beyond, &reply, at),
+            _ => self.go_on(serve, call, at),
+        }
+    }
+
+    /// The bound on pages is reached, and the list may go on.
+    fn beyond(
+        &mut self,
+        serve: &Serve,
+        beyond: &Beyond,
+        reply: &Reply,
+        mut at: Serving,
+    ) -> Result<Next, Stop> {
+        let Some((step, call)) = call_at(serve, &at.outcomes, at.step) else {
+            return Err(Fault::new(FaultKind::Internal, "a reply to a step that made no call").into());
+        };
+        if !matches!(beyond, Beyond::Cut) {
+            self.marks.push(Mark::Beyond(at.outcomes.clone(), at.step));
+        }
+        match beyond {
+            Beyond::Cut => {}
+            Beyond::Absent => self.set_result(&mut at, step, call, Some(reply), None),
+            Beyond::Refuse(refusal) => return Ok(self.refused(refusal, at.wrote)),
+        }
+        self.go_on(serve, call, at)
+    }
+
+    /// After the reply that a call was made for: on to the next element, or the next step.
+    fn go_on(&mut self, serve: &Serve, call: &StepCall, mut at: Serving) -> Result<Next, Stop> {
+        if call.each.is_none() {
+            at.step += 1;
+        }
+        self.advance(serve, at)
+    }
+
+    /// The parsed body of a reply that somebody reads; the error is for the log.
+    fn reply_body(&self, read: bool, reply: &Reply) -> Result<Option<Value>, String> {
+        if !read || reply.body.is_empty() {
+            return Ok(None);
+        }
+        Value::parse(&reply.body, &self.limits).map(Some).map_err(|error| error.to_string())
+    }
+
+    /// Sets the result of the step at work, or of its element.
+    fn set_result(
+        &self,
+        at: &mut Serving,
+        step: &Step,
+        call: &StepCall,
+        reply: Option<&Reply>,
+        body: Option<Value>,
+    ) {
+        let Some(name) = &step.name else { return };
+        let mut result = Object::new();
+        if let Some(reply) = reply {
+            result.insert("status", i64::from(reply.status));
+            result.insert("headers", header_values(&self.pack, &reply.headers));
+        }
+        if let Some(body) = body {
+            result.insert("body", body);
+        }
+        match (&call.each, &mut at.fanned) {
+            (Some(each), Some(fanned)) => fanned.put(each, result),
+            _ => at.context.set(&name.text, Value::Object(result)),
+        }
+    }
+
+    fn failed(&mut self, serve: &Serve, mut at: Serving, failure: Failure) -> Result<Next, Stop> {
+        let Some((step, call)) = call_at(serve, &at.outcomes, at.step) else {
+            return Err(Fault::new(FaultKind::Internal, "a failure of a step that made no call").into());
+        };
+        let StepCall { head, on_fail, .. } = call;
+        // A call that got no reply may have had its effect all the same.
+        at.wrote |= head.effect == Effect::Write && matches!(failure, Failure::None(..));
+        at.pages = None;
+        let reply = match &failure {
+            Failure::Replied(reply) => Some(reply),
+            Failure::None(..) => None,
+        };
+        if matches!(on_fail, OnFail::Absent(_)) {
+            if !on_fail.goes_on_without(reply.map(|reply| reply.status)) {
+                return self.pass(head, step, failure, HeaderMap::new());
+            }
+            self.marks.push(Mark::OnFail(at.outcomes.clone(), at.step));
+            self.set_result(&mut at, step, call, reply, None);
+            return self.go_on(serve, call, at);
+        }
+        if let Some(reply) = reply.filter(|_| call.each.is_none()) {
+            let body = self.reply_body(true, reply).unwrap_or(None);
+            self.set_result(&mut at, step, call, Some(reply), body);
+        }
+        if !matches!(on_fail, OnFail::Pass) {
+            self.marks.push(Mark::OnFail(at.outcomes.clone(), at.step));
+        }
+        match on_fail {
+            OnFail::Pass | OnFail::Absent(_) => self.pass(head, step, failure, HeaderMap::new()),
+            OnFail::PassWith(rules) => {
+                let headers = self.headers(rules, &at)?;
+                self.pass(head, step, failure, headers)
+            }
+            OnFail::Answer(answer) => self.answer_of(answer, &at),
+            OnFail::Refuse(refusal) => Ok(self.refused(refusal, at.wrote)),
+            OnFail::Use(expr) => {
+                let body = self.scope(&at.context).value(expr)?;
+                self.set_result(&mut at, step, call, reply, body);
+                self.go_on(serve, call, at)
+            }
+        }
+    }
+
+    /// Answers with the failed call's own status and error.
+    fn pass(&self, head: &CallHead, step: &Step, failure: Failure, headers: HeaderMap) -> Result<Next, Stop> {
+        let fault = match failure {
+            Failure::Replied(reply) if reply.status >= 400 => {
+                let direction = &self.pack.directions[usize::from(self.direction.0)];
+                let body = self.error_answer(&direction.error.op, &reply);
+                return Ok(self.answer(reply.status, headers, Some(body)));
+            }
+            Failure::Replied(_) => {
+                no_reply(FailKind::Broken, "a status that is neither success nor error", head)
+            }
+            Failure::None(kind, detail) => no_reply(kind, &detail, head),
+        };
+        let headers = (!headers.is_empty()).then(|| Box::new(headers));
+        Err(Fault { headers, ..fault.at(&step.origin) }.into())
+    }
+
+    fn answer_of(&self, answer: &plan::Answer, at: &Serving) -> Result<Next, Stop> {
+        let headers = self.headers(&answer.headers, at)?;
+        let body = match &answer.body {
+            Some(expr) => self.scope(&at.context).value(expr)?.map(|value| value.to_vec()),
+            None => None,
+        };
+        Ok(self.answer(answer.status, headers, body))
+    }
+
+    fn headers(&self, rules: &[HeaderRule], at: &Serving) -> Result<HeaderMap, Stop> {
+        let scope = self.scope(&at.context);
+        head::headers(rules, &|expr| scope.value(expr))
+    }
+
+    // --- ends ----------------------------------------------------------------------------------------------------
+
+    fn answer(&self, status: u16, mut headers: HeaderMap, body: Option<Vec<u8>>) -> Next {
+        if body.is_some() && !headers.contains_key(header::CONTENT_TYPE) {
+            let style =
+                (status >= 400).then(|| HeaderValue::from_str(&self.pack.errors.content_type).ok()).flatten();
+            let json = HeaderValue::from_static("application/json");
+            headers.insert(header::CONTENT_TYPE, style.unwrap_or(json));
+        }
+        Next::Answer(Answer { status, headers, body: body.map(Bytes::from) })
+    }
+
+    fn refused(&self, refusal: &Refusal, wrote: bool) -> Next {
+        let text = text(&self.pack, refusal.reason, self.request.language, &[]);
+        Next::Refuse(Refused { refusal: refusal.clone(), text, wrote })
+    }
+
+    /// The pack's policy for a member that the mapping refuses.
+    fn refusal_for(&self, reason: ReasonId) -> Refusal {
+        let policy = &self.pack.refuse;
+        Refusal {
+            reason,
+            legacy_forward: policy.legacy_forward[usize::from(self.direction.0)],
+            status: policy.status,
+            after_date: policy.after_date.clone(),
+            after_status: policy.after_status,
+        }
+    }
+
+    fn error_answer(&self, op: &plan::ValueOp, reply: &Reply) -> Vec<u8> {
+        error_answer(
+            &self.pack,
+            op,
+            &self.settings,
+            self.request.language,
+            &self.limits,
+            reply.status,
+            &reply.body,
+        )
+    }
+
+    fn scope<'s>(&'s self, context: &'s Context) -> Scope<'s> {
+        Scope {
+            pack: &self.pack,
+            settings: &self.settings,
+            language: self.request.language,
+            context,
+            limits: &self.limits,
+        }
+    }
+}
+
+/// The elements that a step makes a call for.
+fn elements(context: &Context, each: &Each) -> Vec<Value> {
+    match context.value(&each.list).map(std::borrow::Cow::into_owned) {
+        Some(Value::Array(list)) => list.into_iter().collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn call(head: &CallHead, step: u32, target: String, headers: HeaderMap, body: Option<Bytes>) -> Call {
+    Call {
+        step,
+        operation: Arc::clone(&head.operation),
+        method: head.method.clone(),
+        target,
+        headers,
+        body,
+        effect: head.effect,
+        repeatable: head.repeatable,
+        is_read: true,
+        resume_key: None,
+    }
+}
+
+fn no_reply(kind: FailKind, detail: &str, head: &CallHead) -> Fault {
+    let (kind, words) = match kind {
+        FailKind::Unreachable => (FaultKind::UpstreamUnreachable, "no connection"),
+        FailKind::Timeout => (FaultKind::UpstreamTimeout, "no reply in time"),
+        FailKind::Broken => (FaultKind::UpstreamBroken, "a reply that cannot be used"),
+    };
+    let detail = if detail.is_empty() { words.to_owned() } else { format!("{words}: {detail}") };
+    during(head, Fault::new(kind, detail)).at(&head.origin)
+}
+
+fn during(head: &CallHead, fault: Fault) -> Fault {
+    Fault { operation: Some(Arc::clone(&head.operation)), ..fault }
+}

@@ -1,0 +1,305 @@
+//! What is written when an object closes: constants, defaults, and values that were captured on the
+//! way. Also the conversions of values that had to be whole.
+
+use super::fault::{self, Fault};
+use super::machine::{Frame, Run};
+use super::output::append;
+use super::program::{Action, Alternative, Close, From, Held, Object};
+use super::{Bounds, Values, translate_whole};
+use crate::translate::Cause;
+use std::ops::Range;
+use std::sync::Arc;
+use switchback_json::ErrorKind;
+use switchback_json::raw::{self, Kind};
+use switchback_json::scan::Scan;
+use switchback_plan::Key;
+use switchback_plan::convert::Yield;
+
+/// The text of a value that is kept until its object closes: a part of the chunk, or a copy once the
+/// chunk has gone.
+#[derive(Debug, Default)]
+pub(super) struct Slot {
+    state: SlotState,
+    held: Vec<u8>,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum SlotState {
+    #[default]
+    Empty,
+    /// Goes on; the chunk has it from this place on, earlier parts are held.
+    Open(usize),
+    /// This part of the chunk.
+    InChunk(usize, usize),
+    /// Held whole.
+    Held,
+}
+
+impl Slot {
+    pub fn open(&mut self, at: usize) {
+        self.state = SlotState::Open(at);
+    }
+
+    /// Keeps this part of the chunk; nothing is kept yet.
+    #[inline(always)]
+    pub fn keep(&mut self, value: Range<usize>) {
+        self.state = SlotState::InChunk(value.start, value.end);
+    }
+
+    pub fn end(&mut self, at: usize, chunk: &[u8]) {
+        if let SlotState::Open(start) = self.state {
+            self.state = if self.held.is_empty() {
+                SlotState::InChunk(start, at)
+            } else {
+                self.held.extend_from_slice(&chunk[start..at]);
+                SlotState::Held
+            };
+        }
+    }
+
+    /// The chunk goes; an error when more than `bound` bytes would be held.
+    pub fn suspend(&mut self, chunk: &[u8], bound: usize) -> Result<(), ()> {
+        match self.state {
+            SlotState::Open(start) => {
+                self.held.extend_from_slice(&chunk[start..]);
+                self.state = SlotState::Open(0);
+            }
+            SlotState::InChunk(start, end) => {
+                self.held.extend_from_slice(&chunk[start..end]);
+                self.state = SlotState::Held;
+            }
+            SlotState::Empty | SlotState::Held => {}
+        }
+        if self.held.len() <= bound { Ok(()) } else { Err(()) }
+    }
+
+    pub fn len(&self) -> usize {
+        match self.state {
+            SlotState::InChunk(start, end) => end - start,
+            _ => self.held.len(),
+        }
+    }
+
+    pub fn held_bytes(&self) -> usize {
+        size_of::<Slot>() + self.held.capacity()
+    }
+
+    pub fn clear(&mut self) {
+        self.state = SlotState::Empty;
+        self.held.clear();
+    }
+
+    /// Appends the text, if there is any; whether there is.
+    #[inline(always)]
+    fn write(&self, chunk: &[u8], out: &mut Vec<u8>) -> bool {
+        match self.state {
+            SlotState::InChunk(start, end) => append(chunk, start, end, out),
+            SlotState::Held => out.extend_from_slice(&self.held),
+            SlotState::Empty | SlotState::Open(_) => return false,
+        }
+        true
+    }
+
+    fn text<'t>(&'t self, chunk: &'t [u8]) -> Option<&'t [u8]> {
+        match self.state {
+            SlotState::InChunk(start, end) => Some(&chunk[start..end]),
+            SlotState::Held => Some(&self.held),
+            SlotState::Empty | SlotState::Open(_) => None,
+        }
+    }
+}
+
+impl<S: Scan> Run<'_, S> {
+    /// Writes what the object has to say at its end, at `at`.
+    pub fn close(&mut self, top: &Frame, object: &Object, at: usize) -> Result<(), Fault> {
+        self.flush();
+        let machine = &*self.machine;
+        let bound = machine.bounds.capture_bytes;
+        if machine.slots[top.slots..machine.slots_used].iter().any(|slot| slot.len() > bound) {
+            return Err(fault::too_long(self.place(at)));
+        }
+        let closing = Closing {
+            slots: &machine.slots[top.slots..],
+            object,
+            top,
+            bits: &machine.bits[top.bits..],
+            chunk: self.chunk,
+            values: &machine.values,
+            bounds: machine.bounds,
+            offset: machine.before + at as u64,
+        };
+        closing.items(&object.close, top.wrote, self.out).map(drop)
+    }
+}
+
+/// An object that closes.
+struct Closing<'a> {
+    slots: &'a [Slot],
+    object: &'a Object,
+    top: &'a Frame,
+    /// See [`super::machine::Machine::bits`].
+    bits: &'a [u64],
+    chunk: &'a [u8],
+    values: &'a Arc<Values>,
+    bounds: Bounds,
+    /// Of the closing bracket.
+    offset: u64,
+}
+
+/// What came of a member. What was appended for nothing does not count.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wrote {
+    Nothing,
+    /// An object in which nothing stands, since it must be there.
+    Empty,
+    Something,
+}
+
+impl Closing<'_> {
+    /// Appends `items`; `begun` tells whether anything stands in their object already. Nothing when one is missing that is
+    /// needed, or when there is nothing but empty objects.
+    fn items(&self, items: &[Close], begun: bool, out: &mut Vec<u8>) -> Result<Wrote, Fault> {
+        let (mut begun, mut all, mut is_complete) = (begun, Wrote::Empty, true);
+        for item in items {
+            let before = out.len();
+            item.prefix.write(!begun, out);
+            let wrote = self.item(item, out)?;
+            begun |= wrote != Wrote::Nothing;
+            match wrote {
+                Wrote::Something => all = Wrote::Something,
+                Wrote::Empty => {}
+                Wrote::Nothing => {
+                    is_complete &= !item.needed;
+                    out.truncate(before);
+                }
+            }
+        }
+        Ok(if is_complete { all } else { Wrote::Nothing })
+    }
+
+    /// Appends a value.
+    fn item(&self, item: &Close, out: &mut Vec<u8>) -> Result<Wrote, Fault> {
+        if let From::Object(items) = &item.from {
+            out.push(b'{');
+            let wrote = self.items(items, false, out)?;
+            out.push(b'}');
+            let is_there = wrote == Wrote::Something || item.needed;
+            return Ok(if is_there { wrote } else { Wrote::Nothing });
+        }
+        Ok(if self.value(&item.from, out)? { Wrote::Something } else { Wrote::Nothing })
+    }
+
+    /// Appends a value that is not put together; whether there is one.
+    #[inline(always)]
+    fn value(&self, from: &From, out: &mut Vec<u8>) -> Result<bool, Fault> {
+        let value = match from {
+            From::Constant(value) => Some(value),
+            From::Default { unless_written, value } => (!self.is_written(*unless_written)).then_some(value),
+            From::Captured { alternatives, absent } => {
+                let start = out.len();
+                for alternative in alternatives {
+                    if self.alternative(alternative, out)? {
+                        return Ok(true);
+                    }
+                    out.truncate(start);
+                }
+                absent.as_ref()
+            }
+            From::Object(_) => None,
+            From::Supplied(at) => {
+                let supplied = self.values.supplied.get(usize::from(*at)).and_then(Option::as_ref);
+                out.extend_from_slice(supplied.map_or(&[], |text| text));
+                return Ok(supplied.is_some());
+            }
+            From::Setting(at) => Some(self.values.settings.get(*at).ok_or(Cause::Setting(*at))?),
+        };
+        out.extend_from_slice(value.map_or(&[], |text| text));
+        Ok(value.is_some())
+    }
+
+    fn is_written(&self, member: u16) -> bool {
+        let (seen, withdrawn) = match usize::from(member / 64).checked_sub(1) {
+            None => (self.top.seen, self.top.withdrawn),
+            Some(word) => (self.bits[word], self.bits[self.object.words.seen + word]),
+        };
+        let action = &self.object.members[usize::from(member)].action;
+        matches!(action, Action::Copy(_) | Action::Rename(_) | Action::Run(..))
+            && (seen & !withdrawn) >> (member % 64) & 1 == 1
+    }
+
+    #[inline(always)]
+    fn alternative(&self, alternative: &Alternative, out: &mut Vec<u8>) -> Result<bool, Fault> {
+        let slot = &self.slots[usize::from(alternative.slot)];
+        if alternative.is_whole {
+            return Ok(slot.write(self.chunk, out));
+        }
+        let Some(captured) = slot.text(self.chunk) else { return Ok(false) };
+        let Some(text) = self.inside(captured, &alternative.path)? else { return Ok(false) };
+        let wanted =
+            alternative.only.is_none_or(|only| raw::kind(text).is_some_and(|kind| only.contains(kind)));
+        match &alternative.op {
+            _ if !wanted => Ok(false),
+            None => {
+                out.extend_from_slice(text);
+                Ok(true)
+            }
+            Some(program) => translate_whole(program, self.values, self.bounds, text, out),
+        }
+    }
+
+    /// What lies at the end of a path of names in captured text, which is one value and nothing else.
+    fn inside<'t>(&self, captured: &'t [u8], path: &[Key]) -> Result<Option<&'t [u8]>, Fault> {
+        if path.is_empty() {
+            return Ok(Some(captured));
+        }
+        let found = raw::lookup(captured, path.iter().map(|key| &*key.text));
+        Ok(found.map_err(|error| self.moved(error))?.map(|place| &captured[place]))
+    }
+
+    /// Faults within captured text are reported at the object's end.
+    fn moved(&self, error: switchback_json::Error) -> Fault {
+        fault::json(self.offset, error.kind)
+    }
+}
+
+impl Held {
+    /// Appends the conversion of `text`, which begins at `offset` of the body; whether there is one.
+    /// Otherwise what was appended does not count.
+    pub fn run(&self, text: &[u8], offset: u64, out: &mut Vec<u8>) -> Result<bool, Fault> {
+        match self {
+            Held::Convert(conversion) => match conversion.apply(text, out) {
+                Ok(done) => Ok(done == Yield::Written),
+                Err(error) => Err(Cause::Convert(error).into()),
+            },
+            Held::Wrap(inner) => {
+                out.push(b'[');
+                let wrote = inner.run(text, offset, out)?;
+                out.push(b']');
+                Ok(wrote)
+            }
+            Held::Unwrap(inner) => match raw::kind(text) {
+                Some(Kind::Null) => {
+                    out.extend_from_slice(text);
+                    Ok(true)
+                }
+                Some(Kind::Array) => inner.run(only_element(text, offset)?, offset, out),
+                Some(found) => Err(Cause::Kind { expected: Kind::Array, found }.into()),
+                None => Err(fault::json(offset, ErrorKind::UnexpectedEnd)),
+            },
+        }
+    }
+}
+
+/// The element of an array of one; `text` begins with its bracket.
+fn only_element(text: &[u8], offset: u64) -> Result<&[u8], Fault> {
+    let moved = |error: switchback_json::Error| fault::json(offset + error.offset, error.kind);
+    let start = raw::skip_blank(text, 1);
+    if text.get(start) == Some(&b']') {
+        return Err(Cause::NotOne.into());
+    }
+    let end = raw::skip_value(text, start).map_err(moved)?;
+    match text.get(raw::skip_blank(text, end)) {
+        Some(b']') => Ok(&text[start..end]),
+        _ => Err(Cause::NotOne.into()),
+    }
+}

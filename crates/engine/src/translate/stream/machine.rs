@@ -1,0 +1,606 @@
+//! The machine that runs a program over chunks: a stack of open objects and arrays, and what may come
+//! next. It can stop after any byte.
+
+use super::close::Slot;
+use super::fault::{self, Fault};
+use super::names::{NONE, NameId};
+use super::output::NO_SPAN;
+use super::program::{Action, Capture, Object, Op, OpId, Program};
+use super::script::Lessons;
+use super::skip::{Skip, Skipped};
+use super::{Bounds, Values};
+use crate::translate::{Cause, TranslateError};
+use std::sync::Arc;
+use switchback_json::raw::Kind;
+use switchback_json::reader::is_blank;
+use switchback_json::scan::Scan;
+use switchback_json::{ErrorKind, Expected, KeyLedger, Limit};
+
+/// What a body in transit holds between chunks.
+#[derive(Debug)]
+pub(super) struct Machine {
+    pub values: Arc<Values>,
+    pub bounds: Bounds,
+    pub state: State,
+    pub frames: Vec<Frame>,
+    /// For each open object whose plan has more members than a word has bits: what is not in
+    /// [`Frame::seen`], then what is not in [`Frame::withdrawn`].
+    pub bits: Vec<u64>,
+    /// Captured values of the open objects; those from `slots_used` on are spare.
+    pub slots: Vec<Slot>,
+    pub slots_used: usize,
+    pub lessons: Arc<Lessons>,
+    /// Whether this body has changed `lessons`.
+    pub taught: bool,
+    /// Whether scripts are older than the names that they are made of.
+    pub outdated: bool,
+    /// Names of open objects that are not in `lessons`.
+    pub strangers: KeyLedger,
+    /// Open arrays and objects.
+    pub depth: usize,
+    /// The part of a name that earlier chunks held.
+    pub key: Vec<u8>,
+    /// The part of a value to be converted that earlier chunks held.
+    pub held: Vec<u8>,
+    /// Bytes of all chunks before this one.
+    pub before: u64,
+    /// Whether anything was written for the value at the top.
+    pub wrote: bool,
+}
+
+/// What may come next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    /// A value for this op.
+    Value(OpId),
+    /// The value of the member that the innermost object names.
+    MemberValue,
+    /// More of a value that is passed over.
+    Passing(Skip, Sink),
+    FirstKey,
+    NextKey,
+    /// More of a name; whether its next byte is escaped.
+    InKey(bool),
+    Colon,
+    AfterMember,
+    FirstElement,
+    AfterElement,
+    UnwrapFirst,
+    UnwrapEnd,
+    End,
+}
+
+/// Where the text of a value that is passed over goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sink {
+    Copy,
+    Drop,
+    /// Kept whole for this op.
+    Hold(OpId),
+}
+
+/// An op that is under way around the place that has been reached.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Frame {
+    pub kind: FrameKind,
+    /// Of an object: its index in the program. Else: the op of each element.
+    pub id: u32,
+    /// Whether a member or element was written.
+    pub wrote: bool,
+    /// Of an object: whether it has names in the ledger.
+    pub strangers: bool,
+    /// Of an object: the name that came last.
+    pub last: NameId,
+    /// Of an object: the member whose value is being read, or [`NONE`] for one that the plan does not
+    /// name.
+    pub member: NameId,
+    /// Of an object: a bit for each of the first 64 names that was seen.
+    pub seen: u64,
+    /// Of an object: a bit for each of the first 64 members that was not written although its action would
+    /// have.
+    pub withdrawn: u64,
+    /// Of an object: where its other bits and its slots begin.
+    pub bits: usize,
+    pub slots: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FrameKind {
+    Object,
+    Array,
+    Wrap,
+    Unwrap,
+}
+
+impl Machine {
+    pub fn new(program: &Program, values: Arc<Values>, bounds: Bounds) -> Machine {
+        Machine {
+            values,
+            bounds,
+            state: State::Value(program.root),
+            frames: Vec::new(),
+            bits: Vec::new(),
+            slots: Vec::new(),
+            slots_used: 0,
+            lessons: program.lessons(),
+            taught: false,
+            outdated: false,
+            strangers: KeyLedger::default(),
+            depth: 0,
+            key: Vec::new(),
+            held: Vec::new(),
+            before: 0,
+            wrote: false,
+        }
+    }
+
+    /// The cause with the place that has been reached, and the mapping line at work there.
+    pub fn locate(&self, program: &Program, cause: Cause) -> TranslateError {
+        let error = TranslateError::new(cause);
+        if matches!(error.cause, Cause::Json(_)) {
+            return error;
+        }
+        self.frames.iter().rev().fold(error, |error, frame| match frame.kind {
+            FrameKind::Wrap => error,
+            FrameKind::Array | FrameKind::Unwrap => error.inside_any_element(),
+            FrameKind::Object => {
+                let plan = &program.objects[frame.id as usize].plan;
+                match plan.members.get(usize::from(frame.member)) {
+                    Some(member) => error.inside_member(&member.name.text, Some(&member.origin)),
+                    None => error,
+                }
+            }
+        })
+    }
+
+    /// The slot of a member of the innermost object.
+    pub fn slot(&mut self, capture: &Capture) -> &mut Slot {
+        let (frame, outer) = self.frames.split_last().expect("a member lies within an object");
+        &mut self.slots[slot_index(frame, outer, capture)]
+    }
+
+    /// Notes that the member whose value the innermost object has read is not written after all.
+    pub fn withdraw(&mut self, program: &Program) {
+        let Some(top) = self.frames.last_mut() else { return };
+        let words = program.objects[top.id as usize].words;
+        let word = match usize::from(top.member / 64).checked_sub(1) {
+            None => &mut top.withdrawn,
+            Some(word) => &mut self.bits[top.bits + words.seen + word],
+        };
+        *word |= 1 << (top.member % 64);
+    }
+
+    /// Brings the scripts in line with what this body has taught.
+    #[inline(always)]
+    pub fn rewrite(&mut self, program: &Program) {
+        if std::mem::take(&mut self.outdated) {
+            Arc::make_mut(&mut self.lessons).rewrite(program);
+        }
+    }
+
+    /// Makes `slots` spare ones, at least.
+    #[inline(always)]
+    pub fn spare_slots(&mut self, slots: usize) {
+        if self.slots.len() < self.slots_used + slots {
+            self.slots.resize_with(self.slots_used + slots, Slot::default);
+        }
+    }
+
+    /// Bytes of all buffers.
+    pub fn held_bytes(&self) -> usize {
+        let words = self.bits.capacity() + self.frames.capacity() * size_of::<Frame>() / 8;
+        let slots: usize = self.slots.iter().map(Slot::held_bytes).sum();
+        words * 8 + slots + self.key.capacity() + self.held.capacity() + self.strangers.bytes()
+    }
+
+    /// The text has ended; appends what was waiting for its end. Whether anything was written in all.
+    pub fn finish(mut self, program: &Program, out: &mut Vec<u8>) -> Result<bool, Fault> {
+        // Only a number or word can be ended by the end of the text, with wraps around it at most.
+        if let State::Passing(Skip::Bare(bare), sink) = self.state
+            && self.depth == 0
+            && bare.end(0, 0) == Skipped::To(0)
+        {
+            Run::new(&mut self, program, switchback_json::scan::Portable, &[], out).value_ends(sink, 0, 0)?;
+        }
+        if self.state != State::End {
+            return Err(fault::json(self.before, ErrorKind::UnexpectedEnd));
+        }
+        if self.taught {
+            self.rewrite(program);
+            program.learn(self.lessons);
+        }
+        Ok(self.wrote)
+    }
+}
+
+/// Where the slot of a member of the object `frame` lies, which lies within `outer`.
+pub(super) fn slot_index(frame: &Frame, outer: &[Frame], capture: &Capture) -> usize {
+    let objects = outer.iter().rev().filter(|frame| frame.kind == FrameKind::Object);
+    let slots = match capture.up {
+        0 => Some(frame.slots),
+        up => objects.map(|frame| frame.slots).nth(usize::from(up) - 1),
+    };
+    // A capture looks no higher than the object that it was compiled within.
+    slots.expect("the object that captures is open") + usize::from(capture.slot)
+}
+
+/// How to go on.
+#[derive(Debug, Clone, Copy)]
+enum Next {
+    /// From here.
+    At(usize),
+    /// With members, of which the first begins here.
+    Members(usize),
+    /// By passing over the value that begins here.
+    Pass(Sink, usize),
+    /// By passing over more of a value that an earlier chunk began.
+    PassOn(Skip, Sink, usize),
+}
+
+/// A machine at work on one chunk.
+pub(super) struct Run<'a, S> {
+    pub machine: &'a mut Machine,
+    pub program: &'a Program,
+    pub scan: S,
+    pub chunk: &'a [u8],
+    pub out: &'a mut Vec<u8>,
+    /// The part of the chunk that is to be written next; not yet in `out`.
+    pub span: std::ops::Range<usize>,
+}
+
+impl<'a, S: Scan> Run<'a, S> {
+    #[inline(always)]
+    pub fn new(
+        machine: &'a mut Machine,
+        program: &'a Program,
+        scan: S,
+        chunk: &'a [u8],
+        out: &'a mut Vec<u8>,
+    ) -> Self {
+        Run { machine, program, scan, chunk, out, span: NO_SPAN }
+    }
+
+    /// Runs over the chunk.
+    pub fn chunk(&mut self) -> Result<(), Fault> {
+        let room = self.machine.bounds.json.total_bytes - self.machine.before;
+        let over = self.chunk.len() as u64 > room;
+        if over {
+            // The limit is below the length of a slice here.
+            self.chunk = &self.chunk[..room as usize];
+        }
+        let mut at = 0;
+        while at < self.chunk.len() {
+            let next = match self.machine.state {
+                State::Passing(skip, sink) => Next::PassOn(skip, sink, at),
+                State::InKey(escaped) => Next::At(self.key(at, escaped)?),
+                _ => self.structure(at)?,
+            };
+            at = match next {
+                Next::At(at) => at,
+                Next::Members(at) => self.members(at)?,
+                Next::Pass(sink, at) => self.pass(sink, at)?,
+                Next::PassOn(skip, sink, at) => self.pass_from(skip, sink, at, at)?,
+            };
+        }
+        self.suspend()?;
+        if over {
+            return Err(fault::json(self.machine.before, ErrorKind::Limit(Limit::TotalBytes)));
+        }
+        Ok(())
+    }
+
+    /// Moves what refers to the chunk out of it.
+    fn suspend(&mut self) -> Result<(), Fault> {
+        self.flush();
+        let bound = self.machine.bounds.capture_bytes;
+        let offset = self.place(self.chunk.len());
+        for slot in &mut self.machine.slots[..self.machine.slots_used] {
+            slot.suspend(self.chunk, bound).map_err(|()| fault::too_long(offset))?;
+        }
+        self.machine.before += self.chunk.len() as u64;
+        Ok(())
+    }
+
+    /// Reads white space and one byte of structure, or finds what begins.
+    fn structure(&mut self, at: usize) -> Result<Next, Fault> {
+        let mut at = at;
+        while is_blank(self.chunk[at]) {
+            at += 1;
+            if at == self.chunk.len() {
+                return Ok(Next::At(at));
+            }
+        }
+        let byte = self.chunk[at];
+        match (self.machine.state, byte) {
+            (State::FirstKey | State::NextKey, b'"') => return Ok(Next::Members(at)),
+            (State::FirstKey | State::AfterMember, b'}') => self.end_object(at)?,
+            (State::AfterMember, b',') => {
+                self.machine.state = State::NextKey;
+                return Ok(self.members_or_blank(at + 1));
+            }
+            (State::Colon, b':') => self.machine.state = State::MemberValue,
+            (State::MemberValue, _) => return self.member_value(at),
+            (State::Value(op), _) => return self.value(op, at),
+            (State::FirstElement | State::AfterElement, b']') => self.end_array(at),
+            (State::FirstElement, _) => return self.first_element(at),
+            (State::AfterElement, b',') => {
+                let op = self.top().id;
+                self.machine.state = State::Value(op);
+                if self.chunk.get(at + 1).is_some_and(|byte| !is_blank(*byte)) {
+                    return self.value(op, at + 1);
+                }
+            }
+            (State::UnwrapFirst, b']') => return Err(Cause::NotOne.into()),
+            (State::UnwrapFirst, _) => return self.value(self.top().id, at),
+            (State::UnwrapEnd, b']') => {
+                self.pop();
+                self.value_done(at + 1);
+            }
+            (State::UnwrapEnd, b',') => return Err(Cause::NotOne.into()),
+            (state, _) => return Err(self.unexpected(at, state)),
+        }
+        Ok(Next::At(at + 1))
+    }
+
+    /// On to the members, if one begins at `at`.
+    #[inline(always)]
+    fn members_or_blank(&self, at: usize) -> Next {
+        if self.chunk.get(at) == Some(&b'"') { Next::Members(at) } else { Next::At(at) }
+    }
+
+    #[cold]
+    pub fn unexpected(&self, at: usize, state: State) -> Fault {
+        let expected = match state {
+            State::FirstKey => Expected::KeyOrObjectEnd,
+            State::NextKey => Expected::Key,
+            State::Colon => Expected::Colon,
+            State::AfterMember => Expected::CommaOrObjectEnd,
+            State::AfterElement | State::UnwrapEnd => Expected::CommaOrArrayEnd,
+            State::End => return fault::json(self.place(at), ErrorKind::TrailingBytes),
+            _ => Expected::Value,
+        };
+        fault::json(self.place(at), ErrorKind::Unexpected { expected })
+    }
+
+    /// A member's value begins.
+    fn member_value(&mut self, at: usize) -> Result<Next, Fault> {
+        let (object, member) = (self.top().id, self.top().member);
+        let object = &self.program.objects[object as usize];
+        let Some(member) = object.members.get(usize::from(member)) else {
+            return Ok(Next::Pass(if object.keep_others { Sink::Copy } else { Sink::Drop }, at));
+        };
+        for capture in &member.captures {
+            self.machine.slot(capture).open(at);
+        }
+        match &member.action {
+            Action::Drop => Ok(Next::Pass(Sink::Drop, at)),
+            Action::Copy(prefix) | Action::Rename(prefix) => {
+                self.begin_member(prefix);
+                Ok(Next::Pass(Sink::Copy, at))
+            }
+            Action::Run(prefix, op) => {
+                if !matches!(self.program.ops[*op as usize], Op::Held(_)) {
+                    self.begin_member(prefix);
+                }
+                self.value(*op, at)
+            }
+            Action::Refuse(_) if self.chunk[at] == b'n' => Ok(Next::Pass(Sink::Drop, at)),
+            Action::Refuse(reason) => Err(Cause::Refused(*reason).into()),
+        }
+    }
+
+    /// The first element of an array begins.
+    fn first_element(&mut self, at: usize) -> Result<Next, Fault> {
+        let op = self.top().id;
+        self.machine.state = State::Value(op);
+        self.value(op, at)
+    }
+
+    /// A value begins for `op`, which writes it.
+    fn value(&mut self, op: OpId, at: usize) -> Result<Next, Fault> {
+        let first = self.chunk[at];
+        let program = self.program;
+        let mut op = op;
+        loop {
+            if self.machine.frames.last().is_some_and(|top| top.kind == FrameKind::Array)
+                && self.machine.state == State::Value(op)
+                && !matches!(program.ops[op as usize], Op::Held(_))
+            {
+                self.begin_element(at);
+            }
+            self.machine.wrote = true;
+            match &program.ops[op as usize] {
+                Op::Keep => return Ok(Next::Pass(Sink::Copy, at)),
+                Op::Held(_) => return Ok(Next::Pass(Sink::Hold(op), at)),
+                Op::Constant(text) => {
+                    self.write(text);
+                    return Ok(Next::Pass(Sink::Drop, at));
+                }
+                Op::Wrap(inner) => {
+                    self.write(b"[");
+                    self.push(FrameKind::Wrap, *inner);
+                    self.machine.state = State::Value(*inner);
+                    op = *inner;
+                }
+                Op::Object(_) | Op::Array(_) | Op::Unwrap(_) if first == b'n' => {
+                    return Ok(Next::Pass(Sink::Copy, at));
+                }
+                Op::Object(object) => {
+                    self.expect(first, b'{', Kind::Object, at)?;
+                    self.enter(at)?;
+                    self.keep(at, at + 1);
+                    self.push_object(*object);
+                    self.machine.state = State::FirstKey;
+                    return Ok(self.members_or_blank(at + 1));
+                }
+                Op::Array(inner) => {
+                    self.expect(first, b'[', Kind::Array, at)?;
+                    self.enter(at)?;
+                    self.keep(at, at + 1);
+                    self.push(FrameKind::Array, *inner);
+                    self.machine.state = State::FirstElement;
+                    return Ok(Next::At(at + 1));
+                }
+                Op::Unwrap(inner) => {
+                    self.expect(first, b'[', Kind::Array, at)?;
+                    self.enter(at)?;
+                    self.push(FrameKind::Unwrap, *inner);
+                    self.machine.state = State::UnwrapFirst;
+                    return Ok(Next::At(at + 1));
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn expect(&self, first: u8, wanted: u8, expected: Kind, at: usize) -> Result<(), Fault> {
+        if first == wanted {
+            return Ok(());
+        }
+        Err(match Kind::of_first_byte(first) {
+            Some(found) => Cause::Kind { expected, found }.into(),
+            None => self.unexpected(at, self.machine.state),
+        })
+    }
+
+    fn enter(&mut self, at: usize) -> Result<(), Fault> {
+        if self.machine.depth >= self.machine.bounds.json.depth {
+            return Err(fault::json(self.place(at), ErrorKind::Limit(Limit::Depth)));
+        }
+        self.machine.depth += 1;
+        Ok(())
+    }
+
+    #[inline(always)]
+    pub fn push(&mut self, kind: FrameKind, id: u32) {
+        let (bits, slots) = (self.machine.bits.len(), self.machine.slots_used);
+        self.machine.frames.push(Frame {
+            kind,
+            id,
+            wrote: false,
+            strangers: false,
+            last: NONE,
+            member: NONE,
+            seen: 0,
+            withdrawn: 0,
+            bits,
+            slots,
+        });
+    }
+
+    #[inline(always)]
+    pub fn push_object(&mut self, object: u32) {
+        self.push(FrameKind::Object, object);
+        let object = &self.program.objects[object as usize];
+        let machine = &mut *self.machine;
+        if object.words.all() > 0 {
+            machine.bits.resize(machine.bits.len() + object.words.all(), 0);
+        }
+        machine.slots_used += object.slots;
+        if machine.slots.len() < machine.slots_used {
+            machine.slots.resize_with(machine.slots_used, Slot::default);
+        }
+    }
+
+    #[inline(always)]
+    pub fn pop(&mut self) {
+        if let Some(frame) = self.machine.frames.pop() {
+            if frame.strangers {
+                self.machine.strangers.close();
+            }
+            self.machine.depth -= usize::from(frame.kind != FrameKind::Wrap);
+        }
+    }
+
+    fn end_object(&mut self, at: usize) -> Result<(), Fault> {
+        let top = *self.top();
+        let object = &self.program.objects[top.id as usize];
+        self.close_object(&top, object, at)?;
+        self.leave_object(&top);
+        self.value_done(at + 1);
+        Ok(())
+    }
+
+    /// Writes the end of the innermost object, whose bracket is at `at`.
+    pub fn close_object(&mut self, top: &Frame, object: &Object, at: usize) -> Result<(), Fault> {
+        if object.close.is_empty() {
+            self.keep(at, at + 1);
+            return Ok(());
+        }
+        // Faults from here on are those of the object, not of its last member.
+        self.top_mut().member = NONE;
+        self.close(top, object, at)?;
+        self.write(b"}");
+        Ok(())
+    }
+
+    /// Forgets the innermost object.
+    #[inline(always)]
+    pub fn leave_object(&mut self, top: &Frame) {
+        for slot in &mut self.machine.slots[top.slots..self.machine.slots_used] {
+            slot.clear();
+        }
+        self.machine.slots_used = top.slots;
+        self.machine.bits.truncate(top.bits);
+        self.pop();
+    }
+
+    fn end_array(&mut self, at: usize) {
+        self.keep(at, at + 1);
+        self.pop();
+        self.value_done(at + 1);
+    }
+
+    /// The value at the innermost place has ended before `at`.
+    #[inline(always)]
+    pub fn value_done(&mut self, at: usize) {
+        loop {
+            let Some(top) = self.machine.frames.last() else {
+                self.machine.state = State::End;
+                return;
+            };
+            match top.kind {
+                FrameKind::Object => {
+                    let object = &self.program.objects[top.id as usize];
+                    if let Some(member) = object.members.get(usize::from(top.member)) {
+                        for capture in &member.captures {
+                            let chunk = self.chunk;
+                            self.machine.slot(capture).end(at, chunk);
+                        }
+                    }
+                    self.machine.state = State::AfterMember;
+                    return;
+                }
+                FrameKind::Array => {
+                    self.machine.state = State::AfterElement;
+                    return;
+                }
+                FrameKind::Unwrap => {
+                    self.machine.state = State::UnwrapEnd;
+                    return;
+                }
+                FrameKind::Wrap => {
+                    self.write(b"]");
+                    self.pop();
+                }
+            }
+        }
+    }
+
+    /// The innermost frame; asked for only where the state says that there is one.
+    #[inline(always)]
+    pub fn top(&self) -> &Frame {
+        self.machine.frames.last().expect("this state lies within a frame")
+    }
+
+    #[inline(always)]
+    pub fn top_mut(&mut self) -> &mut Frame {
+        self.machine.frames.last_mut().expect("this state lies within a frame")
+    }
+
+    /// The offset of a place of the chunk in the whole text.
+    #[inline(always)]
+    pub fn place(&self, at: usize) -> u64 {
+        self.machine.before + at as u64
+    }
+}

@@ -1,0 +1,120 @@
+//! The names of members as the machine reads them: whether a name is one, which member of the plan it names, whether the object
+//! has had it, and what is learnt from where it stands.
+
+use super::fault::{self, Fault};
+use super::machine::{Frame, Run, State};
+use super::names::{NONE, NameId};
+use super::skip::{Skip, Skipped};
+use std::sync::Arc;
+use switchback_json::scan::Scan;
+use switchback_json::text;
+use switchback_json::{ErrorKind, Limit};
+
+impl<S: Scan> Run<'_, S> {
+    /// Reads on in a name until its closing quote or the end of the chunk.
+    pub fn key(&mut self, from: usize, escaped: bool) -> Result<usize, Fault> {
+        let machine = &mut *self.machine;
+        let skipped = Skip::String { escaped }.enter_over(self.scan, self.chunk, from, 0);
+        let (end, piece) = match skipped {
+            Skipped::To(end) => (end, &self.chunk[from..end - 1]),
+            _ => (self.chunk.len(), &self.chunk[from..]),
+        };
+        if machine.key.len() + piece.len() > machine.bounds.json.key_bytes {
+            return Err(fault::json(machine.before + end as u64, ErrorKind::Limit(Limit::KeyBytes)));
+        }
+        if let Skipped::Cut(Skip::String { escaped }) = skipped {
+            machine.key.extend_from_slice(piece);
+            machine.state = State::InKey(escaped);
+        } else if machine.key.is_empty() {
+            self.name(piece, end)?;
+        } else {
+            machine.key.extend_from_slice(piece);
+            let key = std::mem::take(&mut machine.key);
+            self.name(&key, end)?;
+            self.machine.key = key;
+            self.machine.key.clear();
+        }
+        Ok(end)
+    }
+
+    /// A name has been read: finds its member and checks that the object has not had it.
+    fn name(&mut self, raw: &[u8], end: usize) -> Result<(), Fault> {
+        let start = self.place(end).saturating_sub(raw.len() as u64 + 1);
+        let raw = text::check_string(raw).map_err(|(at, kind)| fault::json(start + at as u64, kind))?;
+        let decoded = text::decode(raw);
+        let top = *self.top();
+        let object = &self.program.objects[top.id as usize];
+        let known = object.plan.member(&decoded).map(|(at, _)| at as NameId);
+        let plain = text::string_break(decoded.as_bytes()) == decoded.len();
+        let id = known.or_else(|| if plain { self.stranger(decoded.as_bytes()) } else { None });
+        let fresh = match id {
+            Some(id) => self.see(id),
+            None => self.ledger(raw, start)?,
+        };
+        if !fresh {
+            return Err(fault::json(start, ErrorKind::DuplicateMember));
+        }
+        if let Some(id) = id.filter(|_| plain) {
+            self.teach(&top, id);
+        }
+        let top = self.top_mut();
+        top.member = known.unwrap_or(NONE);
+        if let Some(id) = id {
+            top.last = id;
+        }
+        if known.is_none() && object.keep_others {
+            let first = !std::mem::replace(&mut top.wrote, true);
+            self.write(if first { b"\"" } else { b",\"" });
+            self.write(raw.as_bytes());
+            self.write(b"\":");
+        }
+        self.machine.state = State::Colon;
+        Ok(())
+    }
+
+    /// The id of a name that the plan does not know, if there is room for it.
+    fn stranger(&mut self, name: &[u8]) -> Option<NameId> {
+        let object = self.top().id as usize;
+        let found = self.machine.lessons.names[object].stranger(name);
+        if found.is_some() {
+            return found;
+        }
+        let id = Arc::make_mut(&mut self.machine.lessons).names[object].add(name);
+        self.machine.taught |= id.is_some();
+        id
+    }
+
+    /// Expects `id` after the last name from now on, unless it is already.
+    fn teach(&mut self, top: &Frame, id: NameId) {
+        let object = top.id as usize;
+        if !self.machine.lessons.names[object].is_expected(top.last, id) {
+            Arc::make_mut(&mut self.machine.lessons).names[object].expect(top.last, id);
+            (self.machine.taught, self.machine.outdated) = (true, true);
+        }
+    }
+
+    /// Marks the name as seen in the innermost object; false when it was.
+    fn see(&mut self, id: NameId) -> bool {
+        let machine = &mut *self.machine;
+        let top = machine.frames.last_mut().expect("a name lies within an object");
+        let word = match usize::from(id / 64).checked_sub(1) {
+            None => &mut top.seen,
+            Some(word) => &mut machine.bits[top.bits + word],
+        };
+        let bit = 1 << (id % 64);
+        let fresh = *word & bit == 0;
+        *word |= bit;
+        fresh
+    }
+
+    fn ledger(&mut self, raw: &str, offset: u64) -> Result<bool, Fault> {
+        if !std::mem::replace(&mut self.top_mut().strangers, true) {
+            self.machine.strangers.open();
+        }
+        let fresh = self.machine.strangers.insert(raw);
+        if self.machine.strangers.bytes() > self.machine.bounds.names_bytes {
+            return Err(fault::json(offset, ErrorKind::Limit(Limit::Nodes)));
+        }
+        Ok(fresh)
+    }
+}

@@ -1,0 +1,121 @@
+//! Values that are passed over as they stand: to the output, to nowhere, or kept whole for a conversion.
+
+use super::fault::{self, Fault};
+use super::machine::{FrameKind, Run, Sink, State};
+use super::program::{Action, Op, OpId};
+use super::skip::{Skip, Skipped};
+use switchback_json::raw::Kind;
+use switchback_json::scan::Scan;
+use switchback_json::{ErrorKind, Expected, Limit};
+
+impl<S: Scan> Run<'_, S> {
+    /// Passes over the value at `at`.
+    #[inline(always)]
+    pub fn pass(&mut self, sink: Sink, at: usize) -> Result<usize, Fault> {
+        let first = self.chunk[at];
+        if Kind::of_first_byte(first).is_none() {
+            return Err(self.unexpected(at, State::MemberValue));
+        }
+        // The quote of a string is behind, the bracket of a container before.
+        self.pass_from(Skip::of(first), sink, at, at + usize::from(first == b'"'))
+    }
+
+    /// Passes over the value that the chunk has from `start` on; what is before `at` has been read.
+    #[inline(always)]
+    pub fn pass_from(&mut self, skip: Skip, sink: Sink, start: usize, at: usize) -> Result<usize, Fault> {
+        let depth_left = self.machine.bounds.json.depth - self.machine.depth;
+        match skip.enter_over(self.scan, self.chunk, at, depth_left) {
+            Skipped::To(end) => {
+                self.value_ends(sink, start, end)?;
+                Ok(end)
+            }
+            Skipped::Cut(skip) => {
+                self.deliver(sink, start, self.chunk.len())?;
+                self.machine.state = State::Passing(skip, sink);
+                Ok(self.chunk.len())
+            }
+            Skipped::NoWord(at) => Err(fault::json(self.place(at), ErrorKind::InvalidLiteral)),
+            Skipped::TooDeep(at) => Err(fault::json(self.place(at), ErrorKind::Limit(Limit::Depth))),
+            Skipped::Unbalanced(at) => {
+                let expected = Expected::Structure;
+                Err(fault::json(self.place(at), ErrorKind::Unexpected { expected }))
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn deliver(&mut self, sink: Sink, start: usize, end: usize) -> Result<(), Fault> {
+        match sink {
+            Sink::Copy => self.keep(start, end),
+            Sink::Drop => {}
+            Sink::Hold(_) => {
+                self.bound_held(self.machine.held.len() + end - start, end)?;
+                self.machine.held.extend_from_slice(&self.chunk[start..end]);
+            }
+        }
+        Ok(())
+    }
+
+    /// A value that was passed over ends at `end`; the chunk has it from `start` on.
+    #[inline(always)]
+    pub fn value_ends(&mut self, sink: Sink, start: usize, end: usize) -> Result<(), Fault> {
+        match sink {
+            Sink::Hold(op) if self.machine.held.is_empty() => {
+                self.bound_held(end - start, end)?;
+                let chunk = self.chunk;
+                self.convert(op, &chunk[start..end], end)?;
+            }
+            Sink::Hold(op) => {
+                self.deliver(sink, start, end)?;
+                let held = std::mem::take(&mut self.machine.held);
+                self.convert(op, &held, end)?;
+                self.machine.held = held;
+                self.machine.held.clear();
+            }
+            _ => self.deliver(sink, start, end)?,
+        }
+        self.value_done(end);
+        Ok(())
+    }
+
+    fn bound_held(&self, len: usize, end: usize) -> Result<(), Fault> {
+        let bound = self.machine.bounds.capture_bytes;
+        if len <= bound { Ok(()) } else { Err(fault::too_long(self.place(end))) }
+    }
+
+    /// Converts a whole value, with the name or comma before it if anything is written.
+    fn convert(&mut self, op: OpId, text: &[u8], end: usize) -> Result<(), Fault> {
+        let Op::Held(held) = &self.program.ops[op as usize] else {
+            return Ok(());
+        };
+        self.flush();
+        let before = self.out.len();
+        let top = self.machine.frames.last().copied();
+        match top.map(|top| top.kind) {
+            Some(FrameKind::Object) => {
+                let object = &self.program.objects[self.top().id as usize];
+                if let Some(Action::Run(prefix, _)) =
+                    object.members.get(usize::from(self.top().member)).map(|member| &member.action)
+                {
+                    self.begin_member(prefix);
+                }
+            }
+            Some(FrameKind::Array) => self.begin_element(0),
+            _ => {}
+        }
+        let offset = self.place(end) - text.len() as u64;
+        if !held.run(text, offset, self.out)? {
+            self.out.truncate(before);
+            match top {
+                Some(top) => {
+                    *self.top_mut() = top;
+                    if top.kind == FrameKind::Object {
+                        self.machine.withdraw(self.program);
+                    }
+                }
+                None => self.machine.wrote = false,
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,448 @@
+//! The form of a [`ValueOp`] that a stream runs: ops in one table, member names ready to be compared
+//! and written as words, captured places found while their object is walked. Made once per plan and
+//! shared by all bodies that run through it.
+
+use super::names::{NameId, Names};
+use super::script::Lessons;
+use arc_swap::ArcSwap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use switchback_json::scan::append_start;
+use switchback_plan::{
+    Absent, CloseFrom, Emit, Key, Kinds, MemberAction, ObjectOp, Others, Raw, ReasonId, ValueOp,
+    convert::Conversion,
+};
+
+/// How many bodies may teach a program the order of members; after that it is left as it is.
+const LESSONS_MAX: u32 = 64;
+
+/// A compiled [`ValueOp`].
+#[derive(Debug)]
+pub struct Program {
+    pub(super) ops: Vec<Op>,
+    pub(super) objects: Vec<Object>,
+    pub(super) root: OpId,
+    identity: bool,
+    /// What bodies have taught so far.
+    lessons: ArcSwap<Lessons>,
+    taught: AtomicU32,
+}
+
+pub(super) type OpId = u32;
+
+/// Like [`ValueOp`]; `Held` is an op whose value must be whole before it is known whether anything is
+/// written for it.
+#[derive(Debug)]
+pub(super) enum Op {
+    Keep,
+    Object(u32),
+    Array(OpId),
+    Wrap(OpId),
+    Unwrap(OpId),
+    Constant(Raw),
+    Held(Held),
+}
+
+/// A conversion with what stands around it.
+#[derive(Debug)]
+pub(super) enum Held {
+    Convert(Conversion),
+    Wrap(Box<Held>),
+    Unwrap(Box<Held>),
+}
+
+/// A compiled [`ObjectOp`].
+#[derive(Debug)]
+pub(super) struct Object {
+    pub plan: Arc<ObjectOp>,
+    /// In the order of [`ObjectOp::members`].
+    pub members: Vec<Member>,
+    pub keep_others: bool,
+    pub close: Vec<Close>,
+    /// What `close` writes and the bracket, if that is always the same; a comma comes first, if it is more
+    /// than the bracket.
+    pub closing: Option<Box<[u8]>>,
+    /// Slots of one walk of this object, those for places inside captured members included.
+    pub slots: usize,
+    pub words: Words,
+}
+
+/// How many words of 64 bits hold the bits of one walk of an object that do not fit into its frame.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Words {
+    /// One bit for each name.
+    pub seen: usize,
+    /// One bit for each member.
+    pub withdrawn: usize,
+}
+
+impl Words {
+    fn of(members: usize) -> Words {
+        let words = members.saturating_sub(64).div_ceil(64);
+        Words { seen: words, withdrawn: words }
+    }
+
+    pub fn all(self) -> usize {
+        self.seen + self.withdrawn
+    }
+}
+
+/// What is done with one member.
+#[derive(Debug)]
+pub(super) struct Member {
+    pub action: Action,
+    /// Whether what is written has the name of what is read.
+    pub same_name: bool,
+    /// Where the source text is kept: slots of this object, or of one that it lies in.
+    pub captures: Vec<Capture>,
+}
+
+impl Member {
+    /// The name that is written for it.
+    pub fn written(&self) -> &Written {
+        match &self.action {
+            Action::Copy(prefix) | Action::Rename(prefix) | Action::Run(prefix, _) => prefix.written(),
+            Action::Drop | Action::Refuse(_) => &Written::NOTHING,
+        }
+    }
+}
+
+/// A slot of the object `up` levels of objects above (0 = the one that has the member).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Capture {
+    pub up: u8,
+    pub slot: u16,
+}
+
+#[derive(Debug)]
+pub(super) enum Action {
+    Drop,
+    /// Copied under the same name.
+    Copy(Prefix),
+    /// Copied under another name.
+    Rename(Prefix),
+    Run(Prefix, OpId),
+    Refuse(ReasonId),
+}
+
+/// `"name":`, to be written before a member's value.
+#[derive(Debug)]
+pub(super) struct Prefix {
+    written: Written,
+}
+
+/// The text of a [`Prefix`] where it is often needed.
+#[derive(Debug, Clone)]
+pub(super) struct Written {
+    /// Padded, where it fits: copied at once instead of byte by byte.
+    padded: [u8; PREFIX_WIDTH],
+    /// 0 where it does not fit.
+    len: u8,
+    long: Option<Arc<[u8]>>,
+}
+
+const PREFIX_WIDTH: usize = 32;
+
+impl Written {
+    /// The name of nothing that is written.
+    pub const NOTHING: Written = Written { padded: [0; PREFIX_WIDTH], len: 0, long: None };
+
+    fn new(text: &Arc<[u8]>) -> Written {
+        let mut padded = [0; PREFIX_WIDTH];
+        match padded.get_mut(..text.len()) {
+            Some(start) => {
+                start.copy_from_slice(text);
+                Written { padded, len: text.len() as u8, long: None }
+            }
+            None => Written { long: Some(Arc::clone(text)), ..Written::NOTHING },
+        }
+    }
+
+    #[inline(always)]
+    pub fn write(&self, out: &mut Vec<u8>) {
+        append_start(out, &self.padded, usize::from(self.len));
+        if let Some(long) = &self.long {
+            out.extend_from_slice(long);
+        }
+    }
+}
+
+impl Prefix {
+    fn new(key: &Key) -> Prefix {
+        let text: Arc<[u8]> = [&key.json[..], b":"].concat().into();
+        Prefix { written: Written::new(&text) }
+    }
+
+    pub fn written(&self) -> &Written {
+        &self.written
+    }
+
+    /// Appends it, after a comma unless `first`.
+    #[inline(always)]
+    pub fn write(&self, first: bool, out: &mut Vec<u8>) {
+        if !first {
+            out.push(b',');
+        }
+        self.written.write(out);
+    }
+}
+
+/// Like [`switchback_plan::Close`].
+#[derive(Debug)]
+pub(super) struct Close {
+    pub prefix: Prefix,
+    pub needed: bool,
+    pub from: From,
+}
+
+#[derive(Debug)]
+pub(super) enum From {
+    Constant(Raw),
+    Default { unless_written: u16, value: Raw },
+    Captured { alternatives: Vec<Alternative>, absent: Option<Raw> },
+    Object(Vec<Close>),
+    Supplied(u16),
+    Setting(u16),
+}
+
+/// A captured place that may be there.
+#[derive(Debug)]
+pub(super) struct Alternative {
+    pub slot: u16,
+    /// Names still to be descended in the captured text.
+    pub path: Vec<Key>,
+    pub only: Option<Kinds>,
+    /// None = copied.
+    pub op: Option<Arc<Program>>,
+    /// Whether what is in the slot is copied whole, whatever it is.
+    pub is_whole: bool,
+}
+
+impl Program {
+    pub fn compile(op: &ValueOp) -> Program {
+        let identity = matches!(op, ValueOp::Keep);
+        let mut compiler = Compiler::default();
+        // A body that goes out as it came in is only looked at: the machine writes nothing of it.
+        let root = match identity {
+            true => compiler.add(Op::Constant(Raw::from([]))),
+            false => compiler.op(op, &[]),
+        };
+        let lessons = Lessons::new(compiler.objects.iter().map(Names::of).collect());
+        Program {
+            ops: compiler.ops,
+            objects: compiler.objects,
+            root,
+            identity,
+            lessons: ArcSwap::from_pointee(lessons),
+            taught: AtomicU32::new(0),
+        }
+    }
+
+    /// Whether bodies come out as they go in.
+    pub fn is_identity(&self) -> bool {
+        self.identity
+    }
+
+    /// The member `id` of an object; none for a name that the plan does not know.
+    #[inline(always)]
+    pub(super) fn member(&self, object: u32, id: NameId) -> Option<&Member> {
+        self.objects[object as usize].members.get(usize::from(id))
+    }
+
+    pub(super) fn lessons(&self) -> Arc<Lessons> {
+        self.lessons.load_full()
+    }
+
+    /// Takes over what a body has taught about the order of members.
+    pub(super) fn learn(&self, lessons: Arc<Lessons>) {
+        if self.taught.fetch_add(1, Ordering::Relaxed) < LESSONS_MAX {
+            self.lessons.store(lessons);
+        } else {
+            self.taught.store(LESSONS_MAX, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Captured places below the member now being compiled: the names that lead there, and the slot.
+type Wanted<'p> = (&'p [Key], Capture);
+
+#[derive(Default)]
+struct Compiler {
+    ops: Vec<Op>,
+    objects: Vec<Object>,
+}
+
+impl Compiler {
+    fn add(&mut self, op: Op) -> OpId {
+        self.ops.push(op);
+        // A plan has as many ops as its mapping has lines.
+        OpId::try_from(self.ops.len() - 1).expect("fewer than 2^32 ops")
+    }
+
+    /// `wanted` is honoured by objects; what it asks of any other value is not there.
+    fn op(&mut self, op: &ValueOp, wanted: &[Wanted<'_>]) -> OpId {
+        if let Some(held) = held(op) {
+            return self.add(Op::Held(held));
+        }
+        let compiled = match op {
+            ValueOp::Object(plan) => Op::Object(self.object(plan, wanted)),
+            ValueOp::Array(inner) => Op::Array(self.op(inner, &[])),
+            ValueOp::Wrap(inner) => Op::Wrap(self.op(inner, wanted)),
+            ValueOp::Unwrap(inner) => Op::Unwrap(self.op(inner, &[])),
+            ValueOp::Constant(text) => Op::Constant(text.clone()),
+            ValueOp::Keep | ValueOp::Convert(_) => Op::Keep,
+        };
+        self.add(compiled)
+    }
+
+    fn object(&mut self, plan: &Arc<ObjectOp>, wanted: &[Wanted<'_>]) -> u32 {
+        let mut slots = usize::from(plan.captures);
+        let mut inner_wanted = Vec::new();
+        let close = plan.close.iter().map(|close| self.close(close, plan, &mut slots, &mut inner_wanted));
+        let close: Vec<Close> = close.collect();
+        let members = plan.members.iter().enumerate().map(|(at, member)| {
+            let mut captures: Vec<Capture> =
+                member.capture.iter().map(|slot| Capture { up: 0, slot: *slot }).collect();
+            let mut below = Vec::new();
+            let own = inner_wanted.iter().filter(|(member, ..)| *member == at);
+            let all = own.map(|(_, path, slot)| (*path, Capture { up: 0, slot: *slot }));
+            let outer =
+                wanted.iter().filter(|(path, _)| path[0] == member.name).map(|(path, c)| (&path[1..], *c));
+            for (path, capture) in all.chain(outer) {
+                match path {
+                    [] => captures.push(capture),
+                    _ => below.push((path, Capture { up: capture.up + 1, ..capture })),
+                }
+            }
+            // What no close item reads as a whole need not be kept.
+            captures.retain(|capture| capture.up > 0 || reads(&close, capture.slot));
+            let same_name = matches!(&member.action, MemberAction::Emit(emit) if emit.name == member.name);
+            Member { action: self.action(member, &below), same_name, captures }
+        });
+        let members: Vec<Member> = members.collect();
+        let object = Object {
+            members,
+            keep_others: plan.others == Others::Keep,
+            closing: constant_closing(&close),
+            close,
+            slots,
+            words: Words::of(plan.members.len()),
+            plan: plan.clone(),
+        };
+        self.objects.push(object);
+        u32::try_from(self.objects.len() - 1).expect("fewer than 2^32 objects")
+    }
+
+    fn action(&mut self, member: &switchback_plan::Member, below: &[Wanted<'_>]) -> Action {
+        match &member.action {
+            MemberAction::Drop => Action::Drop,
+            MemberAction::Refuse(reason) => Action::Refuse(*reason),
+            MemberAction::Emit(Emit { name, op: ValueOp::Keep }) if *name == member.name => {
+                Action::Copy(Prefix::new(name))
+            }
+            MemberAction::Emit(Emit { name, op: ValueOp::Keep }) => Action::Rename(Prefix::new(name)),
+            MemberAction::Emit(Emit { name, op }) => Action::Run(Prefix::new(name), self.op(op, below)),
+        }
+    }
+
+    fn close<'p>(
+        &mut self,
+        close: &'p switchback_plan::Close,
+        plan: &'p ObjectOp,
+        slots: &mut usize,
+        wanted: &mut Vec<(usize, &'p [Key], u16)>,
+    ) -> Close {
+        let from = match &close.from {
+            CloseFrom::Constant(value) => From::Constant(value.clone()),
+            CloseFrom::Default { unless_written, value } => {
+                From::Default { unless_written: *unless_written, value: value.clone() }
+            }
+            CloseFrom::Captured { alternatives, absent } => From::Captured {
+                alternatives: alternatives
+                    .iter()
+                    .map(|captured| alternative(captured, plan, slots, wanted))
+                    .collect(),
+                absent: match absent {
+                    Absent::Omit => None,
+                    Absent::Value(value) => Some(value.clone()),
+                },
+            },
+            CloseFrom::Object(inner) => {
+                From::Object(inner.iter().map(|close| self.close(close, plan, slots, wanted)).collect())
+            }
+            CloseFrom::Supplied(at) => From::Supplied(*at),
+            CloseFrom::Setting(at) => From::Setting(*at),
+        };
+        Close { prefix: Prefix::new(&close.name), needed: close.needed, from }
+    }
+}
+
+/// See [`Object::closing`].
+fn constant_closing(close: &[Close]) -> Option<Box<[u8]>> {
+    let mut text = Vec::new();
+    for item in close {
+        let From::Constant(value) = &item.from else { return None };
+        item.prefix.write(false, &mut text);
+        text.extend_from_slice(value);
+    }
+    text.push(b'}');
+    Some(text.into())
+}
+
+/// A place below a member that is walked anyway gets a slot of its own, filled on the way; any other
+/// is looked up in the text of the captured member.
+fn alternative<'p>(
+    captured: &'p switchback_plan::Captured,
+    plan: &'p ObjectOp,
+    slots: &mut usize,
+    wanted: &mut Vec<(usize, &'p [Key], u16)>,
+) -> Alternative {
+    let mut slot = captured.slot;
+    let mut path = &captured.path[..];
+    let source = plan.members.iter().position(|member| member.capture == Some(slot));
+    if let Some(member) = source
+        && let MemberAction::Emit(Emit { op, .. }) = &plan.members[member].action
+        && is_walked(op, path)
+        && let Ok(own) = u16::try_from(*slots)
+    {
+        *slots += 1;
+        wanted.push((member, path, own));
+        (slot, path) = (own, &[]);
+    }
+    let op = match &captured.op {
+        ValueOp::Keep => None,
+        op => Some(Arc::new(Program::compile(op))),
+    };
+    let is_whole = path.is_empty() && captured.only.is_none() && op.is_none();
+    Alternative { slot, path: path.to_vec(), only: captured.only, op, is_whole }
+}
+
+/// Whether `op` passes all but the last name of `path` as members of objects that it walks.
+fn is_walked(op: &ValueOp, path: &[Key]) -> bool {
+    let (ValueOp::Object(object), [name, rest @ ..]) = (op, path) else {
+        return false;
+    };
+    let Some((_, member)) = object.member(&name.text) else {
+        return false;
+    };
+    rest.is_empty() || matches!(&member.action, MemberAction::Emit(emit) if is_walked(&emit.op, rest))
+}
+
+/// Whether any close item reads `slot` as a whole.
+fn reads(close: &[Close], slot: u16) -> bool {
+    close.iter().any(|close| match &close.from {
+        From::Captured { alternatives, .. } => alternatives.iter().any(|one| one.slot == slot),
+        From::Object(inner) => reads(inner, slot),
+        _ => false,
+    })
+}
+
+/// The op as one whose value is held, if it may write nothing.
+fn held(op: &ValueOp) -> Option<Held> {
+    match op {
+        ValueOp::Convert(conversion) => Some(Held::Convert(conversion.clone())),
+        ValueOp::Wrap(inner) => held(inner).map(|inner| Held::Wrap(Box::new(inner))),
+        ValueOp::Unwrap(inner) => held(inner).map(|inner| Held::Unwrap(Box::new(inner))),
+        _ => None,
+    }
+}

@@ -1,0 +1,274 @@
+//! What an object is expected to be, as one list of steps: its members in the order in which bodies bring them, and in their
+//! places the members of the objects within it that the plan walks. As long as a body follows the script, all that is to be
+//! known about the place that has been reached is the number of the step; [`super::walk`] makes frames of it where the body
+//! leaves the script.
+
+use super::copying::Plain;
+use super::names::{NONE, NameId, Names, bit};
+use super::program::{Action, Capture, Op, Program, Written};
+use switchback_json::scan::{Care, Scan, WORD_BYTES};
+
+/// Steps of one script: what objects within objects would add to more is not part of it.
+const STEPS_MAX: usize = 512;
+
+/// What is expected of all objects of a program, from what bodies have taught.
+#[derive(Debug, Clone)]
+pub(super) struct Lessons {
+    pub names: Vec<Names>,
+    pub scripts: Vec<Script>,
+}
+
+impl Lessons {
+    pub fn new(names: Vec<Names>) -> Lessons {
+        let scripts = names.iter().map(|_| Script::default()).collect();
+        Lessons { names, scripts }
+    }
+
+    /// Brings the scripts in line with the names.
+    pub fn rewrite(&mut self, program: &Program) {
+        for (object, script) in self.scripts.iter_mut().enumerate() {
+            *script = Script::of(program, &self.names, object as u32);
+        }
+    }
+}
+
+/// The steps of an object; the last one is its end.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Script {
+    pub steps: Vec<Step>,
+    /// By name: the step after the member, in the object that the script is of.
+    after: Vec<u16>,
+    /// Brackets that are opened within it, at one time.
+    pub depth: usize,
+    /// Slots of the objects within it, at most.
+    pub slots: usize,
+}
+
+/// What is done at one step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// The member is copied, and nothing else.
+    Copy,
+    /// The member is copied, and its value kept.
+    Keep,
+    Drop,
+    /// The value is copied, under another name.
+    Rename,
+    /// The object begins that is the member's value; it is copied with the name.
+    Enter,
+    /// The same, under another name.
+    EnterRenamed,
+    /// The object ends that the last `Enter` began.
+    Leave,
+    /// The object ends that the script is of.
+    End,
+    /// The member needs more.
+    Machine,
+}
+
+impl Kind {
+    /// Whether nothing more is to be known of the member than where its value ends.
+    #[inline(always)]
+    pub fn is_plain(self) -> bool {
+        matches!(self, Kind::Copy | Kind::Keep | Kind::Drop | Kind::Rename)
+    }
+
+    /// What is written of the member.
+    #[inline(always)]
+    pub fn plain(self) -> Plain {
+        match self {
+            Kind::Drop => Plain::Nothing,
+            Kind::Rename | Kind::EnterRenamed => Plain::Renamed,
+            _ => Plain::Whole,
+        }
+    }
+}
+
+/// One step of a script.
+#[derive(Debug, Clone)]
+#[repr(align(64))]
+pub(super) struct Step {
+    /// The name with its quotes and colon, and the beginning of the object that is entered; padded with zeros.
+    text: [u8; WORD_BYTES],
+    care: Care,
+    /// A bit for each name of the same object that earlier steps have.
+    pub seen: u64,
+    /// The object that the step is in, or leaves.
+    pub object: u32,
+    /// The name, or [`NONE`].
+    pub id: NameId,
+    /// The name before this one in the same object, or [`NONE`].
+    pub last: NameId,
+    /// The step that entered the object that this one is in; [`NONE`] in the object that the script is of.
+    pub outer: u16,
+    /// Where the slots of the object begin, counted from those of the object that the script is of.
+    pub slots: u16,
+    pub kind: Kind,
+    /// Objects of the script around this step.
+    pub level: u8,
+    /// The byte after what this step reads: before the name of the next one, or the bracket.
+    pub then: u8,
+    /// Whether the value is kept for the end of an object.
+    pub is_captured: bool,
+    /// Where the value is kept, if in one place and for an object of the script; counted as `slots`, or [`NONE`].
+    pub slot: u16,
+    /// The name that is written for the member.
+    pub written: Written,
+}
+
+/// What [`Kind::Enter`] expects after the colon.
+const OPENING: &[u8] = b"{\"";
+
+impl Step {
+    /// Whether `window` begins with this step's text.
+    #[inline(always)]
+    pub fn begins<S: Scan>(&self, scan: S, window: &[u8; WORD_BYTES]) -> bool {
+        scan.is_word(window, &self.text, self.care)
+    }
+
+    /// Bytes of the text, at most [`WORD_BYTES`].
+    #[inline(always)]
+    pub fn len(&self) -> usize {
+        self.care.bytes() % (2 * WORD_BYTES)
+    }
+
+    /// Bytes of the name with its quotes and colon.
+    #[inline(always)]
+    pub fn name_len(&self) -> usize {
+        match self.kind {
+            Kind::Enter | Kind::EnterRenamed => self.len() - OPENING.len(),
+            _ => self.len(),
+        }
+    }
+
+    fn with_text(self, parts: [&[u8]; 2]) -> Option<Step> {
+        let mut text = [0; WORD_BYTES];
+        let all = parts.concat();
+        text.get_mut(..all.len())?.copy_from_slice(&all);
+        Some(Step { text, care: Care::first(all.len()), ..self })
+    }
+}
+
+impl Script {
+    fn of(program: &Program, names: &[Names], object: u32) -> Script {
+        let mut script = Script { steps: Vec::new(), after: Vec::new(), depth: 0, slots: 0 };
+        let root = Place { object, outer: NONE, level: 0, slots: 0 };
+        script.object(program, names, root);
+        script
+    }
+
+    /// The first step that may match after the member `last` of the object that the script is of.
+    #[inline(always)]
+    pub fn after(&self, last: NameId) -> Option<usize> {
+        if last == NONE { Some(0) } else { self.after.get(usize::from(last)).map(|step| usize::from(*step)) }
+    }
+
+    /// Adds the steps of an object and of those within it.
+    fn object(&mut self, program: &Program, names: &[Names], place: Place) {
+        let (mut seen, mut last) = (0, NONE);
+        self.depth = self.depth.max(usize::from(place.level));
+        let slots = usize::from(place.slots) + program.objects[place.object as usize].slots;
+        self.slots = self.slots.max(slots);
+        for (id, text) in names[place.object as usize].expected() {
+            let step = Step { seen, id, last, ..place.step(Kind::Machine) };
+            self.member(program, names, step, text);
+            (seen, last) = (seen | bit(id), id);
+            if place.level == 0 {
+                self.after.resize(self.after.len().max(usize::from(id) + 1), u16::MAX);
+                self.after[usize::from(id)] = self.steps.len() as u16;
+            }
+        }
+        if let Some(before) = self.steps.last_mut() {
+            before.then = b'}';
+        }
+        let kind = if place.outer == NONE { Kind::End } else { Kind::Leave };
+        self.steps.push(Step { seen, last, ..place.step(kind) });
+    }
+
+    /// See [`Step::slot`].
+    fn slot(&self, step: &Step, captures: &[Capture]) -> Option<u16> {
+        let [capture] = captures else { return None };
+        let (mut slots, mut outer) = (step.slots, step.outer);
+        for _ in 0..capture.up {
+            let entered = self.steps.get(usize::from(outer))?;
+            (slots, outer) = (entered.slots, entered.outer);
+        }
+        slots.checked_add(capture.slot)
+    }
+
+    /// Adds the step of a member, and the steps of its value, if that is an object to be walked.
+    fn member(&mut self, program: &Program, names: &[Names], step: Step, text: &[u8]) {
+        let object = &program.objects[step.object as usize];
+        let Some(member) = object.members.get(usize::from(step.id)) else {
+            let kind = if object.keep_others { Kind::Copy } else { Kind::Drop };
+            self.steps.extend(Step { kind, ..step }.with_text([text, b""]));
+            return;
+        };
+        let is_captured = !member.captures.is_empty();
+        let kind = match member.action {
+            Action::Drop => Kind::Drop,
+            Action::Copy(_) if is_captured => Kind::Keep,
+            Action::Copy(_) => Kind::Copy,
+            Action::Rename(_) => Kind::Rename,
+            Action::Run(..) | Action::Refuse(_) => Kind::Machine,
+        };
+        let slot = self.slot(&step, &member.captures).unwrap_or(NONE);
+        let step = Step { kind, is_captured, slot, written: member.written().clone(), ..step };
+        let kind = if member.same_name { Kind::Enter } else { Kind::EnterRenamed };
+        let entered = Step { kind, then: b'{', ..step.clone() }.with_text([text, OPENING]);
+        match (walked(program, names, &member.action), entered) {
+            (Some(inner), Some(entered)) if self.steps.len() < STEPS_MAX && step.level < u8::MAX => {
+                let outer = self.steps.len() as u16;
+                self.steps.push(entered);
+                let slots = step.slots + object.slots as u16;
+                let level = step.level + 1;
+                self.object(program, names, Place { object: inner, outer, level, slots });
+                if let Some(leave) = self.steps.last_mut() {
+                    leave.is_captured = is_captured;
+                }
+            }
+            _ => self.steps.extend(step.with_text([text, b""])),
+        }
+    }
+}
+
+/// The object that is the value of a member, if its steps can be part of the script: something is known about its names, and
+/// what is written at its end does not depend on what it had.
+fn walked(program: &Program, names: &[Names], action: &Action) -> Option<u32> {
+    let Action::Run(_, op) = action else { return None };
+    let Op::Object(object) = program.ops[*op as usize] else { return None };
+    let plan = &program.objects[object as usize];
+    let is_known = names[object as usize].expected().next().is_some();
+    (is_known && plan.closing.is_some() && plan.words.all() == 0).then_some(object)
+}
+
+/// Where an object lies in a script; see the fields of [`Step`].
+#[derive(Clone, Copy)]
+struct Place {
+    object: u32,
+    outer: u16,
+    level: u8,
+    slots: u16,
+}
+
+impl Place {
+    /// A step without a name.
+    fn step(self, kind: Kind) -> Step {
+        Step {
+            text: [0; WORD_BYTES],
+            care: Care::first(0),
+            seen: 0,
+            object: self.object,
+            id: NONE,
+            last: NONE,
+            outer: self.outer,
+            slots: self.slots,
+            kind,
+            level: self.level,
+            then: b',',
+            is_captured: false,
+            slot: NONE,
+            written: Written::NOTHING,
+        }
+    }
+}

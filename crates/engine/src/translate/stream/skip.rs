@@ -1,0 +1,205 @@
+//! Passing over one value without looking into it, over any number of chunks: strings to their closing
+//! quote, containers by counting brackets outside strings, each kind for itself.
+
+use switchback_json::scan::{self, Bracket, Scan, Task};
+
+/// How far the value that is passed over has been read. The first byte of the value decides where to
+/// begin: see [`Skip::of`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Skip {
+    /// In a string; `escaped` when the next byte is.
+    String { escaped: bool },
+    /// In a number or word.
+    Bare(Bare),
+    /// In an array or object.
+    Nested(Nested),
+}
+
+/// In a number or word that is passed over. The length of words is checked, so that one cut short is
+/// noticed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Bare {
+    /// Bytes still to come; of numbers, nothing is known.
+    left: Option<usize>,
+}
+
+/// In an array or object that is passed over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Nested {
+    /// Brackets open.
+    depth: usize,
+    /// Curly ones among them.
+    curly: isize,
+    in_string: bool,
+    escaped: bool,
+}
+
+/// What a piece of text did for a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Skipped {
+    /// The value ends before this place.
+    To(usize),
+    /// The value goes on after the text, or may.
+    Cut(Skip),
+    /// More brackets are open than allowed, from this place on.
+    TooDeep(usize),
+    /// A word that is none ends before this place.
+    NoWord(usize),
+    /// The brackets that are open and closed do not match, found at this place.
+    Unbalanced(usize),
+}
+
+impl Skip {
+    /// For a value that begins with `first`, which begins a value.
+    #[inline(always)]
+    pub fn of(first: u8) -> Skip {
+        match first {
+            b'"' => Skip::String { escaped: false },
+            b'[' | b'{' => Skip::Nested(Nested::default()),
+            _ => Skip::Bare(Bare { left: word_len(first) }),
+        }
+    }
+
+    /// [`Skip::over`], entered.
+    pub fn enter_over<S: Scan>(self, scan: S, bytes: &[u8], at: usize, depth_left: usize) -> Skipped {
+        scan.enter(Over { skip: self, bytes, at, depth_left })
+    }
+
+    /// Reads on from `at`. A string begins after its opening quote, a container with its bracket.
+    /// `depth_left` is how many brackets may be open at one time.
+    #[inline(always)]
+    pub fn over<S: Scan>(self, scan: S, bytes: &[u8], at: usize, depth_left: usize) -> Skipped {
+        match self {
+            Skip::String { escaped } => string_end(scan, bytes, at, escaped),
+            Skip::Bare(bare) => match scan.bare_end(bytes, at) {
+                end if end < bytes.len() => bare.end(end - at, end),
+                end => Skipped::Cut(Skip::Bare(bare.after(end - at))),
+            },
+            Skip::Nested(nested) => nested.over(scan, bytes, at, depth_left),
+        }
+    }
+}
+
+struct Over<'b> {
+    skip: Skip,
+    bytes: &'b [u8],
+    at: usize,
+    depth_left: usize,
+}
+
+impl Task for Over<'_> {
+    type Output = Skipped;
+
+    #[inline(always)]
+    fn run<S: Scan>(self, scan: S) -> Skipped {
+        self.skip.over(scan, self.bytes, self.at, self.depth_left)
+    }
+}
+
+/// Bytes of the word that begins with `first`; none for numbers.
+#[inline(always)]
+fn word_len(first: u8) -> Option<usize> {
+    match first {
+        b't' | b'n' => Some(4),
+        b'f' => Some(5),
+        _ => None,
+    }
+}
+
+impl Bare {
+    /// After `len` more bytes. More than a word has wrap around to what no word has left.
+    #[inline(always)]
+    fn after(self, len: usize) -> Bare {
+        Bare { left: self.left.map(|left| left.wrapping_sub(len)) }
+    }
+
+    /// The value ends at `end`, after `len` more bytes.
+    #[inline(always)]
+    pub fn end(self, len: usize, end: usize) -> Skipped {
+        if self.after(len).left.unwrap_or(0) == 0 { Skipped::To(end) } else { Skipped::NoWord(end) }
+    }
+}
+
+#[inline(always)]
+fn string_end<S: Scan>(scan: S, bytes: &[u8], at: usize, escaped: bool) -> Skipped {
+    let mut at = at + usize::from(escaped);
+    loop {
+        if at > bytes.len() {
+            return Skipped::Cut(Skip::String { escaped: true });
+        }
+        at = scan.string_break(bytes, at);
+        match bytes.get(at) {
+            Some(b'"') => return Skipped::To(at + 1),
+            Some(_) => at += 2,
+            None => return Skipped::Cut(Skip::String { escaped: false }),
+        }
+    }
+}
+
+impl Nested {
+    /// See [`Skip::over`].
+    #[inline(always)]
+    pub fn over<S: Scan>(mut self, scan: S, bytes: &[u8], at: usize, depth_left: usize) -> Skipped {
+        let mut at = at;
+        while let Some(block) = bytes.get(at..).and_then(|rest| rest.first_chunk::<64>()) {
+            if let Some(end) = self.block(scan, block, 64, depth_left) {
+                return end.from(at);
+            }
+            at += 64;
+        }
+        let rest = bytes.get(at..).unwrap_or_default();
+        if !rest.is_empty() {
+            let mut padded = [b' '; 64];
+            padded[..rest.len()].copy_from_slice(rest);
+            if let Some(end) = self.block(scan, &padded, rest.len(), depth_left) {
+                return end.from(at);
+            }
+        }
+        Skipped::Cut(Skip::Nested(self))
+    }
+
+    /// Reads a block of which the first `len` bytes count and the others are blank.
+    #[inline(always)]
+    fn block<S: Scan>(
+        &mut self,
+        scan: S,
+        block: &[u8; 64],
+        len: usize,
+        depth_left: usize,
+    ) -> Option<Skipped> {
+        let marks = scan.block(block);
+        let (escaped, overflow) = scan::escaped(marks.backslash, self.escaped);
+        self.escaped = if len == 64 { overflow } else { escaped >> len & 1 == 1 };
+        let inside = scan.prefix_xor(marks.quote & !escaped) ^ u64::from(self.in_string).wrapping_neg();
+        self.in_string = inside >> 63 == 1;
+        let mut brackets = marks.brackets & !inside;
+        while brackets != 0 {
+            let at = brackets.trailing_zeros() as usize;
+            brackets &= brackets - 1;
+            let bracket = Bracket::of(block[at % 64]);
+            // A value that is passed over begins with an opening bracket.
+            self.depth = self.depth.wrapping_add_signed(bracket.depth);
+            self.curly += bracket.curly;
+            if self.depth > depth_left {
+                return Some(Skipped::TooDeep(at));
+            }
+            if self.depth == 0 {
+                return Some(if self.curly == 0 { Skipped::To(at + 1) } else { Skipped::Unbalanced(at) });
+            }
+        }
+        None
+    }
+}
+
+impl Skipped {
+    /// The same, counted from the start of the text that the block at `at` is of.
+    #[inline(always)]
+    fn from(self, at: usize) -> Skipped {
+        match self {
+            Skipped::To(end) => Skipped::To(at + end),
+            Skipped::TooDeep(place) => Skipped::TooDeep(at + place),
+            Skipped::Unbalanced(place) => Skipped::Unbalanced(at + place),
+            Skipped::NoWord(_) | Skipped::Cut(_) => self,
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Streams equal the reference over generated plans, bodies and cuts.
+
+use super::super::{Bounds, Check, Program};
+use super::{plans, reference, run};
+use proptest::prelude::*;
+use std::sync::Arc;
+use switchback_json::scan::Level;
+use switchback_json::{Limits, Value};
+
+/// The text with white space wherever the grammar allows it.
+fn spaced(text: &str, blank: &str) -> String {
+    let (mut out, mut in_string, mut escaped) = (String::new(), false, false);
+    for character in text.chars() {
+        let structure = !in_string && "{}[]:,".contains(character);
+        if structure {
+            out.push_str(blank);
+        }
+        out.push(character);
+        if structure {
+            out.push_str(blank);
+        }
+        if character == '"' && !escaped {
+            in_string = !in_string;
+        }
+        escaped = character == '\\' && !escaped;
+    }
+    out
+}
+
+fn pieces<'t>(text: &'t [u8], cuts: &[prop::sample::Index]) -> Vec<&'t [u8]> {
+    let mut cuts: Vec<_> = cuts.iter().map(|cut| cut.index(text.len() + 1)).chain([0, text.len()]).collect();
+    cuts.sort_unstable();
+    cuts.windows(2).map(|cut| &text[cut[0]..cut[1]]).collect()
+}
+
+fn checks() -> impl Strategy<Value = Check> {
+    prop::sample::select(vec![Check::Strict, Check::Lenient])
+}
+
+fn levels() -> impl Strategy<Value = Level> {
+    prop::sample::select(Level::ALL.to_vec())
+}
+
+fn blanks() -> impl Strategy<Value = usize> {
+    prop::sample::select(vec![0, 130])
+}
+
+fn cuts() -> impl Strategy<Value = Vec<prop::sample::Index>> {
+    prop::collection::vec(any::<prop::sample::Index>(), 0..8)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn streams_equal_the_reference_byte_for_byte(op in plans::op(), body in plans::body(), blanks in blanks(), cuts in cuts(), check in checks(), level in levels()) {
+        let values = Arc::new(plans::values());
+        let program = Arc::new(Program::compile(&op));
+        // White space after the value gives the short cut the room to look ahead that it wants.
+        let text = [body.to_vec(), vec![b' '; blanks]].concat();
+        let expected = reference(&op, &values, &text).map_err(drop);
+        // Twice, since the first body teaches the second.
+        for _ in 0..2 {
+            for chunks in [vec![&text[..]], pieces(&text, &cuts), text.chunks(1).collect()] {
+                let found = run(&program, &values, check, Bounds::default(), level, chunks);
+                prop_assert_eq!(found.map_err(drop), expected.clone(), "{}", body);
+            }
+        }
+    }
+
+    #[test]
+    fn white_space_between_members_is_left_out_and_inside_values_kept(op in plans::op(), body in plans::body(), cuts in cuts(), blank in prop::sample::select(vec![" ", "\n\t", "  \r\n     "]), level in levels()) {
+        let values = Arc::new(plans::values());
+        let program = Arc::new(Program::compile(&op));
+        let text = spaced(&body.to_string(), blank);
+        let expected = reference(&op, &values, text.as_bytes()).map_err(drop);
+        let whole = run(&program, &values, Check::Lenient, Bounds::default(), level, [text.as_bytes()]);
+        let cut = run(&program, &values, Check::Strict, Bounds::default(), level, pieces(text.as_bytes(), &cuts));
+        prop_assert_eq!(whole.map_err(drop), expected.clone());
+        prop_assert_eq!(cut.map_err(drop), expected);
+    }
+
+    #[test]
+    fn whatever_is_cut_short_is_noticed(op in plans::op(), body in plans::body(), blanks in blanks(), at in any::<prop::sample::Index>(), cuts in cuts(), check in checks(), level in levels()) {
+        let mut text = body.to_vec();
+        text.truncate(at.index(text.len()));
+        // White space neither ends nor breaks a string or a word.
+        text.resize(text.len() + blanks, b' ');
+        // A number cut short is another number.
+        prop_assume!(!matches!(body, Value::Number(_)));
+        let (program, values) = (Arc::new(Program::compile(&op)), Arc::new(plans::values()));
+        let found = run(&program, &values, check, Bounds::default(), level, pieces(&text, &cuts));
+        prop_assert!(found.is_err(), "{found:?}");
+    }
+
+    #[test]
+    fn broken_bodies_get_one_verdict_whatever_the_cut(op in plans::op(), body in plans::body(), blanks in blanks(), at in any::<prop::sample::Index>(), byte in prop::sample::select(b"{}[]:,\"\\ x7\xff\x00".to_vec()), cuts in cuts(), check in checks(), level in levels()) {
+        let mut text = body.to_vec();
+        let at = at.index(text.len());
+        text[at] = byte;
+        text.resize(text.len() + blanks, b' ');
+        let (program, values) = (Arc::new(Program::compile(&op)), Arc::new(plans::values()));
+        let one = |chunks: Vec<&[u8]>, level| run(&program, &values, check, Bounds::default(), level, chunks).map_err(drop);
+        let whole = one(vec![&text], level);
+        prop_assert_eq!(one(pieces(&text, &cuts), level), whole.clone());
+        prop_assert_eq!(one(text.chunks(1).collect(), Level::Portable), whole.clone());
+        if check == Check::Strict {
+            prop_assert_eq!(whole, reference(&op, &values, &text).map_err(drop));
+        }
+    }
+
+    #[test]
+    fn bounds_on_what_is_kept_do_not_depend_on_the_cut(op in plans::op(), body in plans::body(), blanks in blanks(), capture_bytes in 0usize..40, depth in 0usize..8, key_bytes in 0usize..48, cuts in cuts(), check in checks(), level in levels()) {
+        let text = [body.to_vec(), vec![b' '; blanks]].concat();
+        let json = Limits { depth, key_bytes, ..Limits::STREAM };
+        let bounds = Bounds { json, capture_bytes, names_bytes: 30 };
+        let (program, values) = (Arc::new(Program::compile(&op)), Arc::new(plans::values()));
+        let one = |chunks: Vec<&[u8]>| run(&program, &values, check, bounds, level, chunks).map_err(drop);
+        prop_assert_eq!(one(vec![&text]), one(pieces(&text, &cuts)));
+        prop_assert_eq!(one(vec![&text]), one(text.chunks(1).collect()));
+    }
+}

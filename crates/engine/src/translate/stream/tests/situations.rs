@@ -1,0 +1,325 @@
+//! Single cases with their text: what is written where, and what is refused.
+
+use super::super::{Bounds, Check, Program, Transcoder};
+use super::plans::{
+    array, captured, close, conversion, emit, first_of, keep, member, object, place, raw, values,
+};
+use super::translate;
+use crate::translate::{Cause, TranslateError};
+use bytes::Bytes;
+use std::sync::Arc;
+use switchback_json::raw::Kind;
+use switchback_json::{ErrorKind, Limit, Limits};
+use switchback_plan::convert::{ConversionKind, Otherwise};
+use switchback_plan::{Absent, CloseFrom, MemberAction, Others, ReasonId, ValueOp};
+
+fn lenient(op: &ValueOp, body: &str) -> String {
+    let found = translate(op, Check::Lenient, Bounds::default(), body);
+    assert_eq!(found, translate(op, Check::Strict, Bounds::default(), body));
+    found.expect("the case can be translated")
+}
+
+fn fault(op: &ValueOp, check: Check, body: &str) -> Cause {
+    translate(op, check, Bounds::default(), body).expect_err("the case cannot be translated")
+}
+
+#[test]
+fn members_come_in_source_order_then_what_closes_in_plan_order() {
+    let op = object(
+        vec![keep("a"), emit("b", "z", ValueOp::Keep), member("c", MemberAction::Drop)],
+        Others::Drop,
+        vec![
+            close("k", CloseFrom::Constant(raw("null"))),
+            close("d", CloseFrom::Default { unless_written: 0, value: raw("[]") }),
+            close("e", CloseFrom::Default { unless_written: 2, value: raw("0") }),
+            close("s", CloseFrom::Setting(0)),
+            close("w", CloseFrom::Supplied(0)),
+            close("n", CloseFrom::Supplied(1)),
+        ],
+    );
+    let text = lenient(&op, r#" { "x" : {"a":[1]} , "b" : [ 1, 2 ] , "c":3,"a":1.10 } "#);
+    assert_eq!(text, r#"{"z":[ 1, 2 ],"a":1.10,"k":null,"e":0,"s":10,"w":"given"}"#);
+    assert_eq!(lenient(&op, "{}"), r#"{"k":null,"d":[],"e":0,"s":10,"w":"given"}"#);
+}
+
+#[test]
+fn numbers_escapes_and_odd_names_survive() {
+    let op = array(object(vec![keep("a"), emit("b", "c", ValueOp::Keep)], Others::Keep, vec![]));
+    for (body, expected) in [
+        (r#"[{"a":100000000000000000000,"b":1e400}]"#, r#"[{"a":100000000000000000000,"c":1e400}]"#),
+        (r#"[{"\u0061":"\ud83d\ude00\/","x\n":-0}]"#, r#"[{"a":"\ud83d\ude00\/","x\n":-0}]"#),
+        (
+            r#"[{"$serde_json::private::Number":"1","a":{}}]"#,
+            r#"[{"$serde_json::private::Number":"1","a":{}}]"#,
+        ),
+        (r#"[{"a":"}]","b":"\\"},null,{}]"#, r#"[{"a":"}]","c":"\\"},null,{}]"#),
+        ("[]", "[]"),
+        (" null ", "null"),
+    ] {
+        assert_eq!(lenient(&op, body), expected);
+    }
+}
+
+#[test]
+fn places_move_up_and_down() {
+    let inner = object(vec![keep("id"), emit("way", "road", ValueOp::Keep)], Others::Drop, vec![]);
+    let op = object(
+        vec![captured(emit("in", "in", inner), 0), captured(member("low", MemberAction::Drop), 1)],
+        Others::Drop,
+        vec![
+            close("way", first_of(vec![place(0, &["way"])], Absent::Omit)),
+            close(
+                "who",
+                first_of(vec![place(0, &["who", "name"]), place(1, &[])], Absent::Value(raw("null"))),
+            ),
+            close("box", CloseFrom::Object(vec![close("low", first_of(vec![place(1, &[])], Absent::Omit))])),
+        ],
+    );
+    let text = lenient(&op, r#"{"in":{"id":5,"way":"post","who":{"name":"Ana","x":1}},"low":7}"#);
+    assert_eq!(text, r#"{"in":{"id":5,"road":"post"},"way":"post","who":"Ana","box":{"low":7}}"#);
+    assert_eq!(lenient(&op, r#"{"in":null}"#), r#"{"in":null,"who":null}"#);
+    assert_eq!(lenient(&op, r#"{"low":{"way":1}}"#), r#"{"who":{"way":1},"box":{"low":{"way":1}}}"#);
+}
+
+#[test]
+fn conversions_see_whole_values_and_may_leave_members_out() {
+    let op = object(
+        vec![
+            emit("n", "n", conversion(ConversionKind::AbsentToNull, Otherwise::Error)),
+            emit("s", "i", conversion(ConversionKind::IntegerToString, Otherwise::Error)),
+            emit(
+                "w",
+                "w",
+                ValueOp::Wrap(Box::new(conversion(ConversionKind::AbsentToNull, Otherwise::Error))),
+            ),
+        ],
+        Others::Drop,
+        vec![close("d", CloseFrom::Default { unless_written: 0, value: raw("true") })],
+    );
+    assert_eq!(lenient(&op, r#"{"n":null,"s":"12","w":null}"#), r#"{"i":12,"d":true}"#);
+    assert_eq!(lenient(&op, r#"{"w":[1, 2],"n":{"a": 1}}"#), r#"{"w":[[1, 2]],"n":{"a": 1}}"#);
+    assert!(matches!(fault(&op, Check::Lenient, r#"{"s":"x"}"#), Cause::Convert(_)));
+    let list = array(conversion(ConversionKind::AbsentToNull, Otherwise::Error));
+    assert_eq!(lenient(&list, "[null,1,null,2,null]"), "[1,2]");
+    assert_eq!(lenient(&conversion(ConversionKind::AbsentToNull, Otherwise::Error), "null"), "null");
+}
+
+#[test]
+fn arrays_of_one_are_wrapped_and_unwrapped() {
+    let unwrap = ValueOp::Unwrap(Box::new(object(vec![keep("a")], Others::Drop, vec![])));
+    assert_eq!(lenient(&unwrap, r#"[ {"a": 1, "b": 2} ]"#), r#"{"a":1}"#);
+    assert_eq!(lenient(&unwrap, "null"), "null");
+    for several in ["[]", "[{},{}]", "[ ]"] {
+        assert!(matches!(fault(&unwrap, Check::Strict, several), Cause::NotOne), "{several}");
+    }
+    let wrap = ValueOp::Wrap(Box::new(ValueOp::Wrap(Box::new(ValueOp::Keep))));
+    assert_eq!(lenient(&wrap, " 12"), "[[12]]");
+    assert_eq!(lenient(&wrap, r#"{"a": []}"#), r#"[[{"a": []}]]"#);
+}
+
+#[test]
+fn a_member_that_cannot_be_carried_over_refuses_the_body_unless_null() {
+    let op = object(vec![member("no", MemberAction::Refuse(ReasonId(9))), keep("a")], Others::Drop, vec![]);
+    assert_eq!(lenient(&op, r#"{"no":null,"a":1}"#), r#"{"a":1}"#);
+    let refused = fault(&op, Check::Strict, r#"{"a":1,"no":false}"#);
+    assert_eq!(refused, Cause::Refused(ReasonId(9)));
+}
+
+#[test]
+fn members_named_twice_are_refused_where_the_plan_walks_and_everywhere_in_strict_bodies() {
+    let op = array(object(vec![keep("a"), emit("b", "b", ValueOp::Keep)], Others::Drop, vec![]));
+    for body in [
+        r#"[{"a":1,"a":1}]"#,
+        r#"[{"a":1,"b":2},{"a":1,"b":2,"\u0061":3}]"#,
+        r#"[{"x":1,"y":2},{"x":1,"y":2,"x":3}]"#,
+        r#"[{"x\n":1,"x\u000a":2}]"#,
+        r#"[{"a_name_that_is_too_long_to_be_expected":1,"b":1,"a_name_that_is_too_long_to_be_expected":2}]"#,
+    ] {
+        for check in [Check::Lenient, Check::Strict] {
+            let Cause::Json(error) = fault(&op, check, body) else { panic!("{body}") };
+            assert_eq!(error.kind, ErrorKind::DuplicateMember, "{body}");
+        }
+    }
+    let deep = r#"[{"a":{"x":1,"x":2}}]"#;
+    assert!(matches!(fault(&op, Check::Strict, deep), Cause::Json(_)));
+    assert_eq!(translate(&op, Check::Lenient, Bounds::default(), deep), Ok(deep.to_owned()));
+}
+
+#[test]
+fn an_object_of_very_many_names_is_bounded() {
+    let op = object(vec![keep("a")], Others::Drop, vec![]);
+    let names = |count: usize| {
+        let names: Vec<_> = (0..count).map(|at| format!("\"name{at}\":{at}")).collect();
+        format!("{{{},\"a\":1}}", names.join(","))
+    };
+    assert_eq!(lenient(&op, &names(600)), r#"{"a":1}"#);
+    let small = Bounds { names_bytes: 1000, ..Bounds::default() };
+    let refused = translate(&op, Check::Lenient, small, &names(600)).expect_err("too many names");
+    assert!(TranslateError::new(refused).is_limit());
+}
+
+#[test]
+fn wrong_kinds_are_faults_of_the_sender() {
+    let op = object(vec![emit("l", "l", array(ValueOp::Keep))], Others::Drop, vec![]);
+    let kind = |expected, found| Cause::Kind { expected, found };
+    assert_eq!(fault(&op, Check::Strict, "[]"), kind(Kind::Object, Kind::Array));
+    assert_eq!(fault(&op, Check::Strict, r#"{"l":{}}"#), kind(Kind::Array, Kind::Object));
+    assert_eq!(fault(&op, Check::Lenient, r#"{"l":"x"}"#), kind(Kind::Array, Kind::String));
+}
+
+#[test]
+fn faults_name_the_place_and_the_mapping_line() {
+    let inner = object(vec![emit("l", "l", array(ValueOp::Keep))], Others::Drop, vec![]);
+    let op = array(object(vec![emit("o", "o", inner)], Others::Drop, vec![]));
+    let mut transcoder = Transcoder::new(
+        Arc::new(Program::compile(&op)),
+        Arc::new(values()),
+        Check::Lenient,
+        Bounds::default(),
+    );
+    let error = transcoder.push(Bytes::from_static(br#"[{"o":{"l":7}}]"#)).expect_err("a number is no array");
+    assert_eq!(error.to_string(), "$[*].o.l: expected an array, found a number (test:1)");
+    assert_eq!(transcoder.push(Bytes::new()), Err(error));
+}
+
+#[test]
+fn structure_is_checked_in_lenient_bodies_too() {
+    let op = object(
+        vec![keep("a"), emit("o", "o", object(vec![keep("p")], Others::Keep, vec![]))],
+        Others::Drop,
+        vec![],
+    );
+    for broken in [
+        "",
+        " ",
+        "{",
+        r#"{"a"#,
+        r#"{"a":"#,
+        r#"{"a":1"#,
+        r#"{"a":1,"#,
+        r#"{"a":1,}"#,
+        r#"{"a" 1}"#,
+        r#"{"a":}"#,
+        r#"{"a":1 "b":2}"#,
+        r#"{"a":1}}"#,
+        r#"{"a":1} x"#,
+        r#"{"a":[1}"#,
+        r#"{"a":[1},"b":2]"#,
+        r#"{"x":{"y":[[]}}"#,
+        r#"{"x":"abc}"#,
+        r#"{"o":{"p":1]}"#,
+        r#"{"o":{,}}"#,
+        r#"{"a":"x"y}"#,
+        r#"{"a":"x""b":2}"#,
+        r#"{"a":1"b":2}"#,
+        r#"{"a":1:2}"#,
+        r#"{"a":1{}}"#,
+        r#"{"a":"x":2}"#,
+        r#"{"a":nullx}"#,
+    ] {
+        fault(&op, Check::Lenient, broken);
+    }
+    let broken_text = [&b"{\"x\":\"\xff\"}"[..], b"{\"a\":\"\xc3\"}", b"{\"a\":1}\xe2\x82"];
+    for broken in broken_text {
+        for check in [Check::Lenient, Check::Strict] {
+            let program = Arc::new(Program::compile(&op));
+            let values = Arc::new(values());
+            for size in [1, 2, 100] {
+                let level = switchback_json::scan::Level::best();
+                let chunks = broken.chunks(size);
+                assert!(super::run(&program, &values, check, Bounds::default(), level, chunks).is_err());
+            }
+        }
+    }
+}
+
+#[test]
+fn limits_hold_while_text_passes_by() {
+    let op = object(
+        vec![keep("a"), captured(member("c", MemberAction::Drop), 0)],
+        Others::Drop,
+        vec![close("d", first_of(vec![place(0, &[])], Absent::Omit))],
+    );
+    let json = Limits { depth: 3, key_bytes: 6, total_bytes: 60, ..Limits::STREAM };
+    let bounds = Bounds { json, capture_bytes: 8, ..Bounds::default() };
+    let limit = |body: &str| match translate(&op, Check::Lenient, bounds, body) {
+        Err(Cause::Json(error)) => Some(error.kind),
+        other => {
+            other.expect("nothing else is wrong");
+            None
+        }
+    };
+    assert_eq!(limit(r#"{"a":[[1]],"b":[[]]}"#), None);
+    assert_eq!(limit(r#"{"a":[[[1]]]}"#), Some(ErrorKind::Limit(Limit::Depth)));
+    assert_eq!(limit(r#"{"b":[{"c":[]}]}"#), Some(ErrorKind::Limit(Limit::Depth)));
+    assert_eq!(limit(r#"{"sevenxx":1}"#), Some(ErrorKind::Limit(Limit::KeyBytes)));
+    assert_eq!(limit(r#"{"c":"123456"}"#), None);
+    assert_eq!(limit(r#"{"c":"1234567"}"#), Some(ErrorKind::Limit(Limit::HeldBytes)));
+    assert_eq!(limit(&format!(r#"{{"a":"{}"}}"#, "x".repeat(52))), None);
+    assert_eq!(limit(&format!(r#"{{"a":"{}"}}"#, "x".repeat(53))), Some(ErrorKind::Limit(Limit::TotalBytes)));
+    let deep = "[".repeat(100_000);
+    assert_eq!(limit(&format!(r#"{{"a":{deep}"#)), Some(ErrorKind::Limit(Limit::Depth)));
+}
+
+#[test]
+fn what_is_not_changed_goes_out_as_the_chunk_that_came_in() {
+    let program = Arc::new(Program::compile(&ValueOp::Keep));
+    let mut transcoder = Transcoder::new(program, Arc::new(values()), Check::Lenient, Bounds::default());
+    for chunk in [" {\"a\": [1", "0, 2]} ", "\n"] {
+        let chunk = Bytes::from_static(chunk.as_bytes());
+        let sent = transcoder.push(chunk.clone()).expect("nothing is wrong");
+        assert_eq!((sent.as_ptr(), sent.len()), (chunk.as_ptr(), chunk.len()));
+    }
+    assert_eq!(transcoder.finish(&mut Vec::new()), Ok(()));
+    for broken in ["{\"a\": [1}", "{}{}", "{\"a\"", "x"] {
+        fault(&ValueOp::Keep, Check::Lenient, broken);
+    }
+    assert_eq!(lenient(&ValueOp::Keep, " {\"a\": 1}\n"), " {\"a\": 1}\n");
+}
+
+#[test]
+fn memory_does_not_grow_with_the_body() {
+    let inner = object(
+        vec![captured(keep("id"), 0)],
+        Others::Keep,
+        vec![close("copy", first_of(vec![place(0, &[])], Absent::Omit))],
+    );
+    let program = Arc::new(Program::compile(&array(inner)));
+    let mut transcoder = Transcoder::new(program, Arc::new(values()), Check::Lenient, Bounds::default());
+    let mut out = Vec::new();
+    transcoder.push_into(b"[", &mut out).expect("nothing is wrong");
+    let mut after_few = 0;
+    for at in 0..5000 {
+        let element = format!("{}{{\"id\":{at},\"x{}\":[[],{{}}]}}", if at == 0 { "" } else { "," }, at % 7);
+        out.clear();
+        transcoder.push_into(element.as_bytes(), &mut out).expect("nothing is wrong");
+        if at == 100 {
+            after_few = transcoder.held_bytes();
+        }
+    }
+    assert_eq!(transcoder.held_bytes(), after_few);
+}
+
+#[test]
+fn a_plan_with_more_members_than_a_word_has_bits() {
+    let names: Vec<_> = (0..150).map(|at| format!("m{at:03}")).collect();
+    let mut members: Vec<_> = names.iter().map(|name| keep(name)).collect();
+    members[149] = emit("m149", "last", ValueOp::Keep);
+    let op = object(
+        members,
+        Others::Drop,
+        vec![
+            close("first", CloseFrom::Default { unless_written: 0, value: raw("0") }),
+            close("lost", CloseFrom::Default { unless_written: 149, value: raw("0") }),
+        ],
+    );
+    let body =
+        |names: &[String]| names.iter().map(|name| format!("\"{name}\":1")).collect::<Vec<_>>().join(",");
+    let kept = body(&names[1..149]);
+    assert_eq!(
+        lenient(&op, &format!("{{{}}}", body(&names[1..]))),
+        format!("{{{kept},\"last\":1,\"first\":0}}")
+    );
+    let twice = format!("{{{},\"m149\":1}}", body(&names));
+    assert!(matches!(fault(&op, Check::Lenient, &twice), Cause::Json(_)));
+}

@@ -1,0 +1,11 @@
+//! Situations of translation, through the public functions of the room.
+
+mod bodies;
+mod examples;
+mod pack;
+mod read_back;
+mod routes;
+
+use super::testing::{captured, close, convert, key, origin, raw, shape};
+use super::*;
+use switchback_json::{Limits, Value};

@@ -1,0 +1,86 @@
+//! What a run is told and what it says: the reply to a call, the next call, the end. Data only; the run itself is `run`.
+
+use bytes::Bytes;
+use http::{HeaderMap, Method};
+use std::sync::Arc;
+use switchback_plan::{Effect, Refusal};
+
+/// What happened to the last call.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// Nothing yet: the first event of every run.
+    Start,
+    Reply(Reply),
+    /// The call got no reply, or none that can be used.
+    Failed(FailKind),
+}
+
+/// A reply of the other side.
+#[derive(Clone, Debug, Default)]
+pub struct Reply {
+    pub status: u16,
+    pub headers: HeaderMap,
+    /// Decoded of content codings; empty = none.
+    pub body: Bytes,
+}
+
+/// Why a call got no reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailKind {
+    Unreachable,
+    Timeout,
+    /// The reply was cut short, too large, or no HTTP.
+    Broken,
+}
+
+/// What to do next.
+#[derive(Clone, Debug)]
+pub enum Next {
+    Call(Call),
+    Answer(Answer),
+    Refuse(Refused),
+}
+
+/// A call to the other side.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// Calls of this run before this one.
+    pub step: u32,
+    /// As the other side's contract writes it.
+    pub operation: Arc<str>,
+    pub method: Method,
+    /// Path and query, encoded, below the upstream's base address.
+    pub target: String,
+    /// Only what the mapping asks for; content type, language and credentials are the caller's to add.
+    pub headers: HeaderMap,
+    /// JSON text.
+    pub body: Option<Bytes>,
+    pub effect: Effect,
+    /// Whether a repeat is harmless.
+    pub repeatable: bool,
+    /// Whether anything of its reply is used, but whether it succeeded.
+    pub is_read: bool,
+    /// When given: a 2xx reply to this call is to be remembered under this key (and the client), and one remembered is to
+    /// be fed to [`super::Run::next`] instead of making the call. May be forgotten when the run ends in a 2xx answer.
+    pub resume_key: Option<Vec<u8>>,
+}
+
+/// What the client gets.
+#[derive(Clone, Debug, Default)]
+pub struct Answer {
+    pub status: u16,
+    /// What the mapping asks for, and the content type when there is a body.
+    pub headers: HeaderMap,
+    pub body: Option<Bytes>,
+}
+
+/// The route cannot do what is asked for.
+#[derive(Clone, Debug)]
+pub struct Refused {
+    /// Which status when, and whether the old service may answer instead.
+    pub refusal: Refusal,
+    /// In the client's language.
+    pub text: String,
+    /// Whether a call with an effect was made before; the request must then not be forwarded.
+    pub wrote: bool,
+}

@@ -1,0 +1,228 @@
+//! Values for calls and answers, made out of the context document.
+
+use super::context::Context;
+use super::document::{Env, document};
+use super::fault::{Fault, FaultKind, Sender, Stop};
+use super::overlay;
+use super::settings::Settings;
+use super::text::text;
+use switchback_json::{Limits, Object, Value};
+use switchback_plan::convert::{Conversion, Yield};
+use switchback_plan::{Expr, Key, NullElse, Overlay, Pack, Raw, ValueOp};
+
+/// All that a value can be made of.
+#[derive(Clone, Copy)]
+pub(super) struct Scope<'a> {
+    pub pack: &'a Pack,
+    pub settings: &'a Settings,
+    /// Index into [`Pack::languages`].
+    pub language: usize,
+    pub context: &'a Context,
+    pub limits: &'a Limits,
+}
+
+impl Scope<'_> {
+    /// The value; none = nothing, and what it was meant for is left out. Expressions nest as deep as the mapping writes
+    /// them.
+    pub fn value(&self, expr: &Expr) -> Result<Option<Value>, Stop> {
+        match expr {
+            Expr::Constant(raw) => Ok(Some(constant(raw))),
+            Expr::At(location) => Ok(self.context.value(location).map(std::borrow::Cow::into_owned)),
+            Expr::Convert { from, conversion } => {
+                let value = self.value(from)?;
+                convert(value, conversion, Sender::of(from))
+            }
+            Expr::Object(members) => {
+                let mut object = Object::new();
+                for (key, expr) in members {
+                    if let Some(value) = self.value(expr)? {
+                        object.insert(&*key.text, value);
+                    }
+                }
+                Ok(Some(Value::Object(object)))
+            }
+            Expr::Array(values) => {
+                let values = values.iter().filter_map(|expr| self.value(expr).transpose());
+                Ok(Some(Value::from(values.collect::<Result<Vec<_>, _>>()?)))
+            }
+            Expr::Text { reason, with } => {
+                let mut filled = Vec::with_capacity(with.len());
+                for (name, expr) in with {
+                    let value = self.value(expr)?;
+                    filled.push((name.as_str(), value.as_ref().and_then(plain).unwrap_or_default()));
+                }
+                Ok(Some(Value::string(&text(self.pack, *reason, self.language, &filled))))
+            }
+            Expr::FirstOf(values) => {
+                let Some((last, others)) = values.split_last() else { return Ok(None) };
+                for expr in others {
+                    if let Some(value) = self.value(expr)?.filter(|value| !value.is_null()) {
+                        return Ok(Some(value));
+                    }
+                }
+                self.value(last)
+            }
+            Expr::Present(values) => {
+                let mut present = Vec::with_capacity(values.len());
+                for expr in values {
+                    present.extend(self.value(expr)?.filter(|value| !value.is_null()));
+                }
+                Ok(Some(Value::from(present)))
+            }
+            Expr::Each { name, list, give } => self.each(name, list, give),
+            Expr::If { predicate, then, otherwise } => match self.context.holds(predicate) {
+                true => self.value(then),
+                false => otherwise.as_ref().map_or(Ok(None), |expr| self.value(expr)),
+            },
+            Expr::Lines { plain, numbered } => {
+                let mut lines = self.lines(plain)?;
+                let numbered = self.lines(numbered)?.into_iter().zip(1..);
+                lines.extend(numbered.map(|(line, number)| format!("{number}. {line}")));
+                Ok(Some(Value::string(&lines.join("\n"))))
+            }
+            Expr::Shape { op, from, with, over, null_as, null_else } => {
+                let mut supplied = Vec::with_capacity(with.len());
+                for expr in with {
+                    supplied.push(self.value(expr)?.map(|value| value.to_vec()));
+                }
+                let source = self.value(from)?;
+                let made = self.shape(op, source, &supplied, over.as_deref(), Sender::of(from))?;
+                Ok(made.map(|value| clean(value, null_as, *null_else)))
+            }
+        }
+    }
+
+    /// What each element gives, with the element in the context under its name.
+    fn each(&self, name: &Key, list: &Expr, give: &Expr) -> Result<Option<Value>, Stop> {
+        let list = match self.value(list)? {
+            None | Some(Value::Null) => return Ok(None),
+            Some(Value::Array(list)) => list,
+            Some(_) => return Err(broken(Sender::of(list), "a list was expected")),
+        };
+        let mut context = self.context.clone();
+        let mut given = Vec::with_capacity(list.len());
+        for element in list {
+            context.set(&name.text, element);
+            given.extend(Scope { context: &context, ..*self }.value(give)?);
+        }
+        Ok(Some(Value::from(given)))
+    }
+
+    /// The texts of scalars, and of the elements of lists.
+    fn lines(&self, values: &[Expr]) -> Result<Vec<String>, Stop> {
+        let mut lines = Vec::new();
+        for expr in values {
+            match self.value(expr)? {
+                Some(Value::Array(list)) => lines.extend(list.iter().filter_map(plain)),
+                value => lines.extend(value.as_ref().and_then(plain)),
+            }
+        }
+        Ok(lines)
+    }
+
+    fn shape(
+        &self,
+        op: &ValueOp,
+        source: Option<Value>,
+        supplied: &[Option<Vec<u8>>],
+        over: Option<&Overlay>,
+        sender: Sender,
+    ) -> Result<Option<Value>, Stop> {
+        let Some(overlay) = over else {
+            let Some(source) = source else { return Ok(None) };
+            return self.run(op, &source, supplied, sender).map(Some);
+        };
+        let base = self.value(&overlay.base)?;
+        let base = overlay::cut(base, &overlay.fields).map_err(|found| {
+            broken(Sender::of(&overlay.base), &format!("an object to lay over was expected, found {found}"))
+        })?;
+        // Laying nothing over the old value leaves the old value.
+        let source = source.unwrap_or_else(|| Value::Object(Object::new()));
+        let env = Env { settings: self.settings, supplied };
+        let laid = overlay::put(op, &source, base, &env, self.limits);
+        laid.map(Some).map_err(|error| Stop::of_body(sender, &error))
+    }
+
+    fn run(
+        &self,
+        op: &ValueOp,
+        source: &Value,
+        supplied: &[Option<Vec<u8>>],
+        sender: Sender,
+    ) -> Result<Value, Stop> {
+        let env = Env { settings: self.settings, supplied };
+        let mut out = Vec::new();
+        document(op, &source.to_vec(), &env, self.limits, &mut out)
+            .map_err(|error| Stop::of_body(sender, &error))?;
+        Ok(own(&out))
+    }
+}
+
+/// Reads JSON text that we wrote, or that the compiler did.
+fn own(json: &[u8]) -> Value {
+    Value::parse(json, &Limits::UNLIMITED).unwrap_or(Value::Null)
+}
+
+/// The value of a constant of a plan.
+pub(super) fn constant(raw: &Raw) -> Value {
+    own(raw)
+}
+
+fn convert(value: Option<Value>, conversion: &Conversion, sender: Sender) -> Result<Option<Value>, Stop> {
+    let Some(value) = value else {
+        return Ok(conversion.absent().as_ref().map(constant));
+    };
+    let mut out = Vec::new();
+    match conversion.apply(&value.to_vec(), &mut out) {
+        Ok(Yield::Written) => Ok(Some(own(&out))),
+        Ok(Yield::Nothing) => Ok(None),
+        Err(error) => Err(broken(sender, &error.to_string())),
+    }
+}
+
+/// A value that its sender should not have sent.
+pub(super) fn broken(sender: Sender, detail: &str) -> Stop {
+    let kind = match sender {
+        Sender::ClientBody => FaultKind::BadBody,
+        Sender::Client => FaultKind::BadRequest,
+        Sender::Upstream => FaultKind::UpstreamBroken,
+        Sender::Operator => FaultKind::Internal,
+    };
+    Fault::new(kind, detail).into()
+}
+
+/// The text of a scalar other than null, as it goes into an address, a header or a sentence.
+pub(super) fn plain(value: &Value) -> Option<String> {
+    match value {
+        Value::Bool(value) => Some(value.to_string()),
+        Value::Number(number) => Some(number.text().to_owned()),
+        Value::String(text) => Some(text.decode().into_owned()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+/// Replaces or removes the nulls of an object, or of each object of an array.
+fn clean(mut value: Value, null_as: &[(Key, Raw)], null_else: NullElse) -> Value {
+    match &mut value {
+        Value::Object(members) => clean_members(members, null_as, null_else),
+        Value::Array(values) => {
+            values
+                .iter_mut()
+                .filter_map(Value::as_object_mut)
+                .for_each(|m| clean_members(m, null_as, null_else));
+        }
+        _ => {}
+    }
+    value
+}
+
+fn clean_members(members: &mut Object, null_as: &[(Key, Raw)], null_else: NullElse) {
+    for (key, raw) in null_as {
+        if let Some(value) = members.get_mut(&key.text).filter(|value| value.is_null()) {
+            *value = constant(raw);
+        }
+    }
+    if null_else == NullElse::Absent {
+        members.retain(|_, value| !value.is_null());
+    }
+}

@@ -1,0 +1,176 @@
+//! One request being recorded.
+
+use super::tap::Capture;
+use crate::body::Copied;
+use bytes::Bytes;
+use http::{HeaderMap, Method};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+use switchback_engine::har::{Body, Exchange, Gateway, Request, Response};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+/// What is gathered of a request until its answer has ended. Dropping it without [`Recording::finish`] forgets it: a
+/// request whose client left before the answer began tells nothing that could be run again.
+#[derive(Debug)]
+pub struct Recording {
+    capture: Arc<Capture>,
+    started_at: OffsetDateTime,
+    started: Instant,
+    /// Only ever held for a moment, and only by tasks that work on this one request.
+    gathered: Mutex<Gathered>,
+}
+
+#[derive(Debug, Default)]
+struct Gathered {
+    request_body: Option<Copied>,
+    calls: Vec<CallRecord>,
+}
+
+/// One call to the other side.
+#[derive(Debug)]
+pub struct CallRecord {
+    pub method: Method,
+    /// Path and query below the upstream's base.
+    pub target: String,
+    /// Without the credential, which is added later.
+    pub headers: HeaderMap,
+    /// None = passed on while it came, and not kept.
+    pub body: Option<Bytes>,
+    pub started: Instant,
+    /// Status and headers, once there was an answer.
+    pub head: Option<(u16, HeaderMap)>,
+    /// The answer's body, once it has ended.
+    pub answer: Option<Copied>,
+}
+
+/// The head of the exchange as it is known when its answer has ended.
+#[derive(Debug)]
+pub struct Head<'h> {
+    pub method: &'h Method,
+    pub url: String,
+    pub headers: &'h HeaderMap,
+    pub side: &'h str,
+    pub target: &'h str,
+    pub operation: &'h str,
+    pub client: &'h str,
+    pub language: usize,
+    pub status: u16,
+    pub answer_headers: &'h HeaderMap,
+}
+
+impl Recording {
+    /// Begins a recording that [`super::Tap::take`] allowed.
+    pub fn new(capture: Arc<Capture>) -> Recording {
+        Recording {
+            capture,
+            started_at: OffsetDateTime::now_utc(),
+            started: Instant::now(),
+            gathered: Mutex::default(),
+        }
+    }
+
+    /// Bytes to be kept of each body.
+    pub fn body_bytes_max(&self) -> usize {
+        self.capture.body_bytes_max()
+    }
+
+    /// The request's body has ended.
+    pub fn request_body(&self, copied: Copied) {
+        self.gathered().request_body = Some(copied);
+    }
+
+    /// A call begins; gives its number.
+    pub fn call(&self, call: CallRecord) -> usize {
+        let mut gathered = self.gathered();
+        gathered.calls.push(call);
+        gathered.calls.len() - 1
+    }
+
+    /// A call was answered.
+    pub fn call_head(&self, number: usize, status: u16, headers: &HeaderMap) {
+        if let Some(call) = self.gathered().calls.get_mut(number) {
+            call.head = Some((status, headers.clone()));
+        }
+    }
+
+    /// The body of a call's answer has ended.
+    pub fn call_body(&self, number: usize, copied: Copied) {
+        if let Some(call) = self.gathered().calls.get_mut(number) {
+            call.answer = Some(copied);
+        }
+    }
+
+    /// The client's answer has ended: hands the exchange over, when it is of the kind that is wanted.
+    pub fn finish(&self, head: &Head<'_>, answer: Copied) {
+        if !self.capture.wants(head.operation, head.client) {
+            return;
+        }
+        let gathered = std::mem::take(&mut *self.gathered());
+        let calls = gathered.calls.into_iter().map(|call| self.exchange_of(call)).collect();
+        self.capture.offer(Exchange {
+            started: self.started_at.format(&Rfc3339).unwrap_or_default(),
+            millis: self.started.elapsed().as_secs_f64() * 1e3,
+            request: Request {
+                method: head.method.to_string(),
+                url: head.url.clone(),
+                headers: fields(head.headers),
+                // A request whose body nobody read had none, or was answered without it.
+                body: gathered.request_body.map_or(Body::None, |copied| body(&copied)),
+            },
+            response: Some(Response {
+                status: head.status,
+                headers: fields(head.answer_headers),
+                body: body(&answer),
+            }),
+            gateway: Some(Gateway {
+                side: head.side.to_owned(),
+                target: head.target.to_owned(),
+                client: head.client.to_owned(),
+                language: head.language,
+                masked: Vec::new(),
+                calls,
+            }),
+        });
+    }
+
+    fn exchange_of(&self, call: CallRecord) -> Exchange {
+        let since = call.started.duration_since(self.started);
+        let answer = call.answer.as_ref().map_or(Body::Missing, body);
+        Exchange {
+            started: (self.started_at + since).format(&Rfc3339).unwrap_or_default(),
+            millis: call.started.elapsed().as_secs_f64() * 1e3,
+            request: Request {
+                method: call.method.to_string(),
+                url: call.target,
+                headers: fields(&call.headers),
+                body: call.body.map_or(Body::Missing, Body::from),
+            },
+            response: call.head.map(|(status, headers)| Response {
+                status,
+                headers: fields(&headers),
+                body: answer,
+            }),
+            gateway: None,
+        }
+    }
+
+    fn gathered(&self) -> MutexGuard<'_, Gathered> {
+        self.gathered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        self.capture.release();
+    }
+}
+
+fn body(copied: &Copied) -> Body {
+    if copied.is_whole() { copied.bytes.clone().into() } else { Body::Missing }
+}
+
+fn fields(headers: &HeaderMap) -> Vec<(String, String)> {
+    let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect()
+}

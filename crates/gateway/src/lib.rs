@@ -1,0 +1,16 @@
+//! The data path and what it needs: listeners, the tower stack, clients and their grants, the store, recording, the dual run and
+//! telemetry. It sees plans, never the text of a mapping.
+
+mod batch;
+pub mod body;
+pub mod capture;
+pub mod clock;
+pub mod error;
+pub mod proxy;
+pub mod resident;
+pub mod secret;
+pub mod server;
+pub mod shadow;
+pub mod store;
+pub mod telemetry;
+pub mod token;

@@ -1,0 +1,420 @@
+//! Answers a request by its plan: holds its body, runs the plan's state machine, makes the calls it asks for, and turns its
+//! end into a response. The decisions are the plan's; here is only their execution.
+//!
+//! A request with effects, once begun, finishes, whether or not the client waits, because half of an effect is worse than
+//! an answer nobody reads. A request without effects ends with its client.
+//!
+//! What only some requests need is boxed (a run of several calls, a forwarded request), so that the usual request does not
+//! carry room for it.
+
+use super::behalf::Behalf;
+use super::call::{Call, Payload};
+use super::coding::decoded;
+use super::context::Facts;
+use super::finish::Finishing;
+use super::forward::forward;
+use super::headers::{self, Pseudonym};
+use super::hold::{Held, Memory, Share, hold};
+use super::limits::Limits;
+use super::resume::{Resume, Work};
+use super::route::Matched;
+use super::stack::Calls;
+use super::{Request, Response, upstream_auth};
+use crate::body::Body;
+use crate::clock::Clock;
+use crate::error::{GatewayError, Kind, Retry, Side};
+use crate::telemetry::metrics as names;
+use crate::token::Client;
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use std::sync::Arc;
+use switchback_engine::translate::{
+    self, Answer, Event, FailKind, Fault, FaultKind, Next, Refused, Reply, Run,
+};
+use switchback_json as json;
+use switchback_plan as plan;
+use switchback_plan::router::encode_segment;
+use switchback_plan::{Effect, RouteKind};
+use tokio_util::task::TaskTracker;
+
+/// What all requests are composed with.
+#[derive(Clone)]
+pub struct Composer {
+    pub calls: Calls,
+    pub limits: Arc<Limits>,
+    pub pseudonym: Pseudonym,
+    pub memory: Memory,
+    pub resume: Resume,
+    pub clock: Clock,
+    /// On whose behalf calls are made.
+    pub behalf: Behalf,
+    /// Requests that go on without their client; waited for when the program ends.
+    pub detached: TaskTracker,
+}
+
+/// Answers `request` by the plan of the route it matched.
+pub fn answer(
+    composer: Arc<Composer>,
+    request: Request,
+) -> BoxFuture<'static, Result<Response, GatewayError>> {
+    let Request { facts, body } = request;
+    let matched = facts.matched();
+    let effect = facts.program.route(matched.front.serves, matched.route).operation.effect;
+    let detached = composer.detached.clone();
+    let of_work = Arc::clone(&facts);
+    let work: BoxFuture<'static, _> = match body.is_empty() {
+        true => {
+            let nothing = Held::empty(&composer.memory);
+            Box::pin(compose(composer, of_work, nothing, None))
+        }
+        false => Box::pin(with_body(composer, of_work, body)),
+    };
+    match effect {
+        Effect::None => work,
+        Effect::Write => Box::pin(Finishing::new(work, facts, &detached)),
+    }
+}
+
+/// Reads the request's body first. Apart, since most requests have none.
+async fn with_body(composer: Arc<Composer>, facts: Arc<Facts>, body: Body) -> Result<Response, GatewayError> {
+    let raw = hold(body, Side::Client, composer.limits.request_bytes_max, &composer.memory).await?;
+    let is_coded = facts.headers.contains_key(header::CONTENT_ENCODING) && !raw.bytes.is_empty();
+    let plain = match is_coded {
+        true => Some(Box::pin(uncoded(&composer, &facts.headers, &raw.bytes)).await?),
+        false => None,
+    };
+    Box::pin(compose(composer, facts, raw, plain)).await
+}
+
+/// `raw` is the body as it came; `plain` is without its content coding, if it had one. Both count as held until the end.
+async fn compose(
+    composer: Arc<Composer>,
+    facts: Arc<Facts>,
+    raw: Held,
+    plain: Option<Held>,
+) -> Result<Response, GatewayError> {
+    let limits = &composer.limits;
+    let program = Arc::clone(&facts.program);
+    let route = program.route(facts.matched().front.serves, facts.matched().route);
+    let limits = json_limits(limits, &route.kind);
+    let mut exchange = Exchange::new(&composer, facts);
+    let run = |exchange: &Exchange<'_>| {
+        let (facts, matched) = (&exchange.facts, exchange.matched());
+        let request = translate::Request {
+            path: matched.values.clone(),
+            query: facts.uri.query().map(str::to_owned),
+            headers: facts.headers.clone(),
+            body: plain.as_ref().unwrap_or(&raw).bytes.clone(),
+            language: facts.language.0,
+        };
+        let (pack, settings) = (Arc::clone(facts.program.pack()), Arc::clone(facts.program.settings()));
+        Run::new(pack, matched.front.serves, matched.route, request, settings, limits)
+    };
+    match &route.kind {
+        RouteKind::Pair(pair) => {
+            // Most pairs send no body, refuse nothing and need no run: the copy of the request is spared.
+            let query = exchange.facts.uri.query().unwrap_or("");
+            let refuses = translate::head::refused_parameter(&pair.refused, query).is_some();
+            let run = (refuses || pair.request.is_some()).then(|| Box::new(run(&exchange)));
+            exchange.pair(run, route, pair, &raw.bytes).await
+        }
+        RouteKind::Serve(_) | RouteKind::Refuse(_) => {
+            let run = run(&exchange);
+            Box::pin(exchange.drive(run, &raw.bytes)).await
+        }
+    }
+}
+
+/// A pair's bodies are copied piece by piece and need no bound on their values; what a route of several calls reads
+/// becomes a tree in memory, several times the size of its text.
+fn json_limits(limits: &Limits, kind: &RouteKind) -> json::Limits {
+    let is_pair = matches!(kind, RouteKind::Pair(_));
+    let base = if is_pair { json::Limits::STREAM } else { json::Limits::DOCUMENT };
+    base.with_total_bytes(limits.held_bytes_max.max(limits.request_bytes_max))
+}
+
+/// The request body without its content coding.
+async fn uncoded(composer: &Composer, headers: &HeaderMap, raw: &Bytes) -> Result<Held, GatewayError> {
+    let limits = &composer.limits;
+    let bytes_max = limits.request_bytes_max;
+    let body = decoded(Body::full(raw.clone()), headers, Side::Client, limits.decode_ratio_max, bytes_max)?;
+    hold(body, Side::Client, bytes_max, &composer.memory).await
+}
+
+/// One request being composed.
+pub(super) struct Exchange<'c> {
+    pub(super) composer: &'c Composer,
+    pub(super) facts: Arc<Facts>,
+    client: Arc<Client>,
+    /// Whether a call with an effect may have reached the upstream.
+    wrote: bool,
+    /// Steps claimed for this request alone.
+    works: Vec<Work>,
+}
+
+impl<'c> Exchange<'c> {
+    pub(super) fn new(composer: &'c Composer, facts: Arc<Facts>) -> Exchange<'c> {
+        let client = Arc::clone(facts.enrolled());
+        Exchange { composer, facts, client, wrote: false, works: Vec::new() }
+    }
+}
+
+impl Exchange<'_> {
+    pub(super) fn matched(&self) -> &Matched {
+        self.facts.matched()
+    }
+
+    /// `original` is the body as it came, for the old service when the plan refuses late.
+    async fn drive(&mut self, mut run: Run, original: &Bytes) -> Result<Response, GatewayError> {
+        let mut event = Event::Start;
+        let mut reply_headers = HeaderMap::new();
+        // The memory of the last reply is in use while the plan works on it.
+        let mut _share: Option<Share> = None;
+        loop {
+            match run.next(event).map_err(|fault| self.fault(&fault))? {
+                Next::Call(call) => match self.perform(call).await? {
+                    Ok((reply, share)) => {
+                        reply_headers.clone_from(&reply.headers);
+                        _share = share;
+                        event = Event::Reply(reply);
+                    }
+                    Err(kind) => event = Event::Failed(kind),
+                },
+                Next::Answer(answer) => {
+                    if (200..300).contains(&answer.status) {
+                        for work in self.works.drain(..) {
+                            work.forget().await;
+                        }
+                    }
+                    return Ok(self.response(answer, &reply_headers));
+                }
+                Next::Refuse(refused) => return self.refuse(refused, original).await,
+            }
+        }
+    }
+
+    /// Makes a call, or takes its reply from an earlier request. The inner result is the plan's business.
+    async fn perform(
+        &mut self,
+        call: translate::Call,
+    ) -> Result<Result<(Reply, Option<Share>), FailKind>, GatewayError> {
+        let Some(key) = call.resume_key.clone() else { return self.exchange(call).await };
+        let work = self.composer.resume.claim(&self.client.id, key).await;
+        if let Some(reply) = work.reply().await? {
+            self.wrote = true;
+            self.works.push(work);
+            return Ok(Ok((reply, None)));
+        }
+        let outcome = self.exchange(call).await;
+        if let Ok(Ok((reply, _))) = &outcome
+            && (200..300).contains(&reply.status)
+        {
+            work.done(reply).await;
+        }
+        self.works.push(work);
+        outcome
+    }
+
+    /// Makes a call. The inner result is the plan's business.
+    pub(super) async fn exchange(
+        &mut self,
+        call: translate::Call,
+    ) -> Result<Result<(Reply, Option<Share>), FailKind>, GatewayError> {
+        let effect = call.effect;
+        let mut call = self.outgoing(call)?;
+        let outcome = self.reply(&mut call).await;
+        match outcome {
+            Ok((reply, share)) => {
+                self.wrote |= effect == Effect::Write;
+                Ok(Ok((reply, Some(share))))
+            }
+            Err(error) => {
+                let had_written = self.wrote;
+                self.wrote |= effect == Effect::Write && error.retry() == Retry::Never;
+                tracing::debug!(request_id = %self.facts.id, ?error, "a call failed");
+                match fail_kind(error.kind()) {
+                    Some(kind) => Ok(Err(kind)),
+                    // After an effect only the plan may say how the request ends.
+                    None if had_written => Ok(Err(FailKind::Unreachable)),
+                    None => Err(error),
+                }
+            }
+        }
+    }
+
+    /// The plan's call with all that the plan does not know: address, credential, and the gateway's own fields.
+    pub(super) fn outgoing(&self, call: translate::Call) -> Result<Call, GatewayError> {
+        let front = &self.matched().front;
+        let backend = front.serves.other();
+        let behalf = self.composer.behalf;
+        if behalf == Behalf::Shadow && call.effect == Effect::Write {
+            return Err(GatewayError::new(Kind::Internal, "a call with an effect is not made in the shadow"));
+        }
+        let upstream = front
+            .called(behalf)
+            .ok_or_else(|| GatewayError::new(Kind::Internal, "the shadow has no service to ask"))?;
+        let (facts, pseudonym) = (&self.facts, &self.composer.pseudonym);
+        let mut headers = headers::translated_request(
+            &facts.headers,
+            facts.version,
+            facts.trace,
+            pseudonym,
+            call.headers.len() + if call.body.is_some() { 2 } else { 0 },
+        );
+        for (name, value) in &call.headers {
+            headers.append(name, value.clone());
+        }
+        if call.body.is_some() {
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        let scope = self.scope(backend)?;
+        Ok(Call {
+            facts: Arc::clone(&self.facts),
+            upstream: Arc::clone(upstream),
+            is_repeatable: self.is_repeatable(&call),
+            scope_bytes: scope.len(),
+            target: scope + &call.target,
+            method: call.method,
+            headers,
+            payload: Payload::Whole(call.body.unwrap_or_default()),
+            credential: upstream_auth::credential(&self.facts.program, &self.client, backend)?,
+        })
+    }
+
+    /// A read may be repeated; anything else only where the client's method, ours and the plan all say that it is harmless.
+    fn is_repeatable(&self, call: &translate::Call) -> bool {
+        let is_read = call.effect == Effect::None && call.method == Method::GET;
+        call.repeatable && (is_read || (self.facts.method.is_idempotent() && call.method.is_idempotent()))
+    }
+
+    /// The path prefix of the secondary account that a call is for: the client's own, or the one that the request's path
+    /// names. Never another than asked for: a call for one account that reaches another is worse than none.
+    fn scope(&self, side: plan::SideId) -> Result<String, GatewayError> {
+        let unavailable = |detail| Err(GatewayError::new(Kind::AccountUnavailable, detail).safe_to_retry());
+        let account = match (self.client.company.as_deref(), self.matched().account.as_deref()) {
+            (Some(own), Some(asked)) if own != asked => {
+                return unavailable("the path names another account than the client is bound to");
+            }
+            (own, asked) => own.or(asked),
+        };
+        let Some(account) = account else { return Ok(String::new()) };
+        let Some(template) = self.facts.program.side(side).scope.as_deref() else {
+            return unavailable("a secondary account, and the side that is called has none");
+        };
+        scope_prefix(template, account)
+    }
+
+    async fn reply(&self, call: &mut Call) -> Result<(Reply, Share), GatewayError> {
+        let limits = &self.composer.limits;
+        let answer = self.composer.calls.send(call).await?;
+        let (parts, body) = answer.into_parts();
+        let body =
+            decoded(body, &parts.headers, Side::Upstream, limits.decode_ratio_max, limits.held_bytes_max)?;
+        let held = hold(body, Side::Upstream, limits.held_bytes_max, &self.composer.memory).await?;
+        Ok((Reply { status: parts.status.as_u16(), headers: parts.headers, body: held.bytes }, held.share))
+    }
+
+    pub(super) fn response(&self, answer: Answer, reply_headers: &HeaderMap) -> Response {
+        let mut response = Response::new(answer.body.map_or_else(Body::empty, Body::full));
+        *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::BAD_GATEWAY);
+        *response.headers_mut() = self.answer_fields(reply_headers, &answer.headers);
+        response
+    }
+
+    /// Header fields of an answer: few of the reply's, ours, the plan's.
+    pub(super) fn answer_fields(&self, reply: &HeaderMap, own: &HeaderMap) -> HeaderMap {
+        let mut headers = headers::translated_answer(reply);
+        if let Some(vary) = self.facts.program.vary(self.matched().front.serves) {
+            headers.insert(header::VARY, vary.clone());
+        }
+        for (name, value) in own {
+            headers.append(name, value.clone());
+        }
+        headers
+    }
+
+    /// The plan cannot do what is asked for: the old service may, if it lives and nothing was done yet; else the client is
+    /// told so.
+    pub(super) async fn refuse(&self, refused: Refused, original: &Bytes) -> Result<Response, GatewayError> {
+        if self.composer.behalf == Behalf::Client
+            && refused.refusal.legacy_forward
+            && !refused.wrote
+            && !self.wrote
+            && let Some(own) = &self.matched().front.own
+            && upstream_auth::may_forward(&self.facts.program, &self.client, self.matched().front.serves)
+        {
+            let target = self.matched().below_front(&self.facts);
+            let request = Request { facts: Arc::clone(&self.facts), body: Body::full(original.clone()) };
+            let calls = self.composer.calls.clone();
+            let pseudonym = self.composer.pseudonym.clone();
+            return Box::pin(forward(calls, Arc::clone(own), request, target, pseudonym)).await;
+        }
+        let status = if is_over(&refused.refusal, &self.composer.clock) {
+            refused.refusal.after_status
+        } else {
+            refused.refusal.status
+        };
+        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::NOT_IMPLEMENTED);
+        Err(GatewayError::new(Kind::Refused, "the pack refuses this")
+            .saying(refused.text)
+            .with_status(status))
+    }
+
+    pub(super) fn fault(&self, fault: &Fault) -> GatewayError {
+        let kind = kind_of(fault.kind);
+        if self.composer.behalf == Behalf::Client && matches!(kind, Kind::BadBody | Kind::UpstreamBroken) {
+            let direction = if kind == Kind::BadBody { "request" } else { "answer" };
+            let operation = self.facts.operation().to_owned();
+            metrics::counter!(names::TRANSFORM_FAILURES, "operation" => operation, "direction" => direction)
+                .increment(1);
+        }
+        let error = GatewayError::new(kind, fault.to_string());
+        match &fault.headers {
+            Some(headers) => error.with_headers(HeaderMap::clone(headers)),
+            None => error,
+        }
+    }
+}
+
+/// The path prefix of an account, as the template of its side has it.
+pub(super) fn scope_prefix(template: &str, account: &str) -> Result<String, GatewayError> {
+    let (before, rest) = template.split_once('{').unwrap_or((template, "}"));
+    let (_, after) = rest.split_once('}').unwrap_or(("", ""));
+    let mut prefix = before.to_owned();
+    encode_segment(account, &mut prefix)
+        .map_err(|error| GatewayError::new(Kind::Internal, "a client's account").because(error))?;
+    Ok(prefix + after)
+}
+
+/// Whether the day has come from which a refusal is for good.
+fn is_over(refusal: &plan::Refusal, clock: &Clock) -> bool {
+    let Some(date) = &refusal.after_date else { return false };
+    let today =
+        time::OffsetDateTime::from_unix_timestamp(clock.unix_ms().div_euclid(1000)).map(|now| now.date());
+    // Both are written year first, so that text compares as dates do.
+    today.is_ok_and(|today| today.to_string() >= *date)
+}
+
+/// Failures that plans know how to go on from.
+fn fail_kind(kind: &Kind) -> Option<FailKind> {
+    match kind {
+        Kind::UpstreamUnreachable => Some(FailKind::Unreachable),
+        Kind::UpstreamTimeout => Some(FailKind::Timeout),
+        Kind::UpstreamBroken => Some(FailKind::Broken),
+        _ => None,
+    }
+}
+
+fn kind_of(kind: FaultKind) -> Kind {
+    match kind {
+        FaultKind::BadRequest => Kind::BadRequest,
+        FaultKind::BadBody => Kind::BadBody,
+        FaultKind::TooLarge => Kind::TooLarge,
+        FaultKind::NotFound => Kind::NotFound,
+        FaultKind::UpstreamUnreachable => Kind::UpstreamUnreachable,
+        FaultKind::UpstreamTimeout => Kind::UpstreamTimeout,
+        FaultKind::UpstreamBroken => Kind::UpstreamBroken,
+        FaultKind::Internal => Kind::Internal,
+    }
+}

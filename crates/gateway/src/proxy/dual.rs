@@ -1,0 +1,188 @@
+//! The dual run on the data path: the request goes to whoever answers it, as ever; a bounded copy of it and of its answer goes
+//! to the shadow, which asks the other side when the client has its answer. What is compared is what the client would have
+//! seen, so this sits above translation.
+//!
+//! The shadow's calls have connections, limits and memory of their own ([`super::behalf::Behalf::Shadow`]). A call with an
+//! effect is planned and never made: the plan's state machine says what it would be, and nobody sends it (`planned`). What a
+//! write has changed may be read on both sides (`read_back`).
+
+use super::beside::{Asked, Primary, Seen};
+use super::compose::Composer;
+use super::context::Facts;
+use super::headers::names_other_method;
+use super::tee::{Copy, Tee};
+use super::{Request, Response};
+use crate::body::Body;
+use crate::error::GatewayError;
+use crate::shadow::{Dropped, Job, Kept, Knowledge, Phase, Shadow, Subject};
+use futures_util::future::BoxFuture;
+use std::sync::{Arc, Mutex, PoisonError};
+use switchback_engine::diff::Held;
+use switchback_plan::{Effect, RouteKind};
+use tokio::sync::Semaphore;
+
+/// What both sides are asked with. Clones share it.
+#[derive(Clone)]
+pub struct Dual {
+    pub(super) shadow: Shadow,
+    /// Composes on the shadow's behalf.
+    pub(super) composer: Arc<Composer>,
+    /// Places for writes being read back.
+    pub(super) read_backs: Arc<Semaphore>,
+}
+
+/// Where the copy of a request's body is put.
+type Slot = Arc<Mutex<Option<Copy>>>;
+
+type Answering = BoxFuture<'static, Result<Response, GatewayError>>;
+
+impl Dual {
+    pub fn new(shadow: Shadow, composer: Composer) -> Dual {
+        let read_backs = Arc::new(Semaphore::new(shadow.settings().read_backs));
+        Dual { shadow, composer: Arc::new(composer), read_backs }
+    }
+
+    /// What the other side is to be asked, if it is: the phase says so, the sample takes this request, and there is something
+    /// to ask.
+    pub(super) fn asked(&self, facts: &Arc<Facts>, is_own: bool) -> Option<Asked> {
+        let matched = facts.matched();
+        let phase = matched.front.phase(matched.route);
+        if phase == Phase::default() || !self.shadow.takes(phase, fastrand::u64(..)) {
+            return None;
+        }
+        let beside = matched.front.beside.clone()?;
+        let route = facts.program.route(matched.front.serves, matched.route);
+        let writes = route.operation.effect == Effect::Write;
+        let primary = if is_own { Primary::Own } else { Primary::Plans };
+        // A reading that a service would take for a write must not be made once more.
+        if names_other_method(&facts.headers) {
+            return None;
+        }
+        // What the pack refuses has no other side; and where the plans have made an effect, the old service must not make it
+        // again, and would be sent the very request that came.
+        if matches!(route.kind, RouteKind::Refuse(_)) || (writes && primary == Primary::Plans) {
+            return None;
+        }
+        Some(Asked {
+            subject: subject(facts, phase, &beside.knowledge),
+            facts: Arc::clone(facts),
+            beside,
+            primary,
+            writes,
+        })
+    }
+
+    /// Answers a request by `answering`, and has the other side asked once the client has the whole answer.
+    pub(super) async fn both(
+        self,
+        request: Request,
+        asked: Asked,
+        answering: impl FnOnce(Request) -> Answering,
+    ) -> Result<Response, GatewayError> {
+        let (request, slot) = self.copied(request);
+        let mut waiting = Waiting { shadow: self.shadow.clone(), asked: Some(asked) };
+        let outcome = answering(request).await;
+        let asked = waiting.asked.take().expect("nobody else takes it");
+        match outcome {
+            Ok(response) => Ok(self.watched(response, asked, slot)),
+            Err(error) => {
+                let nothing = self.shadow.room().take();
+                self.submit(asked, &slot, Ok((Seen::Failed(failed(&error)), nothing)));
+                Err(error)
+            }
+        }
+    }
+
+    /// The request with its body copied while it is read.
+    fn copied(&self, mut request: Request) -> (Request, Slot) {
+        let slot = Slot::default();
+        if request.body.is_empty() {
+            put(&slot, Ok((Held::default(), self.shadow.room().take())));
+            return (request, slot);
+        }
+        let filled = Arc::clone(&slot);
+        let tee = self.tee(Dropped::ClientGone, move |copy| put(&filled, copy));
+        request.body.watch(Box::new(tee));
+        (request, slot)
+    }
+
+    /// The response with its body copied while the client reads it.
+    fn watched(&self, response: Response, asked: Asked, slot: Slot) -> Response {
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        if response.body().is_empty() {
+            let seen = Seen::Answered { status, headers, body: Held::default() };
+            self.submit(asked, &slot, Ok((seen, self.shadow.room().take())));
+            return response;
+        }
+        let dual = self.clone();
+        let tee = self.tee(Dropped::PrimaryFailed, move |copy: Copy| {
+            let seen = copy.map(|(body, kept)| (Seen::Answered { status, headers, body }, kept));
+            dual.submit(asked, &slot, seen);
+        });
+        response.map(|body: Body| body.watched(Box::new(tee)))
+    }
+
+    fn tee<F: FnOnce(Copy) + Send>(&self, failed: Dropped, done: F) -> Tee<F> {
+        Tee::new(self.shadow.room(), self.shadow.settings().body_bytes, failed, done)
+    }
+
+    fn submit(&self, asked: Asked, slot: &Slot, seen: Result<(Seen, Kept), Dropped>) {
+        // A request whose body was not read to its end when the answer was there is not known whole.
+        let body = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let body = body.unwrap_or(Err(Dropped::TooLarge));
+        let subject = asked.subject.clone();
+        match (seen, body) {
+            (Ok((seen, mut kept)), Ok((body, of_request))) => {
+                kept.join(of_request);
+                let work = Box::pin(self.clone().done(asked, body, seen));
+                self.shadow.submit(Job { subject, work, kept });
+            }
+            (Err(why), _) | (_, Err(why)) => self.shadow.dropped(&subject, why),
+        }
+    }
+}
+
+fn put(slot: &Slot, copy: Copy) {
+    *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(copy);
+}
+
+/// An error as it can be looked at again: errors are not cloned, since they own what caused them.
+fn failed(error: &GatewayError) -> GatewayError {
+    let again = GatewayError::new(error.kind().clone(), error.detail());
+    match error.text() {
+        Some(text) => again.saying(text),
+        None => again,
+    }
+}
+
+/// A request whose client waits for its answer. Dropped with the request still in it, it tells that the client left.
+struct Waiting {
+    shadow: Shadow,
+    asked: Option<Asked>,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some(asked) = &self.asked {
+            self.shadow.dropped(&asked.subject, Dropped::ClientGone);
+        }
+    }
+}
+
+fn subject(facts: &Facts, phase: Phase, knowledge: &Arc<Knowledge>) -> Subject {
+    let matched = facts.matched();
+    let front = &matched.front;
+    let operation = &facts.program.route(front.serves, matched.route).operation;
+    Subject {
+        side: Arc::clone(front.phases.side()),
+        serves: front.serves,
+        route: matched.route,
+        operation: Arc::clone(&operation.key),
+        phase,
+        stay: front.phases.stay(usize::from(matched.route.0)),
+        client: facts.client().into(),
+        target: matched.below_front(facts),
+        request_id: facts.id.to_string(),
+        knowledge: Arc::clone(knowledge),
+    }
+}

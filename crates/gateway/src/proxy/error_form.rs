@@ -1,0 +1,74 @@
+//! How errors made by the gateway look to clients: the pack's form, texts and statuses, made ready once per program.
+
+use super::context::Language;
+use crate::error::GatewayError;
+use bytes::Bytes;
+use http::{HeaderValue, StatusCode};
+use std::collections::HashMap;
+use std::sync::Arc;
+use switchback_plan::{GATEWAY_ERRORS, Pack};
+
+/// The errors of one pack, by kind and language.
+#[derive(Debug)]
+pub struct ErrorForm {
+    /// Whose style this is.
+    pack: Arc<Pack>,
+    content_type: HeaderValue,
+    kinds: HashMap<&'static str, Ready>,
+}
+
+#[derive(Debug)]
+struct Ready {
+    status: StatusCode,
+    /// Text and body, by [`Language`].
+    said: Vec<(String, Bytes)>,
+}
+
+impl ErrorForm {
+    /// Reads the pack's style. What the pack leaves out is filled with the engine's own status and English text.
+    pub fn of(pack: &Arc<Pack>) -> ErrorForm {
+        let style = &pack.errors;
+        let kinds = GATEWAY_ERRORS.iter().map(|&(name, status, text)| {
+            let status = style.statuses.get(name).copied().unwrap_or(status);
+            let reason = style.texts.get(name).and_then(|id| pack.reasons.get(usize::from(id.0)));
+            let text_in = |language: &String| {
+                let texts = reason.map(|reason| &reason.texts);
+                let own = texts
+                    .and_then(|texts| texts.get(language).or_else(|| texts.get(pack.languages.first()?)));
+                own.map_or(text, String::as_str)
+            };
+            let said = pack.languages.iter().map(|language| {
+                let text = text_in(language);
+                (text.to_owned(), style.body(name, status, text).into())
+            });
+            // A pack that gives a status outside HTTP's range was refused by its compiler.
+            let code = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            (name, Ready { status: code, said: said.collect() })
+        });
+        let content_type = HeaderValue::from_str(&style.content_type)
+            .unwrap_or_else(|_| HeaderValue::from_static("application/json"));
+        ErrorForm { kinds: kinds.collect(), content_type, pack: Arc::clone(pack) }
+    }
+
+    /// Status and body of an error: its own where it brings them, else those of the pack for its kind.
+    pub fn answer(&self, error: &GatewayError, language: Language) -> (StatusCode, Bytes) {
+        let name = error.kind().name();
+        let Some(ready) = self.kinds.get(name) else {
+            return (StatusCode::INTERNAL_SERVER_ERROR, Bytes::new());
+        };
+        let status = error.status().unwrap_or(ready.status);
+        let usual = ready.said.get(language.0).or_else(|| ready.said.first());
+        let body = match (error.text(), usual) {
+            (None, Some((_, body))) if status == ready.status => body.clone(),
+            (own, usual) => {
+                let text = own.or_else(|| usual.map(|(text, _)| text.as_str()));
+                self.pack.errors.body(name, status.as_u16(), text.unwrap_or_default()).into()
+            }
+        };
+        (status, body)
+    }
+
+    pub fn content_type(&self) -> &HeaderValue {
+        &self.content_type
+    }
+}

@@ -1,0 +1,182 @@
+//! Answers of pairs: one call, whose answer's body streams through its plan. What pairs and routes of several calls share
+//! is in `compose`.
+
+use super::Response;
+use super::behalf::Behalf;
+use super::coding::decoded;
+use super::compose::Exchange;
+use super::converted::{converted, converted_whole};
+use super::hold::hold;
+use crate::body::Body;
+use crate::error::{GatewayError, Kind, Side};
+use crate::telemetry::metrics as names;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use std::sync::Arc;
+use switchback_engine::translate::stream::{Bounds, Transcoder};
+use switchback_engine::translate::{
+    self, Event, Fault, Next, PairHeads, RequestHead, Run, error_answer, head,
+};
+use switchback_plan::{Pair, ResponseBody, Route};
+
+/// Most bytes of an unwanted body that are read to keep its connection.
+const DRAINED_BYTES_MAX: u64 = 256 * 1024;
+
+impl Exchange<'_> {
+    /// Answers by a pair: one call, whose answer is translated while it comes. `run` makes the call of a pair that sends a
+    /// body; the others need none.
+    pub(super) async fn pair(
+        &mut self,
+        run: Option<Box<Run>>,
+        route: &Route,
+        pair: &Pair,
+        original: &Bytes,
+    ) -> Result<Response, GatewayError> {
+        let next = match run {
+            Some(mut run) => run.next(Event::Start),
+            None => self.bodiless(route, pair).map(Next::Call),
+        };
+        let call = match next.map_err(|fault| self.fault(&fault))? {
+            Next::Call(call) => call,
+            Next::Answer(answer) => return Ok(self.response(answer, &HeaderMap::new())),
+            Next::Refuse(refused) => return Box::pin(self.refuse(refused, original)).await,
+        };
+        let mut call = Box::new(self.outgoing(call)?);
+        let reply = self.composer.calls.send(&mut call).await?;
+        drop(call);
+        let (head, body) = reply.into_parts();
+        self.pair_answer(route, pair, &head, body).await
+    }
+
+    /// The call of a pair that sends no body: what a run would say, without copying the request for it.
+    fn bodiless(&self, route: &Route, pair: &Pair) -> Result<translate::Call, Fault> {
+        let (heads, head) = (self.heads(route), &pair.call);
+        Ok(translate::Call {
+            step: 0,
+            operation: Arc::clone(&head.operation),
+            method: head.method.clone(),
+            target: heads.target(head)?,
+            headers: heads.call_headers(head)?,
+            body: None,
+            effect: head.effect,
+            repeatable: head.repeatable,
+            is_read: true,
+            resume_key: None,
+        })
+    }
+
+    fn heads<'h>(&'h self, route: &'h Route) -> PairHeads<'h> {
+        PairHeads {
+            pack: self.facts.program.pack(),
+            route,
+            settings: self.facts.program.settings(),
+            language: self.facts.language.0,
+            request: RequestHead {
+                path: &self.matched().values,
+                query: self.facts.uri.query().unwrap_or(""),
+                headers: &self.facts.headers,
+            },
+        }
+    }
+
+    async fn pair_answer(
+        &self,
+        route: &Route,
+        pair: &Pair,
+        parts: &http::response::Parts,
+        body: Body,
+    ) -> Result<Response, GatewayError> {
+        let limits = &self.composer.limits;
+        let status = parts.status.as_u16();
+        let at = pair.responses.iter().position(|response| response.from.matches(status));
+        let at = at.ok_or_else(|| GatewayError::new(Kind::UpstreamBroken, "a status that no rule is for"))?;
+        let response = &pair.responses[at];
+        let heads = self.heads(route);
+        let own =
+            heads.answer_headers(response, status, &parts.headers).map_err(|fault| self.fault(&fault))?;
+        let body = match &response.body {
+            ResponseBody::Empty => {
+                if !body.is_empty() {
+                    Box::pin(drain(body)).await;
+                }
+                Body::empty()
+            }
+            ResponseBody::Plan(_) => {
+                let (ratio_max, bytes_max) = (limits.decode_ratio_max, limits.response_bytes_max);
+                let body = decoded(body, &parts.headers, Side::Upstream, ratio_max, bytes_max)?;
+                let body = match self.at_once(body, at) {
+                    Ok(body) => body,
+                    // Most bodies are here already: no room is kept for waiting.
+                    Err(body) => {
+                        let transcoder = Box::new(self.transcoder(at));
+                        Box::pin(converted(body, transcoder, limits.whole_bytes_max)).await
+                    }
+                };
+                body.inspect_err(|_| self.count_failure())?
+            }
+            ResponseBody::Error(plan) => {
+                // The status stands even when the words are lost on the way.
+                let words = Box::pin(self.words(&parts.headers, body)).await.unwrap_or_default();
+                let (pack, settings) = (self.facts.program.pack(), self.facts.program.settings());
+                let limits = switchback_json::Limits::DOCUMENT;
+                let language = self.facts.language.0;
+                Body::full(error_answer(pack, &plan.op, settings, language, &limits, status, &words))
+            }
+        };
+        let mut answer = Response::new(body);
+        *answer.status_mut() =
+            StatusCode::from_u16(head::status(response.to, status)).unwrap_or(StatusCode::BAD_GATEWAY);
+        *answer.headers_mut() = self.answer_fields(&parts.headers, &own);
+        if !answer.body().is_empty() && !answer.headers().contains_key(header::CONTENT_TYPE) {
+            let is_error = matches!(response.body, ResponseBody::Error(_));
+            let json = HeaderValue::from_static("application/json");
+            let kind = if is_error { self.facts.program.errors().content_type().clone() } else { json };
+            answer.headers_mut().insert(header::CONTENT_TYPE, kind);
+        }
+        Ok(answer)
+    }
+
+    /// The translation of a body that is all here already; any other body comes back.
+    fn at_once(&self, mut body: Body, at: usize) -> Result<Result<Body, GatewayError>, Body> {
+        let whole = body.take_whole(self.composer.limits.whole_bytes_max).ok_or(body)?;
+        Ok(whole.and_then(|whole| converted_whole(whole, self.transcoder(at))))
+    }
+
+    /// What puts a body through the plan of the pair's response `at`.
+    fn transcoder(&self, at: usize) -> Transcoder {
+        let program = &self.facts.program;
+        Transcoder::new(
+            program.transcoder(self.matched().front.serves, self.matched().route, at),
+            Arc::clone(program.values()),
+            self.composer.limits.answer_check,
+            Bounds::default(),
+        )
+    }
+
+    fn count_failure(&self) {
+        if self.composer.behalf == Behalf::Client {
+            let operation = self.facts.operation().to_owned();
+            metrics::counter!(names::TRANSFORM_FAILURES, "operation" => operation, "direction" => "answer")
+                .increment(1);
+        }
+    }
+
+    async fn words(&self, headers: &HeaderMap, body: Body) -> Result<bytes::Bytes, GatewayError> {
+        let limits = &self.composer.limits;
+        let body = decoded(body, headers, Side::Upstream, limits.decode_ratio_max, limits.held_bytes_max)?;
+        let held = hold(body, Side::Upstream, limits.held_bytes_max, &self.composer.memory).await?;
+        Ok(held.bytes)
+    }
+}
+
+/// Reads what nobody wants, so that the connection can be used again; gives up on much of it. The head has said all, so a
+/// body that breaks off changes nothing: to report a failure would make the client repeat what was done.
+async fn drain(mut body: Body) {
+    let mut read = 0;
+    while let Some(Ok(chunk)) = body.chunk().await {
+        read += chunk.len() as u64;
+        if read > DRAINED_BYTES_MAX {
+            return;
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! What the other side would have been sent for a request with effects. Its plan is gone through as for a client, but for one
+//! thing: a call with an effect is noted and not made. Readings that the plan needs on its way there are made, out of the
+//! shadow's own connections, limits and time. They show the world after the effect that the answering side has made, so a plan
+//! may find nothing left to do; what it does send is checked all the same.
+
+use super::beside::Asked;
+use super::compose::Exchange;
+use super::dual::Dual;
+use crate::error::{GatewayError, Kind};
+use crate::shadow::{Dropped, PlanEnd, Planned, PlannedCall};
+use bytes::Bytes;
+use std::sync::Arc;
+use switchback_engine::translate::{self, Event, FaultKind, Next, Reply, Run};
+use switchback_json as json;
+use switchback_plan::Effect;
+
+/// Readings made for one plan.
+const READINGS_MAX: u32 = 20;
+
+impl Dual {
+    /// The calls with an effect that the plan makes of a request, as far as they can be known without making them. `body` has no
+    /// content coding any more.
+    pub(super) async fn planned(&self, asked: &Asked, body: Bytes) -> Result<Planned, Dropped> {
+        let mut planned = Planned { calls: Vec::new(), readings: 0, end: PlanEnd::Whole { status: None } };
+        let following = self.follow(asked, body, &mut planned);
+        match tokio::time::timeout(self.timeout(), following).await {
+            Ok(end) => planned.end = end?,
+            Err(_) => planned.end = PlanEnd::Unread { why: "the readings took too long".to_owned() },
+        }
+        Ok(planned)
+    }
+
+    /// Goes through the plan until it ends, or nobody can know how it goes on.
+    async fn follow(&self, asked: &Asked, body: Bytes, planned: &mut Planned) -> Result<PlanEnd, Dropped> {
+        let mut run = asked.run(body);
+        let mut readings = self.readings(asked);
+        let mut event = Event::Start;
+        loop {
+            let call = match run.next(event) {
+                Err(fault) => return Ok(unfollowed(&fault)),
+                Ok(Next::Refuse(_)) => return Err(Dropped::Refused),
+                Ok(Next::Answer(answer)) => return Ok(PlanEnd::Whole { status: Some(answer.status) }),
+                Ok(Next::Call(call)) => call,
+            };
+            let is_write = call.effect == Effect::Write;
+            let (is_read, is_last) = (call.is_read, !run.may_write());
+            if is_write {
+                planned.calls.push(unmade(call));
+                event = match is_read {
+                    _ if is_last => return Ok(PlanEnd::Whole { status: None }),
+                    true => return Ok(PlanEnd::Open),
+                    // Nothing but its success is used, and that is what plans are for.
+                    false => Event::Reply(Reply { status: 200, ..Reply::default() }),
+                };
+                continue;
+            }
+            if is_last {
+                return Ok(PlanEnd::Whole { status: None });
+            }
+            if planned.readings == READINGS_MAX {
+                let why = format!("it takes more than {READINGS_MAX} readings");
+                return Ok(PlanEnd::Unread { why });
+            }
+            planned.readings += 1;
+            event = match readings.exchange(call).await {
+                Ok(Ok((reply, _memory))) => Event::Reply(reply),
+                Ok(Err(kind)) => Event::Failed(kind),
+                Err(error) => return unread(&error),
+            };
+        }
+    }
+
+    /// What readings are made with. It refuses every call with an effect, whatever the plan says.
+    fn readings(&self, asked: &Asked) -> Exchange<'_> {
+        Exchange::new(&self.composer, asked.request(Bytes::new()).facts)
+    }
+}
+
+impl Asked {
+    /// The request's run through its plan.
+    fn run(&self, body: Bytes) -> Run {
+        let program = &self.facts.program;
+        let (pack, settings) = (Arc::clone(program.pack()), Arc::clone(program.settings()));
+        let (serves, route) = (self.facts.matched().front.serves, self.facts.matched().route);
+        Run::new(pack, serves, route, self.translated(body), settings, json::Limits::DOCUMENT)
+    }
+
+    /// The request as plans see it.
+    pub(super) fn translated(&self, body: Bytes) -> translate::Request {
+        translate::Request {
+            path: self.facts.matched().values.clone(),
+            query: self.facts.uri.query().map(str::to_owned),
+            headers: self.facts.headers.clone(),
+            body,
+            language: self.facts.language.0,
+        }
+    }
+}
+
+/// A reading that failed says nothing of the plan; a plan that fails by itself does.
+fn unfollowed(fault: &translate::Fault) -> PlanEnd {
+    let why = fault.to_string();
+    match fault.kind {
+        FaultKind::UpstreamUnreachable | FaultKind::UpstreamTimeout => PlanEnd::Unread { why },
+        _ => PlanEnd::Impossible { why },
+    }
+}
+
+fn unread(error: &GatewayError) -> Result<PlanEnd, Dropped> {
+    match error.kind() {
+        Kind::Overloaded { .. } => Err(Dropped::Budget),
+        Kind::NeedsReconnect => Err(Dropped::Credential),
+        _ => Ok(PlanEnd::Unread { why: error.detail() }),
+    }
+}
+
+fn unmade(call: translate::Call) -> PlannedCall {
+    PlannedCall {
+        operation: call.operation,
+        method: call.method,
+        target: call.target,
+        headers: call.headers,
+        body: call.body,
+    }
+}

@@ -1,0 +1,189 @@
+//! What the data path runs at one moment: the compiled pack and the fronts it serves. A reload makes a new program and
+//! swaps it in whole; requests in flight finish on the one they began with.
+
+use super::behalf::Behalf;
+use super::context::Language;
+use super::error_form::ErrorForm;
+use super::upstream::Upstream;
+use crate::shadow::{Knowledge, Phase, Table};
+use arc_swap::ArcSwap;
+use http::{HeaderName, HeaderValue};
+use std::sync::Arc;
+use switchback_engine::translate::Settings;
+use switchback_engine::translate::stream::{self, Values};
+use switchback_plan::router::Router;
+use switchback_plan::{Credential, Pack, ResponseBody, Route, RouteId, RouteKind, Side, SideId, ValueOp};
+
+/// The program that new requests get.
+pub type Current = Arc<ArcSwap<Program>>;
+
+/// A pack and how it is served. Immutable.
+#[derive(Debug)]
+pub struct Program {
+    pack: Arc<Pack>,
+    /// Longest prefix first.
+    fronts: Vec<Arc<Front>>,
+    errors: ErrorForm,
+    language_tags: Vec<HeaderValue>,
+    settings: Arc<Settings>,
+    values: Arc<Values>,
+    /// By side, route, and response of the pair: what its bodies stream through.
+    transcoders: [Vec<Vec<Arc<stream::Program>>>; 2],
+    /// By side: what its answers depend on besides the address.
+    vary: [Option<HeaderValue>; 2],
+    /// By side: the field that a token is sent in.
+    credential_headers: [Option<HeaderName>; 2],
+}
+
+/// A path prefix at which clients speak one side.
+#[derive(Debug)]
+pub struct Front {
+    /// Begins with `/`, does not end with one; empty for the root.
+    pub prefix: String,
+    pub serves: SideId,
+    /// Finds the routes of the served side.
+    pub router: Router,
+    /// The service of the other side, which translated calls go to.
+    pub backend: Arc<Upstream>,
+    /// The service of the served side itself, while it lives.
+    pub own: Option<Arc<Upstream>>,
+    /// What the shadow asks; none where there is only one service to ask.
+    pub beside: Option<Arc<Beside>>,
+    /// Fields that every answer of this front carries: `Deprecation`, `Sunset`, `Link`.
+    pub announcements: Vec<(HeaderName, HeaderValue)>,
+    /// In which phase each route is; changes while it is served.
+    pub phases: Arc<Table>,
+}
+
+/// The two services of a front once more, with connections and limits of the shadow's own, and what comparing needs to know.
+#[derive(Debug)]
+pub struct Beside {
+    /// The service of the other side.
+    pub backend: Arc<Upstream>,
+    /// The service of the served side.
+    pub own: Arc<Upstream>,
+    pub knowledge: Arc<Knowledge>,
+}
+
+impl Front {
+    /// Where translated calls go.
+    pub(super) fn called(&self, behalf: Behalf) -> Option<&Arc<Upstream>> {
+        match behalf {
+            Behalf::Client => Some(&self.backend),
+            Behalf::Shadow => self.beside.as_ref().map(|beside| &beside.backend),
+        }
+    }
+
+    /// Who answers a route, and who is asked beside.
+    pub fn phase(&self, route: RouteId) -> Phase {
+        self.phases.phase(usize::from(route.0))
+    }
+}
+
+impl Program {
+    /// `settings` are the operator's values for what the pack reads of the configuration.
+    pub fn new(pack: Arc<Pack>, settings: Arc<Settings>, mut fronts: Vec<Front>) -> Program {
+        fronts.sort_by_key(|front| std::cmp::Reverse(front.prefix.len()));
+        let errors = ErrorForm::of(&pack);
+        let language_tags = pack.languages.iter().filter_map(|tag| HeaderValue::from_str(tag).ok()).collect();
+        let vary = [0, 1].map(|side: usize| vary(&pack.sides[side].credential));
+        let credential_headers =
+            [0, 1].map(|side: usize| pack.sides[side].credential.send.parse::<HeaderName>().ok());
+        let transcoders =
+            [0, 1].map(|side: usize| pack.directions[side].routes.iter().map(transcoders).collect());
+        let values = Arc::new(Values { settings: Arc::clone(&settings), supplied: Vec::new() });
+        let fronts = fronts.into_iter().map(Arc::new).collect();
+        Program {
+            errors,
+            language_tags,
+            settings,
+            values,
+            transcoders,
+            vary,
+            credential_headers,
+            fronts,
+            pack,
+        }
+    }
+
+    pub fn pack(&self) -> &Arc<Pack> {
+        &self.pack
+    }
+
+    /// What the pack reads of the operator's configuration.
+    pub fn settings(&self) -> &Arc<Settings> {
+        &self.settings
+    }
+
+    /// The same, as streams take it.
+    pub fn values(&self) -> &Arc<Values> {
+        &self.values
+    }
+
+    /// What the bodies of a pair's response stream through; `response` is its index in [`switchback_plan::Pair::responses`].
+    pub fn transcoder(&self, serves: SideId, route: RouteId, response: usize) -> Arc<stream::Program> {
+        Arc::clone(&self.transcoders[usize::from(serves.0)][usize::from(route.0)][response])
+    }
+
+    /// The `Vary` of answers to a side's clients.
+    pub fn vary(&self, side: SideId) -> Option<&HeaderValue> {
+        self.vary[usize::from(side.0)].as_ref()
+    }
+
+    /// The pack's languages, the default first.
+    pub fn languages(&self) -> &[String] {
+        &self.pack.languages
+    }
+
+    pub fn language_tag(&self, language: Language) -> Option<&HeaderValue> {
+        self.language_tags.get(language.0)
+    }
+
+    /// A route of the direction that serves a side.
+    pub fn route(&self, serves: SideId, route: RouteId) -> &Route {
+        &self.pack.directions[usize::from(serves.0)].routes[usize::from(route.0)]
+    }
+
+    /// A side of the pack.
+    pub fn side(&self, side: SideId) -> &Side {
+        &self.pack.sides[usize::from(side.0)]
+    }
+
+    /// How a side carries its credential.
+    pub fn credential(&self, side: SideId) -> &Credential {
+        &self.side(side).credential
+    }
+
+    /// The field that a side's calls carry their credential in; none when the pack names what is no field.
+    pub fn credential_header(&self, side: SideId) -> Option<&HeaderName> {
+        self.credential_headers[usize::from(side.0)].as_ref()
+    }
+
+    pub fn errors(&self) -> &ErrorForm {
+        &self.errors
+    }
+
+    /// The front that a path belongs to, and the rest of the path after its prefix, beginning with `/`.
+    pub fn front<'p>(&self, path: &'p str) -> Option<(&Arc<Front>, &'p str)> {
+        self.fronts.iter().find_map(|front| {
+            let rest = path.strip_prefix(&front.prefix)?;
+            rest.starts_with('/').then_some((front, rest))
+        })
+    }
+}
+
+/// Answers differ by language and by who asks; a cache that looked at the address alone would mix clients.
+fn vary(credential: &Credential) -> Option<HeaderValue> {
+    let names = std::iter::once("accept-language").chain(credential.read.iter().map(String::as_str));
+    HeaderValue::try_from(names.collect::<Vec<_>>().join(", ")).ok()
+}
+
+/// One per response of a pair; those without a plan of their own stand for themselves and are never asked for.
+fn transcoders(route: &Route) -> Vec<Arc<stream::Program>> {
+    let RouteKind::Pair(pair) = &route.kind else { return Vec::new() };
+    let op = |body: &ResponseBody| match body {
+        ResponseBody::Plan(plan) | ResponseBody::Error(plan) => stream::Program::compile(&plan.op),
+        ResponseBody::Empty => stream::Program::compile(&ValueOp::Keep),
+    };
+    pair.responses.iter().map(|response| Arc::new(op(&response.body))).collect()
+}

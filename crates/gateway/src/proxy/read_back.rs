@@ -1,0 +1,152 @@
+//! Reading back: after a write that the served side's own service has done, what it changed is read on both sides, by the
+//! reading that the pack declares for it, and compared as any reading is. Off unless configured; out of a budget of its own;
+//! nothing but readings is sent.
+
+use super::beside::Asked;
+use super::compose::scope_prefix;
+use super::dual::Dual;
+use super::route;
+use crate::shadow::{Dropped, Outcome, ReadBack};
+use bytes::Bytes;
+use http::header::{self, HeaderName};
+use http::{HeaderMap, Method, Uri};
+use std::sync::Arc;
+use switchback_engine::diff::{Held, View};
+use switchback_engine::translate;
+use switchback_plan::{self as plan, Effect};
+
+/// Header fields that speak about the write, its body or its condition, and not about who asks. Fields that name another method
+/// cannot be among them: such requests are never asked about.
+const OF_THE_WRITE: [HeaderName; 18] = [
+    header::CONTENT_LENGTH,
+    header::CONTENT_TYPE,
+    header::CONTENT_ENCODING,
+    header::CONTENT_LANGUAGE,
+    header::TRANSFER_ENCODING,
+    header::EXPECT,
+    header::RANGE,
+    header::IF_MATCH,
+    header::IF_NONE_MATCH,
+    header::IF_MODIFIED_SINCE,
+    header::IF_UNMODIFIED_SINCE,
+    header::IF_RANGE,
+    header::CONTENT_RANGE,
+    HeaderName::from_static("content-md5"),
+    HeaderName::from_static("content-digest"),
+    HeaderName::from_static("digest"),
+    HeaderName::from_static("repr-digest"),
+    HeaderName::from_static("idempotency-key"),
+];
+
+impl Dual {
+    /// What the write has changed, as clients would see it on both sides. None where the pack declares no reading, the write was
+    /// not done, or this one is not to be read back. `body` is the request's, without a content coding; `written` its answer.
+    pub(super) async fn read_back(&self, asked: &Asked, body: &Bytes, written: View) -> Option<Outcome> {
+        let declared =
+            asked.facts.program.route(asked.facts.matched().front.serves, asked.facts.matched().route);
+        let declared = declared.read_back.as_ref()?;
+        let is_done = (200..300).contains(&written.status);
+        if !is_done || !self.shadow.settings().read_back.takes(fastrand::u64(..)) {
+            return None;
+        }
+        Some(match self.read_both(asked, declared, body, written).await {
+            Ok(read) => Outcome::ReadBack(read),
+            Err(why) => Outcome::Dropped(why),
+        })
+    }
+
+    /// Reads the one side, the other, and the one again: what somebody else has changed meanwhile must not count.
+    async fn read_both(
+        &self,
+        asked: &Asked,
+        declared: &plan::ReadBack,
+        body: &Bytes,
+        written: View,
+    ) -> Result<ReadBack, Dropped> {
+        let _place = self.read_backs.try_acquire().map_err(|_| Dropped::Budget)?;
+        if !written.body.is_whole() {
+            return Err(Dropped::TooLarge);
+        }
+        let reading = asked.reading(declared, body, &written).ok_or(Dropped::Unaddressed)?;
+        let none = Held::default();
+        let reference = self.own(&reading, &none).await?;
+        let candidate = self.plans(&reading, &none, reference.body.total_bytes()).await?;
+        let again = self.own(&reading, &none).await?;
+        Ok(ReadBack { route: reading.facts.matched().route, reference, candidate, again })
+    }
+}
+
+impl Asked {
+    /// The reading, as the same client would ask for it. None where nothing says what to read.
+    fn reading(&self, declared: &plan::ReadBack, body: &Bytes, written: &View) -> Option<Asked> {
+        let (program, matched) = (&self.facts.program, self.facts.matched());
+        let front = &matched.front;
+        let written = translate::Answer {
+            status: written.status,
+            headers: written.headers.clone(),
+            body: Some(written.body.start().clone()),
+        };
+        let route = program.route(front.serves, matched.route);
+        let request = self.translated(body.clone());
+        let path =
+            translate::read_back(program.pack(), route, declared, &request, &written, program.settings())?;
+        let uri = format!("{}{}{path}", front.prefix, self.account_prefix()?).parse().ok()?;
+        self.turned_into(declared, uri)
+    }
+
+    /// The prefix of the secondary account that the write was for.
+    fn account_prefix(&self) -> Option<String> {
+        let matched = self.facts.matched();
+        let Some(account) = &matched.account else { return Some(String::new()) };
+        let template = self.facts.program.side(matched.front.serves).scope.as_deref()?;
+        scope_prefix(template, account).ok()
+    }
+
+    /// A `GET` of this address by the same client. None if it is not the declared reading that has this address.
+    fn turned_into(&self, declared: &plan::ReadBack, uri: Uri) -> Option<Asked> {
+        let own = &self.facts;
+        let facts = own.with_head(Method::GET, uri, of_the_reading(own.headers.clone()));
+        let matched = route::find(&facts).ok()?;
+        let operation = &own.program.route(matched.front.serves, matched.route).operation;
+        if operation.key != declared.operation || operation.effect != Effect::None {
+            return None;
+        }
+        facts.set_matched(matched);
+        facts.set_client(Arc::clone(own.enrolled()));
+        Some(Asked {
+            subject: self.subject.clone(),
+            facts: Arc::new(facts),
+            beside: Arc::clone(&self.beside),
+            primary: self.primary,
+            writes: false,
+        })
+    }
+}
+
+/// The header fields of the reading, out of those of the write.
+fn of_the_reading(mut headers: HeaderMap) -> HeaderMap {
+    OF_THE_WRITE.iter().for_each(|name| drop(headers.remove(name)));
+    headers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_the_write_says_of_itself_makes_its_reading_anything_else() {
+        let write = [
+            ("authorization", "Bearer token"),
+            ("accept-language", "es"),
+            ("content-type", "application/json"),
+            ("content-digest", "sha-256=:AAAA:"),
+            ("idempotency-key", "8e03978e"),
+            ("if-match", "\"7\""),
+        ];
+        let write =
+            write.map(|(name, value)| (HeaderName::from_static(name), http::HeaderValue::from_static(value)));
+        let headers = of_the_reading(write.into_iter().collect());
+        let left: Vec<&str> = headers.keys().map(HeaderName::as_str).collect();
+        assert_eq!(left, ["authorization", "accept-language"]);
+    }
+}

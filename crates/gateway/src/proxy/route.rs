@@ -1,0 +1,103 @@
+//! Which front and which operation a request is for, from method and path as they stand in the request line. The values
+//! found here are what the upstream's path is built from: there is one parse, so nothing can be read in two ways.
+
+use super::after::After;
+use super::context::Facts;
+use super::program::Front;
+use super::{Request, Response};
+use crate::error::{GatewayError, Kind};
+use http::Method;
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use switchback_plan as plan;
+use switchback_plan::router::Found;
+use tower::{Layer, Service};
+
+/// What a request is for.
+#[derive(Clone, Debug)]
+pub struct Matched {
+    pub front: Arc<Front>,
+    pub route: plan::RouteId,
+    /// Decoded path values, in the order of the operation's variables.
+    pub values: Vec<String>,
+    /// The secondary account that the path names before the operation, decoded.
+    pub account: Option<String>,
+}
+
+impl Matched {
+    /// Path and query below the front's prefix, as they came.
+    pub fn below_front(&self, facts: &Facts) -> String {
+        let target = facts.uri.path_and_query().map_or("/", |target| target.as_str());
+        target.get(self.front.prefix.len()..).unwrap_or("/").to_owned()
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RouteLayer;
+
+impl<S> Layer<S> for RouteLayer {
+    type Service = Route<S>;
+
+    fn layer(&self, inner: S) -> Route<S> {
+        Route { inner }
+    }
+}
+
+#[derive(Clone)]
+pub struct Route<S> {
+    inner: S,
+}
+
+impl<S> Service<Request> for Route<S>
+where
+    S: Service<Request, Response = Response, Error = GatewayError>,
+{
+    type Response = Response;
+    type Error = GatewayError;
+    type Future = After<S::Future, ()>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), GatewayError>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        match find(&request.facts) {
+            Err(error) => After::early(Err(error)),
+            Ok(matched) => {
+                request.facts.set_matched(matched);
+                After::wait(self.inner.call(request), ())
+            }
+        }
+    }
+}
+
+/// Finds what a request is for, and leaves its front in its facts.
+pub(super) fn find(facts: &Facts) -> Result<Matched, GatewayError> {
+    let path = facts.uri.path();
+    let Some((front, rest)) = facts.program.front(path) else {
+        // A path that could be read in two ways is refused as such wherever it seems to point.
+        return Err(match switchback_plan::router::path::segments(path) {
+            Err(error) => GatewayError::new(Kind::BadPath, error.to_string()),
+            Ok(_) => GatewayError::new(Kind::NotFound, "no front has this prefix"),
+        });
+    };
+    facts.set_front(Arc::clone(front));
+    let scope = facts.program.side(front.serves).scope.as_deref();
+    let (account, rest) = match scope.and_then(|scope| switchback_plan::router::path::under(scope, rest)) {
+        Some((account, rest)) => (Some(account.into_owned()), rest),
+        None => (None, rest),
+    };
+    match front.router.find(&facts.method, rest) {
+        Found::Route { route, values } => {
+            let values = values.into_iter().map(Cow::into_owned).collect();
+            Ok(Matched { front: Arc::clone(front), route, values, account })
+        }
+        Found::WrongMethod { allow } => {
+            let allow = allow.iter().map(Method::as_str).collect::<Vec<_>>().join(", ");
+            Err(GatewayError::new(Kind::WrongMethod { allow }, "a method that the path does not have"))
+        }
+        Found::NotFound => Err(GatewayError::new(Kind::NotFound, "no operation has this path")),
+        Found::Bad(error) => Err(GatewayError::new(Kind::BadPath, error.to_string())),
+    }
+}

@@ -1,0 +1,155 @@
+//! Puts the client's credential into calls. A grant is renewed once when the upstream refuses it, and the refused call is
+//! repeated with the same bytes: a 401 says that nothing was done. A second 401 is the answer, since it also means "not
+//! permitted". A fixed token cannot be renewed: its 401 is the answer too, until several in a row say that it is the token
+//! that is refused. Then the client is told that the connection must be renewed; its own token is not to blame, and must not
+//! look so.
+
+use super::Response;
+use super::call::{Call, Caller, Credential};
+use super::program::Program;
+use crate::error::{GatewayError, Kind};
+use crate::store::GrantState;
+use crate::token::{AccessToken, Client, FixedToken, Rejected, TokenError, TokenFault};
+use http::{HeaderName, StatusCode};
+use std::sync::Arc;
+use std::time::Duration;
+use switchback_plan::SideId;
+
+/// What a client is told to wait when nothing better is known.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// What the calls of a client to a side go out with: the token that was given for the side, else the grant, where the side
+/// has grants.
+pub fn credential(program: &Program, client: &Arc<Client>, side: SideId) -> Result<Credential, GatewayError> {
+    let called = program.side(side);
+    let header = program.credential_header(side).cloned();
+    let header = header
+        .ok_or_else(|| GatewayError::new(Kind::Internal, "the pack's credential header is no header"))?;
+    if let Some(token) = client.fixed_token(&called.name) {
+        let value = token.header(&called.credential.scheme);
+        let value = value.ok_or_else(|| GatewayError::new(Kind::Internal, "no header carries the token"))?;
+        return Ok(Credential::Fixed { token: Arc::clone(token), header, value });
+    }
+    if side == SideId::NEW {
+        return Ok(Credential::Grant { client: Arc::clone(client), header });
+    }
+    Err(nothing_for(&called.name))
+}
+
+/// What a request goes out with that is forwarded to the service of the side it speaks. On the old side that is the client's
+/// own token, which that service gave it, unless the client was given a credential. On the new side it is always a credential:
+/// tokens for its fronts are given out here, and mean nothing to that service.
+pub fn forwarded_credential(
+    program: &Program,
+    client: &Arc<Client>,
+    side: SideId,
+) -> Result<Credential, GatewayError> {
+    let name = &program.side(side).name;
+    match side {
+        SideId::OLD if client.fixed_token(name).is_none() => Ok(Credential::Carried),
+        side if may_forward(program, client, side) => credential(program, client, side),
+        _ => Err(nothing_for(name)),
+    }
+}
+
+/// Whether requests of a client can be forwarded to the service of the side that they speak. A grant that nobody has connected
+/// yet is nothing to go out with.
+pub fn may_forward(program: &Program, client: &Client, side: SideId) -> bool {
+    side == SideId::OLD
+        || client.fixed_token(&program.side(side).name).is_some()
+        || client.grant.state() != GrantState::Unconnected
+}
+
+fn nothing_for(side: &str) -> GatewayError {
+    GatewayError::new(Kind::NeedsReconnect, format!("the client has no credential for {side}"))
+        .safe_to_retry()
+}
+
+/// The layer: what it sends goes by `inner`.
+#[derive(Debug)]
+pub struct UpstreamAuth<S> {
+    inner: S,
+}
+
+impl<S> UpstreamAuth<S> {
+    pub fn new(inner: S) -> UpstreamAuth<S> {
+        UpstreamAuth { inner }
+    }
+}
+
+impl<S: Caller> Caller for UpstreamAuth<S> {
+    async fn call(&self, call: &mut Call) -> Result<Response, GatewayError> {
+        let (client, header) = match &call.credential {
+            Credential::Grant { client, header } => (Arc::clone(client), header.clone()),
+            Credential::Fixed { token, header, value } => {
+                let (token, header, value) = (Arc::clone(token), header.clone(), value.clone());
+                call.credential = Credential::Ready { header, value };
+                return judged(Box::pin(self.inner.call(call)).await?, &token);
+            }
+            Credential::Carried | Credential::Ready { .. } => {
+                return Box::pin(self.inner.call(call)).await;
+            }
+        };
+        let grant = &client.grant;
+        let token = grant.access_token().await.map_err(no_token)?;
+        let can_repeat = call.payload.is_whole();
+        call.credential = ready(&header, &token);
+        let response = self.inner.call(call).await?;
+        if response.status() != StatusCode::UNAUTHORIZED {
+            grant.worked(&token);
+            return Ok(response);
+        }
+        match can_repeat {
+            // Boxed with the answer in it: it is rare, and the usual call need not carry its size.
+            true => Box::pin(self.again(call, response, client, token.generation(), header)).await,
+            false => Ok(response),
+        }
+    }
+}
+
+impl<S: Caller> UpstreamAuth<S> {
+    /// Sends a call once more that was refused, if the grant that it went out with can be renewed; else the refusal stands.
+    async fn again(
+        &self,
+        call: &mut Call,
+        refusal: Response,
+        client: Arc<Client>,
+        generation: i64,
+        header: HeaderName,
+    ) -> Result<Response, GatewayError> {
+        let Rejected::Replay(newer) = client.grant.rejected(generation).await else {
+            return Ok(refusal);
+        };
+        drop(refusal);
+        call.credential = ready(&header, &newer);
+        self.inner.call(call).await
+    }
+}
+
+/// Notes what an answer says about the fixed token that its call went out with.
+fn judged(response: Response, token: &FixedToken) -> Result<Response, GatewayError> {
+    if response.status() != StatusCode::UNAUTHORIZED {
+        token.worked();
+        return Ok(response);
+    }
+    if token.rejected() {
+        let detail = "the service refuses the token that the client's calls go out with";
+        return Err(GatewayError::new(Kind::NeedsReconnect, detail).safe_to_retry());
+    }
+    Ok(response)
+}
+
+fn ready(header: &HeaderName, token: &AccessToken) -> Credential {
+    Credential::Ready { header: header.clone(), value: token.header().clone() }
+}
+
+/// Why a call cannot be authorised, in the data path's terms. Nothing has been sent.
+fn no_token(error: TokenError) -> GatewayError {
+    let kind = match error.fault() {
+        TokenFault::Enrolment => Kind::NeedsReconnect,
+        TokenFault::Server | TokenFault::Gateway => {
+            Kind::Overloaded { retry_after: error.retry_after().unwrap_or(RETRY_AFTER) }
+        }
+    };
+    GatewayError::new(kind, "no access token").because(error).safe_to_retry()
+}

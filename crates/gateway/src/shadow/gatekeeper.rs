@@ -1,0 +1,125 @@
+//! The gate at work: on a clock it looks at what was counted of each operation that an operator opened it for, asks
+//! [`switchback_engine::evidence::Gate`] what to do, and does it the way a person would: through [`Phases::set`], with the evidence as the
+//! reason. Off unless configured.
+
+use super::phase::{Phase, Share};
+use super::phases::{Current, Mover, Phases, PhasesError};
+use super::record::Archive;
+use crate::clock::Clock;
+use crate::store::StoreError;
+use std::collections::HashMap;
+use std::time::Duration;
+use switchback_engine::evidence::{Decision, Gate, Move, Policy, Stage};
+
+/// How often it looks. Its promise holds however often that is.
+const EVERY: Duration = Duration::from_secs(10);
+
+/// What an operator demands, and how far a move goes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GatePolicy {
+    pub policy: Policy,
+    /// Clients that a promotion to `canary` begins with.
+    pub share: Share,
+    /// Requests that are still compared after a promotion to `translated`; without any nothing is rolled back from there.
+    pub check: Share,
+}
+
+/// For which operations the gate is open.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GateSettings {
+    /// For operations that are not named; none = closed.
+    pub default: Option<GatePolicy>,
+    /// By operation; none = closed for it, whatever the default.
+    pub operations: HashMap<String, Option<GatePolicy>>,
+}
+
+impl GateSettings {
+    /// Whether it is open for any.
+    pub fn is_open(&self) -> bool {
+        self.default.is_some() || self.operations.values().any(Option::is_some)
+    }
+
+    fn of(&self, operation: &str) -> Option<GatePolicy> {
+        self.operations.get(operation).copied().unwrap_or(self.default)
+    }
+}
+
+/// Looks for ever.
+pub async fn keep_gate(phases: Phases, archive: Archive, clock: Clock, settings: GateSettings) {
+    if !settings.is_open() {
+        return;
+    }
+    loop {
+        clock.sleep(EVERY).await;
+        if let Err(error) = look(&phases, &archive, &clock, &settings).await {
+            tracing::warn!(%error, "the gate cannot see the evidence; nothing moves");
+        }
+    }
+}
+
+async fn look(
+    phases: &Phases,
+    archive: &Archive,
+    clock: &Clock,
+    settings: &GateSettings,
+) -> Result<(), StoreError> {
+    let evidence = archive.evidence().await?;
+    let counted = |current: &Current| {
+        evidence.iter().find(|evidence| {
+            evidence.stay == current.stay
+                && evidence.summary.phase == current.phase.name()
+                && evidence.summary.side == current.side
+                && evidence.summary.operation == current.operation
+        })
+    };
+    for current in phases.current() {
+        let Some(policy) = settings.of(&current.operation) else { continue };
+        let summary = counted(&current).map(|evidence| &evidence.summary);
+        let since_ms = current.since_ms.or_else(|| summary.map(|summary| summary.since_ms));
+        let now_ms = clock.unix_ms();
+        let in_phase_ms = now_ms.saturating_sub(since_ms.unwrap_or(now_ms));
+        let observed = summary.map(|summary| summary.counts.observed()).unwrap_or_default();
+        let in_phase_ms = u64::try_from(in_phase_ms).unwrap_or(0);
+        let decision = Gate::new(policy.policy).decide(stage(current.phase), observed, in_phase_ms);
+        if let Some(to) = target(&decision, &policy) {
+            make(phases, &current, to, &decision).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn make(phases: &Phases, current: &Current, to: Phase, decision: &Decision) -> Result<(), StoreError> {
+    let (side, operation) = (Some(current.side.as_str()), current.operation.as_str());
+    let evidence = decision.to_string();
+    match phases.set(side, operation, to, Mover::Gate, Some(current.phase), &evidence).await {
+        // Someone else was faster: the next look sees what there is then.
+        Ok(_) | Err(PhasesError::Moved) => Ok(()),
+        Err(PhasesError::Store(error)) => Err(error),
+        Err(error) => {
+            tracing::warn!(%error, operation, "the gate cannot move an operation");
+            Ok(())
+        }
+    }
+}
+
+fn stage(phase: Phase) -> Stage {
+    match phase {
+        Phase::Legacy => Stage::Legacy,
+        Phase::Shadow => Stage::Shadow,
+        Phase::Canary(_) => Stage::Canary,
+        Phase::Translated { .. } => Stage::Translated,
+    }
+}
+
+fn target(decision: &Decision, policy: &GatePolicy) -> Option<Phase> {
+    let to = match decision.step {
+        Move::Stay(_) => return None,
+        Move::Promote { to } | Move::RollBack { to } => to,
+    };
+    Some(match to {
+        Stage::Legacy => Phase::Legacy,
+        Stage::Shadow => Phase::Shadow,
+        Stage::Canary => Phase::Canary(policy.share),
+        Stage::Translated => Phase::Translated { check: policy.check },
+    })
+}

@@ -1,0 +1,174 @@
+//! What the data path hands over: about which request, and work that asks the other side once it is polled. How it asks, and
+//! with which credential, stays with the data path; what comes of it is named here.
+
+use super::knowledge::Knowledge;
+use super::phase::Phase;
+use super::room::Kept;
+use crate::secret::Secret;
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use http::{HeaderMap, Method};
+use std::sync::Arc;
+use switchback_engine::diff::{Candidate, View};
+use switchback_plan::{RouteId, SideId};
+
+/// The request that two answers, or a plan, belong to.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    /// Name of the served side.
+    pub side: Arc<str>,
+    pub serves: SideId,
+    pub route: RouteId,
+    pub operation: Arc<str>,
+    /// The phase that the operation was in, and which stay in it that was.
+    pub phase: Phase,
+    pub stay: i64,
+    /// The enrolled client's name.
+    pub client: Arc<str>,
+    /// Path and query as they came. Redacted before anyone keeps them.
+    pub target: String,
+    pub request_id: String,
+    /// What is known of the pack that serves.
+    pub knowledge: Arc<Knowledge>,
+}
+
+/// A request whose other side is to be asked.
+pub struct Job {
+    pub subject: Subject,
+    /// Asks; nothing happens before it is polled.
+    pub work: BoxFuture<'static, Done>,
+    /// The memory of what `work` holds.
+    pub kept: Kept,
+}
+
+/// What came of asking.
+pub struct Done {
+    pub outcomes: Vec<Outcome>,
+    /// What must not be shown, whoever repeats it: the credentials of the request and of the calls.
+    pub secrets: Vec<Secret<String>>,
+}
+
+/// One thing that came of it.
+pub enum Outcome {
+    /// What the client would have seen of either side.
+    Pair {
+        reference: View,
+        candidate: Candidate,
+    },
+    /// Two answers of one side to the same request: what differs between them is noise.
+    Twice {
+        first: View,
+        second: View,
+    },
+    /// An effect that was not made twice: what would have been sent.
+    /// With the status that the side that answered gave.
+    Planned {
+        planned: Planned,
+        reference_status: u16,
+    },
+    /// What a client would see of an effect on either side.
+    ReadBack(ReadBack),
+    Dropped(Dropped),
+}
+
+/// What the other side would have been sent for a request with effects.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    /// Calls with an effect, in their order. None of them was made.
+    pub calls: Vec<PlannedCall>,
+    /// Readings that the plan needed, which were made: after the effect on the side that answered.
+    pub readings: u32,
+    pub end: PlanEnd,
+}
+
+/// How far a plan was followed.
+#[derive(Clone, Debug)]
+pub enum PlanEnd {
+    /// No further call with an effect can follow. With the status of the answer, where the plan came to one.
+    Whole { status: Option<u16> },
+    /// What follows depends on the answer to the last call, which nobody gave.
+    Open,
+    /// A reading that what follows depends on brought nothing.
+    Unread { why: String },
+    /// No call can be made of what was asked for.
+    Impossible { why: String },
+}
+
+/// The same thing, read on both sides after it was written.
+#[derive(Clone, Debug)]
+pub struct ReadBack {
+    /// The reading, a route of the served side.
+    pub route: RouteId,
+    pub reference: View,
+    pub candidate: Candidate,
+    /// The reference once more, after the candidate: where it is another one by then, somebody else wrote as well.
+    pub again: View,
+}
+
+/// A call that was not made.
+#[derive(Clone, Debug)]
+pub struct PlannedCall {
+    /// As the contract of the called side writes it.
+    pub operation: Arc<str>,
+    pub method: Method,
+    /// Path and query below the upstream's base.
+    pub target: String,
+    /// What the plan adds; without credentials.
+    pub headers: HeaderMap,
+    pub body: Option<Bytes>,
+}
+
+/// Why a request that was to be compared was not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Dropped {
+    /// Too many pairs wait already.
+    Queue,
+    /// There is no room for another body.
+    Memory,
+    /// The shadow's own limit of calls.
+    Budget,
+    /// The client left before it had its answer.
+    ClientGone,
+    /// The side that answers the client did not.
+    PrimaryFailed,
+    /// The side that clients know did not answer, or with a failure of its own: there is nothing to compare with.
+    ReferenceFailed,
+    /// There is no valid credential for the other side; the shadow renews none.
+    Credential,
+    /// The pack refuses what was asked for.
+    Refused,
+    /// Neither request nor answer say what is to be read back.
+    Unaddressed,
+    /// What was read back changed while it was read.
+    Moved,
+    /// The request's body is larger than what is kept of one.
+    TooLarge,
+    /// The work on it did not end in time.
+    Time,
+    /// The work on it has a defect.
+    Panicked,
+    /// The gateway stops.
+    Stopping,
+}
+
+impl Dropped {
+    /// The label value.
+    pub fn name(self) -> &'static str {
+        match self {
+            Dropped::Queue => "queue",
+            Dropped::Memory => "memory",
+            Dropped::Budget => "budget",
+            Dropped::ClientGone => "client_gone",
+            Dropped::PrimaryFailed => "primary_failed",
+            Dropped::ReferenceFailed => "reference_failed",
+            Dropped::Credential => "credential",
+            Dropped::Refused => "refused",
+            Dropped::Unaddressed => "unaddressed",
+            Dropped::Moved => "moved",
+            Dropped::TooLarge => "too_large",
+            Dropped::Time => "time",
+            Dropped::Panicked => "panicked",
+            Dropped::Stopping => "stopping",
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! What came of asking → what is recorded: comparisons made and redacted, noise learnt, planned calls held against the
+//! contract of the side they would have gone to. Nothing leaves here with a value in it that was not redacted.
+
+use super::job::{Done, Dropped, Outcome, PlanEnd, Planned, PlannedCall, ReadBack, Subject};
+use super::record::{CallRecord, Entry, Key, PlannedRecord, What};
+use crate::secret::Secret;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use switchback_engine::diff::{
+    Candidate, Cause, Comparison, Coverage, Finding, FindingKind, Limits, Noise, Record, Verdict, compare,
+};
+use switchback_engine::redact::Redactor;
+use switchback_json::{self as json, Value};
+
+/// Noise that was learnt, by side and operation.
+type Learnt = HashMap<(String, String), Arc<Noise>>;
+
+/// Compares and redacts.
+pub(super) struct Judge {
+    redactor: Redactor,
+    limits: Limits,
+    /// Held for moments: comparing works on a share of what is known.
+    learnt: Mutex<Learnt>,
+}
+
+impl Judge {
+    /// `redactor` knows no request's secrets yet; `learnt` is what was known when the gateway stopped last.
+    pub(super) fn new(redactor: Redactor, learnt: Learnt) -> Judge {
+        Judge { redactor, limits: Limits::default(), learnt: Mutex::new(learnt) }
+    }
+
+    /// What is to be recorded of a request.
+    pub(super) fn entries(&self, subject: &Subject, done: Done, at_ms: i64) -> Vec<Entry> {
+        let redactor = self.redactor.knowing(done.secrets.iter().map(Secret::expose));
+        let entry = |what| Entry { key: Key::of(subject), at_ms, what };
+        done.outcomes
+            .into_iter()
+            .map(|outcome| match outcome {
+                Outcome::Dropped(why) => entry(What::Dropped(why)),
+                Outcome::Pair { reference, candidate } => {
+                    let noise = self.noise(subject);
+                    let rules = subject.knowledge.rules(subject.serves, subject.route);
+                    let comparison = compare(rules, &reference, &candidate, &noise, &self.limits, &redactor);
+                    entry(What::Compared(record(subject, &redactor, at_ms, comparison)))
+                }
+                Outcome::Twice { first, second } => {
+                    let rules = subject.knowledge.rules(subject.serves, subject.route);
+                    let (second, none) = (Candidate::Answered(second), Noise::default());
+                    let twice = compare(rules, &first, &second, &none, &self.limits, &redactor);
+                    entry(What::Learnt(self.learn(subject, &twice)))
+                }
+                Outcome::Planned { planned, reference_status } => {
+                    self.planned(subject, &redactor, at_ms, planned, reference_status)
+                }
+                Outcome::ReadBack(read) => entry(self.read_back(subject, &redactor, at_ms, read)),
+            })
+            .collect()
+    }
+
+    fn noise(&self, subject: &Subject) -> Arc<Noise> {
+        self.noise_of(&name(subject))
+    }
+
+    fn noise_of(&self, operation: &(String, String)) -> Arc<Noise> {
+        let learnt = self.learnt.lock().unwrap_or_else(PoisonError::into_inner);
+        learnt.get(operation).cloned().unwrap_or_default()
+    }
+
+    /// Compares as the reading is compared when a client asks for it, with the noise that was learnt of it.
+    fn read_back(&self, subject: &Subject, redactor: &Redactor, at_ms: i64, read: ReadBack) -> What {
+        let rules = subject.knowledge.rules(subject.serves, read.route);
+        let operation = rules.operation.to_string();
+        let noise = self.noise_of(&(subject.side.to_string(), operation.clone()));
+        let again = Candidate::Answered(read.again);
+        let against = |candidate| compare(rules, &read.reference, candidate, &noise, &self.limits, redactor);
+        if against(&again).verdict() == Verdict::Different {
+            return What::Dropped(Dropped::Moved);
+        }
+        let comparison = against(&read.candidate);
+        What::ReadBack(Record { read_back: Some(operation), ..record(subject, redactor, at_ms, comparison) })
+    }
+
+    fn learn(&self, subject: &Subject, twice: &Comparison) -> Arc<Noise> {
+        let mut learnt = self.learnt.lock().unwrap_or_else(PoisonError::into_inner);
+        let noise = learnt.entry(name(subject)).or_default();
+        Arc::make_mut(noise).learn(twice);
+        Arc::clone(noise)
+    }
+
+    fn planned(
+        &self,
+        subject: &Subject,
+        redactor: &Redactor,
+        at_ms: i64,
+        planned: Planned,
+        reference_status: u16,
+    ) -> Entry {
+        let key = Key::of(subject);
+        let breaches =
+            planned.calls.iter().flat_map(|call| subject.knowledge.breaches(subject.serves.other(), call));
+        let breach =
+            |said: String| self.finding(subject, "call", FindingKind::Value, Some(redactor.text(&said)));
+        let mut findings: Vec<Finding> = breaches.map(breach).collect();
+        // What the side that clients know refused as well needs no call.
+        if (200..300).contains(&reference_status) {
+            findings.extend(self.misled(subject, redactor, &planned, reference_status));
+        }
+        // A call that was not made proves nothing of its answer.
+        let comparison = Comparison { findings, coverage: Coverage::Sample, ..Comparison::default() };
+        let planned = shown(redactor, planned);
+        Entry { key, at_ms, what: What::Planned(record(subject, redactor, at_ms, comparison), planned) }
+    }
+
+    /// What is wrong with a plan that makes no call of a request that was done.
+    fn misled(
+        &self,
+        subject: &Subject,
+        redactor: &Redactor,
+        planned: &Planned,
+        reference_status: u16,
+    ) -> Option<Finding> {
+        match &planned.end {
+            // What was read showed the effect already: that the plan has nothing to do any more says nothing.
+            PlanEnd::Whole { status: Some(status) }
+                if planned.calls.is_empty() && planned.readings == 0 && !(200..300).contains(status) =>
+            {
+                let sample = |status: u16| Some(redactor.sample(None, false, &number(status)));
+                Some(Finding {
+                    reference: sample(reference_status),
+                    candidate: sample(*status),
+                    ..self.finding(subject, "status", FindingKind::Status, None)
+                })
+            }
+            PlanEnd::Impossible { why } => {
+                let why = redactor.text(why);
+                Some(self.finding(subject, "call", FindingKind::Unanswered, Some(why)))
+            }
+            PlanEnd::Whole { .. } | PlanEnd::Open | PlanEnd::Unread { .. } => None,
+        }
+    }
+
+    fn finding(&self, subject: &Subject, place: &str, kind: FindingKind, detail: Option<String>) -> Finding {
+        let origin = subject.knowledge.origin(subject.serves, subject.route);
+        Finding {
+            place: place.to_owned(),
+            pattern: place.to_owned(),
+            kind,
+            cause: Cause::Made { line: format!("{}:{}", origin.file, origin.line) },
+            times: 1,
+            reference: None,
+            candidate: None,
+            detail,
+        }
+    }
+}
+
+fn name(subject: &Subject) -> (String, String) {
+    (subject.side.to_string(), subject.operation.to_string())
+}
+
+fn number(status: u16) -> Value {
+    Value::Number(json::Number::from_i64(i64::from(status)))
+}
+
+fn record(subject: &Subject, redactor: &Redactor, at_ms: i64, comparison: Comparison) -> Record {
+    Record {
+        operation: subject.operation.to_string(),
+        side: subject.side.to_string(),
+        at_ms,
+        client: Some(subject.client.to_string()),
+        target: redactor.target(&subject.target),
+        request_id: Some(subject.request_id.clone()),
+        read_back: None,
+        comparison,
+    }
+}
+
+/// A plan as it is kept: addresses and bodies with every value masked that must not be kept.
+fn shown(redactor: &Redactor, planned: Planned) -> PlannedRecord {
+    let (status, ends) = match planned.end {
+        PlanEnd::Whole { status } => (status, None),
+        PlanEnd::Open => (None, Some("what follows depends on the answer to the last call".to_owned())),
+        PlanEnd::Unread { why } | PlanEnd::Impossible { why } => (None, Some(redactor.text(&why))),
+    };
+    let calls = planned.calls.into_iter().map(|call| shown_call(redactor, &call)).collect();
+    PlannedRecord { calls, readings: planned.readings, is_all: ends.is_none(), status, ends }
+}
+
+fn shown_call(redactor: &Redactor, call: &PlannedCall) -> CallRecord {
+    let body = call.body.as_deref().and_then(|text| Value::parse(text, &json::Limits::DOCUMENT).ok());
+    CallRecord {
+        operation: call.operation.to_string(),
+        method: call.method.to_string(),
+        target: redactor.target(&call.target),
+        body: body.map(|body| sample_of(redactor, &body)),
+    }
+}
+
+/// The members of a body, each as a sample: names and kinds, and values only where nothing about them is secret.
+fn sample_of(redactor: &Redactor, body: &Value) -> serde_json::Value {
+    match body {
+        Value::Object(members) => members
+            .iter()
+            .enumerate()
+            .map(|(at, (name, value))| {
+                let name = name.decode();
+                let shown = match redactor.masks_name(&name) {
+                    true => format!("{}{at}", switchback_engine::redact::MASK),
+                    false => name.clone().into_owned(),
+                };
+                (shown, redactor.sample(Some(&name), false, value).to_string().into())
+            })
+            .collect::<serde_json::Map<_, _>>()
+            .into(),
+        other => redactor.sample(None, false, other).to_string().into(),
+    }
+}
+
+impl Entry {
+    pub(super) fn dropped(subject: &Subject, why: Dropped, at_ms: i64) -> Entry {
+        Entry { key: Key::of(subject), at_ms, what: What::Dropped(why) }
+    }
+}

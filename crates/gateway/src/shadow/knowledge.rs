@@ -1,0 +1,46 @@
+//! What the dual run knows of the pack that serves: what comparing looks away from, and what the contracts promise. Made with
+//! the pack, replaced with it.
+
+use super::job::PlannedCall;
+use std::fmt::Debug;
+use std::sync::Arc;
+use switchback_engine::diff::{OperationRules, Rules};
+use switchback_plan::{Origin, Pack, RouteId, SideId};
+
+/// The contract of one side, as far as the dual run asks it. The gateway sees plans only, so whoever read the contract
+/// implements this.
+pub trait CallContract: Debug + Send + Sync {
+    /// In which ways a call is not what the contract asks for, each in a sentence that repeats no value. `operation` is
+    /// written as the contract writes it, `target` is path and query below the base.
+    fn breaches(&self, operation: &str, target: &str, body: Option<&[u8]>) -> Vec<String>;
+}
+
+/// A pack as the dual run sees it.
+#[derive(Debug)]
+pub struct Knowledge {
+    pack: Arc<Pack>,
+    rules: Rules,
+    /// Old side first.
+    contracts: [Box<dyn CallContract>; 2],
+}
+
+impl Knowledge {
+    /// `contracts` are those that the pack was compiled with, the old side's first.
+    pub fn new(pack: Arc<Pack>, contracts: [Box<dyn CallContract>; 2]) -> Knowledge {
+        Knowledge { rules: Rules::of(&pack), pack, contracts }
+    }
+
+    pub(super) fn rules(&self, serves: SideId, route: RouteId) -> &OperationRules {
+        self.rules.of_route(serves, route)
+    }
+
+    /// The line of the mapping that answers a route.
+    pub(super) fn origin(&self, serves: SideId, route: RouteId) -> &Origin {
+        &self.pack.directions[usize::from(serves.0)].routes[usize::from(route.0)].origin
+    }
+
+    /// In which ways a call is not what the contract of the side it goes to asks for, each in a sentence that repeats no value.
+    pub(super) fn breaches(&self, called: SideId, call: &PlannedCall) -> Vec<String> {
+        self.contracts[usize::from(called.0)].breaches(&call.operation, &call.target, call.body.as_deref())
+    }
+}

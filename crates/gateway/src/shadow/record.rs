@@ -1,0 +1,164 @@
+//! What is recorded of the dual run, and reading it back: evidence per operation, samples of what differed, planned calls,
+//! and learnt noise. The store keeps it as text; what the text means is here.
+
+use super::job::{Dropped, Subject};
+use crate::store::{EvidenceKey, EvidenceRow, Store, StoreError};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::sync::Arc;
+use switchback_engine::diff::{Noise, Record, Summary};
+
+/// What one entry counts for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Key {
+    pub(super) side: Arc<str>,
+    pub(super) operation: Arc<str>,
+    pub(super) phase: &'static str,
+    pub(super) stay: i64,
+}
+
+impl Key {
+    pub(super) fn of(subject: &Subject) -> Key {
+        Key {
+            side: Arc::clone(&subject.side),
+            operation: Arc::clone(&subject.operation),
+            phase: subject.phase.name(),
+            stay: subject.stay,
+        }
+    }
+
+    pub(super) fn stored(&self) -> EvidenceKey {
+        EvidenceKey {
+            side: self.side.to_string(),
+            operation: self.operation.to_string(),
+            phase: self.phase.to_owned(),
+            stay: self.stay,
+        }
+    }
+}
+
+/// One thing to be recorded. Everything in it is redacted.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) key: Key,
+    pub(super) at_ms: i64,
+    pub(super) what: What,
+}
+
+#[derive(Debug)]
+pub(super) enum What {
+    Compared(Record),
+    /// How the plan of an effect looked, and the calls that it would have made.
+    Planned(Record, PlannedRecord),
+    /// How an effect looked on both sides.
+    ReadBack(Record),
+    Dropped(Dropped),
+    Learnt(Arc<Noise>),
+}
+
+/// The calls of a plan that were not made, as they are kept.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlannedRecord {
+    pub calls: Vec<CallRecord>,
+    /// Readings that were made for it.
+    pub readings: u32,
+    /// Whether these are all calls with an effect that there would have been.
+    pub is_all: bool,
+    /// What the plan would have answered, where it came that far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// Why it was followed no further.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ends: Option<String>,
+}
+
+/// A call that was planned and not made, as it is kept.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CallRecord {
+    /// As the contract of the called side writes it.
+    pub operation: String,
+    pub method: String,
+    /// Redacted.
+    pub target: String,
+    /// Its members, redacted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body: Option<serde_json::Value>,
+}
+
+/// One line of an export.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Exported {
+    /// `difference`, `planned` or `read_back`.
+    pub kind: String,
+    #[serde(flatten)]
+    pub record: Record,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planned: Option<PlannedRecord>,
+}
+
+/// The kinds of records in the store.
+pub(super) const DIFFERENCE: &str = "difference";
+pub(super) const PLANNED: &str = "planned";
+pub(super) const READ_BACK: &str = "read_back";
+
+/// Evidence of one stay of an operation in a phase.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Evidence {
+    /// Which stay, by the number of the store's write that began it; 0 for the configured phase.
+    pub stay: i64,
+    #[serde(flatten)]
+    pub summary: Summary,
+}
+
+/// What was recorded, for reading. Clones share the store.
+#[derive(Clone, Debug)]
+pub struct Archive {
+    store: Store,
+}
+
+impl Archive {
+    pub fn new(store: Store) -> Archive {
+        Archive { store }
+    }
+
+    /// Everything that was counted; of each operation the newest stay comes last.
+    pub async fn evidence(&self) -> Result<Vec<Evidence>, StoreError> {
+        Ok(self.store.evidence().await?.iter().filter_map(read).collect())
+    }
+
+    /// One summary per operation: of its newest stay in which anything was counted.
+    pub async fn summaries(&self) -> Result<Vec<Summary>, StoreError> {
+        let mut newest: HashMap<(String, String), Summary> = HashMap::new();
+        for Evidence { summary, .. } in self.evidence().await? {
+            newest.insert((summary.side.clone(), summary.operation.clone()), summary);
+        }
+        let mut summaries: Vec<Summary> = newest.into_values().collect();
+        summaries.sort_by(|a, b| (&a.side, &a.operation).cmp(&(&b.side, &b.operation)));
+        Ok(summaries)
+    }
+
+    /// The kept records, oldest first, `count` of the newest at most; of one operation where that is given.
+    pub async fn records(&self, operation: Option<&str>, count: u32) -> Result<Vec<Exported>, StoreError> {
+        let rows = self.store.dual_records(operation, count).await?;
+        Ok(rows.iter().filter_map(|row| serde_json::from_str(&row.record).ok()).collect())
+    }
+
+    /// The same as JSON Lines.
+    pub async fn export(&self, operation: Option<&str>, count: u32) -> Result<String, StoreError> {
+        let rows = self.store.dual_records(operation, count).await?;
+        Ok(rows.into_iter().flat_map(|row| [row.record, "\n".to_owned()]).collect())
+    }
+}
+
+/// What cannot be read was written by a later version of this program: it is left out.
+fn read(row: &EvidenceRow) -> Option<Evidence> {
+    let summary = serde_json::from_str(&row.summary).ok()?;
+    Some(Evidence { stay: row.key.stay, summary })
+}
+
+/// What was learnt, by side and operation.
+pub(super) async fn learnt(store: &Store) -> Result<HashMap<(String, String), Arc<Noise>>, StoreError> {
+    let rows = store.learnt_noise().await?;
+    let noise = |text: &str| serde_json::from_str(text).ok().map(Arc::new);
+    Ok(rows.into_iter().filter_map(|row| Some(((row.side, row.operation), noise(&row.noise)?))).collect())
+}

@@ -1,0 +1,244 @@
+//! Writes what is to be recorded, in batches and beside everything else: a store that is slow or gone makes nobody wait. What
+//! does not fit into the queue of entries is counted and forgotten.
+
+use super::record::{DIFFERENCE, Entry, Exported, Key, PLANNED, READ_BACK, What};
+use crate::clock::Clock;
+use crate::store::{DualBatch, DualRecordRow, NoiseRow, Store};
+use crate::telemetry::metrics;
+use std::collections::HashMap;
+use std::time::Duration;
+use switchback_engine::diff::{Comparison, Record, Summary, Verdict};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::sync::watch;
+
+/// Entries that wait to be written.
+const WAITING_MAX: usize = 4_096;
+/// How often what waits is written.
+const EVERY: Duration = Duration::from_secs(1);
+/// Lines about differences in the log per batch; the store has them all.
+const LOG_LINES_MAX: usize = 20;
+
+/// Where entries go. Clones share it.
+#[derive(Clone, Debug)]
+pub(super) struct Recorder {
+    entries: Sender<Entry>,
+}
+
+/// What writes them.
+pub(super) struct Writer {
+    entries: Receiver<Entry>,
+    store: Store,
+    clock: Clock,
+    /// Records kept per operation and kind.
+    records_max: u32,
+    keep: Duration,
+    /// Set when no more entries will come.
+    finish: watch::Receiver<bool>,
+}
+
+impl Recorder {
+    pub(super) fn new(
+        store: Store,
+        records_max: u32,
+        keep: Duration,
+        finish: watch::Receiver<bool>,
+    ) -> (Recorder, Writer) {
+        let (entries, waiting) = channel(WAITING_MAX);
+        let clock = store.clock().clone();
+        (Recorder { entries }, Writer { entries: waiting, store, clock, records_max, keep, finish })
+    }
+
+    /// Never waits.
+    pub(super) fn record(&self, entry: Entry) {
+        count(&entry);
+        if self.entries.try_send(entry).is_err() {
+            metrics::shadow_unrecorded(1);
+        }
+    }
+}
+
+/// In the metrics, at once.
+fn count(entry: &Entry) {
+    let operation = &*entry.key.operation;
+    match &entry.what {
+        What::Compared(record) => {
+            let result = match record.comparison.verdict() {
+                Verdict::Equal => "equal",
+                Verdict::Different => "different",
+                Verdict::EqualSoFar => "equal_so_far",
+            };
+            metrics::shadow_compared(operation, result);
+            metrics::shadow_findings(operation, record.comparison.findings.iter().map(|f| f.kind.word()));
+            let excused = &record.comparison.excused;
+            let why =
+                [("expected", excused.expected), ("declared", excused.declared), ("learnt", excused.learnt)];
+            metrics::shadow_noise(operation, why);
+        }
+        What::Planned(record, _) => {
+            let is_right = record.comparison.findings.is_empty();
+            metrics::shadow_compared(operation, if is_right { "planned" } else { "planned_wrong" });
+            metrics::shadow_findings(operation, record.comparison.findings.iter().map(|f| f.kind.word()));
+        }
+        What::ReadBack(record) => {
+            let is_alike = !is_different(&record.comparison);
+            metrics::shadow_compared(operation, if is_alike { "read_back" } else { "read_back_different" });
+            metrics::shadow_findings(operation, record.comparison.findings.iter().map(|f| f.kind.word()));
+        }
+        What::Dropped(why) => metrics::shadow_dropped(operation, why.name()),
+        What::Learnt(_) => metrics::shadow_compared(operation, "twice"),
+    }
+}
+
+impl Writer {
+    /// Writes until it is told to finish, or the last [`Recorder`] is gone, and nothing waits any more.
+    pub(super) async fn run(mut self) {
+        let mut waiting = Vec::new();
+        loop {
+            let open = self.gather(&mut waiting).await;
+            if !waiting.is_empty() {
+                self.write(std::mem::take(&mut waiting)).await;
+            }
+            if !open {
+                return;
+            }
+        }
+    }
+
+    /// Collects entries until it is time to write; `false` when no more will come.
+    async fn gather(&mut self, waiting: &mut Vec<Entry>) -> bool {
+        let clock = self.clock.clone();
+        let time = clock.sleep(EVERY);
+        tokio::pin!(time);
+        loop {
+            tokio::select! {
+                entry = self.entries.recv() => match entry {
+                    Some(entry) => waiting.push(entry),
+                    None => return false,
+                },
+                _ = self.finish.wait_for(|finish| *finish), if !self.entries.is_closed() => self.entries.close(),
+                () = &mut time => return true,
+            }
+            if waiting.len() >= WAITING_MAX {
+                return true;
+            }
+        }
+    }
+
+    async fn write(&self, entries: Vec<Entry>) {
+        log(&entries);
+        let now_ms = self.clock.unix_ms();
+        let count = entries.len() as u64;
+        let mut by_stay: HashMap<_, Vec<&Entry>> = HashMap::new();
+        for entry in entries.iter().filter(|entry| !matches!(entry.what, What::Learnt(_))) {
+            by_stay.entry(entry.key.stored()).or_default().push(entry);
+        }
+        let keep_ms = i64::try_from(self.keep.as_millis()).unwrap_or(i64::MAX);
+        let batch = DualBatch {
+            evidence: by_stay.keys().cloned().collect(),
+            records: entries.iter().filter_map(record).collect(),
+            noise: noise(&entries),
+            records_max: self.records_max,
+            forget_before_ms: now_ms.saturating_sub(keep_ms),
+            at_ms: now_ms,
+        };
+        let written = self.store.write_dual(&batch, |key, before| {
+            let new = || Summary::new(&key.side, &key.operation, now_ms);
+            let mut summary = before.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_else(new);
+            for entry in by_stay.get(key).into_iter().flatten() {
+                add(&mut summary, entry);
+            }
+            summary.phase.clone_from(&key.phase);
+            serde_json::to_string(&summary).expect("counts and texts serialise")
+        });
+        if let Err(error) = written.await {
+            tracing::warn!(%error, entries = count, "the record of the dual run could not be written");
+            metrics::shadow_unrecorded(count);
+        }
+    }
+}
+
+fn add(summary: &mut Summary, entry: &Entry) {
+    match &entry.what {
+        What::Compared(record) | What::Planned(record, _) => summary.add(entry.at_ms, &record.comparison),
+        What::ReadBack(record) => summary.add_read_back(entry.at_ms, record),
+        What::Dropped(_) => summary.counts.dropped += 1,
+        What::Learnt(_) => {}
+    }
+}
+
+/// What is kept as a sample: what differed, and every planned call.
+fn record(entry: &Entry) -> Option<DualRecordRow> {
+    let (kind, record, planned) = match &entry.what {
+        What::Compared(record) if is_different(&record.comparison) => (DIFFERENCE, record, None),
+        What::Planned(record, planned) => (PLANNED, record, Some(planned.clone())),
+        What::ReadBack(record) if is_different(&record.comparison) => (READ_BACK, record, None),
+        What::Compared(_) | What::ReadBack(_) | What::Dropped(_) | What::Learnt(_) => return None,
+    };
+    let exported = Exported { kind: kind.to_owned(), record: record.clone(), planned };
+    Some(DualRecordRow {
+        side: exported.record.side.clone(),
+        operation: exported.record.operation.clone(),
+        kind: kind.to_owned(),
+        at_ms: exported.record.at_ms,
+        record: serde_json::to_string(&exported).expect("counts and texts serialise"),
+    })
+}
+
+fn is_different(comparison: &Comparison) -> bool {
+    comparison.verdict() == Verdict::Different
+}
+
+/// The last that was learnt of each operation.
+fn noise(entries: &[Entry]) -> Vec<NoiseRow> {
+    let mut last: HashMap<&Key, String> = HashMap::new();
+    for entry in entries {
+        if let What::Learnt(noise) = &entry.what {
+            let text = serde_json::to_string(&**noise).expect("counts and texts serialise");
+            last.insert(&entry.key, text);
+        }
+    }
+    let row = |(key, noise): (&Key, String)| NoiseRow {
+        side: key.side.to_string(),
+        operation: key.operation.to_string(),
+        noise,
+    };
+    last.into_iter().map(row).collect()
+}
+
+/// One line per pair that differed, up to a bound; everything in it is redacted.
+fn log(entries: &[Entry]) {
+    let different = |entry: &&Entry| match &entry.what {
+        What::Compared(record) | What::Planned(record, _) | What::ReadBack(record) => {
+            is_different(&record.comparison)
+        }
+        What::Dropped(_) | What::Learnt(_) => false,
+    };
+    let count = entries.iter().filter(different).count();
+    for entry in entries.iter().filter(different).take(LOG_LINES_MAX) {
+        if let What::Compared(record) | What::Planned(record, _) | What::ReadBack(record) = &entry.what {
+            log_line(entry.key.phase, record);
+        }
+    }
+    if count > LOG_LINES_MAX {
+        let more = count - LOG_LINES_MAX;
+        tracing::info!(target: "switchback::shadow", more, "further pairs differed");
+    }
+}
+
+fn log_line(phase: &str, record: &Record) {
+    let findings = &record.comparison.findings;
+    let Some(first) = findings.first() else { return };
+    tracing::info!(
+        target: "switchback::shadow",
+        request_id = record.request_id.as_deref().unwrap_or_default(),
+        operation = record.operation,
+        client = record.client.as_deref().unwrap_or_default(),
+        phase,
+        read_back = record.read_back.as_deref().unwrap_or_default(),
+        findings = findings.len(),
+        kind = first.kind.word(),
+        place = first.place,
+        cause = %first.cause,
+        "both sides differ"
+    );
+}

@@ -1,0 +1,369 @@
+//! SQLite and PostgreSQL behind one small interface: open, migrate, read rows, write in a transaction. The same SQL text runs on
+//! both (`$1` placeholders, `ON CONFLICT`, `RETURNING`), so what differs is only here. What the statements mean is not here.
+//!
+//! Decision to know: every writing transaction starts by bumping the one row of `change_counter`. That serialises writers on
+//! both databases (SQLite does it anyway), so statements within a transaction need no further locking, and it gives every
+//! write a number that readers can follow. Writes are rare (a client is added, a token refreshed), so this costs nothing.
+
+use super::StoreError;
+use crate::clock::Clock;
+use sqlx::migrate::{MigrateError, Migrator};
+use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions, PgRow};
+use sqlx::sqlite::{
+    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteRow, SqliteSynchronous,
+};
+use sqlx::{Column as _, Executor as _, Row as _};
+use std::path::{Path, PathBuf};
+use std::str::FromStr as _;
+use std::time::Duration;
+
+static SQLITE_SCHEMA: Migrator = sqlx::migrate!("src/store/migrations/sqlite");
+static POSTGRES_SCHEMA: Migrator = sqlx::migrate!("src/store/migrations/postgres");
+
+/// How long a statement may wait for another writer, and for a free connection.
+const LOCK_WAIT: Duration = Duration::from_secs(5);
+/// How long one statement may run on PostgreSQL, in its own notation.
+const STATEMENT_TIMEOUT: &str = "10s";
+const CONNECTIONS_MAX: u32 = 4;
+/// SQLite has one writer at a time, and a thread with a heap and caches of its own behind each connection: one that writes
+/// and one that reads meanwhile.
+const SQLITE_CONNECTIONS_MAX: u32 = 2;
+
+/// An open database.
+#[derive(Clone, Debug)]
+pub(super) enum Db {
+    Sqlite { pool: SqlitePool, file: PathBuf },
+    Postgres(PgPool),
+}
+
+/// Runs the same expression with the pool, transaction or row of either database.
+macro_rules! either {
+    ($value:expr, $inner:ident => $run:expr) => {
+        match $value {
+            Either::Sqlite($inner) => $run,
+            Either::Postgres($inner) => $run,
+        }
+    };
+}
+
+enum Either<S, P> {
+    Sqlite(S),
+    Postgres(P),
+}
+
+/// A value bound to a placeholder.
+#[derive(Clone, Debug)]
+pub(super) enum Arg {
+    Int(Option<i64>),
+    Text(Option<String>),
+    Bytes(Option<Vec<u8>>),
+}
+
+impl From<i64> for Arg {
+    fn from(value: i64) -> Self {
+        Arg::Int(Some(value))
+    }
+}
+impl From<Option<i64>> for Arg {
+    fn from(value: Option<i64>) -> Self {
+        Arg::Int(value)
+    }
+}
+impl From<&str> for Arg {
+    fn from(value: &str) -> Self {
+        Arg::Text(Some(value.to_owned()))
+    }
+}
+impl From<Option<&str>> for Arg {
+    fn from(value: Option<&str>) -> Self {
+        Arg::Text(value.map(str::to_owned))
+    }
+}
+impl From<&[u8]> for Arg {
+    fn from(value: &[u8]) -> Self {
+        Arg::Bytes(Some(value.to_vec()))
+    }
+}
+impl From<Vec<u8>> for Arg {
+    fn from(value: Vec<u8>) -> Self {
+        Arg::Bytes(Some(value))
+    }
+}
+impl From<Option<Vec<u8>>> for Arg {
+    fn from(value: Option<Vec<u8>>) -> Self {
+        Arg::Bytes(value)
+    }
+}
+
+/// The arguments of a statement, in the order of its placeholders.
+macro_rules! args {
+    ($($value:expr),* $(,)?) => { &[$(crate::store::db::Arg::from($value)),*] };
+}
+pub(super) use args;
+
+/// Builds a query of either database with its arguments bound.
+macro_rules! query {
+    ($sql:expr, $args:expr) => {
+        $args.iter().fold(sqlx::query($sql), |query, arg| match arg.clone() {
+            Arg::Int(value) => query.bind(value),
+            Arg::Text(value) => query.bind(value),
+            Arg::Bytes(value) => query.bind(value),
+        })
+    };
+}
+
+/// One row of an answer; columns by name, so that a statement and its reader cannot drift apart unnoticed.
+pub(super) struct Row(Either<SqliteRow, PgRow>);
+
+impl Row {
+    pub fn int(&self, column: &'static str) -> Result<i64, StoreError> {
+        Ok(either!(&self.0, row => row.try_get(column))?)
+    }
+    pub fn int_or_none(&self, column: &'static str) -> Result<Option<i64>, StoreError> {
+        Ok(either!(&self.0, row => row.try_get(column))?)
+    }
+    pub fn text(&self, column: &'static str) -> Result<String, StoreError> {
+        Ok(either!(&self.0, row => row.try_get(column))?)
+    }
+    pub fn text_or_none(&self, column: &'static str) -> Result<Option<String>, StoreError> {
+        Ok(either!(&self.0, row => row.try_get(column))?)
+    }
+    pub fn bytes(&self, column: &'static str) -> Result<Vec<u8>, StoreError> {
+        Ok(either!(&self.0, row => row.try_get(column))?)
+    }
+    pub fn bytes_or_none(&self, column: &'static str) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(either!(&self.0, row => row.try_get(column))?)
+    }
+    /// The first column, whatever its name; for statements of the databases' own.
+    fn first_text(&self) -> Result<String, StoreError> {
+        Ok(either!(&self.0, row => row.try_get(row.column(0).ordinal()))?)
+    }
+}
+
+impl Db {
+    /// Opens `url` (`sqlite:FILE` or `postgres://…`). With `create`, a missing SQLite file is made, readable by its owner only.
+    pub async fn open(url: &str, create: bool) -> Result<Self, StoreError> {
+        if let Some(file) = url.strip_prefix("sqlite:") {
+            let file = PathBuf::from(file.strip_prefix("//").unwrap_or(file));
+            open_sqlite(file, create).await
+        } else if url.starts_with("postgres:") || url.starts_with("postgresql:") {
+            open_postgres(url).await
+        } else {
+            Err(StoreError::Url)
+        }
+    }
+
+    /// The SQLite file, when it is one.
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            Db::Sqlite { file, .. } => Some(file),
+            Db::Postgres(_) => None,
+        }
+    }
+
+    /// Whether other gateways may work on the same database at the same time.
+    pub fn is_shared(&self) -> bool {
+        matches!(self, Db::Postgres(_))
+    }
+
+    /// Brings the schema up to this program's; refuses a schema that a newer program has made, and then writes nothing.
+    pub async fn migrate(&self) -> Result<(), StoreError> {
+        let first = self.migrate_once().await;
+        match first {
+            // Two programs opened a new file at the same moment and the other one was first: its work is now ours.
+            Err(MigrateError::ExecuteMigration(..) | MigrateError::Execute(_)) => self.migrate_once().await,
+            other => other,
+        }
+        .map_err(|error| match error {
+            MigrateError::VersionMissing(version) => StoreError::NewerSchema(version),
+            MigrateError::VersionMismatch(version) => StoreError::ForeignSchema(version),
+            MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => {
+                StoreError::from(error)
+            }
+            other => StoreError::Unavailable(other.to_string()),
+        })
+    }
+
+    async fn migrate_once(&self) -> Result<(), MigrateError> {
+        match self {
+            Db::Sqlite { pool, .. } => SQLITE_SCHEMA.run(pool).await,
+            Db::Postgres(pool) => POSTGRES_SCHEMA.run(pool).await,
+        }
+    }
+
+    /// Asks SQLite whether its pages are sound; PostgreSQL watches over its own.
+    pub async fn check_soundness(&self) -> Result<(), StoreError> {
+        let Db::Sqlite { .. } = self else { return Ok(()) };
+        let rows = self.rows("PRAGMA quick_check(1)", &[]).await?;
+        let verdict = rows.first().map(Row::first_text).transpose()?.unwrap_or_default();
+        if verdict == "ok" { Ok(()) } else { Err(StoreError::Corrupt(verdict)) }
+    }
+
+    /// Whether a table called `name` exists.
+    pub async fn has_table(&self, name: &str) -> Result<bool, StoreError> {
+        let sql = match self {
+            Db::Sqlite { .. } => "SELECT name FROM sqlite_master WHERE type = 'table' AND name = $1",
+            Db::Postgres(_) => {
+                "SELECT tablename::text AS name FROM pg_tables \
+                 WHERE schemaname = ANY (current_schemas(false)) AND tablename = $1"
+            }
+        };
+        Ok(!self.rows(sql, args![name]).await?.is_empty())
+    }
+
+    /// Rows of a reading statement.
+    pub async fn rows(&self, sql: &'static str, args: &[Arg]) -> Result<Vec<Row>, StoreError> {
+        Ok(match self {
+            Db::Sqlite { pool, .. } => {
+                let rows = query!(sql, args).fetch_all(pool).await?;
+                rows.into_iter().map(|row| Row(Either::Sqlite(row))).collect()
+            }
+            Db::Postgres(pool) => {
+                let rows = query!(sql, args).fetch_all(pool).await?;
+                rows.into_iter().map(|row| Row(Either::Postgres(row))).collect()
+            }
+        })
+    }
+
+    /// The first row of a reading statement, if any.
+    pub async fn row(&self, sql: &'static str, args: &[Arg]) -> Result<Option<Row>, StoreError> {
+        Ok(self.rows(sql, args).await?.into_iter().next())
+    }
+
+    /// Begins a writing transaction. It is undone unless committed.
+    pub async fn write(&self) -> Result<Tx, StoreError> {
+        let tx = match self {
+            Db::Sqlite { pool, .. } => Either::Sqlite(pool.begin_with("BEGIN IMMEDIATE").await?),
+            Db::Postgres(pool) => Either::Postgres(pool.begin().await?),
+        };
+        let mut tx = Tx { tx, change: 0 };
+        let bumped =
+            tx.row("UPDATE change_counter SET value = value + 1 WHERE id = 1 RETURNING value", &[]).await?;
+        tx.change =
+            bumped.ok_or_else(|| StoreError::Corrupt("change counter missing".to_owned()))?.int("value")?;
+        Ok(tx)
+    }
+
+    /// Closes all connections, waiting for work under way, but not for ever: a caller that closes is about to end.
+    pub async fn close(&self) {
+        let closing = async {
+            match self {
+                Db::Sqlite { pool, .. } => pool.close().await,
+                Db::Postgres(pool) => pool.close().await,
+            }
+        };
+        if tokio::time::timeout(LOCK_WAIT, closing).await.is_err() {
+            tracing::warn!("connections to the store were still busy when it was closed");
+        }
+    }
+}
+
+/// A writing transaction.
+pub(super) struct Tx {
+    tx: Either<sqlx::Transaction<'static, sqlx::Sqlite>, sqlx::Transaction<'static, sqlx::Postgres>>,
+    change: i64,
+}
+
+impl Tx {
+    /// The number of this write; rows it touches carry it in their `change` column.
+    pub fn change(&self) -> i64 {
+        self.change
+    }
+
+    /// Wall time for leases, in milliseconds since 1970: the database's own where several gateways share it, else ours.
+    pub async fn now_ms(&mut self, clock: &Clock) -> Result<i64, StoreError> {
+        if let Either::Sqlite(_) = self.tx {
+            return Ok(clock.unix_ms());
+        }
+        let sql = "SELECT (EXTRACT(EPOCH FROM clock_timestamp()) * 1000)::BIGINT AS now";
+        self.row(sql, &[]).await?.map_or(Ok(clock.unix_ms()), |row| row.int("now"))
+    }
+
+    /// Runs a statement; gives the number of rows it touched.
+    pub async fn run(&mut self, sql: &'static str, args: &[Arg]) -> Result<u64, StoreError> {
+        Ok(match &mut self.tx {
+            Either::Sqlite(tx) => tx.execute(query!(sql, args)).await?.rows_affected(),
+            Either::Postgres(tx) => tx.execute(query!(sql, args)).await?.rows_affected(),
+        })
+    }
+
+    /// Rows of a statement run within the transaction.
+    pub async fn rows(&mut self, sql: &'static str, args: &[Arg]) -> Result<Vec<Row>, StoreError> {
+        Ok(match &mut self.tx {
+            Either::Sqlite(tx) => {
+                let rows = tx.fetch_all(query!(sql, args)).await?;
+                rows.into_iter().map(|row| Row(Either::Sqlite(row))).collect()
+            }
+            Either::Postgres(tx) => {
+                let rows = tx.fetch_all(query!(sql, args)).await?;
+                rows.into_iter().map(|row| Row(Either::Postgres(row))).collect()
+            }
+        })
+    }
+
+    /// The first row of a statement run within the transaction, if any.
+    pub async fn row(&mut self, sql: &'static str, args: &[Arg]) -> Result<Option<Row>, StoreError> {
+        Ok(self.rows(sql, args).await?.into_iter().next())
+    }
+
+    /// Makes the transaction durable. An error leaves it open whether it was: a caller that cares must read again.
+    pub async fn commit(self) -> Result<(), StoreError> {
+        either!(self.tx, tx => tx.commit().await)?;
+        Ok(())
+    }
+}
+
+async fn open_sqlite(file: PathBuf, create: bool) -> Result<Db, StoreError> {
+    if create {
+        make_private_file(&file)
+            .map_err(|error| StoreError::Unavailable(format!("{}: {error}", file.display())))?;
+    } else if !file.exists() {
+        return Err(StoreError::NoSuchFile(file));
+    }
+    // Autocheckpoint, page size and the rest stay SQLite's defaults. FULL makes a commit durable before it returns: a
+    // refreshed token that is not on disk may be lost for good.
+    let options = SqliteConnectOptions::new()
+        .filename(&file)
+        .create_if_missing(false)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full)
+        .foreign_keys(true)
+        .busy_timeout(LOCK_WAIT);
+    let pool = SqlitePoolOptions::new()
+        .max_connections(SQLITE_CONNECTIONS_MAX)
+        // A file needs no connecting again.
+        .idle_timeout(None)
+        .max_lifetime(None)
+        .acquire_timeout(LOCK_WAIT)
+        .connect_with(options)
+        .await?;
+    Ok(Db::Sqlite { pool, file })
+}
+
+/// Creates an empty file that only its owner may read, unless it exists. SQLite gives its side files the same rights.
+fn make_private_file(file: &Path) -> std::io::Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        options.mode(0o600);
+    }
+    match options.open(file) {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        other => other.map(drop),
+    }
+}
+
+async fn open_postgres(url: &str) -> Result<Db, StoreError> {
+    let lock_timeout = format!("{}ms", LOCK_WAIT.as_millis());
+    let options = PgConnectOptions::from_str(url)
+        .map_err(|_| StoreError::Url)?
+        .options([("statement_timeout", STATEMENT_TIMEOUT), ("lock_timeout", &lock_timeout)]);
+    let pool = PgPoolOptions::new()
+        .max_connections(CONNECTIONS_MAX)
+        .acquire_timeout(LOCK_WAIT)
+        .connect_with(options)
+        .await?;
+    Ok(Db::Postgres(pool))
+}

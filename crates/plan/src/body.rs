@@ -1,0 +1,230 @@
+//! What is done to one JSON body: a tree of ops that a stream or a document can run alike.
+//!
+//! The rule that makes both agree byte for byte: members that have a counterpart come out in the order of the source;
+//! what cannot be written where its source stands (a place that moves up or down, a constant, a default) is written when
+//! the enclosing object closes, in the order of [`ObjectOp::close`]. Values that no op touches are copied as they stand,
+//! inner white space included; rewritten objects and arrays have no white space between their members.
+
+use super::convert::Conversion;
+use super::{Origin, ReasonId};
+use std::sync::Arc;
+use switchback_json::raw::Kind;
+
+/// Ready JSON text.
+pub type Raw = Arc<[u8]>;
+
+/// A member name: as text, and as JSON text with its quotes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Key {
+    pub text: Arc<str>,
+    pub json: Raw,
+}
+
+impl Key {
+    /// The key of this (decoded) name.
+    pub fn new(text: &str) -> Key {
+        let json = format!("\"{}\"", switchback_json::text::escape(text));
+        Key { text: text.into(), json: json.into_bytes().into() }
+    }
+}
+
+/// One transformation of one JSON value. At the top of a body, `Keep` copies the white space around the value too; every
+/// other op drops it. An op that yields nothing leaves out the member or element it stands for; around a value that yields
+/// nothing, `Wrap` yields nothing either. `null` passes through `Object`, `Array` and `Unwrap` unchanged, since a
+/// contract that forbids it has been checked before; any other unexpected kind of value is an error of its sender.
+#[derive(Clone, Debug)]
+pub enum ValueOp {
+    /// Copied verbatim.
+    Keep,
+    /// An object rewritten member by member.
+    Object(Arc<ObjectOp>),
+    /// Each element of an array.
+    Array(Box<ValueOp>),
+    /// The value becomes the only element of an array.
+    Wrap(Box<ValueOp>),
+    /// An array of exactly one element becomes that element.
+    Unwrap(Box<ValueOp>),
+    /// A conversion of the whole (bounded) value; it may yield nothing, and then the member is left out.
+    Convert(Conversion),
+    /// Whatever stands there is replaced.
+    Constant(Raw),
+}
+
+/// An object rewritten member by member.
+#[derive(Debug)]
+pub struct ObjectOp {
+    /// Name of the shape, for messages; `inline` shapes carry the name of their route.
+    pub name: Arc<str>,
+    /// Sorted by the bytes of `name.text`, for lookup.
+    pub members: Vec<Member>,
+    /// What becomes of members that are not named above.
+    pub others: Others,
+    /// Written when the object closes, in this order.
+    pub close: Vec<Close>,
+    /// Number of capture slots; `Member::capture` and `Captured::slot` are below it.
+    pub captures: u16,
+    /// Number of values a route must supply (`with:`); `CloseFrom::Supplied` is below it.
+    pub supplied: u16,
+}
+
+impl ObjectOp {
+    /// The rule for the member of this (decoded) name.
+    pub fn member(&self, name: &str) -> Option<(usize, &Member)> {
+        let at = self.members.binary_search_by(|m| m.name.text.as_ref().cmp(name)).ok()?;
+        Some((at, &self.members[at]))
+    }
+}
+
+/// What is done with one member of the source. Its index in [`ObjectOp::members`] is its bit in the set of written
+/// members: set when `action` wrote something to the target.
+#[derive(Clone, Debug)]
+pub struct Member {
+    pub name: Key,
+    pub action: MemberAction,
+    /// Besides, its source text is kept in this slot until the object closes.
+    pub capture: Option<u16>,
+    pub origin: Origin,
+}
+
+/// What becomes of a member where it stands.
+#[derive(Clone, Debug)]
+pub enum MemberAction {
+    Drop,
+    Emit(Emit),
+    /// The call is refused with this reason when the member is there and not null.
+    Refuse(ReasonId),
+}
+
+/// A member that is written where it stands.
+#[derive(Clone, Debug)]
+pub struct Emit {
+    pub name: Key,
+    pub op: ValueOp,
+}
+
+/// What becomes of members that no rule names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Others {
+    Drop,
+    Keep,
+}
+
+/// A member written when the object closes.
+#[derive(Clone, Debug)]
+pub struct Close {
+    pub name: Key,
+    pub from: CloseFrom,
+    /// Whether the object that it is written into must have it. Where it is not written, a [`CloseFrom::Object`] around it is
+    /// left out as a whole; where it is itself such an object, it is written even when nothing stands in it.
+    pub needed: bool,
+    pub origin: Origin,
+}
+
+/// Where a member that is written at the close comes from.
+#[derive(Clone, Debug)]
+pub enum CloseFrom {
+    Constant(Raw),
+    /// A constant, unless the member with this index was written.
+    Default {
+        unless_written: u16,
+        value: Raw,
+    },
+    /// The first alternative that is there (and yields something).
+    Captured {
+        alternatives: Vec<Captured>,
+        absent: Absent,
+    },
+    /// A nested object; left out when nothing in it is written, unless it is [needed](Close::needed), and when something is
+    /// missing that is needed in it. Objects in which nothing stands count as nothing.
+    Object(Vec<Close>),
+    /// The value with this index out of a route's `with:`; left out when the route yields nothing for it. One index space
+    /// serves the whole op tree of a body, so nested shapes and every element of an array see the same values.
+    Supplied(u16),
+    /// A setting (index into [`super::Pack::settings`]).
+    Setting(u16),
+}
+
+/// A place inside a captured member. A member on the way that is absent, null or no object means that nothing is there;
+/// a null at the end of the way is there, unless `only` leaves it out.
+#[derive(Clone, Debug)]
+pub struct Captured {
+    pub slot: u16,
+    /// Member names to descend from the captured member; empty = the member itself.
+    pub path: Vec<Key>,
+    /// Only when the value found is of one of these kinds.
+    pub only: Option<Kinds>,
+    pub op: ValueOp,
+}
+
+/// What is written when no alternative is there.
+#[derive(Clone, Debug)]
+pub enum Absent {
+    Omit,
+    Value(Raw),
+}
+
+/// A set of JSON kinds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Kinds {
+    pub null: bool,
+    pub boolean: bool,
+    pub number: bool,
+    pub string: bool,
+    pub array: bool,
+    pub object: bool,
+}
+
+impl Kinds {
+    pub const fn of(kinds: &[Kind]) -> Kinds {
+        let mut set =
+            Kinds { null: false, boolean: false, number: false, string: false, array: false, object: false };
+        let mut at = 0;
+        while at < kinds.len() {
+            match kinds[at] {
+                Kind::Null => set.null = true,
+                Kind::Bool => set.boolean = true,
+                Kind::Number => set.number = true,
+                Kind::String => set.string = true,
+                Kind::Array => set.array = true,
+                Kind::Object => set.object = true,
+            }
+            at += 1;
+        }
+        set
+    }
+
+    pub const fn contains(self, kind: Kind) -> bool {
+        match kind {
+            Kind::Null => self.null,
+            Kind::Bool => self.boolean,
+            Kind::Number => self.number,
+            Kind::String => self.string,
+            Kind::Array => self.array,
+            Kind::Object => self.object,
+        }
+    }
+}
+
+/// How much of a body a plan must hold to run. Cheapest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// Identity, empty, or dropped: nothing is held.
+    Pass,
+    /// Renames, drops, constants, nested shapes, scalar conversions: memory is the depth of nesting.
+    Tokens,
+    /// Places move up or down, or a structural conversion: bounded pieces are held until their object closes.
+    Captures,
+    /// Something needs one whole array element.
+    Element,
+    /// Selection, overlay, joins of steps: the whole body, within the limit.
+    Document,
+}
+
+/// A body and how it is turned into the other side's.
+#[derive(Clone, Debug)]
+pub struct BodyPlan {
+    pub op: ValueOp,
+    pub class: Class,
+    /// Why the class is not a cheaper one, as a sentence for `explain`.
+    pub because: String,
+}

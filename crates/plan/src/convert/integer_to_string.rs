@@ -1,0 +1,64 @@
+//! `integer_to_string`: an integer on the old side, the same digits as a string on the new one. Digits are copied, never
+//! calculated with, so integers of any length survive. `string_to_integer` is the same with the sides exchanged.
+
+use super::{Arguments, ConversionKind, Domain, Example, Holds, Law, Spec, Yield};
+use crate::Kinds;
+use switchback_json::raw::Kind;
+
+pub(super) const INTEGER: Domain =
+    Domain { kinds: Kinds::of(&[Kind::Number]), integer: true, absent: false, total: true };
+pub(super) const DIGITS: Domain =
+    Domain { kinds: Kinds::of(&[Kind::String]), integer: false, absent: false, total: false };
+
+pub(super) const SPEC: Spec = Spec {
+    name: "integer_to_string",
+    about: "an integer on the old side, the same digits as a string on the new one",
+    arguments: Arguments::None,
+    old: INTEGER,
+    new: DIGITS,
+    null_passes: true,
+    law: Law::Iso,
+    examples: &[
+        example("7", "\"7\""),
+        example("-12", "\"-12\""),
+        example("900719925474099312345", "\"900719925474099312345\""),
+        example("null", "null"),
+    ],
+};
+
+const fn example(old: &'static str, new: &'static str) -> Example {
+    Example {
+        written: "integer_to_string",
+        kind: || ConversionKind::IntegerToString,
+        old: Some(old),
+        new: Some(new),
+        holds: Holds::Both,
+    }
+}
+
+pub(super) fn to_string(json: &[u8], out: &mut Vec<u8>) -> Option<Yield> {
+    is_integer(json).then(|| {
+        out.push(b'"');
+        out.extend_from_slice(json);
+        out.push(b'"');
+        Yield::Written
+    })
+}
+
+pub(super) fn to_integer(json: &[u8], out: &mut Vec<u8>) -> Option<Yield> {
+    let digits = json.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+    is_integer(digits).then(|| {
+        out.extend_from_slice(digits);
+        Yield::Written
+    })
+}
+
+/// Whether this is an integer as JSON writes it: no fraction, no exponent, no leading zeros.
+fn is_integer(text: &[u8]) -> bool {
+    let digits = text.strip_prefix(b"-").unwrap_or(text);
+    match digits {
+        [b'0'] => true,
+        [b'1'..=b'9', rest @ ..] => rest.iter().all(u8::is_ascii_digit),
+        _ => false,
+    }
+}

@@ -1,0 +1,80 @@
+//! `table`: a scalar of the old side and the scalar of the new side that stands for it, one to one. Numbers are compared
+//! by their text, strings by their content.
+
+use super::{Arguments, ConversionKind, Domain, Example, Holds, Law, Spec, Yield};
+use crate::{Kinds, Raw, SideId};
+use switchback_json::raw::{self, Kind};
+use switchback_json::text;
+
+/// A one-to-one table of scalars (JSON text), old to new.
+#[derive(Debug)]
+pub struct Table {
+    pub rows: Vec<(Raw, Raw)>,
+}
+
+const SCALAR: Domain = Domain {
+    kinds: Kinds::of(&[Kind::Null, Kind::Bool, Kind::Number, Kind::String]),
+    integer: false,
+    absent: false,
+    total: false,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "table",
+    about: "a scalar on the old side, the one that stands for it on the new side",
+    arguments: Arguments::Table,
+    old: SCALAR,
+    new: SCALAR,
+    null_passes: true,
+    law: Law::Iso,
+    examples: &[
+        example("0", "\"public\"", Holds::Both),
+        example("1", "\"private\"", Holds::Both),
+        example("null", "\"unknown\"", Holds::Both),
+        example("0", "\"publi\\u0063\"", Holds::Backward),
+    ],
+};
+
+const fn example(old: &'static str, new: &'static str, holds: Holds) -> Example {
+    Example {
+        written: "{table: {0: public, 1: private, null: unknown}}",
+        kind: sample,
+        old: Some(old),
+        new: Some(new),
+        holds,
+    }
+}
+
+fn sample() -> ConversionKind {
+    let rows = [("0", "\"public\""), ("1", "\"private\""), ("null", "\"unknown\"")];
+    let rows = rows.iter().map(|(old, new)| (Raw::from(old.as_bytes()), Raw::from(new.as_bytes()))).collect();
+    ConversionKind::Table(Table { rows }.into())
+}
+
+impl Table {
+    /// The kinds that the column of this side has.
+    pub fn kinds(&self, side: SideId) -> Kinds {
+        let column = self.rows.iter().map(|(old, new)| if side == SideId::OLD { old } else { new });
+        Kinds::of(&column.filter_map(|cell| raw::kind(cell)).collect::<Vec<_>>())
+    }
+
+    pub(super) fn convert(&self, json: &[u8], forward: bool, out: &mut Vec<u8>) -> Option<Yield> {
+        let found = self.rows.iter().find_map(|(old, new)| {
+            let (from, to) = if forward { (old, new) } else { (new, old) };
+            same_scalar(from, json).then_some(to)
+        });
+        out.extend_from_slice(found?);
+        Some(Yield::Written)
+    }
+}
+
+fn same_scalar(cell: &[u8], json: &[u8]) -> bool {
+    if cell == json {
+        return true;
+    }
+    let content = |json: &[u8]| {
+        let raw = json.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+        Some(text::decode(std::str::from_utf8(raw).ok()?).into_owned())
+    };
+    content(cell).is_some_and(|cell| content(json).is_some_and(|json| cell == json))
+}

@@ -1,0 +1,298 @@
+//! Differences: rules that change a field of an answer of one side on its way out, so that the two versions disagree.
+
+use super::faults::path_fits;
+use crate::Side;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// A rule as it is given and shown.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Difference {
+    /// Given by the sandbox.
+    #[serde(default)]
+    pub id: u64,
+    pub side: Side,
+    /// The kind of thing: `chat`, `message`, `contact`, `agent` … Any where it is not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource: Option<String>,
+    /// A path below the version as in the document; any where it is not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Only the thing with this `id`, as integer or numeric string.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<u64>,
+    /// Where in each thing: `$.chatCustomer.name`, `$.channels[0].id`, `$.channels[*].id`, `$['a.b']`; `$` is the thing itself.
+    pub field: String,
+    /// Whether `field` starts at the whole body of a list instead of at each entry.
+    #[serde(default)]
+    pub whole: bool,
+    pub change: Change,
+}
+
+/// What a rule does to a value.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Change {
+    /// Puts a value there, whether or not there was one.
+    Set(Value),
+    /// Takes the value away.
+    Remove,
+    /// Writes the value as another type: numbers and strings change places, booleans become 0 and 1, anything else a string.
+    Retype,
+    /// Turns the order of an array or of an object's members round.
+    Reverse,
+    /// Adds members to an object, or entries to an array, at the end.
+    Add(Value),
+    /// Puts another text there with every answer: the side contradicts itself.
+    Renew,
+}
+
+/// The rules in force.
+#[derive(Default)]
+pub struct Differences {
+    rules: Vec<(Difference, Vec<Step>)>,
+    next_id: u64,
+    renewed: AtomicU64,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Step {
+    Key(String),
+    Index(usize),
+    Every,
+}
+
+impl Differences {
+    /// Puts a rule into force and gives its id, or says what is wrong with its field.
+    pub fn add(&mut self, mut difference: Difference) -> Result<u64, String> {
+        let steps = steps(&difference.field)?;
+        self.next_id += 1;
+        difference.id = self.next_id;
+        self.rules.push((difference, steps));
+        Ok(self.next_id)
+    }
+
+    pub fn remove(&mut self, id: u64) -> bool {
+        let before = self.rules.len();
+        self.rules.retain(|(rule, _)| rule.id != id);
+        self.rules.len() < before
+    }
+
+    pub fn clear(&mut self) {
+        self.rules.clear();
+    }
+
+    pub fn all(&self) -> Vec<&Difference> {
+        self.rules.iter().map(|(rule, _)| rule).collect()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// The body of an answer as the rules want it; nothing where none of them touches it.
+    pub fn apply<S: AsRef<str>>(
+        &self,
+        side: Side,
+        resource: &str,
+        segments: &[S],
+        body: &[u8],
+    ) -> Option<Vec<u8>> {
+        let fits = |rule: &Difference| {
+            rule.side == side
+                && rule.resource.as_ref().is_none_or(|wanted| wanted == resource)
+                && rule.path.as_ref().is_none_or(|pattern| path_fits(pattern, segments))
+        };
+        let mut fitting = self.rules.iter().filter(|(rule, _)| fits(rule)).peekable();
+        fitting.peek()?;
+        let mut body: Value = serde_json::from_slice(body).ok()?;
+        for (rule, steps) in fitting {
+            let what = self.this_time(&rule.change);
+            match &mut body {
+                Value::Array(entries) if !rule.whole => {
+                    entries
+                        .iter_mut()
+                        .filter(|entry| rule.is_about(entry))
+                        .for_each(|entry| change(entry, steps, &what));
+                }
+                body if rule.is_about(body) => change(body, steps, &what),
+                _ => {}
+            }
+        }
+        serde_json::to_vec(&body).ok()
+    }
+
+    /// What a rule does to the answer at hand.
+    fn this_time<'c>(&self, change: &'c Change) -> Cow<'c, Change> {
+        match change {
+            Change::Renew => {
+                let times = self.renewed.fetch_add(1, Relaxed);
+                Cow::Owned(Change::Set(format!("renewed {times} times").into()))
+            }
+            same => Cow::Borrowed(same),
+        }
+    }
+}
+
+impl Difference {
+    fn is_about(&self, thing: &Value) -> bool {
+        let Some(wanted) = self.of else { return true };
+        match thing.get("id") {
+            Some(Value::Number(id)) => id.as_u64() == Some(wanted),
+            Some(Value::String(id)) => id.parse() == Ok(wanted),
+            _ => false,
+        }
+    }
+}
+
+fn change(value: &mut Value, steps: &[Step], what: &Change) {
+    match steps {
+        [] => change_here(value, what),
+        [Step::Key(key)] => match (value, what) {
+            (Value::Object(map), Change::Remove) => drop(map.shift_remove(key)),
+            (Value::Object(map), Change::Set(new)) => drop(map.insert(key.clone(), new.clone())),
+            (value, what) => value.get_mut(key).into_iter().for_each(|value| change_here(value, what)),
+        },
+        [Step::Index(index)] if matches!(what, Change::Remove) => {
+            if let Some(entries) = value.as_array_mut().filter(|entries| *index < entries.len()) {
+                entries.remove(*index);
+            }
+        }
+        [Step::Key(key), rest @ ..] => {
+            value.get_mut(key).into_iter().for_each(|value| change(value, rest, what))
+        }
+        [Step::Index(index), rest @ ..] => {
+            value.get_mut(index).into_iter().for_each(|value| change(value, rest, what))
+        }
+        [Step::Every, rest @ ..] => {
+            value.as_array_mut().into_iter().flatten().for_each(|value| change(value, rest, what))
+        }
+    }
+}
+
+fn change_here(value: &mut Value, what: &Change) {
+    match what {
+        Change::Set(new) => *value = new.clone(),
+        Change::Remove | Change::Renew => *value = Value::Null,
+        Change::Retype => *value = retyped(value),
+        Change::Reverse => match value {
+            Value::Array(entries) => entries.reverse(),
+            Value::Object(map) => *map = std::mem::take(map).into_iter().rev().collect::<Map<_, _>>(),
+            _ => {}
+        },
+        Change::Add(new) => match (value, new) {
+            (Value::Object(map), Value::Object(new)) => map.extend(new.clone()),
+            (Value::Array(entries), new) => entries.push(new.clone()),
+            _ => {}
+        },
+    }
+}
+
+fn retyped(value: &Value) -> Value {
+    match value {
+        Value::String(text) => text.parse::<i64>().map_or_else(|_| Value::from(text.len()), Value::from),
+        Value::Number(number) => Value::from(number.to_string()),
+        Value::Bool(flag) => Value::from(i64::from(*flag)),
+        Value::Null => Value::from(""),
+        other => Value::from(other.to_string()),
+    }
+}
+
+fn steps(field: &str) -> Result<Vec<Step>, String> {
+    let wrong =
+        || format!("'{field}' is no field: write $.name, $.list[0].name, $.list[*].name or $['dotted.name']");
+    let mut rest = field.strip_prefix('$').ok_or_else(wrong)?;
+    let mut steps = Vec::new();
+    while !rest.is_empty() {
+        let (step, after) = if let Some(name) = rest.strip_prefix('.') {
+            let end = name.find(['.', '[']).unwrap_or(name.len());
+            (Step::Key(name[..end].to_owned()), &name[end..])
+        } else if let Some(quoted) = rest.strip_prefix("['") {
+            let (name, after) = quoted.split_once("']").ok_or_else(wrong)?;
+            (Step::Key(name.to_owned()), after)
+        } else {
+            let inner = rest.strip_prefix('[').ok_or_else(wrong)?;
+            let (index, after) = inner.split_once(']').ok_or_else(wrong)?;
+            let step =
+                if index == "*" { Step::Every } else { Step::Index(index.parse().map_err(|_| wrong())?) };
+            (step, after)
+        };
+        if step == Step::Key(String::new()) {
+            return Err(wrong());
+        }
+        steps.push(step);
+        rest = after;
+    }
+    Ok(steps)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn applied(rule: &str, body: &str) -> String {
+        let mut differences = Differences::default();
+        differences.add(serde_json::from_str(rule).expect("a rule")).expect("a field");
+        let changed = differences.apply(Side::V2, "chat", &["chats"], body.as_bytes());
+        changed.map_or_else(|| body.to_owned(), |body| String::from_utf8(body).expect("UTF-8"))
+    }
+
+    #[test]
+    fn each_change_does_what_it_says() {
+        let body = r#"{"id":1,"a":"7","b":{"c.d":[1,2]}}"#;
+        for (rule, changed) in [
+            (
+                r#"{"side":"v2","field":"$.a","change":{"set":null}}"#,
+                r#"{"id":1,"a":null,"b":{"c.d":[1,2]}}"#,
+            ),
+            (r#"{"side":"v2","field":"$.a","change":"remove"}"#, r#"{"id":1,"b":{"c.d":[1,2]}}"#),
+            (r#"{"side":"v2","field":"$.a","change":"retype"}"#, r#"{"id":1,"a":7,"b":{"c.d":[1,2]}}"#),
+            (
+                r#"{"side":"v2","field":"$.b['c.d']","change":"reverse"}"#,
+                r#"{"id":1,"a":"7","b":{"c.d":[2,1]}}"#,
+            ),
+            (
+                r#"{"side":"v2","field":"$.b['c.d'][1]","change":"remove"}"#,
+                r#"{"id":1,"a":"7","b":{"c.d":[1]}}"#,
+            ),
+            (
+                r#"{"side":"v2","field":"$","change":{"add":{"z":0}}}"#,
+                r#"{"id":1,"a":"7","b":{"c.d":[1,2]},"z":0}"#,
+            ),
+            (r#"{"side":"v2","of":2,"field":"$.a","change":"remove"}"#, body),
+            (r#"{"side":"v3","field":"$.a","change":"remove"}"#, body),
+            (r#"{"side":"v2","resource":"contact","field":"$.a","change":"remove"}"#, body),
+        ] {
+            assert_eq!(applied(rule, body), changed, "{rule}");
+        }
+    }
+
+    #[test]
+    fn what_is_renewed_is_another_text_each_time() {
+        let mut differences = Differences::default();
+        let rule = r#"{"side":"v2","field":"$.a","change":"renew"}"#;
+        differences.add(serde_json::from_str(rule).expect("a rule")).expect("a field");
+        let answer = || differences.apply(Side::V2, "chat", &["chats"], br#"{"id":1,"a":"7"}"#);
+        let (first, second) = (answer().expect("it is changed"), answer().expect("it is changed"));
+        assert_ne!(first, second);
+        let first: Value = serde_json::from_slice(&first).expect("JSON");
+        assert!(first["a"].is_string() && first["id"] == 1, "{first}");
+    }
+
+    #[test]
+    fn lists_are_changed_entry_by_entry_or_as_a_whole() {
+        let body = r#"[{"id":1,"a":1},{"id":"2","a":1}]"#;
+        let rule = r#"{"side":"v2","of":2,"field":"$.a","change":{"set":5}}"#;
+        assert_eq!(applied(rule, body), r#"[{"id":1,"a":1},{"id":"2","a":5}]"#);
+        let rule = r#"{"side":"v2","whole":true,"field":"$[0]","change":"remove"}"#;
+        assert_eq!(applied(rule, body), r#"[{"id":"2","a":1}]"#);
+        let rule = r#"{"side":"v2","whole":true,"field":"$","change":"reverse"}"#;
+        assert_eq!(applied(rule, body), r#"[{"id":"2","a":1},{"id":1,"a":1}]"#);
+        assert!(steps("a.b").is_err());
+        assert!(steps("$..a").is_err());
+        assert!(steps("$[x]").is_err());
+    }
+}

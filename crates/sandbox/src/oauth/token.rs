@@ -1,0 +1,133 @@
+//! `POST /oauth/access_token`: codes and refresh tokens in, tokens out. Bodies are JSON, as the document says; errors are those
+//! of RFC 6749 section 5.2.
+
+use super::{Issued, Refused, Vault};
+use crate::answer::Answer;
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use http::{HeaderMap, Method, StatusCode};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+/// The app that may call.
+pub struct App<'a> {
+    pub client_id: &'a str,
+    pub client_secret: &'a str,
+}
+
+#[derive(Serialize)]
+struct Tokens {
+    token_type: &'static str,
+    expires_in: u64,
+    access_token: String,
+    refresh_token: String,
+}
+
+struct Refusal {
+    status: StatusCode,
+    error: &'static str,
+    description: String,
+}
+
+/// Answers one call of the token endpoint.
+pub fn answer(
+    vault: &mut Vault,
+    app: &App<'_>,
+    method: &Method,
+    headers: &HeaderMap,
+    body: &[u8],
+    now_ms: i64,
+) -> Answer {
+    if method != Method::POST {
+        let refusal =
+            refuse(StatusCode::NOT_IMPLEMENTED, "invalid_request", "The token endpoint takes POST.");
+        return error(&refusal).with(ALLOW, HeaderValue::from_static("POST"));
+    }
+    match grant(vault, app, headers, body, now_ms) {
+        Ok(issued) => Answer::json(
+            StatusCode::OK,
+            &Tokens {
+                token_type: "Bearer",
+                expires_in: issued.expires_in,
+                access_token: issued.access_token,
+                refresh_token: issued.refresh_token,
+            },
+        )
+        .with(CACHE_CONTROL, HeaderValue::from_static("no-store")),
+        Err(refusal) => error(&refusal),
+    }
+}
+
+fn error(refusal: &Refusal) -> Answer {
+    let body = serde_json::json!({"error": refusal.error, "error_description": refusal.description});
+    Answer::json(refusal.status, &body).with(CACHE_CONTROL, HeaderValue::from_static("no-store"))
+}
+
+fn refuse(status: StatusCode, error: &'static str, description: impl Into<String>) -> Refusal {
+    Refusal { status, error, description: description.into() }
+}
+
+fn grant(
+    vault: &mut Vault,
+    app: &App<'_>,
+    headers: &HeaderMap,
+    body: &[u8],
+    now_ms: i64,
+) -> Result<Issued, Refusal> {
+    if !is_json(headers) {
+        let description = "The token endpoint takes a JSON body with Content-Type application/json.";
+        return Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, "invalid_request", description));
+    }
+    let Ok(Value::Object(body)) = serde_json::from_slice(body) else {
+        return Err(refuse(StatusCode::BAD_REQUEST, "invalid_request", "The body is not a JSON object."));
+    };
+    let grant_type = field(&body, "grant_type")?;
+    let (id, secret) = (field(&body, "client_id")?, field(&body, "client_secret")?);
+    if id != app.client_id || secret != app.client_secret {
+        let description = "The client is unknown or its secret is wrong.";
+        return Err(refuse(StatusCode::UNAUTHORIZED, "invalid_client", description));
+    }
+    let issued = match grant_type {
+        "authorization_code" => vault.redeem(field(&body, "code")?, field(&body, "redirect_uri")?, now_ms),
+        "refresh_token" => vault.refresh(field(&body, "refresh_token")?, now_ms),
+        _ => {
+            let description = "Grant types are authorization_code and refresh_token.";
+            return Err(refuse(StatusCode::BAD_REQUEST, "unsupported_grant_type", description));
+        }
+    };
+    let issued = issued.map_err(|error| {
+        refuse(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "server_error",
+            format!("Tokens could not be kept: {error}"),
+        )
+    })?;
+    issued.map_err(|refused| refuse(StatusCode::BAD_REQUEST, "invalid_grant", why(refused)))
+}
+
+fn why(refused: Refused) -> &'static str {
+    match refused {
+        Refused::Unknown => "The code or refresh token is unknown or was revoked.",
+        Refused::Expired => "The code has expired.",
+        Refused::Spent => "The code or refresh token was used before.",
+        Refused::OtherRedirect => "The code was issued for another redirect_uri.",
+    }
+}
+
+fn field<'a>(body: &'a Map<String, Value>, name: &str) -> Result<&'a str, Refusal> {
+    match body.get(name) {
+        Some(Value::String(text)) => Ok(text),
+        Some(_) => Err(refuse(
+            StatusCode::BAD_REQUEST,
+            "invalid_request",
+            format!("The field {name} must be a string."),
+        )),
+        None => {
+            Err(refuse(StatusCode::BAD_REQUEST, "invalid_request", format!("The field {name} is missing.")))
+        }
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let media = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    media.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
+}

@@ -1,0 +1,365 @@
+//! What the authorization server remembers: codes, access and refresh tokens, and the families that tokens of one grant form.
+//! With a file it remembers across restarts: the file is replaced whole before an answer leaves.
+
+use super::{Credentials, secret};
+use crate::state::Id;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+/// How long a code is good for.
+const CODE_LIFE_MS: i64 = 60_000;
+
+/// Above so many access tokens, the expired ones are dropped at the next issue.
+const ACCESS_SOFT_MAX: usize = 10_000;
+
+/// An access token.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Access {
+    pub agent: Id,
+    family: u64,
+    expires_ms: i64,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Refresh {
+    agent: Id,
+    family: u64,
+    spent: bool,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Code {
+    agent: Id,
+    redirect_uri: String,
+    expires_ms: i64,
+    /// The family that the code was turned into, once it was.
+    spent: Option<u64>,
+}
+
+/// A new pair of tokens.
+#[derive(Debug)]
+pub struct Issued {
+    pub access_token: String,
+    pub refresh_token: String,
+    /// Seconds.
+    pub expires_in: u64,
+}
+
+/// Why no tokens were issued.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refused {
+    /// Never issued, or gone.
+    Unknown,
+    Expired,
+    /// Used before; whatever came of it is revoked where reuse detection is on.
+    Spent,
+    /// Issued for another callback address.
+    OtherRedirect,
+}
+
+/// The memory of the authorization server, and its switches.
+pub struct Vault {
+    seed: u64,
+    book: Book,
+    v2: HashMap<String, Id>,
+    /// Seconds that an access token lives.
+    pub expires_in: u64,
+    /// Whether each refresh gives a new refresh token and spends the old one.
+    pub rotate: bool,
+    /// Whether a spent refresh token that comes again revokes its family.
+    pub detect_reuse: bool,
+    pub redirect_uris: Vec<String>,
+    file: Option<PathBuf>,
+}
+
+/// The part that a file keeps.
+#[derive(Default, Serialize, Deserialize)]
+struct Book {
+    issued: u64,
+    access: HashMap<String, Access>,
+    refresh: HashMap<String, Refresh>,
+    codes: HashMap<String, Code>,
+    revoked_families: BTreeSet<u64>,
+    revoked_v2: BTreeSet<String>,
+}
+
+impl Vault {
+    /// Starts from the credentials of the seed, or from the file where there is one.
+    pub fn open(
+        seed: u64,
+        credentials: &Credentials,
+        file: Option<PathBuf>,
+        now_ms: i64,
+        expires_in: u64,
+    ) -> io::Result<Vault> {
+        let kept = file.as_deref().map(read).transpose()?.flatten();
+        let mut vault = Vault {
+            seed,
+            book: kept.unwrap_or_else(|| Book::of_credentials(credentials, now_ms + seconds_ms(expires_in))),
+            v2: credentials
+                .accounts
+                .iter()
+                .map(|account| (account.v2_token.clone(), account.agent_id))
+                .collect(),
+            expires_in,
+            rotate: true,
+            detect_reuse: true,
+            redirect_uris: Vec::new(),
+            file,
+        };
+        let revoked = std::mem::take(&mut vault.book.revoked_v2);
+        vault.v2.retain(|token, _| !revoked.contains(token));
+        vault.book.revoked_v2 = revoked;
+        vault.save()?;
+        Ok(vault)
+    }
+
+    /// The agent of a v2 token.
+    pub fn v2(&self, token: &str) -> Option<Id> {
+        self.v2.get(token).copied()
+    }
+
+    /// The agent of a v3 token that is alive.
+    pub fn v3(&self, token: &str, now_ms: i64) -> Option<Id> {
+        self.book.access.get(token).filter(|access| access.expires_ms > now_ms).map(|access| access.agent)
+    }
+
+    /// Makes a code for an agent who approved.
+    pub fn code(&mut self, agent: Id, redirect_uri: &str, now_ms: i64) -> io::Result<String> {
+        self.book.codes.retain(|_, code| code.expires_ms + CODE_LIFE_MS * 60 > now_ms);
+        let code = self.next("code");
+        let entry = Code {
+            agent,
+            redirect_uri: redirect_uri.to_owned(),
+            expires_ms: now_ms + CODE_LIFE_MS,
+            spent: None,
+        };
+        self.book.codes.insert(code.clone(), entry);
+        self.save()?;
+        Ok(code)
+    }
+
+    /// Turns a code into tokens, once. A code that comes again revokes what the first use gave, as RFC 6749 section 4.1.2
+    /// advises.
+    pub fn redeem(
+        &mut self,
+        code: &str,
+        redirect_uri: &str,
+        now_ms: i64,
+    ) -> io::Result<Result<Issued, Refused>> {
+        let Some(entry) = self.book.codes.get(code) else { return Ok(Err(Refused::Unknown)) };
+        if let Some(family) = entry.spent {
+            self.revoke_family(family);
+            self.save()?;
+            return Ok(Err(Refused::Spent));
+        }
+        if entry.expires_ms <= now_ms {
+            return Ok(Err(Refused::Expired));
+        }
+        if entry.redirect_uri != redirect_uri {
+            return Ok(Err(Refused::OtherRedirect));
+        }
+        let agent = entry.agent;
+        let family = self.book.issued + 1_000;
+        if let Some(entry) = self.book.codes.get_mut(code) {
+            entry.spent = Some(family);
+        }
+        let refresh_token = self.new_refresh(agent, family);
+        let issued = self.issue(agent, family, refresh_token, now_ms);
+        self.save()?;
+        Ok(Ok(issued))
+    }
+
+    /// Turns a refresh token into new tokens.
+    pub fn refresh(&mut self, token: &str, now_ms: i64) -> io::Result<Result<Issued, Refused>> {
+        let Some(entry) = self.book.refresh.get(token).cloned() else { return Ok(Err(Refused::Unknown)) };
+        if self.book.revoked_families.contains(&entry.family) {
+            return Ok(Err(Refused::Unknown));
+        }
+        if entry.spent {
+            if self.detect_reuse {
+                self.revoke_family(entry.family);
+                self.save()?;
+            }
+            return Ok(Err(Refused::Spent));
+        }
+        let refresh_token = if self.rotate {
+            if let Some(entry) = self.book.refresh.get_mut(token) {
+                entry.spent = true;
+            }
+            self.new_refresh(entry.agent, entry.family)
+        } else {
+            token.to_owned()
+        };
+        let issued = self.issue(entry.agent, entry.family, refresh_token, now_ms);
+        self.save()?;
+        Ok(Ok(issued))
+    }
+
+    fn new_refresh(&mut self, agent: Id, family: u64) -> String {
+        let token = self.next("refresh");
+        self.book.refresh.insert(token.clone(), Refresh { agent, family, spent: false });
+        token
+    }
+
+    fn issue(&mut self, agent: Id, family: u64, refresh_token: String, now_ms: i64) -> Issued {
+        if self.book.access.len() > ACCESS_SOFT_MAX {
+            self.book.access.retain(|_, access| access.expires_ms > now_ms);
+        }
+        let access_token = self.next("access");
+        let expires_ms = now_ms + seconds_ms(self.expires_in);
+        self.book.access.insert(access_token.clone(), Access { agent, family, expires_ms });
+        Issued { access_token, refresh_token, expires_in: self.expires_in }
+    }
+
+    /// Numbers count on where those of the seeded agents end, so that no token is given twice.
+    fn next(&mut self, kind: &str) -> String {
+        self.book.issued += 1;
+        secret(self.seed, kind, 1_000_000 + self.book.issued)
+    }
+
+    fn revoke_family(&mut self, family: u64) {
+        self.book.revoked_families.insert(family);
+        self.book.access.retain(|_, access| access.family != family);
+    }
+
+    /// Ends the life of access tokens now: of one, of an agent's, or of all. Gives how many.
+    pub fn expire(&mut self, token: Option<&str>, agent: Option<Id>) -> io::Result<usize> {
+        let mut count = 0;
+        for (name, access) in &mut self.book.access {
+            if token.is_none_or(|token| token == name) && agent.is_none_or(|agent| agent == access.agent) {
+                access.expires_ms = i64::MIN;
+                count += 1;
+            }
+        }
+        self.save()?;
+        Ok(count)
+    }
+
+    /// Revokes tokens of any kind together with their families: those that `token` belongs to, an agent's, or all. Gives how
+    /// many tokens are gone.
+    pub fn revoke(&mut self, token: Option<&str>, agent: Option<Id>) -> io::Result<usize> {
+        let is = |name: &String, of: Id| {
+            token.is_none_or(|token| token == name) && agent.is_none_or(|agent| agent == of)
+        };
+        let access = self.book.access.iter().filter(|(name, a)| is(name, a.agent)).map(|(_, a)| a.family);
+        let refresh = self.book.refresh.iter().filter(|(name, r)| is(name, r.agent)).map(|(_, r)| r.family);
+        let families: BTreeSet<u64> = access.chain(refresh).collect();
+        let gone: Vec<String> =
+            self.v2.iter().filter(|(name, of)| is(name, **of)).map(|(n, _)| n.clone()).collect();
+        for token in &gone {
+            self.v2.remove(token);
+        }
+        let count = gone.len() + families.len();
+        self.book.revoked_v2.extend(gone);
+        families.into_iter().for_each(|family| self.revoke_family(family));
+        self.save()?;
+        Ok(count)
+    }
+
+    fn save(&self) -> io::Result<()> {
+        let Some(file) = &self.file else { return Ok(()) };
+        let beside = file.with_extension("new");
+        fs::write(&beside, serde_json::to_vec(&self.book)?)?;
+        fs::rename(beside, file)
+    }
+}
+
+impl Book {
+    fn of_credentials(credentials: &Credentials, expires_ms: i64) -> Book {
+        let mut book = Book::default();
+        for account in &credentials.accounts {
+            let (agent, family) = (account.agent_id, account.agent_id);
+            book.access.insert(account.access_token.clone(), Access { agent, family, expires_ms });
+            book.refresh.insert(account.refresh_token.clone(), Refresh { agent, family, spent: false });
+        }
+        book
+    }
+}
+
+fn read(file: &Path) -> io::Result<Option<Book>> {
+    match fs::read(file) {
+        Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn seconds_ms(seconds: u64) -> i64 {
+    i64::try_from(seconds.saturating_mul(1000)).unwrap_or(i64::MAX / 4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REDIRECT: &str = "http://127.0.0.1:9/cb";
+
+    fn vault() -> Vault {
+        let credentials = Credentials::of_seed(1, REDIRECT);
+        Vault::open(1, &credentials, None, 0, 100).expect("no file is involved")
+    }
+
+    fn seeded_refresh() -> String {
+        Credentials::of_seed(1, REDIRECT).refresh_token
+    }
+
+    #[test]
+    fn a_spent_refresh_token_that_comes_again_revokes_the_family() {
+        let mut vault = vault();
+        let first = vault.refresh(&seeded_refresh(), 0).unwrap().unwrap();
+        let second = vault.refresh(&first.refresh_token, 0).unwrap().unwrap();
+        assert!(vault.v3(&second.access_token, 1).is_some());
+
+        assert_eq!(vault.refresh(&first.refresh_token, 0).unwrap().unwrap_err(), Refused::Spent);
+        assert_eq!(vault.v3(&second.access_token, 1), None, "access tokens of the family die");
+        assert_eq!(vault.refresh(&second.refresh_token, 0).unwrap().unwrap_err(), Refused::Unknown);
+    }
+
+    #[test]
+    fn without_detection_a_spent_refresh_token_is_only_refused() {
+        let mut vault = vault();
+        vault.detect_reuse = false;
+        let first = vault.refresh(&seeded_refresh(), 0).unwrap().unwrap();
+        assert_eq!(vault.refresh(&seeded_refresh(), 0).unwrap().unwrap_err(), Refused::Spent);
+        assert!(vault.refresh(&first.refresh_token, 0).unwrap().is_ok());
+    }
+
+    #[test]
+    fn without_rotation_a_refresh_token_stays_good() {
+        let mut vault = vault();
+        vault.rotate = false;
+        for _ in 0..3 {
+            assert_eq!(vault.refresh(&seeded_refresh(), 0).unwrap().unwrap().refresh_token, seeded_refresh());
+        }
+    }
+
+    #[test]
+    fn a_code_is_good_once_for_its_callback_and_a_minute() {
+        let mut vault = vault();
+        let code = vault.code(201, REDIRECT, 0).unwrap();
+        assert_eq!(vault.redeem(&code, "http://elsewhere", 1).unwrap().unwrap_err(), Refused::OtherRedirect);
+        assert_eq!(vault.redeem(&code, REDIRECT, CODE_LIFE_MS).unwrap().unwrap_err(), Refused::Expired);
+        let issued = vault.redeem(&code, REDIRECT, 1).unwrap().unwrap();
+        assert_eq!(vault.v3(&issued.access_token, 99_000), Some(201));
+        assert_eq!(vault.v3(&issued.access_token, 101_000), None);
+        assert_eq!(vault.redeem(&code, REDIRECT, 2).unwrap().unwrap_err(), Refused::Spent);
+        assert_eq!(vault.v3(&issued.access_token, 2), None, "what a replayed code gave is revoked");
+    }
+
+    #[test]
+    fn refresh_tokens_outlive_a_restart_with_a_file() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let file = Some(folder.path().join("oauth.json"));
+        let credentials = Credentials::of_seed(1, REDIRECT);
+        let mut before = Vault::open(1, &credentials, file.clone(), 0, 100).unwrap();
+        let issued = before.refresh(&credentials.refresh_token, 0).unwrap().unwrap();
+        drop(before);
+        let mut after = Vault::open(1, &credentials, file, 0, 100).unwrap();
+        assert!(after.v3(&issued.access_token, 1).is_some());
+        assert!(after.refresh(&issued.refresh_token, 0).unwrap().is_ok());
+        assert_eq!(after.refresh(&credentials.refresh_token, 0).unwrap().unwrap_err(), Refused::Spent);
+    }
+}
