@@ -147,7 +147,7 @@ impl App {
         let services = Services::new(&config, &limits, None)?;
         let (shadow, workers) = Shadow::start(store.clone(), assemble::shadow(&config.shadow)).await?;
         let phases = Phases::open(store.clone()).await?;
-        let tables = assemble::tables(&config, &loaded.pack);
+        let tables = assemble::tables(&config, &loaded);
         let program = assemble::program(&config, &loaded, &services, &tables)?;
         phases.serve(tables.into_iter().flatten().collect());
         let current: Current = Arc::new(ArcSwap::from_pointee(program));
@@ -304,7 +304,7 @@ pub async fn check(config: &Config, file: Option<PathBuf>) -> Result<Option<Stri
     config.tls.as_ref().map(|files| server::tls_acceptor(&tls_files(files))).transpose()?;
     let limits = Arc::new(assemble::limits(&config.limits));
     let services = Services::new(config, &limits, None)?;
-    let tables = assemble::tables(config, &loaded.pack);
+    let tables = assemble::tables(config, &loaded);
     assemble::program(config, &loaded, &services, &tables).map(|_| warnings)
 }
 
@@ -315,7 +315,7 @@ pub async fn phases(config: &Config, store: Store, file: Option<PathBuf>) -> Res
     reload::check_against_pack(config, &pack::facts(&loaded.pack), file.as_deref())
         .map_err(StartError::Mismatch)?;
     let phases = Phases::open(store).await?;
-    phases.serve(assemble::tables(config, &loaded.pack).into_iter().flatten().collect());
+    phases.serve(assemble::tables(config, &loaded).into_iter().flatten().collect());
     Ok(phases)
 }
 

@@ -5,6 +5,7 @@ use super::Parts;
 use super::answer::Answer;
 use http::StatusCode;
 use percent_encoding::percent_decode_str;
+use switchback_compiler::diagnostic::did_you_mean;
 use switchback_engine::diff::{Threshold, report as report_on};
 use switchback_gateway::store::StoreError;
 
@@ -25,6 +26,21 @@ pub(super) async fn export(parts: &Parts, query: &str) -> Answer {
     let operation = operation.map(|text| text.replace('+', " "));
     let operation =
         operation.as_deref().map(|text| percent_decode_str(text).decode_utf8_lossy().into_owned());
+    if let Some(asked) = &operation {
+        let known = parts.phases.list();
+        let known: Vec<&str> = known.iter().map(|info| info.operation.as_str()).collect();
+        let is_kept = match parts.archive.has_counted(asked).await {
+            Ok(is_kept) => is_kept,
+            Err(error) => return unavailable(&error),
+        };
+        if !is_kept && !known.contains(&asked.as_str()) {
+            let hint = did_you_mean(asked, known).map(|hint| format!("; {hint}")).unwrap_or_default();
+            return Answer::error(
+                StatusCode::NOT_FOUND,
+                format!("no front serves an operation `{asked}`{hint}"),
+            );
+        }
+    }
     match parts.archive.export(operation.as_deref(), RECORDS_MAX).await {
         Ok(lines) => Answer::text(StatusCode::OK, "application/x-ndjson", lines),
         Err(error) => unavailable(&error),

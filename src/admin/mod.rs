@@ -18,6 +18,7 @@ mod health;
 mod phases;
 mod status;
 
+pub use phases::told;
 pub use status::{Board, PackStatus, ReloadOutcome, Status};
 
 use answer::Answer;

@@ -6,6 +6,7 @@ use super::api::read;
 use http::{Request, StatusCode};
 use serde::Deserialize;
 use serde_json::json;
+use switchback_compiler::diagnostic::did_you_mean;
 use switchback_gateway::body::Body;
 use switchback_gateway::shadow::{Mover, Phase, PhaseInfo, PhasesError, Share};
 
@@ -77,9 +78,18 @@ fn shown(outcome: Result<PhaseInfo, PhasesError>) -> Answer {
     }
 }
 
+/// Why a phase was not set, with what may have been meant.
+pub fn told(error: &PhasesError) -> String {
+    let hint = match error {
+        PhasesError::NoSuchOperation { operation, known } => did_you_mean(operation, known),
+        _ => None,
+    };
+    [Some(error.to_string()), hint].into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
 fn refused(error: &PhasesError) -> Answer {
     let status = match error {
-        PhasesError::NoSuchOperation(_) => StatusCode::NOT_FOUND,
+        PhasesError::NoSuchOperation { .. } | PhasesError::NoSuchSide(..) => StatusCode::NOT_FOUND,
         PhasesError::WhichSide(..) => StatusCode::BAD_REQUEST,
         PhasesError::NoUpstream { .. } | PhasesError::Moved => StatusCode::CONFLICT,
         PhasesError::Store(error) => {
@@ -90,5 +100,5 @@ fn refused(error: &PhasesError) -> Answer {
             );
         }
     };
-    Answer::error(status, error.to_string())
+    Answer::error(status, told(error))
 }

@@ -254,20 +254,21 @@ fn front(
 pub(super) type Tables = [Option<Arc<Table>>; 2];
 
 /// All operations that are served, in their configured phases. Fronts of one side share a table.
-pub(super) fn tables(config: &Config, pack: &Pack) -> Tables {
-    let spoken: Vec<SideId> = prefixes(config, pack).into_iter().map(|(_, side)| side).collect();
-    [SideId::OLD, SideId::NEW].map(|side| spoken.contains(&side).then(|| table(side, config, pack)))
+pub(super) fn tables(config: &Config, loaded: &LoadedPack) -> Tables {
+    let spoken: Vec<SideId> = prefixes(config, &loaded.pack).into_iter().map(|(_, side)| side).collect();
+    [SideId::OLD, SideId::NEW].map(|side| spoken.contains(&side).then(|| table(side, config, loaded)))
 }
 
-fn table(side: SideId, config: &Config, pack: &Pack) -> Arc<Table> {
+fn table(side: SideId, config: &Config, loaded: &LoadedPack) -> Arc<Table> {
+    let pack = &loaded.pack;
     let name = &pack.sides[usize::from(side.0)].name;
     let served = |route: &Route| Served {
         operation: Arc::clone(&route.operation.key),
         writes: route.operation.effect == Effect::Write,
-        configured: config.phases.of(&route.operation.key),
+        configured: config.phases.of(name, &route.operation.key),
     };
     let routes = pack.directions[usize::from(side.0)].routes.iter();
-    Arc::new(Table::new(name, config.upstream(name).is_some(), routes.map(served)))
+    Arc::new(Table::new(name, config.upstream(name).is_some(), &loaded.hash, routes.map(served)))
 }
 
 #[cfg(test)]

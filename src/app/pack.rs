@@ -49,7 +49,7 @@ pub(super) fn load(folder: Option<&Path>) -> Result<LoadedPack, String> {
     let source = folder.map_or_else(|| BUILT_IN.to_owned(), |folder| folder.display().to_string());
     let contracts = compiled.contracts.expect("a pack is compiled out of its contracts");
     let contracts = contracts.map(|contract| Box::new(Promised(contract)) as Box<dyn CallContract>);
-    let knowledge = Arc::new(Knowledge::new(Arc::clone(&pack), contracts));
+    let knowledge = Arc::new(Knowledge::new(Arc::clone(&pack), &hash, contracts));
     Ok(LoadedPack { pack, knowledge, source, hash })
 }
 

@@ -80,7 +80,7 @@ impl Reloader {
         warn(check_against_pack(&config, &pack::facts(&loaded.pack), self.file.as_deref())?);
         let text = |error: StartError| error.to_string();
         let services = Services::new(&config, &self.limits, Some(&self.services)).map_err(text)?;
-        let tables = assemble::tables(&config, &loaded.pack);
+        let tables = assemble::tables(&config, &loaded);
         let program = assemble::program(&config, &loaded, &services, &tables).map_err(text)?;
         let clients = config.clients.iter().map(client_of).collect();
         self.registry.ensure(clients).await.map_err(|error| error.to_string())?;

@@ -1,12 +1,13 @@
 //! `switchback diff`: what the dual run found, out of the store that gateways write it to.
 
 use super::pack::HAS_FINDINGS;
-use super::stored::{Failure, Format, StoreArgs, block_on_verdict};
+use super::stored::{Failure, Format, Opened, StoreArgs, block_on_verdict};
+use crate::app;
 use clap::Subcommand;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 use switchback_engine::diff::{Proof, Report, Threshold, report};
-use switchback_gateway::shadow::{Archive, Share};
+use switchback_gateway::shadow::{Archive, PhasesError, Share};
 
 /// Arguments of `switchback diff`.
 #[derive(clap::Args)]
@@ -76,13 +77,38 @@ async fn show(args: Args) -> Result<ExitCode, Failure> {
             (written(&report, format, args.markdown), exit_code(report.verdict))
         }
         Verb::Export { operation, count } => {
-            (archive.export(operation.as_deref(), count).await?, ExitCode::SUCCESS)
+            let said = archive.export(operation.as_deref(), count).await?;
+            if let Some(operation) = operation.filter(|_| said.is_empty()) {
+                known(&args.store, &opened, &archive, &operation).await?;
+                eprintln!("nothing is kept of `{operation}`");
+            }
+            (said, ExitCode::SUCCESS)
         }
     };
     opened.store.close().await;
     let printed = io::stdout().write_all(said.as_bytes());
     printed.map_err(|error| Failure::Usage(format!("the output cannot be written: {error}")))?;
     Ok(code)
+}
+
+/// An operation of which nothing is kept may be none.
+async fn known(
+    store: &StoreArgs,
+    opened: &Opened,
+    archive: &Archive,
+    operation: &str,
+) -> Result<(), Failure> {
+    if archive.has_counted(operation).await? {
+        return Ok(());
+    }
+    let Ok(config) = store.configuration() else {
+        return Err(Failure::Usage(format!("nothing was ever counted of an operation `{operation}`")));
+    };
+    let phases = app::phases(&config, opened.store.clone(), store.file().map(ToOwned::to_owned)).await?;
+    match phases.get(None, operation) {
+        Ok(_) | Err(PhasesError::WhichSide(..)) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn exit_code(verdict: Proof) -> ExitCode {

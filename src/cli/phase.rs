@@ -25,7 +25,7 @@ enum Verb {
         switchback phase set 'GET /things' canary --share 0.1\n  \
         switchback phase set 'GET /things' translated --share 0.01    # checks one request in a hundred")]
     Set(SetArgs),
-    /// Take back what was set: the operation is in its configured phase again
+    /// Take back what was set: the operation is in its configured phase again, and its evidence is counted anew
     Reset(Named),
     /// What was moved, when, by whom and why; newest first
     Moves {

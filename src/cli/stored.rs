@@ -1,5 +1,6 @@
 //! What the verbs that work on the store share: which store and key, how secrets are given, and how a failure is told.
 
+use crate::admin::told;
 use crate::app::StartError;
 use crate::config::{self, Config, Surroundings};
 use clap::ValueEnum;
@@ -222,7 +223,7 @@ pub enum Failure {
     Connect(#[from] ConnectError),
     #[error(transparent)]
     OAuth(#[from] OAuthConfigError),
-    #[error(transparent)]
+    #[error("{}", told(.0))]
     Phases(#[from] PhasesError),
     #[error(transparent)]
     Start(#[from] StartError),

@@ -5,6 +5,7 @@ use super::checked::{Client, Config, Front};
 use super::read::Placed;
 use serde_json::Value;
 use switchback_compiler::diagnostic::{Code, Finding, Findings, Span, did_you_mean};
+use switchback_gateway::shadow::{OperationKey, Phase};
 
 /// What a configuration must know of a pack. `app` fills it from the compiled pack, so that this module does not depend
 /// on its form.
@@ -82,19 +83,27 @@ fn check_upstreams(config: &Config, pack: &PackFacts, findings: &mut Findings) {
         known_side(&upstream.side, pack, findings);
     }
     for side in spoken(config, pack) {
+        let phases = phases_of(side, config, pack);
         let Some(other) = pack.sides.iter().find(|facts| facts.name != side) else { continue };
-        if config.upstream(&other.name).is_none() && !config.phases.is_all_legacy() {
+        if config.upstream(&other.name).is_none() && phases.iter().any(|phase| *phase != Phase::Legacy) {
             let what = format!("calls of `{side}` are translated to `{}`, which has no upstream", other.name);
             let help = format!("add `upstreams.{}.url`", other.name);
             findings.push(Finding::error(Code::MissingKey, beginning(config), what).help(help));
         }
-        if let Some(phase) = config.phases.forwarding().filter(|_| config.upstream(side).is_none()) {
+        let forwarding = phases.iter().find(|phase| phase.needs_own());
+        if let Some(phase) = forwarding.filter(|_| config.upstream(side).is_none()) {
             let name = phase.name();
             let what = format!("the phase `{name}` forwards to the upstream of `{side}`, and there is none");
             let help = format!("add `upstreams.{side}.url`, or leave the phase out");
             findings.push(Finding::error(Code::MissingKey, beginning(config), what).help(help));
         }
     }
+}
+
+/// The phases that operations of a side begin in.
+fn phases_of(side: &str, config: &Config, pack: &PackFacts) -> Vec<Phase> {
+    let facts = pack.sides.iter().filter(|facts| facts.name == side);
+    facts.flat_map(|facts| &facts.operations).map(|operation| config.phases.of(side, operation)).collect()
 }
 
 /// The sides that clients speak at the fronts.
@@ -120,7 +129,7 @@ fn check_client(client: &Client, config: &Config, pack: &PackFacts, findings: &m
             findings.push(
                 Finding::error(Code::PackMismatch, side.span, what).help("leave it out, or add the front"),
             );
-        } else if !config.phases.is_all_legacy() {
+        } else if phases_of(&side.value, config, pack).iter().any(|phase| *phase != Phase::Legacy) {
             check_calls(client, side, pack, findings);
         }
     }
@@ -163,15 +172,56 @@ fn beginning(config: &Config) -> Span {
 }
 
 fn check_phases(config: &Config, pack: &PackFacts, findings: &mut Findings) {
-    let operations: Vec<&str> =
-        pack.sides.iter().flat_map(|side| &side.operations).map(String::as_str).collect();
-    let named = config.phases.operations.iter().map(|(operation, _)| operation);
-    for operation in named.chain(&config.gate_operations) {
-        if !operations.contains(&operation.value.as_str()) {
-            let what = format!("the pack has no operation `{}`", operation.value);
-            let help = did_you_mean(&operation.value, operations.iter().copied());
-            findings.push(Finding::error(Code::PackMismatch, operation.span, what).maybe_help(help));
-        }
+    let named = config.phases.keys.iter().map(|(key, phase)| (key, Some(*phase)));
+    for (key, phase) in named.chain(config.gate_keys.iter().map(|key| (key, None))) {
+        check_operation(key, pack, findings);
+        check_one_side(key, phase, config, pack, findings);
+    }
+}
+
+/// An operation that is named is one of the pack, and of the side that is named with it.
+fn check_operation(key: &Placed<OperationKey>, pack: &PackFacts, findings: &mut Findings) {
+    let named = key.side.clone().map(|side| Placed { value: side, span: key.span });
+    let of = match &named {
+        Some(side) => match known_side(side, pack, findings) {
+            Some(facts) => std::slice::from_ref(facts),
+            None => return,
+        },
+        None => &pack.sides[..],
+    };
+    let Some(operation) = &key.operation else { return };
+    let operations: Vec<&str> = of.iter().flat_map(|side| &side.operations).map(String::as_str).collect();
+    if !operations.contains(&operation.as_str()) {
+        let what = match &key.side {
+            Some(side) => format!("`{side}` has no operation `{operation}`"),
+            None => format!("the pack has no operation `{operation}`"),
+        };
+        let help = did_you_mean(operation, operations.iter().copied());
+        findings.push(Finding::error(Code::PackMismatch, key.span, what).maybe_help(help));
+    }
+}
+
+/// Where clients speak both sides, a phase that has the side's own service answer is meant for one of them.
+fn check_one_side(
+    key: &Placed<OperationKey>,
+    phase: Option<Phase>,
+    config: &Config,
+    pack: &PackFacts,
+    findings: &mut Findings,
+) {
+    let Some(phase) = phase.filter(|phase| phase.needs_own() && key.side.is_none()) else { return };
+    let has = |side: &SideFacts| {
+        key.operation.as_ref().is_none_or(|operation| side.operations.iter().any(|known| known == operation))
+    };
+    let spoken = spoken(config, pack);
+    let meant: Vec<&str> =
+        pack.sides.iter().filter(|side| has(side)).map(|side| side.name.as_str()).collect();
+    let meant: Vec<&str> = meant.into_iter().filter(|side| spoken.contains(side)).collect();
+    if let [one, other] = meant.as_slice() {
+        let (text, name) = (&key.value, phase.name());
+        let what = format!("`{text}` does not say which of `{one}` and `{other}` is meant to be `{name}`");
+        let help = format!("write `{one} {text}`, or `{other} {text}`, or both");
+        findings.push(Finding::error(Code::PackMismatch, key.span, what).help(help));
     }
 }
 

@@ -42,7 +42,7 @@ pub(super) fn check(raw: RawConfig, findings: &mut Findings) -> Option<Config> {
     let upstreams = upstreams(raw.upstreams, findings);
     let fronts = fronts(raw.fronts, findings);
     let phases = phases(raw.phases.value);
-    let (gate, gate_operations) = dual::gate(&raw.gate.value, findings);
+    let (gate, gate_keys) = dual::gate(&raw.gate.value, findings);
     let sunsets = sunsets(raw.sunset.value, findings);
     Some(Config {
         listen: raw.listen.value,
@@ -59,7 +59,7 @@ pub(super) fn check(raw: RawConfig, findings: &mut Findings) -> Option<Config> {
         phases,
         shadow: dual::shadow(&raw.shadow.value),
         gate,
-        gate_operations,
+        gate_keys,
         sunsets,
         limits: limits(&raw.limits.value),
         log: LogSettings { format: raw.log.value.format.value, filter: raw.log.value.level.value.0 },
@@ -242,13 +242,10 @@ fn fronts(raw: Option<Placed<Named<Prefix, RawFront>>>, findings: &mut Findings)
     fronts
 }
 
-const DEFAULT_PHASE: &str = "default";
-
 fn phases(raw: Named<String, Phase>) -> Phases {
-    let (defaults, operations): (Vec<_>, Vec<_>) =
-        raw.0.into_iter().partition(|(key, _)| key.value == DEFAULT_PHASE);
-    let default = defaults.first().map_or(Phase::default(), |(_, phase)| *phase);
-    Phases { default, operations }
+    let keys: Vec<_> = raw.0.iter().map(|(key, phase)| (dual::operation_key(key), *phase)).collect();
+    let operations = keys.iter().map(|(key, phase)| (key.value.clone(), *phase)).collect();
+    Phases { keys, operations }
 }
 
 fn sunsets(raw: Named<String, RawSunset>, findings: &mut Findings) -> Vec<Sunset> {

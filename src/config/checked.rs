@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 use switchback_gateway::secret::Secret;
-use switchback_gateway::shadow::{GateSettings, Phase, Share};
+use switchback_gateway::shadow::{GateSettings, OperationKey, PerOperation, Phase, Share};
 use switchback_gateway::telemetry::log::LogSettings;
 
 /// A checked configuration.
@@ -34,8 +34,8 @@ pub struct Config {
     pub phases: Phases,
     pub shadow: Shadow,
     pub gate: GateSettings,
-    /// The operations that `gate` names.
-    pub gate_operations: Vec<Placed<String>>,
+    /// What `gate` names.
+    pub gate_keys: Vec<Placed<OperationKey>>,
     pub sunsets: Vec<Sunset>,
     pub limits: Limits,
     pub log: LogSettings,
@@ -120,30 +120,15 @@ pub struct Grant {
 /// How operations are answered until something else is set at run time.
 #[derive(Clone, Debug)]
 pub struct Phases {
-    pub default: Phase,
-    /// By operation, such as `GET /things/{id}`.
-    pub operations: Vec<(Placed<String>, Phase)>,
+    /// What is named, in the order of the file.
+    pub keys: Vec<(Placed<OperationKey>, Phase)>,
+    pub operations: PerOperation<Phase>,
 }
 
 impl Phases {
-    /// The phase that an operation begins in.
-    pub fn of(&self, operation: &str) -> Phase {
-        let own = self.operations.iter().find(|(key, _)| key.value == operation);
-        own.map_or(self.default, |(_, phase)| *phase)
-    }
-
-    fn all(&self) -> impl Iterator<Item = Phase> {
-        std::iter::once(self.default).chain(self.operations.iter().map(|(_, phase)| *phase))
-    }
-
-    /// Whether everything is forwarded, so that the other side is never called.
-    pub fn is_all_legacy(&self) -> bool {
-        self.all().all(|phase| phase == Phase::Legacy)
-    }
-
-    /// The first phase that needs the upstream of the side that clients speak.
-    pub fn forwarding(&self) -> Option<Phase> {
-        self.all().find(|phase| phase.needs_own())
+    /// The phase that an operation of a side begins in.
+    pub fn of(&self, side: &str, operation: &str) -> Phase {
+        self.operations.of(side, operation).copied().unwrap_or_default()
     }
 }
 

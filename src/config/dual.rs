@@ -8,7 +8,7 @@ use std::time::Duration;
 use switchback_compiler::diagnostic::{Code, Finding, Findings, Span};
 use switchback_compiler::yaml::{Fields, Keys, Kind, Node};
 use switchback_engine::evidence::Policy;
-use switchback_gateway::shadow::{GatePolicy, GateSettings, PHASES, Phase, Share};
+use switchback_gateway::shadow::{GatePolicy, GateSettings, OperationKey, PHASES, Phase, Share};
 
 section! {
     /// Asking the other side beside the one that answers, and comparing what the client would have seen. All of it comes out of
@@ -85,25 +85,20 @@ impl FromYaml for RawGate {
     }
 }
 
-const DEFAULT_GATE: &str = "default";
+/// What a key of `phases` or `gate` says.
+pub(super) fn operation_key(key: &Placed<String>) -> Placed<OperationKey> {
+    Placed { value: OperationKey::parse(&key.value), span: key.span }
+}
 
 /// For which operations the gate is open, and the places where they are named.
 pub(super) fn gate(
     raw: &Named<String, RawGate>,
     findings: &mut Findings,
-) -> (GateSettings, Vec<Placed<String>>) {
-    let mut settings = GateSettings::default();
-    let mut named = Vec::new();
-    for (operation, raw) in &raw.0 {
-        let policy = raw.0.as_ref().map(|raw| policy(raw, findings));
-        if operation.value == DEFAULT_GATE {
-            settings.default = policy;
-        } else {
-            settings.operations.insert(operation.value.clone(), policy);
-            named.push(operation.clone());
-        }
-    }
-    (settings, named)
+) -> (GateSettings, Vec<Placed<OperationKey>>) {
+    let keys: Vec<_> = raw.0.iter().map(|(key, _)| operation_key(key)).collect();
+    let policies = raw.0.iter().map(|(_, raw)| raw.0.as_ref().map(|raw| policy(raw, findings)));
+    let operations = keys.iter().map(|key| key.value.clone()).zip(policies).collect();
+    (GateSettings { operations }, keys)
 }
 
 fn policy(raw: &RawPolicy, findings: &mut Findings) -> GatePolicy {

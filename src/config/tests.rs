@@ -47,7 +47,7 @@ fn two_keys_are_enough_and_the_rest_has_defaults() {
     assert_eq!(config.upstream("new").unwrap().url.base_path(), "/new");
     assert_eq!(config.limits, Limits::default());
     assert_eq!(config.limits.body_bytes, 10 << 20);
-    assert_eq!(config.phases.default, Phase::default());
+    assert_eq!(config.phases.of("old", "GET /things"), Phase::default());
     assert!(config.mapping.is_none() && config.fronts.is_empty() && config.clients.is_empty());
     assert!(config.reload.watch);
 }
@@ -107,9 +107,10 @@ reload: { watch: false, settle: 1s }
     assert_eq!(client.company.as_ref().map(|company| company.value.as_str()), Some("42"));
     assert_eq!(client.grant.as_ref().unwrap().client_secret.expose(), "from-file");
     assert_eq!(config.settings.value, serde_json::json!({"a": {"n": 10}, "s": "x"}));
-    assert_eq!(config.phases.default, Phase::Legacy);
-    assert_eq!(config.phases.of("GET /things/{id}"), Phase::named("canary", Share::new(0.1)).unwrap());
-    assert_eq!(config.phases.of("GET /things"), Phase::named("translated", Share::new(0.01)).unwrap());
+    let phase = |operation: &str| config.phases.of("old", operation);
+    assert_eq!(phase("PUT /things"), Phase::Legacy);
+    assert_eq!(phase("GET /things/{id}"), Phase::named("canary", Share::new(0.1)).unwrap());
+    assert_eq!(phase("GET /things"), Phase::named("translated", Share::new(0.01)).unwrap());
     assert_eq!(
         config.masked["phases"]["GET /things/{id}"],
         serde_json::json!({"phase": "canary", "share": 0.1})
@@ -117,8 +118,8 @@ reload: { watch: false, settle: 1s }
     assert_eq!(config.shadow.sample, Share::new(0.5).unwrap());
     assert_eq!((config.shadow.calls, config.shadow.keep), (4, Duration::from_secs(86_400)));
     let gate = &config.gate;
-    assert_eq!(gate.operations["GET /things"], None);
-    let policy = gate.default.expect("it is open by default");
+    assert_eq!(gate.operations.of("old", "GET /things"), Some(&None));
+    let policy = gate.operations.of("old", "GET /others").copied().flatten().expect("it is open by default");
     assert_eq!((policy.policy.mismatch_max, policy.policy.rollback_after), (0.02, Some(3)));
     assert_eq!((policy.policy.samples_min, policy.policy.duration_min_ms), (10, 60_000));
     assert_eq!(policy.share, Share::new(0.25).unwrap());
@@ -313,6 +314,47 @@ mod with_a_pack {
         assert_eq!(mismatches(more), Vec::<String>::new());
     }
 
+    /// With both fronts, a phase by which the side's own service answers is meant for one of them.
+    #[test]
+    fn where_clients_speak_both_sides_a_phase_says_which_one_it_is_for() {
+        let both = "settings: { a: { limit: 1 } }\nfronts: { /old: { speaks: old }, /new: { speaks: new } }\n\
+            upstreams: { new: { url: 'http://a' }, old: { url: 'http://b' } }";
+        let pack = || {
+            let mut pack = pack();
+            pack.sides[1].is_served = true;
+            pack.sides[1].operations.push("GET /new/things".to_owned());
+            pack
+        };
+        let found = |phases: &str| -> Vec<String> {
+            let smallest = SMALLEST.lines().filter(|line| !line.starts_with("upstreams"));
+            let text = smallest.chain(both.lines()).chain([phases]).collect::<Vec<_>>().join("\n");
+            let findings = against_pack(&config(&text), &pack());
+            findings.sorted().iter().map(|finding| finding.message.clone()).collect()
+        };
+        for (phases, message) in [
+            (
+                "phases: { 'GET /things': shadow }",
+                "`GET /things` does not say which of `old` and `new` is meant to be `shadow`",
+            ),
+            (
+                "phases: { default: legacy }",
+                "`default` does not say which of `old` and `new` is meant to be `legacy`",
+            ),
+        ] {
+            assert_eq!(found(phases), [message], "{phases}");
+        }
+        for fine in [
+            "phases: { 'old GET /things': shadow, 'new default': legacy }",
+            "phases: { 'GET /new/things': shadow }",
+            "phases: { default: translated, 'GET /things': translated }",
+        ] {
+            assert_eq!(found(fine), Vec::<String>::new(), "{fine}");
+        }
+        let phases = config(&format!("{SMALLEST}phases: {{ 'old GET /things': shadow }}\n")).phases;
+        assert_eq!(phases.of("old", "GET /things"), Phase::Shadow);
+        assert_eq!(phases.of("new", "GET /things"), Phase::default(), "clients of the other side are spared");
+    }
+
     #[test]
     fn what_the_pack_does_not_have_is_refused() {
         let settings = "settings: { a: { limit: 1 } }";
@@ -325,6 +367,9 @@ mod with_a_pack {
                 "no front speaks `new`, so this token selects nobody",
             ),
             ("phases: { 'GET /thing': translated }", "the pack has no operation `GET /thing`"),
+            ("phases: { 'old GET /thing': translated }", "`old` has no operation `GET /thing`"),
+            ("phases: { 'olde GET /things': translated }", "`olde` is not a side of the pack"),
+            ("gate: { 'GET /thing': never }", "the pack has no operation `GET /thing`"),
             (
                 "phases: { 'GET /things': legacy }",
                 "the phase `legacy` forwards to the upstream of `old`, and there is none",

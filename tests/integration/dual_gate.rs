@@ -1,7 +1,7 @@
 //! A rollout by the gate, on a clock that the test moves: from shadow to canary to translated while both sides agree, and back
-//! when they do not; every move with its evidence.
+//! when they do not; every move with its evidence. And one through the real binary, while everything goes wrong that may.
 
-use crate::support::dual::{Dual, Upstreams, control, request};
+use crate::support::dual::{Dual, Running, Upstreams, control, request};
 use crate::support::raw::{self, Client};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -11,6 +11,7 @@ use switchback::config::{self, Surroundings};
 use switchback_gateway::clock::Clock;
 use switchback_gateway::store::seal::SealingKey;
 use switchback_sandbox::{Account, Options, Sandbox};
+use tokio::task::JoinSet;
 
 const OPERATION: &str = "GET /contacts/{id}";
 
@@ -103,4 +104,91 @@ async fn an_operation_is_promoted_while_both_sides_agree_and_rolled_back_when_th
     }
     assert!(moves[0]["evidence"].as_str().is_some_and(|text| text.starts_with("rolled back to shadow")));
     app.shutdown().await;
+}
+
+/// Where the operation was moved to so far, oldest first.
+async fn moves(gateway: &Running) -> Vec<String> {
+    let (status, moves) = gateway.admin("GET /api/phases/moves", &Value::Null).await;
+    assert_eq!(status, 200, "{moves}");
+    let to = |one: &Value| one["to"].as_str().expect("text").to_owned();
+    moves
+        .as_array()
+        .expect("a list")
+        .iter()
+        .rev()
+        .filter(|one| one["operation"] == OPERATION)
+        .map(to)
+        .collect()
+}
+
+/// Reads and writes the same contact, several clients at once, until the operation was moved so often.
+async fn worked_until_moved(gateway: &Running, account: &Account, dice: &mut fastrand::Rng, times: usize) {
+    let working = async {
+        while moves(gateway).await.len() < times {
+            let mut asking = JoinSet::new();
+            for _ in 0..24 {
+                let asked = match dice.u8(..4) {
+                    0 => {
+                        let body =
+                            json!({"name": "Ana", "city": format!("City {}", dice.u32(..))}).to_string();
+                        request(account, "PUT /v2/contacts/1001", "content-type: application/json\r\n", &body)
+                    }
+                    _ => request(account, "GET /v2/contacts/1001", "", ""),
+                };
+                let address = gateway.address;
+                asking.spawn(async move {
+                    let mut client = Client::connect(address).await;
+                    client.send(asked).await;
+                    client.answer().await.map(|answer| answer.status)
+                });
+            }
+            for status in asking.join_all().await {
+                assert!(matches!(status, Some(200 | 204 | 502)), "{status:?}");
+            }
+        }
+    };
+    if tokio::time::timeout(raw::PATIENCE * 3, working).await.is_err() {
+        let (_, report) = gateway.admin("GET /api/diff", &Value::Null).await;
+        panic!("moved to {:?} and no further: {report}", moves(gateway).await);
+    }
+}
+
+/// Both services reset one call in twenty, clients write what others read, and the gateway is killed on the way.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn under_resets_writes_and_kills_equal_sides_are_promoted_and_a_defect_is_rolled_back() {
+    let seed = fastrand::u64(..);
+    println!("seed {seed}");
+    let mut dice = fastrand::Rng::with_seed(seed);
+    let service = Sandbox::start(Options { seed: dice.u64(..), ..Options::default() }).await;
+    let service = service.expect("a loopback address");
+    let dual = Dual::new();
+    let more = "phases: { default: shadow }\nshadow: { noise: 0, read_back: 0.5 }\n\
+        gate: { 'GET /contacts/{id}': { mismatch: 0.1, compared: 100, stay: 1s, share: 1, check: 1 } }\n";
+    dual.configure(&service, Upstreams::of(&service), &["administrator"], more);
+    for (side, action) in [("v2", "before"), ("v3", "before"), ("v2", "after"), ("v3", "after")] {
+        let reset = json!({"side": side, "probability": 0.025, "action": {"reset": {"when": action}}});
+        control(&service, "POST faults", reset).await;
+    }
+    let account = service.credentials().account("administrator").expect("every sandbox has one");
+
+    let gateway = dual.started().await;
+    worked_until_moved(&gateway, account, &mut dice, 1).await;
+    gateway.program.signal("KILL");
+    drop(gateway);
+    let gateway = dual.started().await;
+    worked_until_moved(&gateway, account, &mut dice, 2).await;
+    let so_far = ["canary for 1 of clients", "translated, 1 of requests checked"];
+    assert_eq!(moves(&gateway).await, so_far, "equal sides are never rolled back");
+    let (_, report) = gateway.admin("GET /api/diff", &Value::Null).await;
+    for operation in report["operations"].as_array().expect("a list") {
+        assert_eq!(operation["top"], json!([]), "nothing differs: {operation}");
+    }
+
+    let rule = json!({"side": "v3", "path": "/contacts/{id}", "field": "$.name", "change": {"set": "Somebody else"}});
+    control(&service, "POST differences", rule).await;
+    worked_until_moved(&gateway, account, &mut dice, 3).await;
+    assert_eq!(moves(&gateway).await[2], "shadow");
+    // What it is rolled back for is rolled back for good while the defect is there.
+    let (_, report) = gateway.admin("GET /api/diff", &Value::Null).await;
+    assert_eq!(report["verdict"], "above", "{report}");
 }

@@ -9,6 +9,7 @@ mod demo_lines;
 mod diagnostics;
 mod diff_corpus;
 mod dual_effects;
+mod dual_evidence;
 mod dual_gate;
 mod dual_phases;
 mod dual_shadow;

@@ -228,7 +228,7 @@ impl Body {
             // A client that breaks its own framing is told so; one that left will not read it.
             Side::Client => GatewayError::new(Kind::BadRequest, "the request body broke off").because(error),
             Side::Gateway | Side::Upstream => {
-                GatewayError::new(Kind::UpstreamBroken, "the upstream's body broke off").because(error)
+                GatewayError::new(Kind::UpstreamBroken, "the upstream's body broke off").because(error).cut()
             }
         }
     }

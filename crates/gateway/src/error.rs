@@ -125,6 +125,8 @@ pub struct GatewayError(Box<Inner>);
 struct Inner {
     kind: Kind,
     retry: Retry,
+    /// Whether the upstream's answer, or its end, never came.
+    is_cut: bool,
     text: Option<String>,
     status: Option<http::StatusCode>,
     detail: String,
@@ -138,6 +140,7 @@ impl GatewayError {
         GatewayError(Box::new(Inner {
             kind,
             retry: Retry::Never,
+            is_cut: false,
             text: None,
             status: None,
             detail: detail.into(),
@@ -150,6 +153,13 @@ impl GatewayError {
     #[must_use]
     pub fn safe_to_retry(mut self) -> GatewayError {
         self.0.retry = Retry::Safe;
+        self
+    }
+
+    /// The exchange broke before the whole answer was there: what the upstream would have said is not known.
+    #[must_use]
+    pub fn cut(mut self) -> GatewayError {
+        self.0.is_cut = true;
         self
     }
 
@@ -191,6 +201,11 @@ impl GatewayError {
 
     pub fn retry(&self) -> Retry {
         self.0.retry
+    }
+
+    /// Whether the upstream gave no answer, or not all of it. An answer that came and cannot be used is not meant.
+    pub fn is_unanswered(&self) -> bool {
+        self.0.is_cut || matches!(self.0.kind, Kind::UpstreamUnreachable | Kind::UpstreamTimeout)
     }
 
     /// The client's text where the error brings its own.

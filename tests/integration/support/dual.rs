@@ -200,7 +200,7 @@ impl Running {
     pub async fn reported(&self, operation: &str, compared: u64) -> Value {
         let enough = |counts: &Value| {
             let count = |name: &str| counts[name].as_u64().unwrap_or(0);
-            count("equal") + count("different") + count("equal_so_far") >= compared
+            count("equal") + count("different") + count("equal_so_far") + count("planned") >= compared
         };
         self.reported_when(operation, enough).await
     }

@@ -1,7 +1,7 @@
 //! Counts of comparisons of one operation.
 
 use super::finding::{Excused, Finding, FindingKind, Verdict};
-use crate::evidence::Observed;
+use crate::evidence::{Counted, Observed};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,11 +15,24 @@ pub struct Counts {
     pub equal_so_far: u64,
     /// Calls that were to be compared and were not: the queue was full, the budget spent.
     pub dropped: u64,
+    /// Calls to which the side that clients know gave no answer. They prove nothing of the other one.
+    #[serde(default)]
+    pub reference_unanswered: u64,
+    /// Calls to which the other side gave no answer, or none in time. They prove nothing of the mapping.
+    #[serde(default)]
+    pub candidate_unanswered: u64,
     /// Calls with findings of each kind, by its word.
     pub by_kind: BTreeMap<FindingKind, u64>,
     pub expected: u64,
     pub declared_noise: u64,
     pub learnt_noise: u64,
+    /// Writes whose calls were planned as far as they can be known without making them, right and wrong ones together. They are
+    /// not among the comparisons above: a right plan does not prove what the other side would have answered.
+    #[serde(default)]
+    pub planned: u64,
+    /// Of these, those that are against the contract of the other side, or lead to no call at all.
+    #[serde(default)]
+    pub planned_wrong: u64,
     /// Writes whose effect was read on both sides. They are not among the comparisons above: that an effect is seen alike does
     /// not prove that both sides would have made it.
     #[serde(default)]
@@ -35,9 +48,14 @@ impl Counts {
         self.equal + self.different
     }
 
-    /// What bounds and the gate go by.
-    pub fn observed(&self) -> Observed {
-        Observed { different: self.different, compared: self.compared() }
+    /// What the gate goes by.
+    pub fn counted(&self) -> Counted {
+        let of = |different, compared| Observed { different, compared };
+        Counted {
+            answers: of(self.different, self.compared()),
+            plans: of(self.planned_wrong, self.planned),
+            effects: of(self.read_back_different, self.read_back),
+        }
     }
 
     /// Takes in a comparison.
@@ -51,6 +69,13 @@ impl Counts {
         self.expected += u64::from(excused.expected > 0);
         self.declared_noise += u64::from(excused.declared > 0);
         self.learnt_noise += u64::from(excused.learnt > 0);
+    }
+
+    /// Takes in the plan of a write.
+    pub fn add_planned(&mut self, findings: &[Finding]) {
+        self.planned += 1;
+        self.planned_wrong += u64::from(!findings.is_empty());
+        self.add_kinds(findings);
     }
 
     /// Takes in how the effect of a write looked when it was read back.
@@ -73,12 +98,16 @@ impl Counts {
         self.different += other.different;
         self.equal_so_far += other.equal_so_far;
         self.dropped += other.dropped;
+        self.reference_unanswered += other.reference_unanswered;
+        self.candidate_unanswered += other.candidate_unanswered;
         for (kind, calls) in &other.by_kind {
             *self.by_kind.entry(*kind).or_default() += calls;
         }
         self.expected += other.expected;
         self.declared_noise += other.declared_noise;
         self.learnt_noise += other.learnt_noise;
+        self.planned += other.planned;
+        self.planned_wrong += other.planned_wrong;
         self.read_back += other.read_back;
         self.read_back_different += other.read_back_different;
     }

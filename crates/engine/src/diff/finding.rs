@@ -216,4 +216,18 @@ impl Comparison {
             (true, Coverage::Sample) => Verdict::EqualSoFar,
         }
     }
+
+    /// Keeps what is found in a later comparison of the same two sides too, at places where one side did not contradict itself
+    /// meanwhile (`moved`: two answers of it).
+    pub fn keep_lasting(&mut self, later: &Comparison, moved: &Comparison) {
+        let is_of = |finding: &Finding, other: &Finding| {
+            finding.pattern == other.pattern && finding.kind == other.kind && finding.cause == other.cause
+        };
+        self.findings.retain(|finding| {
+            later.findings.iter().any(|other| is_of(finding, other))
+                && moved.findings.iter().all(|other| finding.pattern != other.pattern)
+        });
+        // What was not kept cannot be looked for again.
+        self.more = 0;
+    }
 }

@@ -81,6 +81,12 @@ impl Summary {
         self.tally(at_ms, comparison, None);
     }
 
+    /// Takes in the plan of a write.
+    pub fn add_planned(&mut self, at_ms: i64, comparison: &Comparison) {
+        self.counts.add_planned(&comparison.findings);
+        self.tally(at_ms, comparison, None);
+    }
+
     /// Takes in how the effect of a write looked when it was read back.
     pub fn add_read_back(&mut self, at_ms: i64, record: &Record) {
         self.counts.add_read_back(record.comparison.verdict(), &record.comparison.findings);

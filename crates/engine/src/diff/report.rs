@@ -81,8 +81,10 @@ fn operation(summary: &Summary, threshold: &Threshold) -> OperationReport {
     let rate = share(different, compared);
     let is_above = |rate: Option<f64>| rate.is_some_and(|rate| rate > threshold.mismatch_max);
     let proof = match rate {
-        // Effects that are not seen alike speak against an operation; that they are does not speak for it.
+        // Effects that are not seen alike, and plans that are wrong, speak against an operation; that they are right does not
+        // speak for it.
         _ if is_above(share(counts.read_back_different, counts.read_back)) => Proof::Above,
+        _ if is_above(share(counts.planned_wrong, counts.planned)) => Proof::Above,
         _ if mismatch_bound <= threshold.mismatch_max => Proof::Within,
         rate if is_above(rate) => Proof::Above,
         _ => Proof::NotEnough,
@@ -107,6 +109,9 @@ fn next(summary: &Summary, proof: Proof, threshold: &Threshold) -> String {
     match (proof, summary.tallies.first()) {
         (Proof::Within, None) => "Nothing differs: move it to the next phase.".to_owned(),
         (Proof::Within, Some(_)) => "Within the threshold: look at what differs, then move it on.".to_owned(),
+        (Proof::NotEnough, None) if summary.counts.planned > 0 && summary.counts.compared() == 0 => {
+            "No plan is wrong, which proves nothing of the answers: try it with a few clients.".to_owned()
+        }
         (Proof::NotEnough, _) => {
             let needed = enough(summary.counts.different, threshold);
             let more = needed.saturating_sub(summary.counts.compared());
@@ -174,6 +179,12 @@ impl Report {
         }
         for operation in &self.operations {
             let _ = writeln!(out, "\n## `{}`\n\n{}\n", operation.operation, operation.next);
+            for words in
+                [operation.planned(), operation.unanswered()].iter().filter(|words| !words.is_empty())
+            {
+                let words = words.trim_start_matches(", ");
+                let _ = writeln!(out, "{}{}.\n", words[..1].to_uppercase(), &words[1..]);
+            }
             if operation.counts.read_back > 0 {
                 let (all, different) = (operation.counts.read_back, operation.counts.read_back_different);
                 let _ = writeln!(out, "Read back after {all} writes, of these different {different}.\n");
@@ -208,15 +219,35 @@ impl Report {
 impl OperationReport {
     fn headline(&self) -> String {
         format!(
-            "{}  {}  compared {}, equal {}, differences at most {}{}  {}",
+            "{}  {}  compared {}, equal {}, differences at most {}{}{}{}  {}",
             self.operation,
             self.phase,
             self.counts.compared(),
             self.equal(),
             percent(self.mismatch_bound),
+            self.planned(),
             self.read_back(),
+            self.unanswered(),
             self.proof.word()
         )
+    }
+
+    /// What was planned, where anything was.
+    fn planned(&self) -> String {
+        match (self.counts.planned, self.counts.planned_wrong) {
+            (0, _) => String::new(),
+            (all, wrong) => format!(", planned {all}, of these wrong {wrong}"),
+        }
+    }
+
+    /// Calls that got no answer, where there were any.
+    fn unanswered(&self) -> String {
+        match (self.counts.reference_unanswered, self.counts.candidate_unanswered) {
+            (0, 0) => String::new(),
+            (reference, candidate) => {
+                format!(", without an answer {reference} of the reference and {candidate} of the candidate")
+            }
+        }
     }
 
     /// What was read back, where anything was.

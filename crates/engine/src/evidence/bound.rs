@@ -26,7 +26,21 @@ const HALVINGS: u32 = 64;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Observed {
     pub different: u64,
+    /// Right and wrong ones together.
     pub compared: u64,
+}
+
+/// All that was observed of an operation in one period, by where it comes from. An operation is a read, of which answers are
+/// compared, or a write, of which plans and effects are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Answers of both sides. They speak for an operation and against it.
+    pub answers: Observed,
+    /// Calls that a write would have become, held against the contract. A wrong one speaks against the operation; a right one
+    /// does not speak for it, since nobody knows how it would have been answered.
+    pub plans: Observed,
+    /// Effects of writes, read on both sides. They too only speak against.
+    pub effects: Observed,
 }
 
 /// An interval that holds the true rate.

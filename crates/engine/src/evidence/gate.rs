@@ -5,8 +5,12 @@
 //! while it is at or below `mismatch_max`, the chance that a stay ever ends in a rollback is at most `1 - confidence`,
 //! however often the gate looks. (What is assumed of the calls is said in [`super::bound`].) Evidence is counted from the
 //! moment the phase was entered; a promotion carries nothing over.
+//!
+//! Of a write only its plans are known, and now and then its effect ([`Counted`]). Neither proves what the other side would
+//! have answered, so the gate promotes no write; it rolls one back when too many of its plans, or of its effects, are wrong.
+//! These are two ways to be wrong about one operation, so each gets half of the chance of an error.
 
-use super::bound::{Interval, Observed, Sequence};
+use super::bound::{Counted, Interval, Observed, Sequence};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -82,6 +86,17 @@ impl Default for Policy {
 pub struct Gate {
     policy: Policy,
     sequence: Sequence,
+    /// For either of the two kinds of evidence of a write.
+    half: Sequence,
+}
+
+/// What kind of evidence a decision goes by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Basis {
+    Answers,
+    Plans,
+    Effects,
 }
 
 /// What the gate says, with what it knew.
@@ -89,7 +104,8 @@ pub struct Gate {
 pub struct Decision {
     #[serde(rename = "move")]
     pub step: Move,
-    /// Comparisons in this phase that prove something, and how many of them differed.
+    pub basis: Basis,
+    /// Comparisons of that kind in this phase that prove something, and how many of them differed.
     pub compared: u64,
     pub different: u64,
     /// The rates that are not ruled out.
@@ -118,36 +134,43 @@ pub enum Waiting {
     Time,
     /// The true rate may still be too high.
     Proof,
+    /// It is a write: nothing proves its answers, and a person moves it on.
+    Person,
     /// The true rate is too high, and there is nowhere to go back to.
     TooDifferent,
 }
 
 impl Gate {
     pub fn new(policy: Policy) -> Gate {
-        Gate { policy, sequence: Sequence::new(policy.confidence, policy.mismatch_max) }
+        let of = |confidence| Sequence::new(confidence, policy.mismatch_max);
+        let half = 1.0 - (1.0 - policy.confidence) / 2.0;
+        Gate { policy, sequence: of(policy.confidence), half: of(half) }
     }
 
     /// What to do with an operation that entered `stage` `in_phase_ms` ago and has been counted since.
-    pub fn decide(&self, stage: Stage, observed: Observed, in_phase_ms: u64) -> Decision {
-        let Observed { different, compared } = observed;
-        let step = self.step(stage, different, compared, in_phase_ms);
+    pub fn decide(&self, stage: Stage, counted: Counted, in_phase_ms: u64) -> Decision {
+        let basis = self.basis(counted);
+        let (Observed { different, compared }, sequence) = self.evidence(counted, basis);
         Decision {
-            step,
+            step: self.step(stage, counted, in_phase_ms),
+            basis,
             compared,
             different,
-            interval: self.sequence.interval(different, compared),
+            interval: sequence.interval(different, compared),
             in_phase_ms,
         }
     }
 
-    fn step(&self, stage: Stage, different: u64, compared: u64, in_phase_ms: u64) -> Move {
+    fn step(&self, stage: Stage, counted: Counted, in_phase_ms: u64) -> Move {
         let policy = &self.policy;
-        let is_broken = self.sequence.proves_above(policy.mismatch_max, different, compared)
-            || policy.rollback_after.is_some_and(|limit| different >= limit.max(1));
+        let is_broken = Basis::ALL.iter().any(|basis| self.speaks_against(counted, *basis))
+            || policy.rollback_after.is_some_and(|limit| counted.different() >= limit.max(1));
+        let Observed { different, compared } = counted.answers;
         match (is_broken, stage.back(), stage.next()) {
             (true, Some(to), _) => Move::RollBack { to },
             (true, None, _) => Move::Stay(Waiting::TooDifferent),
             (false, _, None) => Move::Stay(Waiting::Nowhere),
+            (false, _, Some(_)) if compared == 0 && counted.is_write() => Move::Stay(Waiting::Person),
             (false, _, Some(_)) if compared < policy.samples_min => Move::Stay(Waiting::Samples),
             (false, _, Some(_)) if in_phase_ms < policy.duration_min_ms => Move::Stay(Waiting::Time),
             (false, _, Some(to)) if self.sequence.proves_below(policy.mismatch_max, different, compared) => {
@@ -155,6 +178,40 @@ impl Gate {
             }
             (false, _, Some(_)) => Move::Stay(Waiting::Proof),
         }
+    }
+
+    fn evidence(&self, counted: Counted, basis: Basis) -> (Observed, &Sequence) {
+        match basis {
+            Basis::Answers => (counted.answers, &self.sequence),
+            Basis::Plans => (counted.plans, &self.half),
+            Basis::Effects => (counted.effects, &self.half),
+        }
+    }
+
+    fn speaks_against(&self, counted: Counted, basis: Basis) -> bool {
+        let (Observed { different, compared }, sequence) = self.evidence(counted, basis);
+        sequence.proves_above(self.policy.mismatch_max, different, compared)
+    }
+
+    /// What speaks against an operation; else what there is of it.
+    fn basis(&self, counted: Counted) -> Basis {
+        let against = Basis::ALL.into_iter().find(|basis| self.speaks_against(counted, *basis));
+        against.unwrap_or(if counted.is_write() { Basis::Plans } else { Basis::Answers })
+    }
+}
+
+impl Basis {
+    const ALL: [Basis; 3] = [Basis::Answers, Basis::Plans, Basis::Effects];
+}
+
+impl Counted {
+    /// All that differed, whatever it was.
+    fn different(&self) -> u64 {
+        self.answers.different + self.plans.different + self.effects.different
+    }
+
+    fn is_write(&self) -> bool {
+        self.plans.compared + self.effects.compared > 0
     }
 }
 
@@ -165,15 +222,16 @@ impl fmt::Display for Decision {
             Move::Promote { to } => write!(out, "promoted to {}", to.word())?,
             Move::RollBack { to } => write!(out, "rolled back to {}", to.word())?,
         }
+        let (different, compared) = (self.different, self.compared);
+        match self.basis {
+            Basis::Answers => write!(out, ": {different} of {compared} differed")?,
+            Basis::Plans => write!(out, ": {different} of {compared} plans were wrong")?,
+            Basis::Effects => {
+                write!(out, ": {different} of {compared} effects that were read back differed")?
+            }
+        }
         let Interval { lower, upper } = self.interval;
-        write!(
-            out,
-            ": {} of {} differed, the true rate is between {:.3} % and {:.3} %",
-            self.different,
-            self.compared,
-            lower * 100.0,
-            upper * 100.0
-        )
+        write!(out, ", the true rate is between {:.3} % and {:.3} %", lower * 100.0, upper * 100.0)
     }
 }
 
@@ -185,6 +243,7 @@ impl Waiting {
             Waiting::Samples => "too few comparisons",
             Waiting::Time => "not long enough in this phase",
             Waiting::Proof => "the rate of differences is not yet proved low enough",
+            Waiting::Person => "plans of a write do not prove its answers, a person moves it on",
             Waiting::TooDifferent => "too much differs",
         }
     }
@@ -194,8 +253,13 @@ impl Waiting {
 mod tests {
     use super::*;
 
-    fn seen(different: u64, equal: u64) -> Observed {
-        Observed { different, compared: different + equal }
+    fn seen(different: u64, equal: u64) -> Counted {
+        let answers = Observed { different, compared: different + equal };
+        Counted { answers, ..Counted::default() }
+    }
+
+    fn planned(wrong: u64, right: u64) -> Counted {
+        Counted { plans: Observed { different: wrong, compared: wrong + right }, ..Counted::default() }
     }
 
     #[test]
@@ -232,6 +296,23 @@ mod tests {
         );
     }
 
+    #[test]
+    fn a_write_is_rolled_back_by_the_share_of_its_wrong_plans_and_promoted_by_a_person() {
+        let gate = Gate::new(Policy { duration_min_ms: 0, ..Policy::default() });
+        let decided = |counted| gate.decide(Stage::Canary, counted, 1000);
+        // Seven wrong ones prove something where they are all there are, and nothing among thousands of right ones.
+        assert_eq!(decided(planned(7, 0)).step, Move::RollBack { to: Stage::Shadow });
+        let said = decided(planned(7, 2768));
+        assert_eq!(said.step, Move::Stay(Waiting::Person));
+        assert!(said.to_string().contains("7 of 2775 plans were wrong"), "{said}");
+        assert_eq!(decided(planned(0, 1_000_000)).step, Move::Stay(Waiting::Person));
+        // Right plans do not hide effects that are seen otherwise.
+        let effects = Observed { different: 30, compared: 40 };
+        let said = decided(Counted { effects, ..planned(0, 100_000) });
+        assert_eq!(said.step, Move::RollBack { to: Stage::Shadow });
+        assert!(said.to_string().contains("30 of 40 effects that were read back differed"), "{said}");
+    }
+
     /// What came of a rollout: where it ended, whether it was ever promoted out of a phase, comparisons it took.
     struct Rollout {
         end: Stage,
@@ -244,12 +325,12 @@ mod tests {
     /// every single one. Each comparison is a minute.
     fn roll_out(gate: &Gate, seed: u64, calls: u64, rate: impl Fn(Stage) -> f64) -> Rollout {
         let mut dice = fastrand::Rng::with_seed(seed);
-        let (mut stage, mut seen, mut entered) = (Stage::Shadow, Observed::default(), 0);
+        let (mut stage, mut seen, mut entered) = (Stage::Shadow, Counted::default(), 0);
         let mut rollout = Rollout { end: stage, promotions: 0, rollbacks: 0, first_promotion: None };
         for call in 1..=calls {
-            seen.compared += 1;
-            seen.different += u64::from(dice.f64() < rate(stage));
-            let step = gate.step(stage, seen.different, seen.compared, (call - entered) * 60_000);
+            seen.answers.compared += 1;
+            seen.answers.different += u64::from(dice.f64() < rate(stage));
+            let step = gate.step(stage, seen, (call - entered) * 60_000);
             let to = match step {
                 Move::Stay(_) => continue,
                 Move::Promote { to } => {
@@ -262,7 +343,7 @@ mod tests {
                     to
                 }
             };
-            (stage, seen, entered) = (to, Observed::default(), call);
+            (stage, seen, entered) = (to, Counted::default(), call);
         }
         rollout.end = stage;
         rollout
@@ -315,5 +396,77 @@ mod tests {
         }
         let wrong = (0..runs).filter(|seed| roll_out(&gate, *seed, 4000, |_| 0.002).rollbacks > 0).count();
         assert!(wrong <= 10 + 13, "{wrong} of {runs} good operations were rolled back");
+    }
+
+    /// Two kinds of evidence, looked at after every write of a thousand: both together are wrong as seldom as promised.
+    #[test]
+    fn writes_that_are_as_right_as_is_tolerated_are_rolled_back_as_seldom_as_promised() {
+        let gate = Gate::new(Policy::default());
+        let runs = 400;
+        let rolled_back = |seed: &u64| {
+            let mut dice = fastrand::Rng::with_seed(*seed);
+            let mut counted = Counted::default();
+            (0..1000).any(|_| {
+                counted.plans.compared += 1;
+                counted.plans.different += u64::from(dice.f64() < 0.01);
+                if dice.f64() < 0.5 {
+                    counted.effects.compared += 1;
+                    counted.effects.different += u64::from(dice.f64() < 0.01);
+                }
+                matches!(gate.step(Stage::Canary, counted, u64::MAX), Move::RollBack { .. })
+            })
+        };
+        let wrong = (0..runs).filter(rolled_back).count();
+        assert!(wrong <= 20 + 18, "{wrong} of {runs} writes were rolled back");
+    }
+
+    /// Services of which each breaks off one call in twenty, as a rollout meets them: a call that is broken off is repeated
+    /// once, and then it is no evidence. With a defect, a share of the calls differs.
+    fn roll_out_under_resets(gate: &Gate, seed: u64, calls: u64, defect: f64) -> Rollout {
+        let mut dice = fastrand::Rng::with_seed(seed);
+        let (mut stage, mut seen, mut entered) = (Stage::Shadow, Counted::default(), 0);
+        let mut rollout = Rollout { end: stage, promotions: 0, rollbacks: 0, first_promotion: None };
+        for call in 1..=calls {
+            let mut is_lost = || dice.f64() < 0.05 && dice.f64() < 0.05;
+            if !is_lost() && !is_lost() {
+                seen.answers.compared += 1;
+                // The defect comes with the canary's clients, or the operation would never have left the shadow.
+                let is_defect = stage != Stage::Shadow && dice.f64() < defect;
+                seen.answers.different += u64::from(is_defect);
+            }
+            let to = match gate.step(stage, seen, (call - entered) * 60_000) {
+                Move::Stay(_) => continue,
+                Move::Promote { to } => {
+                    rollout.promotions += 1;
+                    rollout.first_promotion.get_or_insert(call);
+                    to
+                }
+                Move::RollBack { to } => {
+                    rollout.rollbacks += 1;
+                    to
+                }
+            };
+            (stage, seen, entered) = (to, Counted::default(), call);
+        }
+        rollout.end = stage;
+        rollout
+    }
+
+    #[test]
+    fn under_resets_equal_sides_are_promoted_in_the_time_of_theory_and_defects_always_rolled_back() {
+        let policy = Policy::default();
+        let gate = Gate::new(policy);
+        let proving = (1..).find(|n| gate.sequence.proves_below(policy.mismatch_max, 0, *n));
+        let needed = proving.expect("enough equal comparisons prove any rate").max(policy.samples_min);
+        // One call in two hundred is no evidence; five standard deviations of that.
+        let within = needed + needed / 200 + 5 * 2;
+        for seed in 0..200 {
+            let equal = roll_out_under_resets(&gate, seed, 4 * needed, 0.0);
+            assert_eq!((equal.end, equal.rollbacks), (Stage::Translated, 0), "seed {seed}");
+            let first = equal.first_promotion.expect("it arrived");
+            assert!((needed..=within).contains(&first), "seed {seed}: {first} calls, theory says {needed}");
+            let broken = roll_out_under_resets(&gate, seed, 4 * needed, 0.05);
+            assert!(broken.rollbacks > 0 && broken.end != Stage::Translated, "seed {seed}");
+        }
     }
 }

@@ -7,5 +7,5 @@ mod beta;
 pub mod bound;
 pub mod gate;
 
-pub use bound::{Interval, Observed, Sequence, exact_upper};
-pub use gate::{Decision, Gate, Move, Policy, Stage, Waiting};
+pub use bound::{Counted, Interval, Observed, Sequence, exact_upper};
+pub use gate::{Basis, Decision, Gate, Move, Policy, Stage, Waiting};

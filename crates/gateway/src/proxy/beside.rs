@@ -14,12 +14,12 @@ use super::{Request, Response};
 use crate::body::Body;
 use crate::error::{GatewayError, Kind, Side};
 use crate::secret::Secret;
-use crate::shadow::{Done, Dropped, Outcome, Subject};
+use crate::shadow::{Done, Dropped, Judging, Outcome, Subject};
 use bytes::Bytes;
 use http::{HeaderMap, header};
 use std::sync::Arc;
 use std::time::Duration;
-use switchback_engine::diff::{Candidate, Held, Holding, View};
+use switchback_engine::diff::{Candidate, Comparison, Held, Holding, Verdict, View};
 
 /// Who answers the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +45,9 @@ pub(super) enum Seen {
     Failed(GatewayError),
 }
 
+/// How often a difference is looked at once more before it is given up as one of things that do not stand still.
+const ASKED_AGAIN_MAX: u32 = 2;
+
 /// Bytes of a candidate's answer that are read beyond what its counterpart has: more of it would say nothing new.
 const BEYOND_BYTES: u64 = 64 * 1024;
 
@@ -53,14 +56,21 @@ impl Dual {
     pub(super) async fn done(self, asked: Asked, body: Held, seen: Seen) -> Done {
         asked.credentials_renewed(self.timeout()).await;
         let secrets = asked.secrets();
-        let outcomes = match self.outcomes(&asked, &body, seen).await {
+        let judging = self.shadow.judging(&secrets);
+        let outcomes = match self.outcomes(&asked, &body, seen, &judging).await {
             Ok(outcomes) => outcomes,
             Err(why) => vec![Outcome::Dropped(why)],
         };
         Done { outcomes, secrets }
     }
 
-    async fn outcomes(&self, asked: &Asked, body: &Held, seen: Seen) -> Result<Vec<Outcome>, Dropped> {
+    async fn outcomes(
+        &self,
+        asked: &Asked,
+        body: &Held,
+        seen: Seen,
+        judging: &Judging,
+    ) -> Result<Vec<Outcome>, Dropped> {
         if !body.is_whole() {
             return Err(Dropped::TooLarge);
         }
@@ -68,9 +78,19 @@ impl Dual {
             Primary::Plans => {
                 let candidate = match seen {
                     Seen::Failed(error) => self.failure(asked, &error).await?,
+                    Seen::Answered { .. } if asked.facts.is_unanswered() => {
+                        return Err(Dropped::CandidateFailed);
+                    }
                     seen => Candidate::Answered(self.view(seen).await?),
                 };
-                Ok(vec![Outcome::Pair { reference: self.own(asked, body).await?, candidate }])
+                let reference = self.own(asked, body).await?;
+                // Asked once more, as in the shadow: a failure that has passed says nothing of the mapping.
+                if has_failed(&candidate)
+                    && !has_failed(&self.plans(asked, body, reference.body.total_bytes()).await?)
+                {
+                    return Err(Dropped::CandidateFailed);
+                }
+                Ok(vec![self.settled(asked, body, judging, reference, candidate).await?])
             }
             Primary::Own => {
                 let reference = self.view(seen).await?;
@@ -79,7 +99,7 @@ impl Dual {
                 }
                 match asked.writes {
                     true => self.write(asked, body, reference).await,
-                    false => self.read(asked, body, reference).await,
+                    false => self.read(asked, body, reference, judging).await,
                 }
             }
         }
@@ -100,41 +120,132 @@ impl Dual {
     }
 
     /// A read that the own service answered: the plans' answer beside it, and now and then the own service's once more.
-    async fn read(&self, asked: &Asked, body: &Held, reference: View) -> Result<Vec<Outcome>, Dropped> {
+    async fn read(
+        &self,
+        asked: &Asked,
+        body: &Held,
+        reference: View,
+        judging: &Judging,
+    ) -> Result<Vec<Outcome>, Dropped> {
         let twice = match self.shadow.settings().noise.takes(fastrand::u64(..)) {
             true => self.own(asked, body).await.ok(),
             false => None,
         };
         let candidate = self.plans(asked, body, reference.body.total_bytes()).await?;
-        let first = twice.as_ref().map(|_| reference.clone());
-        let mut outcomes = vec![Outcome::Pair { reference, candidate }];
-        if let (Some(first), Some(second)) = (first, twice) {
-            outcomes.insert(0, Outcome::Twice { first, second });
-        }
-        Ok(outcomes)
+        let twice = twice.map(|second| Outcome::Twice { first: reference.clone(), second });
+        let compared = self.settled(asked, body, judging, reference, candidate).await;
+        let compared = compared.unwrap_or_else(Outcome::Dropped);
+        Ok(twice.into_iter().chain([compared]).collect())
     }
 
-    /// What the plans would have answered.
+    /// Compares both sides of a reading. Where they differ, the side that answered the client is asked once more before that
+    /// counts: the two answers are some time apart, and where what they show was changed in between they differ for that
+    /// alone. If the side still says what it said, the difference is one. If not, the other side has either seen the same
+    /// change, or is asked once more as well. Of what never stands still only those differences count that are seen every time,
+    /// at places that did stand still.
+    async fn settled(
+        &self,
+        asked: &Asked,
+        body: &Held,
+        judging: &Judging,
+        mut reference: View,
+        mut candidate: Candidate,
+    ) -> Result<Outcome, Dropped> {
+        let subject = &asked.subject;
+        let mut comparison = judging.compared(subject, &reference, &candidate);
+        let mut lasting = comparison.clone();
+        for _ in 0..ASKED_AGAIN_MAX {
+            if comparison.verdict() != Verdict::Different {
+                break;
+            }
+            let moved = match asked.primary {
+                Primary::Own => {
+                    let before = std::mem::replace(&mut reference, self.own(asked, body).await?);
+                    judging.compared(subject, &before, &Candidate::Answered(reference.clone()))
+                }
+                Primary::Plans => {
+                    let again = self.plans(asked, body, reference.body.total_bytes()).await?;
+                    let before = std::mem::replace(&mut candidate, again);
+                    match before {
+                        Candidate::Answered(before) => judging.compared(subject, &before, &candidate),
+                        // It is not translated: that has no places, and depends on nothing that others write.
+                        _ => Comparison::default(),
+                    }
+                }
+            };
+            if moved.verdict() != Verdict::Different {
+                return Ok(Outcome::Compared(comparison));
+            }
+            comparison = judging.compared(subject, &reference, &candidate);
+            lasting.keep_lasting(&comparison, &moved);
+            if comparison.verdict() != Verdict::Different {
+                break;
+            }
+            match asked.primary {
+                Primary::Own => candidate = self.plans(asked, body, reference.body.total_bytes()).await?,
+                Primary::Plans => reference = self.own(asked, body).await?,
+            }
+            comparison = judging.compared(subject, &reference, &candidate);
+            lasting.keep_lasting(&comparison, &moved);
+        }
+        match (comparison.verdict(), lasting.findings.is_empty()) {
+            (Verdict::Equal | Verdict::EqualSoFar, _) => Ok(Outcome::Compared(comparison)),
+            (Verdict::Different, false) => Ok(Outcome::Compared(lasting)),
+            (Verdict::Different, true) => Err(Dropped::Moved),
+        }
+    }
+
+    /// What the plans would have answered; asked once more where the other side gave no answer, or a failure of its own.
     pub(super) async fn plans(
         &self,
         asked: &Asked,
         body: &Held,
         counterpart_bytes: u64,
     ) -> Result<Candidate, Dropped> {
+        let asking = async {
+            let first = self.plans_once(asked, body, counterpart_bytes).await;
+            match first {
+                Err(Dropped::CandidateFailed) => self.plans_once(asked, body, counterpart_bytes).await,
+                Ok(candidate) if has_failed(&candidate) => {
+                    self.plans_once(asked, body, counterpart_bytes).await
+                }
+                first => first,
+            }
+        };
+        tokio::time::timeout(self.timeout(), asking).await.unwrap_or(Err(Dropped::CandidateFailed))
+    }
+
+    async fn plans_once(
+        &self,
+        asked: &Asked,
+        body: &Held,
+        counterpart_bytes: u64,
+    ) -> Result<Candidate, Dropped> {
         let request = asked.request(body.start().clone());
+        let facts = Arc::clone(&request.facts);
         let answering = async {
             let response = compose::answer(Arc::clone(&self.composer), request).await?;
             self.held(response, counterpart_bytes).await
         };
-        match tokio::time::timeout(self.timeout(), answering).await {
-            Err(_) => Ok(Candidate::Late { after_ms: millis(self.timeout()) }),
-            Ok(Ok(view)) => Ok(Candidate::Answered(view)),
-            Ok(Err(error)) => self.failure(asked, &error).await,
+        match answering.await {
+            _ if facts.is_unanswered() => Err(Dropped::CandidateFailed),
+            Ok(view) => Ok(Candidate::Answered(view)),
+            Err(error) => self.failure(asked, &error).await,
         }
     }
 
-    /// What the served side's own service answers.
+    /// What the served side's own service answers; asked once more where it gave no answer, or one that says nothing.
     pub(super) async fn own(&self, asked: &Asked, body: &Held) -> Result<View, Dropped> {
+        let asking = async {
+            match self.own_once(asked, body).await {
+                Err(Dropped::ReferenceFailed) => self.own_once(asked, body).await,
+                first => first,
+            }
+        };
+        tokio::time::timeout(self.timeout(), asking).await.unwrap_or(Err(Dropped::ReferenceFailed))
+    }
+
+    async fn own_once(&self, asked: &Asked, body: &Held) -> Result<View, Dropped> {
         let target = asked.facts.matched().below_front(&asked.facts);
         let request = asked.request(body.start().clone());
         let (calls, pseudonym) = (self.composer.calls.clone(), self.composer.pseudonym.clone());
@@ -142,9 +253,9 @@ impl Dual {
             let response = forward(calls, Arc::clone(&asked.beside.own), request, target, pseudonym).await?;
             self.held(response, u64::MAX - BEYOND_BYTES).await
         };
-        match tokio::time::timeout(self.timeout(), answering).await {
-            Ok(Ok(view)) if !is_failure(view.status) => Ok(view),
-            Ok(Err(error)) if matches!(error.kind(), Kind::Overloaded { .. }) => Err(Dropped::Budget),
+        match answering.await {
+            Ok(view) if !is_failure(view.status) => Ok(view),
+            Err(error) if matches!(error.kind(), Kind::Overloaded { .. }) => Err(Dropped::Budget),
             _ => Err(Dropped::ReferenceFailed),
         }
     }
@@ -154,8 +265,8 @@ impl Dual {
     async fn failure(&self, asked: &Asked, error: &GatewayError) -> Result<Candidate, Dropped> {
         let what = error.detail();
         match error.kind() {
-            Kind::UpstreamTimeout => Ok(Candidate::Late { after_ms: millis(self.timeout()) }),
-            Kind::UpstreamUnreachable | Kind::UpstreamBroken => Ok(Candidate::Unanswered { what }),
+            _ if error.is_unanswered() => Err(Dropped::CandidateFailed),
+            Kind::UpstreamBroken => Ok(Candidate::Unanswered { what }),
             Kind::BadBody | Kind::Internal => Ok(Candidate::Untranslated { what }),
             Kind::Overloaded { .. } => Err(Dropped::Budget),
             Kind::NeedsReconnect => Err(Dropped::Credential),
@@ -274,10 +385,10 @@ impl Asked {
 }
 
 /// A failure of a service says nothing about the other one.
-fn is_failure(status: u16) -> bool {
+pub(super) fn is_failure(status: u16) -> bool {
     status >= 500
 }
 
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+fn has_failed(candidate: &Candidate) -> bool {
+    matches!(candidate, Candidate::Answered(view) if is_failure(view.status))
 }

@@ -232,6 +232,9 @@ impl Exchange<'_> {
             Err(error) => {
                 let had_written = self.wrote;
                 self.wrote |= effect == Effect::Write && error.retry() == Retry::Never;
+                if error.is_unanswered() {
+                    self.facts.set_unanswered();
+                }
                 tracing::debug!(request_id = %self.facts.id, ?error, "a call failed");
                 match fail_kind(error.kind()) {
                     Some(kind) => Ok(Err(kind)),

@@ -70,6 +70,7 @@ pub struct Facts {
     client: OnceLock<Arc<Client>>,
     fault: OnceLock<Fault>,
     refused: OnceLock<()>,
+    unanswered: OnceLock<()>,
     recording: OnceLock<Arc<Recording>>,
     calls: AtomicU32,
     /// From arrival to the end of the answer.
@@ -109,6 +110,7 @@ impl Facts {
             client: OnceLock::new(),
             fault: OnceLock::new(),
             refused: OnceLock::new(),
+            unanswered: OnceLock::new(),
             recording: OnceLock::new(),
             calls: AtomicU32::new(0),
             took: OnceLock::new(),
@@ -179,6 +181,17 @@ impl Facts {
 
     pub fn is_refused(&self) -> bool {
         self.refused.get().is_some()
+    }
+
+    /// Left by whoever makes calls: one of them got no answer. However the plan went on from there, the answer that it came to is
+    /// none of the other side's.
+    pub fn set_unanswered(&self) {
+        let _ = self.unanswered.set(());
+    }
+
+    /// Whether a call got no answer.
+    pub fn is_unanswered(&self) -> bool {
+        self.unanswered.get().is_some()
     }
 
     /// Left by `record`, while a capture is open.

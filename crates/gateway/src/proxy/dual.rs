@@ -149,6 +149,7 @@ fn put(slot: &Slot, copy: Copy) {
 /// An error as it can be looked at again: errors are not cloned, since they own what caused them.
 fn failed(error: &GatewayError) -> GatewayError {
     let again = GatewayError::new(error.kind().clone(), error.detail());
+    let again = if error.is_unanswered() { again.cut() } else { again };
     match error.text() {
         Some(text) => again.saying(text),
         None => again,

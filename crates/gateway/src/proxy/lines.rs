@@ -231,7 +231,7 @@ impl Rest {
                 Some(Err(error)) => {
                     self.line = None;
                     let broken = GatewayError::new(Kind::UpstreamBroken, "the upstream's body broke off");
-                    return Poll::Ready(Some(Err(broken.because(error))));
+                    return Poll::Ready(Some(Err(broken.because(error).cut())));
                 }
                 None => {
                     self.let_go();

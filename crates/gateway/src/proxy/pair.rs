@@ -116,7 +116,12 @@ impl Exchange<'_> {
             }
             ResponseBody::Error(plan) => {
                 // The status stands even when the words are lost on the way.
-                let words = Box::pin(self.words(&parts.headers, body)).await.unwrap_or_default();
+                let words = Box::pin(self.words(&parts.headers, body)).await.unwrap_or_else(|error| {
+                    if error.is_unanswered() {
+                        self.facts.set_unanswered();
+                    }
+                    Default::default()
+                });
                 let (pack, settings) = (self.facts.program.pack(), self.facts.program.settings());
                 let limits = switchback_json::Limits::DOCUMENT;
                 let language = self.facts.language.0;

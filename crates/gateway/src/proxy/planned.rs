@@ -3,7 +3,7 @@
 //! shadow's own connections, limits and time. They show the world after the effect that the answering side has made, so a plan
 //! may find nothing left to do; what it does send is checked all the same.
 
-use super::beside::Asked;
+use super::beside::{Asked, is_failure};
 use super::compose::Exchange;
 use super::dual::Dual;
 use crate::error::{GatewayError, Kind};
@@ -35,8 +35,14 @@ impl Dual {
         let mut run = asked.run(body);
         let mut readings = self.readings(asked);
         let mut event = Event::Start;
+        // What a plan makes of a reading that nobody answered, or of a service's own failure, says nothing of it.
+        let mut is_unread = false;
         loop {
             let call = match run.next(event) {
+                Err(fault) if is_unread => return Ok(PlanEnd::Unread { why: fault.to_string() }),
+                Ok(_) if is_unread => {
+                    return Ok(PlanEnd::Unread { why: "a reading brought no answer".to_owned() });
+                }
                 Err(fault) => return Ok(unfollowed(&fault)),
                 Ok(Next::Refuse(_)) => return Err(Dropped::Refused),
                 Ok(Next::Answer(answer)) => return Ok(PlanEnd::Whole { status: Some(answer.status) }),
@@ -63,8 +69,14 @@ impl Dual {
             }
             planned.readings += 1;
             event = match readings.exchange(call).await {
-                Ok(Ok((reply, _memory))) => Event::Reply(reply),
-                Ok(Err(kind)) => Event::Failed(kind),
+                Ok(Ok((reply, _memory))) => {
+                    is_unread = is_failure(reply.status);
+                    Event::Reply(reply)
+                }
+                Ok(Err(kind)) => {
+                    is_unread = readings.facts.is_unanswered();
+                    Event::Failed(kind)
+                }
                 Err(error) => return unread(&error),
             };
         }

@@ -123,7 +123,8 @@ fn dual(composer: &Composer, shadow: Shadow) -> Dual {
         ..Limits::clone(&composer.limits)
     };
     let composer = Composer {
-        calls: Calls::of_shadow(),
+        // A budget of its own: what the shadow repeats must not keep a client's call from being repeated.
+        calls: Calls::of_shadow(Budget::default()),
         limits: Arc::new(limits),
         memory: Memory::new(settings.queue_bytes),
         behalf: Behalf::Shadow,
@@ -147,8 +148,8 @@ enum Below {
             >,
         >,
     ),
-    // Authorised by what is valid now, never repeated, and in no capture: no client caused it.
-    Shadow(ShadowAuth<Send>),
+    // Authorised by what is valid now, repeated as the calls of clients are, and in no capture: no client caused it.
+    Shadow(ShadowAuth<Retry<Send>>),
 }
 
 impl Calls {
@@ -157,8 +158,8 @@ impl Calls {
         Calls(Arc::new(Below::Client(below)))
     }
 
-    fn of_shadow() -> Calls {
-        Calls(Arc::new(Below::Shadow(ShadowAuth::new(Send))))
+    fn of_shadow(retries: Budget) -> Calls {
+        Calls(Arc::new(Below::Shadow(ShadowAuth::new(Retry::new(Send, retries)))))
     }
 
     /// Makes one call to an upstream.

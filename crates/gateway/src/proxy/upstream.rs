@@ -242,7 +242,7 @@ fn judge_unanswered(unanswered: Unanswered) -> GatewayError {
     match unanswered {
         Unanswered::Unreachable(error) => unreachable(error),
         Unanswered::Broken(error) => find_source(&error).unwrap_or_else(|| {
-            GatewayError::new(Kind::UpstreamBroken, "the exchange broke off").because(error)
+            GatewayError::new(Kind::UpstreamBroken, "the exchange broke off").because(error).cut()
         }),
         Unanswered::Late => late(),
     }
@@ -265,7 +265,7 @@ fn judge_error(error: legacy::Error) -> GatewayError {
     if let Some(own) = find_source(&error) {
         return own;
     }
-    GatewayError::new(Kind::UpstreamBroken, "the exchange broke off").because(error)
+    GatewayError::new(Kind::UpstreamBroken, "the exchange broke off").because(error).cut()
 }
 
 fn has_source(error: &(dyn StdError + 'static), test: impl Fn(&(dyn StdError + 'static)) -> bool) -> bool {

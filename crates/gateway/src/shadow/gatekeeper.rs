@@ -2,12 +2,12 @@
 //! [`switchback_engine::evidence::Gate`] what to do, and does it the way a person would: through [`Phases::set`], with the evidence as the
 //! reason. Off unless configured.
 
+use super::operations::PerOperation;
 use super::phase::{Phase, Share};
 use super::phases::{Current, Mover, Phases, PhasesError};
 use super::record::Archive;
 use crate::clock::Clock;
 use crate::store::StoreError;
-use std::collections::HashMap;
 use std::time::Duration;
 use switchback_engine::evidence::{Decision, Gate, Move, Policy, Stage};
 
@@ -27,20 +27,18 @@ pub struct GatePolicy {
 /// For which operations the gate is open.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GateSettings {
-    /// For operations that are not named; none = closed.
-    pub default: Option<GatePolicy>,
     /// By operation; none = closed for it, whatever the default.
-    pub operations: HashMap<String, Option<GatePolicy>>,
+    pub operations: PerOperation<Option<GatePolicy>>,
 }
 
 impl GateSettings {
     /// Whether it is open for any.
     pub fn is_open(&self) -> bool {
-        self.default.is_some() || self.operations.values().any(Option::is_some)
+        self.operations.values().any(Option::is_some)
     }
 
-    fn of(&self, operation: &str) -> Option<GatePolicy> {
-        self.operations.get(operation).copied().unwrap_or(self.default)
+    fn of(&self, side: &str, operation: &str) -> Option<GatePolicy> {
+        self.operations.of(side, operation).copied().flatten()
     }
 }
 
@@ -64,23 +62,25 @@ async fn look(
     settings: &GateSettings,
 ) -> Result<(), StoreError> {
     let evidence = archive.evidence().await?;
-    let counted = |current: &Current| {
+    let of = |current: &Current| {
         evidence.iter().find(|evidence| {
             evidence.stay == current.stay
+                && evidence.pack == current.pack
                 && evidence.summary.phase == current.phase.name()
                 && evidence.summary.side == current.side
                 && evidence.summary.operation == current.operation
         })
     };
     for current in phases.current() {
-        let Some(policy) = settings.of(&current.operation) else { continue };
-        let summary = counted(&current).map(|evidence| &evidence.summary);
-        let since_ms = current.since_ms.or_else(|| summary.map(|summary| summary.since_ms));
+        let Some(policy) = settings.of(&current.side, &current.operation) else { continue };
+        let summary = of(&current).map(|evidence| &evidence.summary);
+        // A pack that is new since the phase was entered begins anew too.
+        let since_ms = summary.map(|summary| summary.since_ms).max(current.since_ms);
         let now_ms = clock.unix_ms();
         let in_phase_ms = now_ms.saturating_sub(since_ms.unwrap_or(now_ms));
-        let observed = summary.map(|summary| summary.counts.observed()).unwrap_or_default();
+        let counted = summary.map(|summary| summary.counts.counted()).unwrap_or_default();
         let in_phase_ms = u64::try_from(in_phase_ms).unwrap_or(0);
-        let decision = Gate::new(policy.policy).decide(stage(current.phase), observed, in_phase_ms);
+        let decision = Gate::new(policy.policy).decide(stage(current.phase), counted, in_phase_ms);
         if let Some(to) = target(&decision, &policy) {
             make(phases, &current, to, &decision).await?;
         }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, Method};
 use std::sync::Arc;
-use switchback_engine::diff::{Candidate, View};
+use switchback_engine::diff::{Candidate, Comparison, View};
 use switchback_plan::{RouteId, SideId};
 
 /// The request that two answers, or a plan, belong to.
@@ -50,11 +50,8 @@ pub struct Done {
 
 /// One thing that came of it.
 pub enum Outcome {
-    /// What the client would have seen of either side.
-    Pair {
-        reference: View,
-        candidate: Candidate,
-    },
+    /// What the client would have seen of either side, compared while both could still be asked once more.
+    Compared(Comparison),
     /// Two answers of one side to the same request: what differs between them is noise.
     Twice {
         first: View,
@@ -133,13 +130,15 @@ pub enum Dropped {
     PrimaryFailed,
     /// The side that clients know did not answer, or with a failure of its own: there is nothing to compare with.
     ReferenceFailed,
+    /// The other side did not answer, or not in time: that says nothing of the mapping.
+    CandidateFailed,
     /// There is no valid credential for the other side; the shadow renews none.
     Credential,
     /// The pack refuses what was asked for.
     Refused,
     /// Neither request nor answer say what is to be read back.
     Unaddressed,
-    /// What was read back changed while it was read.
+    /// What was read changed while it was read.
     Moved,
     /// The request's body is larger than what is kept of one.
     TooLarge,
@@ -161,6 +160,7 @@ impl Dropped {
             Dropped::ClientGone => "client_gone",
             Dropped::PrimaryFailed => "primary_failed",
             Dropped::ReferenceFailed => "reference_failed",
+            Dropped::CandidateFailed => "candidate_failed",
             Dropped::Credential => "credential",
             Dropped::Refused => "refused",
             Dropped::Unaddressed => "unaddressed",

@@ -7,7 +7,8 @@ use crate::secret::Secret;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use switchback_engine::diff::{
-    Candidate, Cause, Comparison, Coverage, Finding, FindingKind, Limits, Noise, Record, Verdict, compare,
+    Candidate, Cause, Comparison, Coverage, Finding, FindingKind, Limits, Noise, Record, Verdict, View,
+    compare,
 };
 use switchback_engine::redact::Redactor;
 use switchback_json::{self as json, Value};
@@ -31,16 +32,13 @@ impl Judge {
 
     /// What is to be recorded of a request.
     pub(super) fn entries(&self, subject: &Subject, done: Done, at_ms: i64) -> Vec<Entry> {
-        let redactor = self.redactor.knowing(done.secrets.iter().map(Secret::expose));
+        let redactor = self.redactor(&done.secrets);
         let entry = |what| Entry { key: Key::of(subject), at_ms, what };
         done.outcomes
             .into_iter()
             .map(|outcome| match outcome {
                 Outcome::Dropped(why) => entry(What::Dropped(why)),
-                Outcome::Pair { reference, candidate } => {
-                    let noise = self.noise(subject);
-                    let rules = subject.knowledge.rules(subject.serves, subject.route);
-                    let comparison = compare(rules, &reference, &candidate, &noise, &self.limits, &redactor);
+                Outcome::Compared(comparison) => {
                     entry(What::Compared(record(subject, &redactor, at_ms, comparison)))
                 }
                 Outcome::Twice { first, second } => {
@@ -57,8 +55,22 @@ impl Judge {
             .collect()
     }
 
-    fn noise(&self, subject: &Subject) -> Arc<Noise> {
-        self.noise_of(&name(subject))
+    /// Compares what a client would have seen of either side.
+    pub(super) fn compared(
+        &self,
+        subject: &Subject,
+        redactor: &Redactor,
+        reference: &View,
+        candidate: &Candidate,
+    ) -> Comparison {
+        let noise = self.noise_of(&name(subject));
+        let rules = subject.knowledge.rules(subject.serves, subject.route);
+        compare(rules, reference, candidate, &noise, &self.limits, redactor)
+    }
+
+    /// What masks the secrets of a request besides what it always masks.
+    pub(super) fn redactor(&self, secrets: &[Secret<String>]) -> Redactor {
+        self.redactor.knowing(secrets.iter().map(Secret::expose))
     }
 
     fn noise_of(&self, operation: &(String, String)) -> Arc<Noise> {
@@ -96,6 +108,7 @@ impl Judge {
         reference_status: u16,
     ) -> Entry {
         let key = Key::of(subject);
+        let is_unread = matches!(planned.end, PlanEnd::Unread { .. });
         let breaches =
             planned.calls.iter().flat_map(|call| subject.knowledge.breaches(subject.serves.other(), call));
         let breach =
@@ -108,7 +121,11 @@ impl Judge {
         // A call that was not made proves nothing of its answer.
         let comparison = Comparison { findings, coverage: Coverage::Sample, ..Comparison::default() };
         let planned = shown(redactor, planned);
-        Entry { key, at_ms, what: What::Planned(record(subject, redactor, at_ms, comparison), planned) }
+        let record = record(subject, redactor, at_ms, comparison);
+        // A call that is against the contract is wrong, whatever would have followed it; else nobody knows how the plan goes on.
+        let is_unanswered = is_unread && record.comparison.findings.is_empty();
+        let what = if is_unanswered { What::Unread(record, planned) } else { What::Planned(record, planned) };
+        Entry { key, at_ms, what }
     }
 
     /// What is wrong with a plan that makes no call of a request that was done.

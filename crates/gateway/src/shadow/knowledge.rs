@@ -19,15 +19,21 @@ pub trait CallContract: Debug + Send + Sync {
 #[derive(Debug)]
 pub struct Knowledge {
     pack: Arc<Pack>,
+    /// Of all its files: evidence about one pack is none about another.
+    pack_hash: Arc<str>,
     rules: Rules,
     /// Old side first.
     contracts: [Box<dyn CallContract>; 2],
 }
 
 impl Knowledge {
-    /// `contracts` are those that the pack was compiled with, the old side's first.
-    pub fn new(pack: Arc<Pack>, contracts: [Box<dyn CallContract>; 2]) -> Knowledge {
-        Knowledge { rules: Rules::of(&pack), pack, contracts }
+    /// `contracts` are those that the pack was compiled with, the old side's first; `pack_hash` tells packs apart.
+    pub fn new(pack: Arc<Pack>, pack_hash: &str, contracts: [Box<dyn CallContract>; 2]) -> Knowledge {
+        Knowledge { rules: Rules::of(&pack), pack, pack_hash: pack_hash.into(), contracts }
+    }
+
+    pub(super) fn pack_hash(&self) -> &Arc<str> {
+        &self.pack_hash
     }
 
     pub(super) fn rules(&self, serves: SideId, route: RouteId) -> &OperationRules {

@@ -15,7 +15,8 @@
 //!   equality. Neither does what is read back after a write ([`ReadBack`]): it tells that an effect is seen alike on both
 //!   sides, not that both would have made it. It is counted apart.
 //! - Its work has a thread of its own, the least urgent of all: comparing takes many times what answering takes.
-//! - Evidence is counted per *stay* of an operation in a phase: who enters a phase begins anew.
+//! - Evidence is counted per *stay* of an operation in a phase, and per pack: who enters a phase, resets one or mends the
+//!   mapping begins anew. A call without an answer is counted apart, whichever side gave none: it proves nothing.
 //!
 //! Nothing here knows grants: who asks the other side, and with which credential, is the data path's business.
 
@@ -23,6 +24,7 @@ mod gatekeeper;
 mod job;
 mod judge;
 mod knowledge;
+mod operations;
 mod phase;
 mod phases;
 mod record;
@@ -35,9 +37,10 @@ mod workers;
 pub use gatekeeper::{GatePolicy, GateSettings, keep_gate};
 pub use job::{Done, Dropped, Job, Outcome, PlanEnd, Planned, PlannedCall, ReadBack, Subject};
 pub use knowledge::{CallContract, Knowledge};
+pub use operations::{OperationKey, PerOperation};
 pub use phase::{PHASES, Phase, PhaseFault, Share};
 pub use phases::{Move, Mover, PhaseInfo, Phases, PhasesError, Shown};
 pub use record::{Archive, CallRecord, Evidence, Exported, PlannedRecord};
 pub use room::{Kept, Room};
 pub use table::{Served, Table};
-pub use workers::{Settings, Shadow, StartError, Workers};
+pub use workers::{Judging, Settings, Shadow, StartError, Workers};

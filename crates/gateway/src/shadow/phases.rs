@@ -78,7 +78,9 @@ pub(super) struct Current {
     pub(super) operation: String,
     pub(super) phase: Phase,
     pub(super) stay: i64,
-    /// Wall time in milliseconds since 1970; none while it is as configured.
+    /// The hash of the pack that translates.
+    pub(super) pack: String,
+    /// Wall time in milliseconds since 1970; none while it was neither set nor reset.
     pub(super) since_ms: Option<i64>,
 }
 
@@ -115,8 +117,14 @@ pub struct Move {
 /// Why a phase was not set.
 #[derive(Debug, thiserror::Error)]
 pub enum PhasesError {
-    #[error("no front serves an operation `{0}`")]
-    NoSuchOperation(String),
+    #[error("no front serves an operation `{operation}`")]
+    NoSuchOperation {
+        operation: String,
+        /// What may have been meant.
+        known: Vec<String>,
+    },
+    #[error("no front speaks `{0}`; sides that clients speak: {1}")]
+    NoSuchSide(String, String),
     #[error("`{0}` is an operation of several sides; say of which: {1}")]
     WhichSide(String, String),
     #[error("the phase `{phase}` needs the service of `{side}` itself: `upstreams.{side}` is not configured")]
@@ -196,6 +204,7 @@ impl Phases {
                 operation: row.operation.to_string(),
                 phase: row.now(),
                 stay: table.stay(at),
+                pack: table.pack().to_owned(),
                 since_ms: state.set_for(table.side(), &row.operation).map(|set| set.set_ms),
             };
             table.rows().iter().enumerate().map(current).collect::<Vec<_>>()
@@ -228,7 +237,8 @@ impl Phases {
         self.change(&table, at, Some(phase), by, expected, evidence).await
     }
 
-    /// Takes back what was set: the operation is in its configured phase again.
+    /// Takes back what was set, if anything was: the operation is in its configured phase, and what is counted of it is counted
+    /// anew.
     pub async fn reset(&self, side: Option<&str>, operation: &str) -> Result<PhaseInfo, PhasesError> {
         let (table, at) = self.state().find(side, operation)?;
         self.change(&table, at, None, Mover::Operator, None, "").await
@@ -246,11 +256,12 @@ impl Phases {
         self.sync().await?;
         let row = &table.rows()[at];
         let (side, operation) = (table.side().as_ref(), row.operation.as_ref());
-        let (before, seen) = {
+        let (set, seen) = {
             let state = self.state();
             let set = state.set_for(side, operation);
-            (set.and_then(phase_of).unwrap_or(row.configured), set.map(|row| row.change))
+            (set.and_then(phase_of), set.map(|row| row.change))
         };
+        let before = set.unwrap_or(row.configured);
         if expected.is_some_and(|expected| expected != before) {
             return Err(PhasesError::Moved);
         }
@@ -265,20 +276,26 @@ impl Phases {
             at_ms: now_ms,
             evidence: evidence.to_owned(),
         };
-        let row = to.map(|phase| PhaseRow {
+        // Who resets what nobody has set moves nothing.
+        let moved = (to.is_some() || set.is_some()).then_some(moved);
+        let row = PhaseRow {
             side: side.to_owned(),
             operation: operation.to_owned(),
-            phase: phase.name().to_owned(),
-            share: phase.share().map(|share| i64::from(share.millionths())),
+            phase: to.map_or(AS_CONFIGURED, Phase::name).to_owned(),
+            share: to.and_then(Phase::share).map(|share| i64::from(share.millionths())),
             set_by: by.name().to_owned(),
             set_ms: now_ms,
             change: 0,
-        });
-        if !self.shared.store.put_phase(&moved, row.as_ref(), seen).await? {
+        };
+        if !self.shared.store.put_phase(&row, moved.as_ref(), seen).await? {
             return Err(PhasesError::Moved);
         }
-        tracing::info!(side, operation, from = %before, to = %after, by = by.name(), evidence, "phase moved");
-        metrics::phase_moved(operation, after.name(), by.name());
+        if moved.is_some() {
+            tracing::info!(side, operation, from = %before, to = %after, by = by.name(), evidence, "phase moved");
+            metrics::phase_moved(operation, after.name(), by.name());
+        } else {
+            tracing::info!(side, operation, phase = %after, by = by.name(), "evidence is counted anew");
+        }
         self.sync().await?;
         self.get(Some(side), operation)
     }
@@ -313,7 +330,7 @@ impl State {
         for table in &self.tables {
             let set = |operation: &str| {
                 let row = self.set_for(table.side(), operation)?;
-                Some((phase_of(row)?, row.change))
+                Some((phase_of(row), row.change))
             };
             table.settle(set);
             for row in table.rows() {
@@ -336,21 +353,35 @@ impl State {
     }
 
     fn find(&self, side: Option<&str>, operation: &str) -> Result<(Arc<Table>, usize), PhasesError> {
+        if let Some(side) = side.filter(|side| self.tables.iter().all(|table| **table.side() != **side)) {
+            return Err(PhasesError::NoSuchSide(side.to_owned(), self.sides()));
+        }
         let tables = self.tables.iter().filter(|table| side.is_none_or(|side| **table.side() == *side));
         let at = |table: &Arc<Table>| table.rows().iter().position(|row| *row.operation == *operation);
         let mut found = tables.filter_map(|table| Some((Arc::clone(table), at(table)?)));
         match (found.next(), found.next()) {
-            (None, _) => Err(PhasesError::NoSuchOperation(operation.to_owned())),
-            (Some(only), None) => Ok(only),
-            (Some(_), Some(_)) => {
-                let sides = self.tables.iter().map(|table| table.side().as_ref()).collect::<Vec<_>>();
-                Err(PhasesError::WhichSide(operation.to_owned(), sides.join(", ")))
+            (None, _) => {
+                let of_side =
+                    self.tables.iter().filter(|table| side.is_none_or(|side| **table.side() == *side));
+                let known =
+                    of_side.flat_map(|table| table.rows()).map(|row| row.operation.to_string()).collect();
+                Err(PhasesError::NoSuchOperation { operation: operation.to_owned(), known })
             }
+            (Some(only), None) => Ok(only),
+            (Some(_), Some(_)) => Err(PhasesError::WhichSide(operation.to_owned(), self.sides())),
         }
+    }
+
+    /// The sides that clients speak.
+    fn sides(&self) -> String {
+        self.tables.iter().map(|table| table.side().as_ref()).collect::<Vec<_>>().join(", ")
     }
 }
 
-/// What a row of the store says; none of it where a later version of this program wrote it.
+/// What a row of the store says where a phase was taken back: since when the operation is as configured.
+const AS_CONFIGURED: &str = "configured";
+
+/// What a row of the store says; none where the operation is as configured, or a later version of this program wrote it.
 fn phase_of(row: &PhaseRow) -> Option<Phase> {
     let share = match row.share {
         Some(millionths) => Some(Share::of_millionths(millionths)?),

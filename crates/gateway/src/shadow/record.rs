@@ -15,6 +15,8 @@ pub(super) struct Key {
     pub(super) operation: Arc<str>,
     pub(super) phase: &'static str,
     pub(super) stay: i64,
+    /// The hash of the pack by which it was translated.
+    pub(super) pack: Arc<str>,
 }
 
 impl Key {
@@ -24,6 +26,7 @@ impl Key {
             operation: Arc::clone(&subject.operation),
             phase: subject.phase.name(),
             stay: subject.stay,
+            pack: Arc::clone(subject.knowledge.pack_hash()),
         }
     }
 
@@ -33,6 +36,7 @@ impl Key {
             operation: self.operation.to_string(),
             phase: self.phase.to_owned(),
             stay: self.stay,
+            pack: self.pack.to_string(),
         }
     }
 }
@@ -50,6 +54,8 @@ pub(super) enum What {
     Compared(Record),
     /// How the plan of an effect looked, and the calls that it would have made.
     Planned(Record, PlannedRecord),
+    /// The same, of a plan that depends on a reading which nobody answered.
+    Unread(Record, PlannedRecord),
     /// How an effect looked on both sides.
     ReadBack(Record),
     Dropped(Dropped),
@@ -101,11 +107,13 @@ pub(super) const DIFFERENCE: &str = "difference";
 pub(super) const PLANNED: &str = "planned";
 pub(super) const READ_BACK: &str = "read_back";
 
-/// Evidence of one stay of an operation in a phase.
+/// Evidence of one stay of an operation in a phase, under one pack.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Evidence {
     /// Which stay, by the number of the store's write that began it; 0 for the configured phase.
     pub stay: i64,
+    /// The hash of the pack by which all of it was translated.
+    pub pack: String,
     #[serde(flatten)]
     pub summary: Summary,
 }
@@ -137,6 +145,11 @@ impl Archive {
         Ok(summaries)
     }
 
+    /// Whether anything was ever counted of an operation.
+    pub async fn has_counted(&self, operation: &str) -> Result<bool, StoreError> {
+        Ok(self.store.evidence().await?.iter().any(|row| row.key.operation == operation))
+    }
+
     /// The kept records, oldest first, `count` of the newest at most; of one operation where that is given.
     pub async fn records(&self, operation: Option<&str>, count: u32) -> Result<Vec<Exported>, StoreError> {
         let rows = self.store.dual_records(operation, count).await?;
@@ -153,7 +166,7 @@ impl Archive {
 /// What cannot be read was written by a later version of this program: it is left out.
 fn read(row: &EvidenceRow) -> Option<Evidence> {
     let summary = serde_json::from_str(&row.summary).ok()?;
-    Some(Evidence { stay: row.key.stay, summary })
+    Some(Evidence { stay: row.key.stay, pack: row.key.pack.clone(), summary })
 }
 
 /// What was learnt, by side and operation.

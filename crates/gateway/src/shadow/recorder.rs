@@ -1,6 +1,7 @@
 //! Writes what is to be recorded, in batches and beside everything else: a store that is slow or gone makes nobody wait. What
 //! does not fit into the queue of entries is counted and forgotten.
 
+use super::job::Dropped;
 use super::record::{DIFFERENCE, Entry, Exported, Key, PLANNED, READ_BACK, What};
 use crate::clock::Clock;
 use crate::store::{DualBatch, DualRecordRow, NoiseRow, Store};
@@ -79,6 +80,7 @@ fn count(entry: &Entry) {
             metrics::shadow_compared(operation, if is_right { "planned" } else { "planned_wrong" });
             metrics::shadow_findings(operation, record.comparison.findings.iter().map(|f| f.kind.word()));
         }
+        What::Unread(..) => metrics::shadow_dropped(operation, Dropped::CandidateFailed.name()),
         What::ReadBack(record) => {
             let is_alike = !is_different(&record.comparison);
             metrics::shadow_compared(operation, if is_alike { "read_back" } else { "read_back_different" });
@@ -159,8 +161,13 @@ impl Writer {
 
 fn add(summary: &mut Summary, entry: &Entry) {
     match &entry.what {
-        What::Compared(record) | What::Planned(record, _) => summary.add(entry.at_ms, &record.comparison),
+        What::Compared(record) => summary.add(entry.at_ms, &record.comparison),
+        What::Planned(record, _) => summary.add_planned(entry.at_ms, &record.comparison),
         What::ReadBack(record) => summary.add_read_back(entry.at_ms, record),
+        What::Dropped(Dropped::ReferenceFailed) => summary.counts.reference_unanswered += 1,
+        What::Dropped(Dropped::CandidateFailed) | What::Unread(..) => {
+            summary.counts.candidate_unanswered += 1
+        }
         What::Dropped(_) => summary.counts.dropped += 1,
         What::Learnt(_) => {}
     }
@@ -170,7 +177,9 @@ fn add(summary: &mut Summary, entry: &Entry) {
 fn record(entry: &Entry) -> Option<DualRecordRow> {
     let (kind, record, planned) = match &entry.what {
         What::Compared(record) if is_different(&record.comparison) => (DIFFERENCE, record, None),
-        What::Planned(record, planned) => (PLANNED, record, Some(planned.clone())),
+        What::Planned(record, planned) | What::Unread(record, planned) => {
+            (PLANNED, record, Some(planned.clone()))
+        }
         What::ReadBack(record) if is_different(&record.comparison) => (READ_BACK, record, None),
         What::Compared(_) | What::ReadBack(_) | What::Dropped(_) | What::Learnt(_) => return None,
     };
@@ -211,7 +220,7 @@ fn log(entries: &[Entry]) {
         What::Compared(record) | What::Planned(record, _) | What::ReadBack(record) => {
             is_different(&record.comparison)
         }
-        What::Dropped(_) | What::Learnt(_) => false,
+        What::Unread(..) | What::Dropped(_) | What::Learnt(_) => false,
     };
     let count = entries.iter().filter(different).count();
     for entry in entries.iter().filter(different).take(LOG_LINES_MAX) {

@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 #[derive(Debug, Default)]
 pub struct Table {
     side: Arc<str>,
+    /// The hash of the pack that translates.
+    pack: Arc<str>,
     /// Whether the side's own service is there.
     has_own: bool,
     rows: Vec<Row>,
@@ -22,7 +24,7 @@ pub(super) struct Row {
     pub(super) writes: bool,
     pub(super) configured: Phase,
     now: AtomicU64,
-    /// The number of the store's write that set it; 0 while it is as configured.
+    /// The number of the store's write that set or reset it; 0 while neither was done.
     stay: AtomicI64,
 }
 
@@ -39,8 +41,8 @@ pub struct Served {
 
 impl Table {
     /// The operations of a side in the order of its routes, each in its configured phase. `has_own` says whether the side's
-    /// own service is configured: without it every operation is translated.
-    pub fn new(side: &str, has_own: bool, served: impl IntoIterator<Item = Served>) -> Table {
+    /// own service is configured: without it every operation is translated. `pack` is the hash of the pack that translates.
+    pub fn new(side: &str, has_own: bool, pack: &str, served: impl IntoIterator<Item = Served>) -> Table {
         let row = |served: Served| Row {
             now: AtomicU64::new(possible(served.configured, has_own).packed()),
             stay: AtomicI64::new(0),
@@ -48,7 +50,7 @@ impl Table {
             writes: served.writes,
             configured: served.configured,
         };
-        Table { side: side.into(), has_own, rows: served.into_iter().map(row).collect() }
+        Table { side: side.into(), pack: pack.into(), has_own, rows: served.into_iter().map(row).collect() }
     }
 
     /// The phase of the route with this index.
@@ -66,6 +68,10 @@ impl Table {
         &self.side
     }
 
+    pub(super) fn pack(&self) -> &str {
+        &self.pack
+    }
+
     pub(super) fn has_own(&self) -> bool {
         self.has_own
     }
@@ -74,10 +80,12 @@ impl Table {
         &self.rows
     }
 
-    /// Puts every operation into the phase that was set for it, by which write of the store, or into the configured one.
-    pub(super) fn settle(&self, set: impl Fn(&str) -> Option<(Phase, i64)>) {
+    /// Puts every operation into the phase that was set for it, or into the configured one; and notes the write of the store
+    /// since which it has been there.
+    pub(super) fn settle(&self, set: impl Fn(&str) -> Option<(Option<Phase>, i64)>) {
         for row in &self.rows {
-            let (phase, stay) = set(&row.operation).unwrap_or((row.configured, 0));
+            let (phase, stay) = set(&row.operation).unwrap_or((None, 0));
+            let phase = phase.unwrap_or(row.configured);
             row.now.store(possible(phase, self.has_own).packed(), Relaxed);
             row.stay.store(stay, Relaxed);
         }
@@ -105,15 +113,18 @@ mod tests {
             writes: false,
             configured: Phase::Shadow,
         });
-        Table::new("old", has_own, served)
+        Table::new("old", has_own, "hash", served)
     }
 
     #[test]
     fn what_is_set_wins_until_it_is_gone() {
         let table = table(true);
-        table.settle(|operation| (operation == "GET /a").then_some((Phase::Legacy, 7)));
+        table.settle(|operation| (operation == "GET /a").then_some((Some(Phase::Legacy), 7)));
         assert_eq!([table.phase(0), table.phase(1)], [Phase::Legacy, Phase::Shadow]);
         assert_eq!([table.stay(0), table.stay(1)], [7, 0]);
+        table.settle(|_| Some((None, 9)));
+        assert_eq!([table.phase(0), table.phase(1)], [Phase::Shadow, Phase::Shadow]);
+        assert_eq!(table.stay(0), 9, "who is put back begins anew");
         table.settle(|_| None);
         assert_eq!([table.phase(0), table.phase(1)], [Phase::Shadow, Phase::Shadow]);
         assert_eq!(table.phase(2), Phase::default());
@@ -123,7 +134,7 @@ mod tests {
     fn without_the_old_service_everything_is_translated() {
         let table = table(false);
         assert_eq!(table.phase(0), Phase::default());
-        table.settle(|_| Some((Phase::Legacy, 7)));
+        table.settle(|_| Some((Some(Phase::Legacy), 7)));
         assert_eq!(table.phase(0), Phase::default());
     }
 }

@@ -9,6 +9,7 @@ use super::recorder::Recorder;
 use super::room::Room;
 use super::thread::Apart;
 use crate::clock::Clock;
+use crate::secret::Secret;
 use crate::store::seal::HashOf;
 use crate::store::{Store, StoreError};
 use crate::telemetry::metrics;
@@ -18,6 +19,7 @@ use std::io;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
+use switchback_engine::diff::{Candidate, Comparison, View};
 use switchback_engine::redact::{Redactor, Salt};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
@@ -71,9 +73,9 @@ impl Default for Settings {
     }
 }
 
-/// How much longer than the other side's answer all work on a request may take. The most is done after a write: a credential is
-/// waited for, what was written is read back three times, and the plan's own readings are made.
-const WORK_TIMEOUTS: u32 = 5;
+/// How much longer than the other side's answer all work on a request may take. The most is done for a reading that does not
+/// stand still: a credential is waited for, and each side is asked up to three times.
+const WORK_TIMEOUTS: u32 = 7;
 
 /// Why there is no shadow.
 #[derive(Debug, thiserror::Error)]
@@ -165,6 +167,11 @@ impl Shadow {
         metrics::shadow_bytes(self.shared.room.used());
     }
 
+    /// What compares the answers to a request that came with these secrets.
+    pub fn judging(&self, secrets: &[Secret<String>]) -> Judging {
+        Judging { shared: Arc::clone(&self.shared), redactor: self.shared.judge.redactor(secrets) }
+    }
+
     /// Counts a request that was to be compared and is not.
     pub fn dropped(&self, subject: &Subject, why: Dropped) {
         self.shared.recorder.record(Entry::dropped(subject, why, self.shared.clock.unix_ms()));
@@ -174,6 +181,19 @@ impl Shadow {
 impl fmt::Debug for Shadow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Shadow({:?})", self.shared.settings)
+    }
+}
+
+/// Compares the answers to one request while both sides can still be asked once more.
+pub struct Judging {
+    shared: Arc<Shared>,
+    redactor: Redactor,
+}
+
+impl Judging {
+    /// What a client would notice.
+    pub fn compared(&self, subject: &Subject, reference: &View, candidate: &Candidate) -> Comparison {
+        self.shared.judge.compared(subject, &self.redactor, reference, candidate)
     }
 }
 

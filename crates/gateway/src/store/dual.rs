@@ -12,6 +12,8 @@ pub struct EvidenceKey {
     pub phase: String,
     /// The number of the write that began it; 0 while the phase is the configured one.
     pub stay: i64,
+    /// The hash of the pack that translated; empty in what was counted before it was noted.
+    pub pack: String,
 }
 
 /// What was counted in a stay.
@@ -69,14 +71,15 @@ impl Store {
             let before = summary_of(&mut tx, key).await?;
             let summary = merged(key, before.as_deref());
             tx.run(
-                "INSERT INTO dual_evidence (side, operation, phase, stay, summary, updated_ms) \
-                 VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (side, operation, phase, stay) \
+                "INSERT INTO dual_evidence (side, operation, phase, stay, pack, summary, updated_ms) \
+                 VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (side, operation, phase, stay, pack) \
                  DO UPDATE SET summary = excluded.summary, updated_ms = excluded.updated_ms",
                 args![
                     key.side.as_str(),
                     key.operation.as_str(),
                     key.phase.as_str(),
                     key.stay,
+                    key.pack.as_str(),
                     summary.as_str(),
                     batch.at_ms
                 ],
@@ -114,7 +117,8 @@ impl Store {
 
     /// All evidence, stays in the order in which they began.
     pub async fn evidence(&self) -> Result<Vec<EvidenceRow>, StoreError> {
-        let sql = "SELECT side, operation, phase, stay, summary FROM dual_evidence ORDER BY stay, updated_ms";
+        let sql =
+            "SELECT side, operation, phase, stay, pack, summary FROM dual_evidence ORDER BY stay, updated_ms";
         self.db.rows(sql, &[]).await?.iter().map(evidence).collect()
     }
 
@@ -153,10 +157,10 @@ impl Store {
 }
 
 async fn summary_of(tx: &mut Tx, key: &EvidenceKey) -> Result<Option<String>, StoreError> {
-    let sql =
-        "SELECT summary FROM dual_evidence WHERE side = $1 AND operation = $2 AND phase = $3 AND stay = $4";
+    let sql = "SELECT summary FROM dual_evidence \
+               WHERE side = $1 AND operation = $2 AND phase = $3 AND stay = $4 AND pack = $5";
     let (side, operation) = (key.side.as_str(), key.operation.as_str());
-    let row = tx.row(sql, args![side, operation, key.phase.as_str(), key.stay]).await?;
+    let row = tx.row(sql, args![side, operation, key.phase.as_str(), key.stay, key.pack.as_str()]).await?;
     row.map(|row| row.text("summary")).transpose()
 }
 
@@ -191,6 +195,7 @@ fn evidence(row: &Row) -> Result<EvidenceRow, StoreError> {
         operation: row.text("operation")?,
         phase: row.text("phase")?,
         stay: row.int("stay")?,
+        pack: row.text("pack")?,
     };
     Ok(EvidenceRow { key, summary: row.text("summary")? })
 }

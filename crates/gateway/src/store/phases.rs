@@ -4,7 +4,7 @@
 use super::db::{Row, args};
 use super::{Store, StoreError, new_id};
 
-/// The phase that was set for an operation.
+/// The phase that was set for an operation, or that it was put back to the configured one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PhaseRow {
     pub side: String,
@@ -33,21 +33,21 @@ pub struct MoveRow {
 }
 
 impl Store {
-    /// Everything that was set and not reset.
+    /// Everything that was set or reset.
     pub async fn phases(&self) -> Result<Vec<PhaseRow>, StoreError> {
         let sql = "SELECT side, operation, phase, share, set_by, set_ms, change FROM phases ORDER BY side, operation";
         self.db.rows(sql, &[]).await?.iter().map(phase).collect()
     }
 
-    /// Sets a phase, or with `row` none takes it back, and keeps the move. Does neither and says `false` when the row that
-    /// is there is not the one of write `seen` (none: no row): someone else was faster.
+    /// Sets a phase, and keeps the move where it is one. Does neither and says `false` when the row that is there is not the
+    /// one of write `seen` (none: no row): someone else was faster.
     pub async fn put_phase(
         &self,
-        moved: &MoveRow,
-        row: Option<&PhaseRow>,
+        row: &PhaseRow,
+        moved: Option<&MoveRow>,
         seen: Option<i64>,
     ) -> Result<bool, StoreError> {
-        let (side, operation) = (moved.side.as_str(), moved.operation.as_str());
+        let (side, operation) = (row.side.as_str(), row.operation.as_str());
         let mut tx = self.write().await?;
         let found = tx
             .row("SELECT change FROM phases WHERE side = $1 AND operation = $2", args![side, operation])
@@ -56,39 +56,31 @@ impl Store {
             return Ok(false);
         }
         tx.run("DELETE FROM phases WHERE side = $1 AND operation = $2", args![side, operation]).await?;
-        if let Some(row) = row {
-            let change = tx.change();
+        let change = tx.change();
+        tx.run(
+            "INSERT INTO phases (side, operation, phase, share, set_by, set_ms, change) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7)",
+            args![side, operation, row.phase.as_str(), row.share, row.set_by.as_str(), row.set_ms, change],
+        )
+        .await?;
+        if let Some(moved) = moved {
             tx.run(
-                "INSERT INTO phases (side, operation, phase, share, set_by, set_ms, change) \
-                 VALUES ($1, $2, $3, $4, $5, $6, $7)",
+                "INSERT INTO phase_moves (id, side, operation, moved_from, moved_to, moved_by, at_ms, evidence, change) \
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
                 args![
+                    new_id().as_str(),
                     side,
                     operation,
-                    row.phase.as_str(),
-                    row.share,
-                    row.set_by.as_str(),
-                    row.set_ms,
-                    change
+                    moved.from.as_str(),
+                    moved.to.as_str(),
+                    moved.by.as_str(),
+                    moved.at_ms,
+                    moved.evidence.as_str(),
+                    change,
                 ],
             )
             .await?;
         }
-        tx.run(
-            "INSERT INTO phase_moves (id, side, operation, moved_from, moved_to, moved_by, at_ms, evidence, change) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
-            args![
-                new_id().as_str(),
-                side,
-                operation,
-                moved.from.as_str(),
-                moved.to.as_str(),
-                moved.by.as_str(),
-                moved.at_ms,
-                moved.evidence.as_str(),
-                tx.change(),
-            ],
-        )
-        .await?;
         tx.commit().await?;
         Ok(true)
     }

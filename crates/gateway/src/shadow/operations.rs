@@ -1,0 +1,105 @@
+//! What the configuration says by operation: keys such as `GET /things`, `default`, and the same with a side before them where
+//! clients speak several. Plain values.
+
+use std::fmt;
+
+/// Which operations a setting is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OperationKey {
+    /// None: of whichever side.
+    pub side: Option<String>,
+    /// Such as `GET /things/{id}`; none: those that are not named.
+    pub operation: Option<String>,
+}
+
+const DEFAULT: &str = "default";
+
+impl OperationKey {
+    /// Reads `default`, `GET /things`, `v1 default` or `v1 GET /things`.
+    pub fn parse(text: &str) -> OperationKey {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let of = |side: Option<&str>, operation: &str| OperationKey {
+            side: side.map(str::to_owned),
+            operation: (operation != DEFAULT).then(|| operation.to_owned()),
+        };
+        match words.as_slice() {
+            [side, word] if *word == DEFAULT => of(Some(side), word),
+            [side, method, path] => of(Some(side), &format!("{method} {path}")),
+            _ => of(None, text.trim()),
+        }
+    }
+
+    /// How exactly it says an operation of a side; none when it does not mean it. An operation that is named weighs more than a
+    /// side that is.
+    fn weight(&self, side: &str, operation: &str) -> Option<u8> {
+        let fits = |said: &Option<String>, asked: &str| said.as_ref().is_none_or(|said| said == asked);
+        let is_meant = fits(&self.side, side) && fits(&self.operation, operation);
+        is_meant.then(|| 2 * u8::from(self.operation.is_some()) + u8::from(self.side.is_some()))
+    }
+}
+
+impl fmt::Display for OperationKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(side) = &self.side {
+            write!(f, "{side} ")?;
+        }
+        f.write_str(self.operation.as_deref().unwrap_or(DEFAULT))
+    }
+}
+
+/// One value per operation, as far as they are given.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PerOperation<T>(Vec<(OperationKey, T)>);
+
+impl<T> Default for PerOperation<T> {
+    fn default() -> PerOperation<T> {
+        PerOperation(Vec::new())
+    }
+}
+
+impl<T> FromIterator<(OperationKey, T)> for PerOperation<T> {
+    fn from_iter<I: IntoIterator<Item = (OperationKey, T)>>(entries: I) -> PerOperation<T> {
+        PerOperation(entries.into_iter().collect())
+    }
+}
+
+impl<T> PerOperation<T> {
+    /// The value of an operation of a side: by the key that says it most exactly.
+    pub fn of(&self, side: &str, operation: &str) -> Option<&T> {
+        let weighed = self.0.iter().filter_map(|(key, value)| Some((key.weight(side, operation)?, value)));
+        weighed.max_by_key(|(weight, _)| *weight).map(|(_, value)| value)
+    }
+
+    pub(super) fn values(&self) -> impl Iterator<Item = &T> {
+        self.0.iter().map(|(_, value)| value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_that_says_most_wins() {
+        let keys = ["default", "v1 default", "GET /a", "v1 GET /a", "v2 GET /b"];
+        let all: PerOperation<&str> = keys.iter().map(|key| (OperationKey::parse(key), *key)).collect();
+        for (side, operation, key) in [
+            ("v2", "GET /z", "default"),
+            ("v1", "GET /z", "v1 default"),
+            ("v2", "GET /a", "GET /a"),
+            ("v1", "GET /a", "v1 GET /a"),
+            ("v2", "GET /b", "v2 GET /b"),
+            ("v1", "GET /b", "v1 default"),
+        ] {
+            assert_eq!(all.of(side, operation), Some(&key), "{side} {operation}");
+        }
+        assert_eq!(PerOperation::<u8>::default().of("v1", "GET /a"), None);
+    }
+
+    #[test]
+    fn keys_are_written_as_they_are_read() {
+        for text in ["default", "GET /a/{id}", "v1 default", "v1 GET /a/{id}", "nonsense"] {
+            assert_eq!(OperationKey::parse(text).to_string(), text);
+        }
+    }
+}
