@@ -306,7 +306,7 @@ async fn a_credential_copied_to_another_client_does_not_open_and_is_named() {
 async fn of_the_first_schema(url: &str, folder: &Path) {
     let (kind, drop_side) =
         if url.starts_with("sqlite:") { ("sqlite", "x'01'") } else { ("postgres", "'\\x01'") };
-    let first = format!("src/store/migrations/{kind}/0001_clients_and_grants.sql");
+    let first = format!("crates/gateway/src/store/migrations/{kind}/0001_clients_and_grants.sql");
     let schema = folder.join(kind);
     std::fs::create_dir(&schema).expect("made");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(first);

@@ -162,7 +162,7 @@ mod tests {
     use crate::diagnostic;
 
     fn findings_of(folder: &str) -> String {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);
         let source = PackSource::from_dir(&folder).expect("the pack lies beside the sources");
         let (mut sources, mut findings) = (Sources::new(), Findings::new());
         let read = read(&source, &mut sources, &mut findings);
