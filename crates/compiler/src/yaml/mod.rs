@@ -16,7 +16,7 @@ mod scalar;
 
 pub use fields::{Fields, Keys};
 
-use crate::diagnostic::{FileId, Findings, Sources, Span};
+use crate::diagnostic::{Findings, Sources, Span};
 
 /// A value and its place.
 #[derive(Debug, Clone, PartialEq)]
@@ -98,16 +98,6 @@ pub fn read(sources: &mut Sources, name: &str, bytes: &[u8], findings: &mut Find
     }
 }
 
-/// Reads a file that is in `sources` already.
-pub fn read_source(sources: &Sources, file: FileId, findings: &mut Findings) -> Option<Node> {
-    let text = sources.text(file);
-    if text.len() > bounds::BYTES_MAX {
-        findings.push(faults::too_many_bytes(Span::new(file, 0, 0), text.len()));
-        return None;
-    }
-    build::tree(text, file, findings)
-}
-
 impl Node {
     /// The text, if it is one. Numbers and booleans are not.
     pub fn as_str(&self) -> Option<&str> {
@@ -152,38 +142,6 @@ impl Node {
             Kind::String(..) => "a text",
             Kind::Seq(_) => "a list",
             Kind::Map(_) => "a map",
-        }
-    }
-}
-
-/// The keys that lead from `root` to the innermost value at `span`, such as `limits.body_bytes` or
-/// `clients[0].name`; empty at the root. For messages to people who know a file by its keys.
-pub fn path_to(root: &Node, span: Span) -> String {
-    let mut path = String::new();
-    let mut node = root;
-    loop {
-        let inner = match &node.kind {
-            Kind::Map(entries) => entries
-                .iter()
-                .find(|(key, value)| key.span.contains(span) || value.span.contains(span))
-                .map(|(key, value)| {
-                    if !path.is_empty() {
-                        path.push('.');
-                    }
-                    path.push_str(&key.name);
-                    (value, value.span.contains(span) && !key.span.contains(span))
-                }),
-            Kind::Seq(items) => {
-                items.iter().enumerate().find(|(_, item)| item.span.contains(span)).map(|(i, item)| {
-                    path.push_str(&format!("[{i}]"));
-                    (item, true)
-                })
-            }
-            _ => None,
-        };
-        match inner {
-            Some((value, true)) => node = value,
-            _ => return path,
         }
     }
 }

@@ -235,17 +235,6 @@ fn values_of_a_wrong_kind_say_what_is_needed() {
     );
 }
 
-#[test]
-fn the_keys_that_lead_to_a_place() {
-    let (_, root) = good("limits:\n  body_bytes: 10\nclients:\n  - name: acme\n    grant: {id: 1}\n");
-    let at = |path: &[&str]| path.iter().fold(&root, |node, name| node.get(name).unwrap()).span;
-    assert_eq!(path_to(&root, at(&["limits", "body_bytes"])), "limits.body_bytes");
-    let client = &root.get("clients").unwrap().as_seq().unwrap()[0];
-    assert_eq!(path_to(&root, client.get("grant").unwrap().get("id").unwrap().span), "clients[0].grant.id");
-    assert_eq!(path_to(&root, client.as_map().unwrap()[0].0.span), "clients[0].name");
-    assert_eq!(path_to(&root, root.span), "");
-}
-
 /// Texts that look like YAML, so that more than the first character is reached.
 fn yaml_like() -> impl Strategy<Value = String> {
     let piece = prop_oneof![

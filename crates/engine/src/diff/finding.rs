@@ -102,11 +102,6 @@ impl FindingKind {
             FindingKind::Unanswered => "unanswered",
         }
     }
-
-    /// The kind of this word.
-    pub fn from_word(word: &str) -> Option<FindingKind> {
-        FindingKind::ALL.into_iter().find(|kind| kind.word() == word)
-    }
 }
 
 /// What is behind a difference. A line is `file:line` of the mapping.

@@ -69,7 +69,6 @@ pub struct Facts {
     matched: OnceLock<Matched>,
     client: OnceLock<Arc<Client>>,
     fault: OnceLock<Fault>,
-    refused: OnceLock<()>,
     unanswered: OnceLock<()>,
     recording: OnceLock<Arc<Recording>>,
     calls: AtomicU32,
@@ -109,7 +108,6 @@ impl Facts {
             matched: OnceLock::new(),
             client: OnceLock::new(),
             fault: OnceLock::new(),
-            refused: OnceLock::new(),
             unanswered: OnceLock::new(),
             recording: OnceLock::new(),
             calls: AtomicU32::new(0),
@@ -172,15 +170,6 @@ impl Facts {
 
     pub fn fault(&self) -> Option<&Fault> {
         self.fault.get()
-    }
-
-    /// Left by `compose`: the pack refuses this operation, or this outcome of it.
-    pub fn set_refused(&self) {
-        let _ = self.refused.set(());
-    }
-
-    pub fn is_refused(&self) -> bool {
-        self.refused.get().is_some()
     }
 
     /// Left by whoever makes calls: one of them got no answer. However the plan went on from there, the answer that it came to is

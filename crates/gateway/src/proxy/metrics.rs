@@ -5,10 +5,10 @@ use super::after::{After, Finish};
 use super::context::Facts;
 use super::{Request, Response};
 use crate::body::{End, Watch};
-use crate::telemetry::metrics::{self as names, Outcome};
+use crate::telemetry::metrics::{self as names, Outcome, RequestMeter};
 use bytes::Bytes;
 use http::StatusCode;
-use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
+use metrics::{Gauge, gauge};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -84,7 +84,6 @@ impl Sample {
             return fault.outcome;
         }
         match status.as_u16() {
-            _ if self.facts.is_refused() => Outcome::Refused,
             100..=399 => Outcome::Ok,
             400..=499 => Outcome::ClientError,
             _ => Outcome::UpstreamError,
@@ -107,40 +106,8 @@ impl Drop for Sample {
         let outcome = self.outcome();
         let side = self.facts.front().map_or("", |front| &self.facts.program.side(front.serves).name);
         with_meter(self.facts.client(), self.facts.operation(), side, |meter| {
-            meter.outcomes[outcome as usize].increment(1);
-            meter.duration.record(seconds);
+            meter.record(outcome, seconds);
         });
-    }
-}
-
-/// All outcomes, each at its discriminant.
-const OUTCOMES: [Outcome; 6] = [
-    Outcome::Ok,
-    Outcome::ClientError,
-    Outcome::Refused,
-    Outcome::UpstreamError,
-    Outcome::GatewayError,
-    Outcome::Cancelled,
-];
-
-/// The recorder's handles for one client, operation and side.
-struct Meter {
-    /// The side that the client speaks: operations of both may be written alike.
-    side: Box<str>,
-    outcomes: [Counter; OUTCOMES.len()],
-    duration: Histogram,
-}
-
-impl Meter {
-    fn new(client: &str, operation: &str, side: &str) -> Meter {
-        let label = |text: &str| if text.is_empty() { names::NONE.to_owned() } else { text.to_owned() };
-        let labels = [("side", label(side)), ("operation", label(operation))];
-        let outcomes = OUTCOMES.map(|outcome| {
-            let [side, operation] = labels.clone();
-            let own = [("client", label(client)), side, operation, ("outcome", outcome.as_str().to_owned())];
-            counter!(names::REQUESTS, &own)
-        });
-        Meter { side: side.into(), outcomes, duration: histogram!(names::REQUEST_DURATION, &labels) }
     }
 }
 
@@ -149,18 +116,18 @@ type ByName<T> = HashMap<String, T, foldhash::fast::RandomState>;
 
 thread_local! {
     /// By client, then operation, then in a list of at most a few sides: all sets are bounded by enrolment and contract.
-    static METERS: RefCell<ByName<ByName<Vec<Meter>>>> = RefCell::new(ByName::default());
+    static METERS: RefCell<ByName<ByName<Vec<RequestMeter>>>> = RefCell::new(ByName::default());
 }
 
-fn with_meter(client: &str, operation: &str, side: &str, record: impl FnOnce(&Meter)) {
-    let of_side = |meters: &Vec<Meter>| meters.iter().position(|meter| *meter.side == *side);
+fn with_meter(client: &str, operation: &str, side: &str, record: impl FnOnce(&RequestMeter)) {
+    let of_side = |meters: &Vec<RequestMeter>| meters.iter().position(|meter| meter.side() == side);
     METERS.with_borrow_mut(|meters| {
         if let Some(known) = meters.get(client).and_then(|operations| operations.get(operation))
             && let Some(at) = of_side(known)
         {
             return record(&known[at]);
         }
-        let meter = Meter::new(client, operation, side);
+        let meter = RequestMeter::new(client, operation, side);
         record(&meter);
         meters.entry(client.to_owned()).or_default().entry(operation.to_owned()).or_default().push(meter);
     });

@@ -2,11 +2,12 @@
 //! end in their unit. Labels are operations, enrolled client names, sides and closed sets of words: their number is
 //! bounded by the pack and the clients, whatever is sent from outside.
 
-use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use metrics::{
+    Counter, Histogram, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
+};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
-use std::time::Duration;
 
 pub const REQUESTS: &str = "switchback_requests_total";
 pub const REQUEST_DURATION: &str = "switchback_request_duration_seconds";
@@ -60,7 +61,7 @@ pub enum Outcome {
     Cancelled,
 }
 
-/// All outcomes, in the order in which tables show them.
+/// All outcomes, each at its discriminant, in the order in which tables show them.
 pub const OUTCOMES: [Outcome; 6] = [
     Outcome::Ok,
     Outcome::ClientError,
@@ -139,27 +140,37 @@ impl Metrics {
     }
 }
 
-/// Counts a finished request.
-pub fn request_finished(client: &str, side: &str, operation: &str, outcome: Outcome, elapsed: Duration) {
-    let labels = [("side", or_none(side)), ("operation", or_none(operation))];
-    histogram!(REQUEST_DURATION, &labels).record(elapsed.as_secs_f64());
-    let [side, operation] = labels;
-    let labels = [("client", or_none(client)), side, operation, ("outcome", outcome.as_str().to_owned())];
-    counter!(REQUESTS, &labels).increment(1);
+/// The recorder's handles for the requests of one client to one operation.
+pub struct RequestMeter {
+    /// The side that the client speaks: operations of both may be written alike.
+    side: Box<str>,
+    outcomes: [Counter; OUTCOMES.len()],
+    duration: Histogram,
 }
 
-/// Counts one call to an upstream. `status` is 0 when there was no answer.
-pub fn upstream_finished(upstream: &str, status: u16, elapsed: Duration) {
-    let class = match status {
-        0 => "none",
-        100..=199 => "1xx",
-        200..=299 => "2xx",
-        300..=399 => "3xx",
-        400..=499 => "4xx",
-        _ => "5xx",
-    };
-    counter!(UPSTREAM_REQUESTS, "upstream" => upstream.to_owned(), "status" => class).increment(1);
-    histogram!(UPSTREAM_DURATION, "upstream" => upstream.to_owned()).record(elapsed.as_secs_f64());
+impl RequestMeter {
+    /// Empty names are labelled [`NONE`].
+    pub fn new(client: &str, operation: &str, side: &str) -> RequestMeter {
+        let labels = [("side", or_none(side)), ("operation", or_none(operation))];
+        let outcomes = OUTCOMES.map(|outcome| {
+            let [side, operation] = labels.clone();
+            let own =
+                [("client", or_none(client)), side, operation, ("outcome", outcome.as_str().to_owned())];
+            counter!(REQUESTS, &own)
+        });
+        RequestMeter { side: side.into(), outcomes, duration: histogram!(REQUEST_DURATION, &labels) }
+    }
+
+    /// The side that the client speaks, as it was given.
+    pub fn side(&self) -> &str {
+        &self.side
+    }
+
+    /// Counts a finished request that took so many seconds.
+    pub fn record(&self, outcome: Outcome, seconds: f64) {
+        self.outcomes[outcome as usize].increment(1);
+        self.duration.record(seconds);
+    }
 }
 
 /// Counts a request to a side that is announced as deprecated.
@@ -341,21 +352,12 @@ mod tests {
     #[test]
     fn finished_requests_are_rendered_and_tabled() {
         let metrics = install();
-        request_finished(
-            "metrics-test \"a\"",
-            "old",
-            "GET /metrics-test/{id}",
-            Outcome::Ok,
-            Duration::from_millis(3),
-        );
-        request_finished(
-            "metrics-test b",
-            "old",
-            "GET /metrics-test/{id}",
-            Outcome::Ok,
-            Duration::from_millis(3),
-        );
-        request_finished("", "old", "GET /metrics-test/{id}", Outcome::Refused, Duration::from_millis(3));
+        let operation = "GET /metrics-test/{id}";
+        for (client, outcome) in
+            [("metrics-test \"a\"", Outcome::Ok), ("metrics-test b", Outcome::Ok), ("", Outcome::Refused)]
+        {
+            RequestMeter::new(client, operation, "old").record(outcome, 0.003);
+        }
         let text = metrics.render();
         assert!(text.contains("# TYPE switchback_requests_total counter"), "{text}");
         assert!(text.contains("switchback_request_duration_seconds_bucket"), "{text}");
@@ -363,7 +365,7 @@ mod tests {
         let table = metrics.requests_by_operation();
         let row = &table["old GET /metrics-test/{id}"];
         assert_eq!((row["ok"], row["refused"]), (2, 1));
-        request_finished("", "new", "GET /metrics-test/{id}", Outcome::Ok, Duration::from_millis(3));
+        RequestMeter::new("", operation, "new").record(Outcome::Ok, 0.003);
         assert_eq!(metrics.requests_by_operation()["new GET /metrics-test/{id}"]["ok"], 1);
     }
 
