@@ -63,7 +63,7 @@ async fn serve(start: Start) -> Result<(), Failure> {
     let app = App::start(start).await?;
     let addresses = app.addresses();
     tracing::info!(clients = %addresses.clients, admin = %addresses.admin, "serving");
-    resident::settle();
+    resident::trim();
     let keeping_small = tokio::spawn(resident::keep_small());
     until_stopped(app, signals).await;
     keeping_small.abort();
