@@ -19,7 +19,6 @@ if ! command -v valgrind >/dev/null; then
     echo "skipped: valgrind is not installed"
     exit 0
 fi
-# Memcheck knows no AVX-512: valgrind hides it from the program, and the other ways of scanning run. A loop of 8 cases a
-# property is slow enough there.
+# A loop of 8 cases a property is slow enough there.
 binary=$(cargo test --lib -p switchback-json --no-run --message-format=json | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n1)
 PROPTEST_CASES=8 valgrind --quiet --error-exitcode=1 "$binary" --test-threads=1 tests::scanning

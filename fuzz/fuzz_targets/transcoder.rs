@@ -94,7 +94,7 @@ fn stream(program: &Arc<Program>, check: Check, level: Level, size: usize, body:
 fuzz_target!(|input: &[u8]| {
     let Some((head, body)) = input.split_at_checked(24) else { return };
     let mut choices = Choices(head);
-    let level = Level::ALL[usize::from(choices.next(4))];
+    let level = Level::ALL[usize::from(choices.next(3))];
     let size = [1, 2, 5, 31, 64, 100, 4096][usize::from(choices.next(7))];
     let op = op(&mut choices, 3);
     let program = Arc::new(Program::compile(&op));

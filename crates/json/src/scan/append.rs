@@ -1,5 +1,7 @@
 //! Appending a few bytes out of a window that holds more. The numbers in brackets refer to the list in the module above.
 
+#![expect(unsafe_code, reason = "writes into the spare room of a vector")]
+
 /// Appends the first `len` bytes of `window`, or all of it where it has no more. Most of what is appended is short: copying a
 /// fixed number of bytes costs less than asking how many there are.
 #[inline(always)]

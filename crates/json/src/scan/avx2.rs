@@ -1,5 +1,7 @@
 //! The way of scanning for AVX2. The numbers in brackets refer to the list in the module above.
 
+#![expect(unsafe_code, reason = "instructions of the processor")]
+
 use super::sse2::Sse2;
 use super::{BRACKET, BRACKET_BITS, Block, Care, Scan, Task, WORD_BYTES};
 use std::arch::x86_64::*;
@@ -10,12 +12,6 @@ use std::arch::x86_64::*;
 pub(super) struct Avx2(());
 
 impl Avx2 {
-    /// `Avx512` proves all that `Avx2` does.
-    #[inline(always)]
-    pub fn of(_: super::avx512::Avx512) -> Avx2 {
-        Avx2(())
-    }
-
     #[inline]
     pub fn detect() -> Option<Avx2> {
         (is_x86_feature_detected!("avx2") && scalar_extras()).then_some(Avx2(()))
@@ -23,7 +19,7 @@ impl Avx2 {
 }
 
 #[inline]
-pub(super) fn scalar_extras() -> bool {
+fn scalar_extras() -> bool {
     is_x86_feature_detected!("bmi1")
         && is_x86_feature_detected!("bmi2")
         && is_x86_feature_detected!("lzcnt")

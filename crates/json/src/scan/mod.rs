@@ -4,13 +4,12 @@
 //! This folder is the only place with `unsafe` code that bodies run through, one file for each set of
 //! instructions and two for windows and what is appended out of them. What every `unsafe` block relies on:
 //!
-//! 1. *The processor can do it.* The values `Avx512` and `Avx2` are made by their `detect` alone, right
-//!    after `is_x86_feature_detected!` has found every feature that their methods use; they cannot be
-//!    made elsewhere, since their field is private. A method that has `self` may use the features.
+//! 1. *The processor can do it.* The value `Avx2` is made by its `detect` alone, right after
+//!    `is_x86_feature_detected!` has found every feature that its methods use; it cannot be made
+//!    elsewhere, since its field is private. A method that has `self` may use the features.
 //!    SSE2 is part of every x86-64 processor.
 //! 2. *Reads stay inside the slice.* Pointers are made by `as_ptr` of a slice or array reference whose
-//!    length was checked, in the line above or by its type, to be at least the width of the load;
-//!    masked loads read only lanes below the number of bytes left. All loads are of unaligned kind.
+//!    length was checked, in the line above or by its type, to be at least the width of the load. All loads are of unaligned kind.
 //! 3. *Nothing is written* through any pointer, but for the spare room of a vector in `append.rs`.
 //!
 //! The portable path has no `unsafe` and is what all others are tested against, over random bytes and
@@ -37,8 +36,6 @@ macro_rules! find {
 mod append;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
-#[cfg(target_arch = "x86_64")]
-mod avx512;
 mod portable;
 #[cfg(target_arch = "x86_64")]
 mod sse2;
@@ -47,8 +44,6 @@ mod windows;
 pub use append::append_start;
 #[cfg(target_arch = "x86_64")]
 use avx2::Avx2;
-#[cfg(target_arch = "x86_64")]
-use avx512::Avx512;
 pub use portable::Portable;
 #[cfg(target_arch = "x86_64")]
 use sse2::Sse2;
@@ -145,12 +140,6 @@ pub trait Scan: Copy {
     /// other methods are only fast within one.
     fn enter<T: Task>(self, task: T) -> T::Output;
 
-    /// The same for a task that looks at one short thing after the other, which is not always best done by
-    /// looking at as many bytes as possible.
-    fn enter_short<T: Task>(self, task: T) -> T::Output {
-        self.enter(task)
-    }
-
     /// The same as [`Scan::enter`], and not made part of the function that it stands in: for what is less often
     /// needed.
     fn enter_apart<T: Task>(self, task: T) -> T::Output;
@@ -173,11 +162,10 @@ pub enum Level {
     /// What every processor of the architecture has: SSE2 on x86-64, else the same as `Portable`.
     Baseline,
     Avx2,
-    Avx512,
 }
 
 impl Level {
-    pub const ALL: [Level; 4] = [Level::Portable, Level::Baseline, Level::Avx2, Level::Avx512];
+    pub const ALL: [Level; 3] = [Level::Portable, Level::Baseline, Level::Avx2];
 
     /// The best level of this processor.
     pub fn best() -> Level {
@@ -190,10 +178,8 @@ impl Level {
             Level::Portable | Level::Baseline => true,
             #[cfg(target_arch = "x86_64")]
             Level::Avx2 => Avx2::detect().is_some(),
-            #[cfg(target_arch = "x86_64")]
-            Level::Avx512 => Avx512::detect().is_some(),
             #[cfg(not(target_arch = "x86_64"))]
-            Level::Avx2 | Level::Avx512 => false,
+            Level::Avx2 => false,
         }
     }
 }
@@ -204,11 +190,6 @@ impl Level {
 pub fn run<T: Task>(level: Level, task: T) -> T::Output {
     #[cfg(target_arch = "x86_64")]
     {
-        if level >= Level::Avx512
-            && let Some(scan) = Avx512::detect()
-        {
-            return task.run(scan);
-        }
         if level >= Level::Avx2
             && let Some(scan) = Avx2::detect()
         {

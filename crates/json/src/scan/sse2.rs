@@ -1,5 +1,7 @@
 //! The way of scanning for every x86-64 processor. The numbers in brackets refer to the list in the module above.
 
+#![expect(unsafe_code, reason = "instructions of the processor")]
+
 use super::portable::Portable;
 use super::{BRACKET, BRACKET_BITS, Block, Care, Scan, Task, WORD_BYTES};
 use std::arch::x86_64::*;

@@ -1,6 +1,8 @@
 //! Windows of a fixed width into bytes, each for one question about the end. The numbers in brackets refer to the list in the
 //! module above.
 
+#![expect(unsafe_code, reason = "a window whose bounds were checked once")]
+
 /// Bytes of which windows of `N` bytes are looked at.
 #[derive(Debug, Clone, Copy)]
 pub struct Windows<'b, const N: usize> {

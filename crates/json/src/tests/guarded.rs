@@ -1,6 +1,8 @@
 //! Bytes that end where memory ends: behind them lies a page that nobody may read, so that a way of scanning that looks one
 //! byte too far ends the test there and then.
 
+#![expect(unsafe_code, reason = "maps a page that nobody may read")]
+
 use std::ptr;
 
 /// A page that can be read, and one behind it that cannot.

@@ -59,7 +59,7 @@ impl<S: Scan> Run<'_, S> {
             return Ok(at + 1);
         }
         self.machine.rewrite(self.program);
-        self.scan.enter_short(Walk { run: self, at })
+        self.scan.enter(Walk { run: self, at })
     }
 }
 
