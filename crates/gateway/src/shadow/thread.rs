@@ -3,6 +3,8 @@
 //!
 //! One of the few places with `unsafe`: a call of the system that nothing safe offers.
 
+#![expect(unsafe_code, reason = "a call of the system")]
+
 use std::io;
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
