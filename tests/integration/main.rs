@@ -21,6 +21,7 @@ mod http_framing;
 mod ingress_fronts;
 mod lens_laws;
 mod manual;
+mod mutated_requests;
 mod oauth_connect;
 mod oauth_peer;
 mod pack;
