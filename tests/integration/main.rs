@@ -25,6 +25,7 @@ mod mutated_requests;
 mod oauth_connect;
 mod oauth_peer;
 mod pack;
+mod program;
 mod reload_pack;
 mod reverse_fronts;
 mod reverse_witnesses;
