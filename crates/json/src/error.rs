@@ -58,6 +58,8 @@ pub enum Limit {
     Depth,
     KeyBytes,
     ScalarBytes,
+    /// Of one object.
+    Members,
     Nodes,
     TotalBytes,
     /// Of a value that a plan must keep for a while.
@@ -124,6 +126,7 @@ impl fmt::Display for Limit {
             Limit::Depth => "nested too deeply",
             Limit::KeyBytes => "member name too long",
             Limit::ScalarBytes => "string or number too long",
+            Limit::Members => "too many members in one object",
             Limit::Nodes => "too many values",
             Limit::TotalBytes => "text too long",
             Limit::HeldBytes => "value too long to be kept",

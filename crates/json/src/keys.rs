@@ -2,10 +2,12 @@
 //! no document exists to ask.
 
 use super::text;
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::{BuildHasher, RandomState};
 
-/// Objects with more members than this get a hash set; `HashSet` is keyed at random, so names chosen
-/// by an attacker do not degrade it.
+/// Objects with more members than this get an index by hash. It is keyed at random, so names chosen by
+/// an attacker do not degrade it.
 const LINEAR_MAX: usize = 16;
 
 /// The names seen in every open object, decoded. Holds at most the names of the objects that are
@@ -18,13 +20,15 @@ pub struct KeyLedger {
     /// What tells most names apart, in the same order.
     marks: Vec<u64>,
     open: Vec<Names>,
+    hasher: RandomState,
 }
 
 #[derive(Debug)]
 struct Names {
     first: usize,
-    /// All names, once they are many.
-    index: Option<HashSet<Box<[u8]>>>,
+    /// The places of all names by their hashes, once they are many. The texts are not kept a second
+    /// time: a copy of each would cost more than all else that is done with it.
+    index: Option<HashMap<u64, usize>>,
 }
 
 impl KeyLedger {
@@ -47,6 +51,15 @@ impl KeyLedger {
         self.bytes.len()
     }
 
+    /// Names of the innermost object.
+    pub fn len(&self) -> usize {
+        self.open.last().map_or(0, |names| self.ends.len() - names.first)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Notes a name of the innermost object, given as it stands between its quotes, checked.
     /// Returns false when the object has had it.
     pub fn insert(&mut self, raw: &str) -> bool {
@@ -56,23 +69,51 @@ impl KeyLedger {
             return true;
         };
         let (first, mark) = (names.first, mark(key));
+        let all = Kept { bytes: &self.bytes, ends: &self.ends, marks: &self.marks };
+        let place = self.ends.len();
         let fresh = match &mut names.index {
-            Some(index) => index.insert(key.into()),
-            None => {
-                let alike = self.marks[first..].iter().zip(first..).filter(|(other, _)| **other == mark);
-                !alike.into_iter().any(|(_, at)| name(&self.bytes, &self.ends, at) == key)
-            }
+            Some(index) => match index.entry(self.hasher.hash_one(key)) {
+                Entry::Vacant(entry) => {
+                    entry.insert(place);
+                    true
+                }
+                // Of two names with one hash, which chance alone does not bring, the first has the entry.
+                Entry::Occupied(entry) => all.name(*entry.get()) != key && !all.has(first, mark, key),
+            },
+            None => !all.has(first, mark, key),
         };
         if fresh {
             self.bytes.extend_from_slice(key);
             self.ends.push(self.bytes.len());
             self.marks.push(mark);
             if names.index.is_none() && self.ends.len() - first > LINEAR_MAX {
-                let all = (first..self.ends.len()).map(|at| name(&self.bytes, &self.ends, at).into());
-                names.index = Some(all.collect());
+                let all = Kept { bytes: &self.bytes, ends: &self.ends, marks: &self.marks };
+                let places = first..self.ends.len();
+                names.index = Some(places.map(|at| (self.hasher.hash_one(all.name(at)), at)).collect());
             }
         }
         fresh
+    }
+}
+
+/// Names that were noted, each with its mark.
+#[derive(Clone, Copy)]
+struct Kept<'k> {
+    bytes: &'k [u8],
+    ends: &'k [usize],
+    marks: &'k [u64],
+}
+
+impl<'k> Kept<'k> {
+    fn name(self, at: usize) -> &'k [u8] {
+        let start = if at == 0 { 0 } else { self.ends[at - 1] };
+        &self.bytes[start..self.ends[at]]
+    }
+
+    /// Whether a name is among those from `first` on.
+    fn has(self, first: usize, mark: u64, key: &[u8]) -> bool {
+        let mut alike = self.marks[first..].iter().zip(first..).filter(|(other, _)| **other == mark);
+        alike.any(|(_, at)| self.name(at) == key)
     }
 }
 
@@ -85,9 +126,4 @@ fn mark(name: &[u8]) -> u64 {
     let end = (name.len() - start).min(3);
     bytes[4..4 + end].copy_from_slice(&name[name.len() - end..]);
     u64::from_le_bytes(bytes)
-}
-
-fn name<'a>(bytes: &'a [u8], ends: &[usize], at: usize) -> &'a [u8] {
-    let start = if at == 0 { 0 } else { ends[at - 1] };
-    &bytes[start..ends[at]]
 }

@@ -10,6 +10,8 @@ pub struct Limits {
     pub key_bytes: usize,
     /// Bytes of one number, or of one string as it stands between its quotes.
     pub scalar_bytes: usize,
+    /// Members of one object.
+    pub members: usize,
     /// Values of every kind, containers included, names not.
     pub nodes: usize,
     /// Bytes of the whole text, white space included.
@@ -22,12 +24,13 @@ impl Limits {
         depth: 64,
         key_bytes: 4 * 1024,
         scalar_bytes: 1024 * 1024,
+        members: 10_000,
         nodes: 200_000,
         total_bytes: 16 * 1024 * 1024,
     };
 
-    /// For text that only passes by: values and total bytes cost nothing there, so only what must be
-    /// held at one time (depth, names, single scalars) is bounded.
+    /// For text that only passes by: values and total bytes cost nothing there but time, so only what
+    /// must be held at one time (depth, the names of open objects, single scalars) is bounded.
     pub const STREAM: Limits = Limits { nodes: usize::MAX, total_bytes: u64::MAX, ..Limits::DOCUMENT };
 
     /// No bounds, for text that we wrote ourselves and for tests.
@@ -35,9 +38,15 @@ impl Limits {
         depth: usize::MAX,
         key_bytes: usize::MAX,
         scalar_bytes: usize::MAX,
+        members: usize::MAX,
         nodes: usize::MAX,
         total_bytes: u64::MAX,
     };
+
+    /// These limits with another bound on the members of one object.
+    pub const fn with_members(self, members: usize) -> Limits {
+        Limits { members, ..self }
+    }
 
     /// These limits with another bound on the whole text.
     pub const fn with_total_bytes(self, total_bytes: u64) -> Limits {

@@ -109,6 +109,8 @@ pub struct Reader<S> {
     limits: Limits,
     state: State,
     open: Vec<Container>,
+    /// Members so far of each open object.
+    members: Vec<usize>,
     /// The part of a scalar that earlier chunks held.
     pending: Vec<u8>,
     /// Where the scalar now being read starts (inside its quotes), counted over all chunks.
@@ -126,6 +128,7 @@ impl<S: Sink> Reader<S> {
             limits,
             state: State::Value,
             open: Vec::new(),
+            members: Vec::new(),
             pending: Vec::new(),
             scalar_start: 0,
             before: 0,
@@ -189,6 +192,7 @@ impl<S: Sink> Reader<S> {
             (State::Value | State::ValueOrEnd, _) => return self.value(byte, at),
             (State::KeyOrEnd, b'}') => self.close(Container::Object, place)?,
             (State::Key | State::KeyOrEnd, b'"') => {
+                self.count_member(place)?;
                 self.scalar_start = place + 1;
                 self.state = State::String { key: true, escaped: false };
             }
@@ -197,6 +201,15 @@ impl<S: Sink> Reader<S> {
             (state, _) => return Err(Error::new(place, unexpected(state, self.open.last().copied()))),
         }
         Ok(at + 1)
+    }
+
+    fn count_member(&mut self, place: u64) -> Result<(), Error> {
+        let Some(members) = self.members.last_mut() else { return Ok(()) };
+        *members += 1;
+        if *members > self.limits.members {
+            return Err(Error::new(place, ErrorKind::Limit(Limit::Members)));
+        }
+        Ok(())
     }
 
     fn value(&mut self, byte: u8, at: usize) -> Result<usize, Error> {
@@ -248,12 +261,18 @@ impl<S: Sink> Reader<S> {
             return Err(Error::new(place, ErrorKind::Limit(Limit::Depth)));
         }
         self.open.push(container);
+        if container == Container::Object {
+            self.members.push(0);
+        }
         self.state = inside;
         self.sink.open(container).map_err(|kind| Error::new(place, kind))
     }
 
     fn close(&mut self, container: Container, place: u64) -> Result<(), Error> {
         self.open.pop();
+        if container == Container::Object {
+            self.members.pop();
+        }
         self.state = State::AfterValue;
         self.sink.close(container).map_err(|kind| Error::new(place, kind))
     }

@@ -98,6 +98,7 @@ const TREE_LIMITS: Limits = Limits {
     depth: 64,
     key_bytes: 4 * 1024,
     scalar_bytes: 16 * 1024 * 1024,
+    members: usize::MAX,
     nodes: usize::MAX,
     total_bytes: u64::MAX,
 };

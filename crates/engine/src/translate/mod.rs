@@ -17,7 +17,6 @@ mod error;
 pub mod example;
 mod failure;
 mod fault;
-mod form;
 mod gather;
 pub mod head;
 mod language;

@@ -179,7 +179,7 @@ fn section_8_only_utf_8_without_a_byte_order_mark() {
 
 #[test]
 fn section_9_each_bound_is_reached_exactly() {
-    let bounds = Limits { depth: 2, key_bytes: 3, scalar_bytes: 4, nodes: 5, total_bytes: 30 };
+    let bounds = Limits { depth: 2, key_bytes: 3, scalar_bytes: 4, members: 3, nodes: 5, total_bytes: 30 };
     let check = |text: &str, limit: Option<(Limit, u64)>| {
         let expected = match limit {
             None => Ok(()),
@@ -198,6 +198,9 @@ fn section_9_each_bound_is_reached_exactly() {
     check("[\"\\u0041\"]", Some((Limit::ScalarBytes, 2)));
     check("1234", None);
     check("12345", Some((Limit::ScalarBytes, 0)));
+    check(r#"{"a":1,"b":2,"c":3}"#, None);
+    check(r#"{"a":1,"b":2,"c":3,"d":4}"#, Some((Limit::Members, 19)));
+    check(r#"[{"a":1,"b":2},{"a":1}]"#, Some((Limit::Nodes, 20)));
     check("[1,2,3,4]", None);
     check("[1,2,3,4,5]", Some((Limit::Nodes, 9)));
     check("                             1", None);

@@ -63,7 +63,7 @@ fn small_limits() -> impl Strategy<Value = Limits> {
         Just(Limits::DOCUMENT),
         (0usize..4, 0usize..6, 0usize..6, 0usize..8, 0u64..40).prop_map(
             |(depth, key_bytes, scalar_bytes, nodes, total_bytes)| {
-                Limits { depth, key_bytes, scalar_bytes, nodes, total_bytes }
+                Limits { depth, key_bytes, scalar_bytes, members: 3, nodes, total_bytes }
             }
         ),
     ]

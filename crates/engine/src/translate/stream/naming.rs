@@ -112,6 +112,9 @@ impl<S: Scan> Run<'_, S> {
             self.machine.strangers.open();
         }
         let fresh = self.machine.strangers.insert(raw);
+        if self.machine.strangers.len() > self.machine.bounds.json.members {
+            return Err(fault::json(offset, ErrorKind::Limit(Limit::Members)));
+        }
         if self.machine.strangers.bytes() > self.machine.bounds.names_bytes {
             return Err(fault::json(offset, ErrorKind::Limit(Limit::Nodes)));
         }
