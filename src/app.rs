@@ -9,7 +9,7 @@ mod pack;
 mod reload;
 mod watch;
 
-use crate::admin::{self, Admin, Board, PackStatus, Status};
+use crate::admin::{self, Admin, Area, Board, PackStatus, Status};
 use crate::config::{self, Config};
 use arc_swap::ArcSwap;
 use assemble::Services;
@@ -37,6 +37,7 @@ use switchback_gateway::token::{
 };
 use tokio::sync::Notify;
 use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::task::TaskTracker;
 use watch::Watch;
@@ -94,6 +95,10 @@ pub struct Start {
 pub struct Addresses {
     pub clients: SocketAddr,
     pub admin: SocketAddr,
+    /// Where health has a port of its own.
+    pub health: Option<SocketAddr>,
+    /// Where the callback has a port of its own.
+    pub callback: Option<SocketAddr>,
 }
 
 /// A running gateway.
@@ -101,16 +106,19 @@ pub struct App {
     addresses: Addresses,
     /// Stops accepting clients.
     drain_clients: Drain,
-    /// Stops the admin port, which outlives the clients' so that draining can be watched.
+    /// Stops the admin port and those beside it, which outlive the clients' so that draining can be watched.
     drain_admin: Drain,
     /// The threads that answer clients.
     cores: Cores,
-    admin: JoinHandle<Drained>,
+    /// The admin port, and those of health and of the callback where they have some.
+    admin: Vec<JoinHandle<Drained>>,
     /// Requests with effects that go on although their client has left.
     detached: TaskTracker,
     /// What compares both sides.
     workers: shadow::Workers,
-    /// The longest that those are waited for.
+    /// How long clients are still accepted when it is to stop.
+    delay: Duration,
+    /// The longest that all that is in flight is waited for.
     grace: Duration,
     /// Reloading, refreshing, upkeep: stopped when nothing is left to be served.
     background: Vec<JoinHandle<()>>,
@@ -143,7 +151,8 @@ impl App {
         }
         let tokens = Tokens::open(store.clone(), endpoint, token::Settings::default()).await?;
 
-        let limits = Arc::new(assemble::limits(&config.limits));
+        let memory = assemble::memory(&config.limits);
+        let limits = Arc::new(assemble::fitted(assemble::limits(&config.limits), &memory));
         let services = Services::new(&config, &limits, None)?;
         let (shadow, workers) = Shadow::start(store.clone(), assemble::shadow(&config.shadow)).await?;
         let phases = Phases::open(store.clone()).await?;
@@ -156,6 +165,7 @@ impl App {
             program: Arc::clone(&current),
             tokens: tokens.clone(),
             limits: Arc::clone(&limits),
+            memory: memory.clone(),
             pseudonym: Pseudonym::default(),
             retries: Budget::default(),
             store: store.clone(),
@@ -167,6 +177,8 @@ impl App {
         let tls = config.tls.as_ref().map(|files| server::tls_acceptor(&tls_files(files))).transpose()?;
         let (listeners, address) = bind(config.listen, tls)?;
         let (admin_listener, admin_address) = bind_admin(config.admin.listen)?;
+        let health = config.health.map(bind_admin).transpose()?;
+        let callback = config.oauth.as_ref().and_then(|oauth| oauth.listen).map(bind_admin).transpose()?;
 
         let now_ms = clock.unix_ms();
         metrics::config_reloaded(true, now_ms.div_euclid(1000));
@@ -182,6 +194,7 @@ impl App {
             },
         }));
         let reload = Arc::new(Notify::new());
+        let (drain_clients, drain_admin) = (Drain::new(), Drain::new());
         let admin = Admin::new(admin::Parts {
             metrics: metrics.clone(),
             registry: registry.clone(),
@@ -189,6 +202,7 @@ impl App {
             phases: phases.clone(),
             archive: Archive::new(store.clone()),
             board: Arc::clone(&board),
+            drain: drain_clients.clone(),
             reload: Arc::clone(&reload),
             tap,
             program: Arc::clone(&current),
@@ -197,15 +211,37 @@ impl App {
             hosts: admin_hosts(&config),
         });
 
-        let (drain_clients, drain_admin) = (Drain::new(), Drain::new());
-        let options = Arc::new(assemble::listener_options(&config.limits));
+        let descriptors = assemble::descriptors(&config);
+        let options = Arc::new(assemble::listener_options(&config, &memory, descriptors));
+        if options.connections_max < config.limits.connections as usize {
+            tracing::warn!(
+                configured = config.limits.connections,
+                connections = options.connections_max,
+                "the limit of descriptors has no room for all connections; raise it (ulimit -n)"
+            );
+        }
         let admin_options = Arc::new(assemble::admin_options(&config.limits));
         let cores = Cores::start(listeners, &stack::stack(parts), &options, &drain_clients)
             .map_err(|error| StartError::Listen(address, error))?;
-        let admin = tokio::spawn(server::serve(admin_listener, admin, admin_options, drain_admin.clone()));
+        let addresses = Addresses {
+            clients: address,
+            admin: admin_address,
+            health: health.as_ref().map(|(_, address)| *address),
+            callback: callback.as_ref().map(|(_, address)| *address),
+        };
+        let area = if callback.is_some() { Area::AllButCallback } else { Area::All };
+        let apart = [(health, Area::Health), (callback, Area::Callback)];
+        let apart = apart.into_iter().filter_map(|(bound, area)| Some((bound?.0, area)));
+        let ports = std::iter::once((admin_listener, area)).chain(apart);
+        let admin = ports
+            .map(|(listener, area)| {
+                let (admin, options) = (admin.area(area), Arc::clone(&admin_options));
+                tokio::spawn(server::serve(listener, admin, options, drain_admin.clone()))
+            })
+            .collect();
 
         let gate = keep_gate(phases.clone(), Archive::new(store.clone()), clock.clone(), config.gate.clone());
-        let grace = config.limits.drain_timeout;
+        let (delay, grace) = (config.limits.drain_delay, config.limits.drain_timeout);
         let watch = config
             .reload
             .watch
@@ -230,7 +266,6 @@ impl App {
             tokio::spawn(reload_when_asked(reloader, watch, Arc::clone(&reload))),
             tokio::spawn(keep_up(metrics)),
         ];
-        let addresses = Addresses { clients: address, admin: admin_address };
         Ok(App {
             addresses,
             drain_clients,
@@ -239,6 +274,7 @@ impl App {
             admin,
             detached,
             workers,
+            delay,
             grace,
             background,
             reload,
@@ -269,23 +305,35 @@ impl App {
         &self.registry
     }
 
+    /// Is unready from here on, and takes leave of the clients that come all the same; how long to go on so before
+    /// [`App::shutdown`].
+    pub fn leave(&self) -> Duration {
+        self.drain_clients.leave();
+        self.delay
+    }
+
     /// Stops: no new connections, requests in flight end within `limits.drain_timeout`, refreshes under way are stored, then
     /// everything closes.
     pub async fn shutdown(mut self) -> Drained {
+        // One time for all that is waited for: whoever stops us knows no other.
+        let end = Instant::now() + self.grace;
+        self.drain_clients.leave();
         self.drain_clients.begin();
         let drained = self.cores.drained().await;
         self.detached.close();
-        if tokio::time::timeout(self.grace, self.detached.wait()).await.is_err() {
+        if tokio::time::timeout_at(end, self.detached.wait()).await.is_err() {
             tracing::error!(requests = self.detached.len(), "requests with effects did not end in time");
         }
-        self.workers.stop(self.grace).await;
+        self.workers.stop(end.saturating_duration_since(Instant::now())).await;
         for task in &self.background {
             task.abort();
         }
         self.tokens.drain().await;
         self.drain_admin.begin();
-        if let Err(error) = self.admin.await {
-            tracing::error!(%error, "the admin port broke off");
+        for port in self.admin {
+            if let Err(error) = port.await {
+                tracing::error!(%error, "an admin port broke off");
+            }
         }
         self.store.close().await;
         self.cores.let_go().await;

@@ -33,6 +33,7 @@ use switchback_gateway::capture::Tap;
 use switchback_gateway::clock::Clock;
 use switchback_gateway::proxy::program::Current;
 use switchback_gateway::secret::Secret;
+use switchback_gateway::server::{Drain, Standing};
 use switchback_gateway::shadow::{Archive, Phases};
 use switchback_gateway::telemetry::metrics::Metrics;
 use switchback_gateway::token::{Registry, Tokens};
@@ -48,6 +49,8 @@ pub struct Parts {
     pub archive: Archive,
     /// Pack, configuration and last reload, as `app` posts them.
     pub board: Board,
+    /// Whether the process is about to stop.
+    pub drain: Drain,
     /// Told when an operator asks for a reload.
     pub reload: Arc<Notify>,
     /// What is served at the moment.
@@ -61,23 +64,68 @@ pub struct Parts {
     pub hosts: Vec<String>,
 }
 
-/// The service behind the admin port. Clones share its parts.
+/// The service behind the admin port, or behind a port that has a part of it. Clones share its parts.
 #[derive(Clone)]
 pub struct Admin {
     parts: Arc<Parts>,
     guard: Arc<Guard>,
+    area: Area,
+}
+
+/// What is to be found at a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Area {
+    All,
+    /// All, where the callback has a port of its own.
+    AllButCallback,
+    /// Health alone: nothing that shows or changes anything is beside it.
+    Health,
+    /// The callback of the authorization server alone.
+    Callback,
+}
+
+impl Area {
+    fn has(self, path: &str) -> bool {
+        let (is_health, is_callback) = (path.starts_with("/healthz/"), path == "/oauth/callback");
+        match self {
+            Area::All => true,
+            Area::AllButCallback => !is_callback,
+            Area::Health => is_health,
+            Area::Callback => is_callback,
+        }
+    }
 }
 
 impl Admin {
     pub fn new(parts: Parts) -> Admin {
         let guard = Guard::new(parts.token.clone(), parts.hosts.clone(), parts.clock.clone());
-        Admin { parts: Arc::new(parts), guard: Arc::new(guard) }
+        Admin { parts: Arc::new(parts), guard: Arc::new(guard), area: Area::All }
+    }
+
+    /// The same parts, as far as a port has them.
+    #[must_use]
+    pub fn area(&self, area: Area) -> Admin {
+        Admin { area, ..self.clone() }
     }
 
     async fn answer(self, request: Request<Body>) -> Response<Body> {
         let is_head = request.method() == Method::HEAD;
-        let answer = match self.guard.check(&request, need(request.uri().path(), request.method())) {
-            Ok(()) => route(&self.parts, request).await,
+        if !self.area.has(request.uri().path()) {
+            return Answer::error(StatusCode::NOT_FOUND, "there is nothing at this address")
+                .into_response(is_head);
+        }
+        let need = need(request.uri().path(), request.method());
+        let answer = match self.guard.check(&request, need) {
+            Ok(()) => {
+                // Who has shown the token is not put out for strangers.
+                if need != Need::Nothing
+                    && self.parts.token.is_some()
+                    && let Some(standing) = request.extensions().get::<Standing>()
+                {
+                    standing.trust();
+                }
+                route(&self.parts, request).await
+            }
             Err(refusal) => refusal,
         };
         answer.into_response(is_head)

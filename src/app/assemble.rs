@@ -9,6 +9,7 @@ use std::sync::Arc;
 use switchback_engine::translate::Settings;
 use switchback_engine::translate::stream::Check;
 use switchback_gateway::body::Tempo;
+use switchback_gateway::memory::{self, Memory};
 use switchback_gateway::proxy::limits::Limits;
 use switchback_gateway::proxy::program::{Beside, Front, Program};
 use switchback_gateway::proxy::upstream::Upstream;
@@ -35,6 +36,8 @@ pub(super) fn limits(limits: &config::Limits) -> Limits {
         target_bytes_max: bytes(limits.target_bytes),
         header_bytes_max: bytes(limits.header_bytes),
         request_bytes_max: limits.body_bytes,
+        object_members_max: count(limits.object_members),
+        request_values_max: count(limits.body_values),
         held_bytes_max: limits.held_bytes,
         whole_bytes_max: limits.whole_bytes,
         response_bytes_max: limits.answer_bytes,
@@ -51,37 +54,87 @@ pub(super) fn limits(limits: &config::Limits) -> Limits {
         connect_timeout: limits.connect_timeout,
         upstream_timeout: limits.upstream_timeout,
         upstream_in_flight_max: count(limits.upstream_calls),
+        client_upstream_in_flight_max: count(limits.upstream_calls_per_client),
         upstream_idle_max: count(limits.upstream_idle),
         upstream_idle_timeout: limits.upstream_idle_timeout,
     }
 }
 
+/// The memory that the process may have.
+pub(super) fn memory(limits: &config::Limits) -> Memory {
+    let bytes_max = limits.memory.or_else(memory::limit);
+    bytes_max.map_or_else(|| Memory::new(u64::MAX), Memory::of_process)
+}
+
+/// The bounds of the data path, as far as the memory has room for what they allow.
+pub(super) fn fitted(limits: Limits, memory: &Memory) -> Limits {
+    let requests_max = usize::try_from(memory.bytes_max() / REQUEST_BYTES).unwrap_or(usize::MAX);
+    Limits { in_flight_max: limits.in_flight_max.min(requests_max.max(1)), ..limits }
+}
+
+/// Bytes that a request takes which holds no body: buffers towards both sides and its work.
+const REQUEST_BYTES: u64 = 64 << 10;
+
 /// The bounds of the listener for clients.
-pub(super) fn listener_options(limits: &config::Limits) -> server::Options {
+pub(super) fn listener_options(config: &Config, memory: &Memory, descriptors: u64) -> server::Options {
+    let limits = &config.limits;
+    // All connections may have as much as a quarter of the memory in their buffers, were they a thousand.
+    let buffer_bytes = (memory.bytes_max() / 4096).max(2 * limits.header_bytes.max(HEAD_BYTES_MIN));
     server::Options {
-        connections_max: count(limits.connections),
+        connections_max: count(limits.connections).min(bytes(descriptors)),
+        connections_per_address_max: limits.connections_per_address.map(count),
+        trusted_proxies: config.trusted_proxies.clone(),
+        memory: Some(memory.clone()),
+        evicts: false,
         header_timeout: limits.header_timeout,
         idle_timeout: limits.idle_timeout,
         write_timeout: limits.write_timeout,
+        answer_bytes_per_second_min: limits.answer_bytes_per_second,
         headers_max: count(limits.headers),
         header_bytes_max: bytes(limits.header_bytes),
-        buffer_bytes_max: bytes(limits.buffer_bytes),
+        buffer_bytes_max: bytes(limits.buffer_bytes.min(buffer_bytes)),
         h2_streams_max: limits.http2_streams,
         tells_peer: false,
         grace: limits.drain_timeout,
     }
 }
 
-/// The bounds of the admin port: few connections, small requests, whatever the data path may do.
+/// Room for a head however little memory there is.
+const HEAD_BYTES_MIN: u64 = 8 << 10;
+
+/// The bounds of the admin port, and of those of health and of the callback: few connections, small requests, whatever the data
+/// path may do. Whoever fills them only closes his own connections: a new one takes the place of the oldest on which nobody
+/// has shown the admin token.
 pub(super) fn admin_options(limits: &config::Limits) -> server::Options {
     server::Options {
         connections_max: ADMIN_CONNECTIONS_MAX,
+        // A place is taken from others anyway.
+        connections_per_address_max: Some(ADMIN_CONNECTIONS_MAX),
+        evicts: true,
         // Wrong tokens are counted by address.
         tells_peer: true,
         grace: limits.drain_timeout,
         ..server::Options::default()
     }
 }
+
+/// Client connections that the limit of descriptors has room for, after what else the configuration may open. The limit is
+/// raised to what the system allows first.
+pub(super) fn descriptors(config: &Config) -> u64 {
+    let limits = &config.limits;
+    let upstreams = config.upstreams.len() as u64;
+    let calls = u64::from(limits.upstream_calls)
+        + u64::from(limits.upstream_idle)
+        + 2 * u64::from(config.shadow.calls);
+    let others = OTHER_DESCRIPTORS + 3 * ADMIN_CONNECTIONS_MAX as u64;
+    let Some(limit) = server::raise_descriptors() else { return u64::from(limits.connections) };
+    // A call needs a connection only while a client waits for it: with few descriptors there are few of both.
+    let left = limit.saturating_sub(others);
+    left.saturating_sub(upstreams * calls).max(left / 2)
+}
+
+/// Descriptors of the store, the log, the listeners, files being read, and connections being refused.
+const OTHER_DESCRIPTORS: u64 = 96;
 
 const ADMIN_CONNECTIONS_MAX: usize = 64;
 
@@ -110,6 +163,8 @@ fn shadow_upstreams(config: &Config, limits: &Limits, before: &Upstreams) -> Res
         upstream_timeout: config.shadow.timeout,
         connect_timeout: limits.connect_timeout.min(config.shadow.timeout),
         upstream_in_flight_max: count(config.shadow.calls),
+        // Its calls are nobody's but its own.
+        client_upstream_in_flight_max: count(config.shadow.calls),
         upstream_idle_max: count(config.shadow.calls),
         response_bytes_max: limits.response_bytes_max.min(SHADOW_ANSWER_BYTES_MAX),
         ..limits.clone()

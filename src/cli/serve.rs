@@ -4,6 +4,7 @@ use crate::app::{self, App, Start, StartError};
 use crate::config::{self, Config, Surroundings};
 use std::future::Future;
 use std::io::IsTerminal as _;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use switchback_compiler::diagnostic::{Colour, to_text};
@@ -62,7 +63,14 @@ async fn serve(start: Start) -> Result<(), Failure> {
     let signals = Signals::new()?;
     let app = App::start(start).await?;
     let addresses = app.addresses();
-    tracing::info!(clients = %addresses.clients, admin = %addresses.admin, "serving");
+    let apart = |address: Option<SocketAddr>| address.map(|address| address.to_string());
+    tracing::info!(
+        clients = %addresses.clients,
+        admin = %addresses.admin,
+        health = apart(addresses.health),
+        callback = apart(addresses.callback),
+        "serving"
+    );
     resident::trim();
     let keeping_small = tokio::spawn(resident::keep_small());
     until_stopped(app, signals).await;
@@ -70,12 +78,20 @@ async fn serve(start: Start) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Serves until a signal asks to stop, then drains. SIGHUP reloads.
+/// Serves until a signal asks to stop, then drains. SIGHUP reloads. SIGTERM comes from who runs many of us: clients are still
+/// accepted until balancers know. Whoever sends SIGINT, or a second signal, does not want to wait.
 pub(super) async fn until_stopped(app: App, mut signals: Signals) {
-    while signals.next().await == Asked::Reload {
-        app.reload();
-    }
+    let asked = loop {
+        match signals.next().await {
+            Asked::Reload => app.reload(),
+            asked => break asked,
+        }
+    };
+    let delay = app.leave();
     tracing::info!("draining");
+    if asked == Asked::Leave {
+        let _ = tokio::time::timeout(delay, async { while signals.next().await == Asked::Reload {} }).await;
+    }
     let drained = app.shutdown().await;
     tracing::info!(connections_cut = drained.cut, "stopped");
 }
@@ -89,6 +105,9 @@ pub(super) struct Signals {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Asked {
+    /// When nothing comes any more.
+    Leave,
+    /// Now.
     Stop,
     Reload,
 }
@@ -106,7 +125,7 @@ impl Signals {
     pub(super) async fn next(&mut self) -> Asked {
         tokio::select! {
             _ = self.interrupt.recv() => Asked::Stop,
-            _ = self.terminate.recv() => Asked::Stop,
+            _ = self.terminate.recv() => Asked::Leave,
             _ = self.hang_up.recv() => Asked::Reload,
         }
     }

@@ -6,11 +6,12 @@ use super::checked::{
 };
 use super::dual;
 use super::read::{FromYaml, Named, OneOrMore, Placed};
-use super::scalars::{Period, Prefix, WebUrl};
+use super::scalars::{Period, Prefix, Size, WebUrl};
 use super::sections::{
     RawAdmin, RawClient, RawConfig, RawFront, RawGrant, RawLimits, RawOAuth, RawSunset, RawTls, RawUpstream,
 };
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::time::Duration;
 use switchback_compiler::diagnostic::{Code, Finding, Findings, Span};
 use switchback_gateway::secret::Secret;
@@ -31,12 +32,17 @@ pub(super) fn check(raw: RawConfig, findings: &mut Findings) -> Option<Config> {
         ));
     }
     let admin = admin(&raw.admin.value, findings);
-    if raw.listen.value == admin.listen && raw.listen.port() != 0 {
-        let what = format!("clients and operators cannot share the address {}", admin.listen);
-        findings.push(
-            Finding::error(Code::Conflict, raw.listen.span, what).help("give `admin.listen` another port"),
-        );
-    }
+    let health = raw.health.and_then(|health| health.value.listen);
+    let callback = raw.oauth.as_ref().and_then(|oauth| oauth.value.listen.clone());
+    check_addresses(
+        &[
+            ("listen", Some(&raw.listen)),
+            ("admin.listen", Some(&raw.admin.value.listen)),
+            ("health.listen", health.as_ref()),
+            ("oauth.listen", callback.as_ref()),
+        ],
+        findings,
+    );
     let oauth = raw.oauth.and_then(|oauth| self::oauth(oauth.value, findings));
     let clients = clients(raw.clients.value, oauth.is_some(), findings);
     let upstreams = upstreams(raw.upstreams, findings);
@@ -47,7 +53,9 @@ pub(super) fn check(raw: RawConfig, findings: &mut Findings) -> Option<Config> {
     Some(Config {
         listen: raw.listen.value,
         tls: raw.tls.and_then(|tls| self::tls(tls.value)),
+        trusted_proxies: raw.trusted_proxies.value,
         admin,
+        health: health.map(|listen| listen.value),
         mapping: raw.mapping.map(|mapping| mapping.value),
         store: raw.store.value,
         keys: keys(raw.key, findings)?,
@@ -66,6 +74,20 @@ pub(super) fn check(raw: RawConfig, findings: &mut Findings) -> Option<Config> {
         reload: Reload { watch: raw.reload.watch.value, settle: raw.reload.settle.0 },
         masked,
     })
+}
+
+/// Each port is a socket of its own.
+fn check_addresses(addresses: &[(&str, Option<&Placed<SocketAddr>>)], findings: &mut Findings) {
+    let given: Vec<_> = addresses.iter().filter_map(|(key, address)| Some((*key, (*address)?))).collect();
+    for (at, (key, address)) in given.iter().enumerate() {
+        let same = given[..at].iter().find(|(_, other)| other.value == address.value && address.port() != 0);
+        if let Some((other_key, other)) = same {
+            let span = if address.span == Span::default() { other.span } else { address.span };
+            let what = format!("`{other_key}` and `{key}` cannot share the address {}", address.value);
+            findings
+                .push(Finding::error(Code::Conflict, span, what).help(format!("give `{key}` another port")));
+        }
+    }
 }
 
 fn keys(
@@ -115,6 +137,7 @@ fn oauth(raw: RawOAuth, findings: &mut Findings) -> Option<OAuth> {
         authorize_url: raw.authorize_url?.value,
         token_url: raw.token_url?.value,
         redirect_url: raw.redirect_url?.value,
+        listen: raw.listen.map(|listen| listen.value),
         scopes: raw.scopes.value,
         timeout: raw.timeout.0,
     })
@@ -276,7 +299,9 @@ fn sunsets(raw: Named<String, RawSunset>, findings: &mut Findings) -> Vec<Sunset
 /// The bounds in their plain types.
 pub(super) fn limits(raw: &RawLimits) -> Limits {
     Limits {
+        memory: raw.memory.as_ref().map(|memory| memory.0),
         connections: raw.connections.0,
+        connections_per_address: raw.connections_per_address.as_ref().map(|connections| connections.0),
         requests: raw.requests.0,
         requests_per_client: raw.requests_per_client.0,
         http2_streams: raw.http2_streams.0,
@@ -284,6 +309,8 @@ pub(super) fn limits(raw: &RawLimits) -> Limits {
         headers: raw.headers.0,
         header_bytes: raw.header_bytes.0,
         body_bytes: raw.body_bytes.0,
+        object_members: raw.object_members.0,
+        body_values: raw.body_values.0,
         held_bytes: raw.held_bytes.0,
         held_bytes_all: raw.held_bytes_all.0,
         whole_bytes: raw.whole_bytes.0,
@@ -295,12 +322,15 @@ pub(super) fn limits(raw: &RawLimits) -> Limits {
         body_timeout: raw.body_timeout.0,
         body_bytes_per_second: raw.body_bytes_per_second.0,
         write_timeout: raw.write_timeout.0,
+        answer_bytes_per_second: raw.answer_bytes_per_second.0,
         idle_timeout: raw.idle_timeout.0,
         connect_timeout: connect_timeout(raw).0,
         upstream_timeout: raw.upstream_timeout.0,
         total_timeout: raw.total_timeout.0,
+        drain_delay: raw.drain_delay.0,
         drain_timeout: raw.drain_timeout.0,
         upstream_calls: raw.upstream_calls.0,
+        upstream_calls_per_client: raw.upstream_calls_per_client.0,
         upstream_idle: raw.upstream_idle.0,
         upstream_idle_timeout: raw.upstream_idle_timeout.0,
     }
@@ -342,6 +372,32 @@ fn check_limits(raw: &RawLimits, findings: &mut Findings) {
             findings.push(Finding::error(Code::Conflict, span, what));
         }
     }
+    for (name, wait) in [("drain_delay", &raw.drain_delay), ("drain_timeout", &raw.drain_timeout)] {
+        if wait.0 > WAIT_MAX {
+            findings.push(Finding::error(Code::OutOfRange, wait.span, format!("`{name}` is at most 1d")));
+        }
+    }
+    if let Some(memory) = raw.memory.as_ref().filter(|memory| memory.0 < MEMORY_BYTES_MIN) {
+        let what = format!("`memory` is at least {}", Size(MEMORY_BYTES_MIN));
+        let help = "the program alone takes about half of that; leave it out for the bound of the cgroup";
+        findings.push(Finding::error(Code::OutOfRange, memory.span, what).help(help));
+    }
+    let parts = [
+        ("connections_per_address", raw.connections_per_address.as_ref(), "connections", &raw.connections),
+        (
+            "upstream_calls_per_client",
+            Some(&raw.upstream_calls_per_client).filter(|part| part.span != Span::default()),
+            "upstream_calls",
+            &raw.upstream_calls,
+        ),
+    ];
+    for (part, part_count, whole, whole_count) in parts {
+        if let Some(count) = part_count.filter(|count| count.0 > whole_count.0) {
+            let what =
+                format!("`{part}` ({}) is more than `{whole}` ({})", count.value.0, whole_count.value.0);
+            findings.push(Finding::error(Code::Conflict, count.span, what));
+        }
+    }
     let floors = [
         ("target_bytes", &raw.target_bytes, 256),
         ("header_bytes", &raw.header_bytes, HTTP_BYTES_MIN),
@@ -365,6 +421,8 @@ fn check_limits(raw: &RawLimits, findings: &mut Findings) {
 
 /// The longest time that anything waits for one thing.
 const WAIT_MAX: Duration = Duration::from_secs(86_400);
+/// The program, a pack and a few requests.
+const MEMORY_BYTES_MIN: u64 = 48 << 20;
 /// What the parser of HTTP/1.1 needs to work at all.
 const HTTP_BYTES_MIN: u64 = 8 << 10;
 /// A page of an ordinary list must fit.

@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 use switchback_gateway::secret::Secret;
+use switchback_gateway::server::IpNet;
 use switchback_gateway::shadow::{GateSettings, OperationKey, PerOperation, Phase, Share};
 use switchback_gateway::telemetry::log::LogSettings;
 
@@ -17,7 +18,11 @@ pub struct Config {
     pub listen: SocketAddr,
     /// TLS towards clients.
     pub tls: Option<TlsFiles>,
+    /// What clients come through.
+    pub trusted_proxies: Vec<IpNet>,
     pub admin: Admin,
+    /// A port for health alone.
+    pub health: Option<SocketAddr>,
     /// Folder of the pack; `None` for the built-in one.
     pub mapping: Option<PathBuf>,
     pub store: StoreUrl,
@@ -90,6 +95,8 @@ pub struct OAuth {
     pub authorize_url: WebUrl,
     pub token_url: WebUrl,
     pub redirect_url: WebUrl,
+    /// A port for the callback alone.
+    pub listen: Option<SocketAddr>,
     pub scopes: Vec<String>,
     /// Most time for one answer.
     pub timeout: Duration,
@@ -161,7 +168,11 @@ pub struct Sunset {
 /// Bounds; what each one means stands with the key of its name in `sections`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
+    /// `None`: what the control group or the machine has.
+    pub memory: Option<u64>,
     pub connections: u32,
+    /// `None`: as many as are left to others.
+    pub connections_per_address: Option<u32>,
     pub requests: u32,
     pub requests_per_client: u32,
     pub http2_streams: u32,
@@ -169,6 +180,8 @@ pub struct Limits {
     pub headers: u32,
     pub header_bytes: u64,
     pub body_bytes: u64,
+    pub object_members: u32,
+    pub body_values: u32,
     pub held_bytes: u64,
     pub held_bytes_all: u64,
     pub whole_bytes: u64,
@@ -180,12 +193,15 @@ pub struct Limits {
     pub body_timeout: Duration,
     pub body_bytes_per_second: u64,
     pub write_timeout: Duration,
+    pub answer_bytes_per_second: u64,
     pub idle_timeout: Duration,
     pub connect_timeout: Duration,
     pub upstream_timeout: Duration,
     pub total_timeout: Duration,
+    pub drain_delay: Duration,
     pub drain_timeout: Duration,
     pub upstream_calls: u32,
+    pub upstream_calls_per_client: u32,
     pub upstream_idle: u32,
     pub upstream_idle_timeout: Duration,
 }

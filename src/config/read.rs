@@ -10,6 +10,7 @@ use switchback_compiler::diagnostic::{Code, Finding, Findings, Span};
 use switchback_compiler::yaml::{Kind, Node};
 use switchback_engine::redact::MASK;
 use switchback_gateway::secret::Secret;
+use switchback_gateway::server::IpNet;
 
 /// What reading needs besides the text: where findings go, and how files with secrets are read.
 pub(super) struct Reading<'a> {
@@ -207,6 +208,7 @@ text_kinds! {
     Size, "a size", str::parse, Size::to_string, "10MiB";
     Period, "a duration", str::parse, Period::to_string, "15s";
     SocketAddr, "an address", scalars::address, SocketAddr::to_string, "127.0.0.1:8080";
+    IpNet, "an address or a network", scalars::network, IpNet::to_string, "10.0.0.0/8";
     WebUrl, "a URL", str::parse, WebUrl::to_string, "https://api.example.com/v3";
     Moment, "a day or a moment", str::parse, Moment::to_string, "2026-12-31";
     Prefix, "a path prefix", str::parse, Prefix::to_string, "/v2";

@@ -3,10 +3,11 @@
 //! findings are the reader's business, not theirs.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
+use switchback_gateway::server::IpNet;
 use time::{Date, Month, OffsetDateTime, Time, format_description::well_known::Rfc3339};
 
 /// A number of bytes: `512`, `64KiB`, `10MiB`, `1GiB`. Units of a thousand (`kB`) are refused, because half of their
@@ -94,6 +95,13 @@ pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
             None => "expected an IP address and a port, such as `127.0.0.1:8080` or `[::1]:8080`".to_owned(),
         }
     })
+}
+
+/// A network such as `10.0.0.0/8`, or one address.
+pub(super) fn network(text: &str) -> Result<IpNet, String> {
+    let one = || text.parse::<IpAddr>().map(IpNet::from).ok();
+    let network = text.parse().ok().or_else(one);
+    network.ok_or_else(|| "expected an address or a network, such as `10.0.0.7` or `10.0.0.0/8`".to_owned())
 }
 
 /// An `http` or `https` URL with a host, without user, password and fragment.

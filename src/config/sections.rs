@@ -13,6 +13,7 @@ use std::time::Duration;
 use switchback_compiler::diagnostic::{Code, Finding, Span};
 use switchback_compiler::yaml::{Kind, Node};
 use switchback_gateway::secret::Secret;
+use switchback_gateway::server::IpNet;
 use switchback_gateway::shadow::Phase;
 use switchback_gateway::telemetry::log::{LogFormat, check_filter};
 
@@ -31,8 +32,12 @@ section! {
         listen: SocketAddr = SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
         /// Certificate and key when clients connect with TLS; without it they connect in the clear.
         tls: RawTls,
+        /// Addresses and networks, such as `10.0.0.0/8`, of the balancers and proxies that clients come through.
+        trusted_proxies: Vec<IpNet> = Vec::new(),
         /// The admin port.
         admin: RawAdmin = RawAdmin::assumed(),
+        /// A port of its own for health.
+        health: RawHealth,
         /// Folder of the pack; without it the pack `messaging` that is built into the program.
         mapping: PathBuf,
         /// Where clients, grants and unfinished requests are kept: `sqlite:FILE` for one gateway, `postgres://…` for several.
@@ -97,6 +102,17 @@ section! {
 }
 
 section! {
+    /// A port for health alone.
+    RawHealth is "`health`",
+    required {
+        /// Where `/healthz/live` and `/healthz/ready` are, and nothing else; the admin port has them too. Whoever fills it only
+        /// closes his own connections: a new one always gets in.
+        listen: SocketAddr,
+    }
+    optional {}
+}
+
+section! {
     /// One path prefix.
     RawFront is "a front",
     required {
@@ -127,10 +143,14 @@ section! {
         authorize_url: WebUrl,
         /// Where codes and refresh tokens are exchanged.
         token_url: WebUrl,
-        /// Where the authorization server sends the owner back to: `/oauth/callback` on the admin port, as browsers reach it.
+        /// Where the authorization server sends the owner back to: `/oauth/callback` on `oauth.listen` or the admin port, as
+        /// browsers reach it.
         redirect_url: WebUrl,
     }
     optional {
+        /// A port of its own for the callback, `/oauth/callback`, and nothing else: what browsers must reach, without the admin
+        /// pages beside it. Without this it is on the admin port.
+        listen: SocketAddr,
         /// What is asked for.
         scopes: Vec<String> = Vec::new(),
         /// Most time for one answer of the authorization server.
@@ -192,8 +212,15 @@ section! {
     RawLimits is "`limits`",
     required {}
     optional {
-        /// Client connections open at one time; further ones are told 503 and closed.
+        /// Memory that the process may have resident. Close to it, connections and requests earn 503. Without this the bound of
+        /// the control group (cgroup) that the process is in, or else what the machine has.
+        memory: Size,
+        /// Client connections open at one time; further ones are told 503 and closed. Fewer where the limit of descriptors
+        /// (`ulimit -n`) has no room for as many.
         connections: Count = Count(9_000),
+        /// Of these, from one address (of IPv6, from one /64). Without this an address may have as many as are left to others.
+        /// Connections from `trusted_proxies` are not counted so.
+        connections_per_address: Count,
         /// Requests being answered at one time; further ones earn 503.
         requests: Count = Count(4_096),
         /// Requests of one client being answered at one time; further ones earn 503.
@@ -208,9 +235,14 @@ section! {
         header_bytes: Size = Size(16 << 10),
         /// Body of a request, as sent and once decoded; more earns 413.
         body_bytes: Size = Size(10 << 20),
+        /// Members of one object in a body that is read; more earn 413, or 502 in an answer.
+        object_members: Count = Count(10_000),
+        /// Values in the body of a request, members and elements of all depths; more earn 413.
+        body_values: Count = Count(1_000_000),
         /// Answer of an upstream that must be held whole to be translated; more earns 502.
         held_bytes: Size = Size(16 << 20),
-        /// Bodies held by all requests together; more earns 503.
+        /// Bodies held by all requests together, and what is made of them; more earns 503. Never more than `memory` has room
+        /// for.
         held_bytes_all: Size = Size(256 << 20),
         /// Answers up to this size are translated before their first byte is sent, so that a fault in them is still a 502.
         whole_bytes: Size = Size(64 << 10),
@@ -229,8 +261,10 @@ section! {
         body_timeout: Period = Period(Duration::from_secs(10)),
         /// Bytes per second that a request's body must bring on average.
         body_bytes_per_second: Size = Size(1 << 10),
-        /// Time that a client may refuse to take bytes of its answer.
+        /// Time that a client may refuse to take bytes of its answer; over HTTP/2 of each of its answers.
         write_timeout: Period = Period(Duration::from_secs(30)),
+        /// Bytes per second that a client must take on average of an answer that it keeps waiting.
+        answer_bytes_per_second: Size = Size(1 << 10),
         /// Time that a connection may stay open without a request.
         idle_timeout: Period = Period(Duration::from_secs(75)),
         /// Time to connect to an upstream, TLS included; room for a lost SYN to be sent again after one second and after three.
@@ -239,10 +273,15 @@ section! {
         upstream_timeout: Period = Period(Duration::from_secs(15)),
         /// Time from the head of a request until the head of its answer, all calls and retries included.
         total_timeout: Period = Period(Duration::from_secs(30)),
+        /// Time that clients are still accepted after SIGTERM, while `/healthz/ready` says 503 and each answer is the last one of
+        /// its connection: longer than balancers take to notice. SIGINT, and a second signal, stop at once.
+        drain_delay: Period = Period(Duration::from_secs(5)),
         /// Time that requests in flight get to finish when the gateway stops.
         drain_timeout: Period = Period(Duration::from_secs(30)),
         /// Calls to one upstream at one time; further ones earn 503 at once.
         upstream_calls: Count = Count(1_024),
+        /// Of these, of one client. In any case a client has no more of them than are left to others.
+        upstream_calls_per_client: Count = Count(1_024),
         /// Connections to one upstream kept for later.
         upstream_idle: Count = Count(256),
         /// How long they are kept.

@@ -80,7 +80,6 @@ async fn exactly_one_valid_host_is_wanted() {
         "",
         "host: a\r\nhost: a\r\n",
         "host: a\r\nhost: b\r\n",
-        "host: \r\n",
         "host: a b\r\n",
         "host: u@a\r\n",
         "host: a/b\r\n",
@@ -90,6 +89,15 @@ async fn exactly_one_valid_host_is_wanted() {
     }
     let userinfo = request("GET http://u@other.test/old/things/a", "", "");
     refused(&gateway, &new, "user information", &userinfo, &[400]).await;
+}
+
+#[tokio::test]
+async fn an_empty_host_is_one() {
+    let new = Upstream::start(vec![Act::json(200, ITEM)]).await;
+    let gateway = Gateway::before(&new).await;
+    let bytes = format!("GET /old/things/a HTTP/1.1\r\nhost:\r\nx-own: Bearer {TOKEN}\r\n\r\n");
+    assert_eq!(exchange(gateway.address, bytes).await.unwrap().status, 200);
+    assert_eq!(new.seen().remove(0).values("host"), [new.address.to_string()]);
 }
 
 #[tokio::test]

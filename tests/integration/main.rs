@@ -2,6 +2,8 @@
 
 mod admin_port;
 mod borders;
+mod bounds;
+mod bounds_program;
 mod capture_replay;
 mod config_files;
 mod contract_walk;
@@ -21,11 +23,9 @@ mod http_framing;
 mod ingress_fronts;
 mod lens_laws;
 mod manual;
-mod mutated_requests;
 mod oauth_connect;
 mod oauth_peer;
 mod pack;
-mod program;
 mod reload_pack;
 mod reverse_fronts;
 mod reverse_witnesses;

@@ -6,6 +6,8 @@ pub mod body;
 pub mod capture;
 pub mod clock;
 pub mod error;
+pub mod heavy;
+pub mod memory;
 pub mod proxy;
 pub mod resident;
 pub mod secret;

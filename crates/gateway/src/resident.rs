@@ -122,7 +122,7 @@ fn cpu() -> Option<Duration> {
 }
 
 /// Bytes that are resident. Pages are counted as the smallest there are: this only tells growth.
-fn resident() -> Option<u64> {
+pub(crate) fn resident() -> Option<u64> {
     const PAGE_BYTES: u64 = 4096;
     let counts = std::fs::read_to_string("/proc/self/statm").ok()?;
     Some(counts.split(' ').nth(1)?.parse::<u64>().ok()? * PAGE_BYTES)

@@ -11,7 +11,6 @@ mod errors;
 mod example;
 mod explain;
 mod expr;
-mod form;
 mod head;
 mod report;
 mod route;
@@ -30,7 +29,6 @@ pub use example::{
 };
 pub use explain::explain;
 pub use expr::{Expr, Location, NullElse, Overlay, Path, Segment};
-pub use form::{Conform, Form, FormField, FormKind, Listed};
 pub use head::{CallHead, HeaderRule, PathPart, QueryFrom, QueryRefusal, QueryRule, StatusFrom, StatusTo};
 pub use report::{GapReport, LossReport, OperationReport, Report, ShapeReport, SideReport, report};
 pub use route::{
@@ -39,7 +37,7 @@ pub use route::{
 };
 pub use step::{
     Answer, Beyond, Block, Cell, Check, CheckElse, Choice, Column, Decision, Each, End, OnFail, Outcome,
-    PARAMETER, PageOf, Pages, Predicate, Row, Selection, Serve, Step, StepAction, StepCall, Take,
+    PageOf, Pages, Predicate, Row, Selection, Serve, Step, StepAction, StepCall, Take,
 };
 
 use std::collections::BTreeMap;

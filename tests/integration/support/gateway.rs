@@ -8,6 +8,7 @@ use std::sync::Arc;
 use switchback_engine::translate::Settings;
 use switchback_gateway::capture::Tap;
 use switchback_gateway::clock::Clock;
+use switchback_gateway::memory::Memory;
 use switchback_gateway::proxy::headers::Pseudonym;
 use switchback_gateway::proxy::limits::Limits;
 use switchback_gateway::proxy::program::{Front, Program};
@@ -41,6 +42,8 @@ pub struct Setup {
     /// The secondary account of `acme`.
     pub account: Option<String>,
     pub tls: Option<TlsAcceptor>,
+    /// What requests have; without it as much as they want.
+    pub memory: Option<Memory>,
 }
 
 /// A running gateway.
@@ -91,6 +94,7 @@ impl Gateway {
             program: Arc::new(ArcSwap::from_pointee(program)),
             tokens,
             limits,
+            memory: setup.memory.unwrap_or_else(|| Memory::new(u64::MAX)),
             pseudonym: Pseudonym::default(),
             retries: Budget::default(),
             store,

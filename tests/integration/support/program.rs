@@ -18,8 +18,19 @@ pub struct Program {
 impl Program {
     /// Starts the binary of this build with these arguments and variables of the environment.
     pub fn start(arguments: &[&str], variables: &[(&str, &str)]) -> Program {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_switchback"))
-            .args(arguments)
+        Program::spawn(Command::new(env!("CARGO_BIN_EXE_switchback")).args(arguments), variables)
+    }
+
+    /// The same with at most so many descriptors.
+    pub fn start_with_descriptors(count: u32, arguments: &[&str], variables: &[(&str, &str)]) -> Program {
+        let script = format!("ulimit -n {count}; exec \"$0\" \"$@\"");
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &script, env!("CARGO_BIN_EXE_switchback")]).args(arguments);
+        Program::spawn(&mut shell, variables)
+    }
+
+    fn spawn(command: &mut Command, variables: &[(&str, &str)]) -> Program {
+        let mut child = command
             .envs(variables.iter().copied())
             .env_remove("RUST_LOG")
             .env_remove("SWITCHBACK_LOG")
@@ -31,6 +42,11 @@ impl Program {
         let stdout = lines(child.stdout.take().expect("it is piped"));
         let stderr = lines(child.stderr.take().expect("it is piped"));
         Program { child, stdout, stderr }
+    }
+
+    /// Its process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// What it prints, up to the line that holds `mark`.

@@ -40,6 +40,13 @@ fn start_with(file: &Path, key: &Secret<String>, more: &[&str]) -> Program {
     Program::start(&arguments, &[("TEST_KEY", key.expose())])
 }
 
+/// The same with at most so many descriptors.
+pub fn start_with_descriptors(file: &Path, count: u32) -> Program {
+    let file = file.to_str().expect("temporary folders have plain names");
+    let key = SealingKey::generate();
+    Program::start_with_descriptors(count, &["serve", "--config", file], &[("TEST_KEY", key.expose())])
+}
+
 /// Waits until a gateway serves, and says where clients connect to it.
 pub fn address(program: &Program) -> SocketAddr {
     addresses(program).0

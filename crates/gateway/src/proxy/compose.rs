@@ -14,7 +14,8 @@ use super::context::Facts;
 use super::finish::Finishing;
 use super::forward::forward;
 use super::headers::{self, Pseudonym};
-use super::hold::{Held, Memory, Share, hold};
+use super::hold::{Held, hold, hold_request};
+use super::limit::refused;
 use super::limits::Limits;
 use super::resume::{Resume, Work};
 use super::route::Matched;
@@ -23,6 +24,8 @@ use super::{Request, Response, upstream_auth};
 use crate::body::Body;
 use crate::clock::Clock;
 use crate::error::{GatewayError, Kind, Retry, Side};
+use crate::heavy::{Heavy, LIGHT_BYTES_MAX};
+use crate::memory::{Memory, Share, Short};
 use crate::telemetry::metrics as names;
 use crate::token::Client;
 use bytes::Bytes;
@@ -45,6 +48,8 @@ pub struct Composer {
     pub limits: Arc<Limits>,
     pub pseudonym: Pseudonym,
     pub memory: Memory,
+    /// Where large bodies are worked on.
+    pub heavy: Heavy,
     pub resume: Resume,
     pub clock: Clock,
     /// On whose behalf calls are made.
@@ -78,7 +83,8 @@ pub fn answer(
 
 /// Reads the request's body first. Apart, since most requests have none.
 async fn with_body(composer: Arc<Composer>, facts: Arc<Facts>, body: Body) -> Result<Response, GatewayError> {
-    let raw = hold(body, Side::Client, composer.limits.request_bytes_max, &composer.memory).await?;
+    let waits = facts.headers.contains_key(header::EXPECT);
+    let raw = hold_request(body, composer.limits.request_bytes_max, composer.memory.share(), waits).await?;
     let is_coded = facts.headers.contains_key(header::CONTENT_ENCODING) && !raw.bytes.is_empty();
     let plain = match is_coded {
         true => Some(Box::pin(uncoded(&composer, &facts.headers, &raw.bytes)).await?),
@@ -98,7 +104,10 @@ async fn compose(
     let program = Arc::clone(&facts.program);
     let route = program.route(facts.matched().front.serves, facts.matched().route);
     let limits = json_limits(limits, &route.kind);
+    let text = &plain.as_ref().unwrap_or(&raw).bytes;
+    let worked = worked_bytes(&route.kind, text, &limits);
     let mut exchange = Exchange::new(&composer, facts);
+    exchange.worked += text.len() as u64;
     let run = |exchange: &Exchange<'_>| {
         let (facts, matched) = (&exchange.facts, exchange.matched());
         let request = translate::Request {
@@ -109,14 +118,15 @@ async fn compose(
             language: facts.language.0,
         };
         let (pack, settings) = (Arc::clone(facts.program.pack()), Arc::clone(facts.program.settings()));
-        Run::new(pack, matched.front.serves, matched.route, request, settings, limits)
+        Box::new(Run::new(pack, matched.front.serves, matched.route, request, settings, limits))
     };
+    exchange.take(worked)?;
     match &route.kind {
         RouteKind::Pair(pair) => {
             // Most pairs send no body, refuse nothing and need no run: the copy of the request is spared.
             let query = exchange.facts.uri.query().unwrap_or("");
             let refuses = translate::head::refused_parameter(&pair.refused, query).is_some();
-            let run = (refuses || pair.request.is_some()).then(|| Box::new(run(&exchange)));
+            let run = (refuses || pair.request.is_some()).then(|| run(&exchange));
             exchange.pair(run, route, pair, &raw.bytes).await
         }
         RouteKind::Serve(_) | RouteKind::Refuse(_) => {
@@ -131,7 +141,9 @@ async fn compose(
 fn json_limits(limits: &Limits, kind: &RouteKind) -> json::Limits {
     let is_pair = matches!(kind, RouteKind::Pair(_));
     let base = if is_pair { json::Limits::STREAM } else { json::Limits::DOCUMENT };
-    base.with_total_bytes(limits.held_bytes_max.max(limits.request_bytes_max))
+    json::Limits { nodes: base.nodes.min(limits.request_values_max), ..base }
+        .with_members(limits.object_members_max)
+        .with_total_bytes(limits.held_bytes_max.max(limits.request_bytes_max))
 }
 
 /// The request body without its content coding.
@@ -139,8 +151,33 @@ async fn uncoded(composer: &Composer, headers: &HeaderMap, raw: &Bytes) -> Resul
     let limits = &composer.limits;
     let bytes_max = limits.request_bytes_max;
     let body = decoded(Body::full(raw.clone()), headers, Side::Client, limits.decode_ratio_max, bytes_max)?;
-    hold(body, Side::Client, bytes_max, &composer.memory).await
+    hold(body, Side::Client, bytes_max, composer.memory.share()).await
 }
+
+/// Bytes that a plan takes of the memory for a body of this text, beside the text itself: what it writes, or the tree that it
+/// makes, whichever form of the route.
+fn worked_bytes(kind: &RouteKind, text: &[u8], limits: &json::Limits) -> u64 {
+    let length = text.len() as u64;
+    match kind {
+        // Written again, a little longer.
+        RouteKind::Pair(_) => length + length / 4,
+        RouteKind::Serve(_) | RouteKind::Refuse(_) => {
+            length + tree_nodes_max(text).min(limits.nodes) as u64 * TREE_NODE_BYTES
+        }
+    }
+}
+
+/// As many values as a text can have: one before each comma, one in each bracket, and one.
+fn tree_nodes_max(text: &[u8]) -> usize {
+    1 + text.iter().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count()
+}
+
+/// Bytes of a value in a tree: itself, its name, and what the allocator needs for their texts, in a list that doubles while it
+/// grows.
+const TREE_NODE_BYTES: u64 = 200;
+
+/// Bytes of an answer to a write, which must not fail for want of memory once the write is done: taken before it is sent.
+const WRITTEN_BYTES: u64 = 64 * 1024;
 
 /// One request being composed.
 pub(super) struct Exchange<'c> {
@@ -151,12 +188,16 @@ pub(super) struct Exchange<'c> {
     wrote: bool,
     /// Steps claimed for this request alone.
     works: Vec<Work>,
+    /// Bytes of all texts that the plan has been given.
+    worked: u64,
+    /// The memory that the plan has for them: what it has been given, and what it makes of that, stays until the end.
+    shares: Vec<Share>,
 }
 
 impl<'c> Exchange<'c> {
     pub(super) fn new(composer: &'c Composer, facts: Arc<Facts>) -> Exchange<'c> {
         let client = Arc::clone(facts.enrolled());
-        Exchange { composer, facts, client, wrote: false, works: Vec::new() }
+        Exchange { composer, facts, client, wrote: false, works: Vec::new(), worked: 0, shares: Vec::new() }
     }
 }
 
@@ -165,18 +206,50 @@ impl Exchange<'_> {
         self.facts.matched()
     }
 
+    /// Takes memory for what the plan makes of a text. What is small is not counted: a request has room for it.
+    fn take(&mut self, bytes: u64) -> Result<(), GatewayError> {
+        if bytes > LIGHT_BYTES_MAX {
+            let share = self.composer.memory.take(bytes).map_err(|Short| refused("memory"))?;
+            self.shares.push(share);
+        }
+        Ok(())
+    }
+
+    /// Goes on with the plan: here where it has little to work on, else apart from those who answer.
+    pub(super) async fn next(
+        &mut self,
+        mut run: Box<Run>,
+        event: Event,
+    ) -> Result<(Box<Run>, Result<Next, Fault>), GatewayError> {
+        if self.worked <= LIGHT_BYTES_MAX {
+            let next = run.next(event);
+            return Ok((run, next));
+        }
+        // The memory goes with the work: it is in use until the work ends, even when nobody waits for it any more.
+        let shares = std::mem::take(&mut self.shares);
+        let work = self.composer.heavy.work(move || {
+            let next = run.next(event);
+            (run, next, shares)
+        });
+        let broke_off = || GatewayError::new(Kind::Internal, "work on a large body broke off");
+        let (run, next, shares) = Box::pin(work).await.ok_or_else(broke_off)?;
+        self.shares = shares;
+        Ok((run, next))
+    }
+
     /// `original` is the body as it came, for the old service when the plan refuses late.
-    async fn drive(&mut self, mut run: Run, original: &Bytes) -> Result<Response, GatewayError> {
+    async fn drive(&mut self, mut run: Box<Run>, original: &Bytes) -> Result<Response, GatewayError> {
         let mut event = Event::Start;
         let mut reply_headers = HeaderMap::new();
-        // The memory of the last reply is in use while the plan works on it.
-        let mut _share: Option<Share> = None;
         loop {
-            match run.next(event).map_err(|fault| self.fault(&fault))? {
+            let (back, next) = self.next(run, event).await?;
+            run = back;
+            match next.map_err(|fault| self.fault(&fault))? {
                 Next::Call(call) => match self.perform(call).await? {
                     Ok((reply, share)) => {
                         reply_headers.clone_from(&reply.headers);
-                        _share = share;
+                        self.worked += reply.body.len() as u64;
+                        self.shares.extend(share.filter(|share| share.bytes() > 0));
                         event = Event::Reply(reply);
                     }
                     Err(kind) => event = Event::Failed(kind),
@@ -223,7 +296,11 @@ impl Exchange<'_> {
     ) -> Result<Result<(Reply, Option<Share>), FailKind>, GatewayError> {
         let effect = call.effect;
         let mut call = self.outgoing(call)?;
-        let outcome = self.reply(&mut call).await;
+        let mut share = self.composer.memory.share();
+        if effect == Effect::Write && share.grow(WRITTEN_BYTES).is_err() {
+            return Err(refused("memory").safe_to_retry());
+        }
+        let outcome = self.reply(&mut call, share).await;
         match outcome {
             Ok((reply, share)) => {
                 self.wrote |= effect == Effect::Write;
@@ -308,14 +385,19 @@ impl Exchange<'_> {
         scope_prefix(template, account)
     }
 
-    async fn reply(&self, call: &mut Call) -> Result<(Reply, Share), GatewayError> {
+    /// `share` is the memory that there is for the reply already.
+    async fn reply(&self, call: &mut Call, share: Share) -> Result<(Reply, Share), GatewayError> {
         let limits = &self.composer.limits;
         let answer = self.composer.calls.send(call).await?;
         let (parts, body) = answer.into_parts();
         let body =
             decoded(body, &parts.headers, Side::Upstream, limits.decode_ratio_max, limits.held_bytes_max)?;
-        let held = hold(body, Side::Upstream, limits.held_bytes_max, &self.composer.memory).await?;
-        Ok((Reply { status: parts.status.as_u16(), headers: parts.headers, body: held.bytes }, held.share))
+        let Held { bytes, mut share } = hold(body, Side::Upstream, limits.held_bytes_max, share).await?;
+        let tree = tree_nodes_max(&bytes).min(json::Limits::DOCUMENT.nodes) as u64 * TREE_NODE_BYTES;
+        if bytes.len() as u64 + tree > share.bytes().max(LIGHT_BYTES_MAX) {
+            share.grow(bytes.len() as u64 + tree - share.bytes()).map_err(|Short| refused("memory"))?;
+        }
+        Ok((Reply { status: parts.status.as_u16(), headers: parts.headers, body: bytes }, share))
     }
 
     pub(super) fn response(&self, answer: Answer, reply_headers: &HeaderMap) -> Response {

@@ -3,54 +3,11 @@
 use super::limit::refused;
 use crate::body::Body;
 use crate::error::{GatewayError, Kind, Side};
+use crate::memory::{Memory, Share, Short};
 use bytes::{Bytes, BytesMut};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// The memory that all held bodies share.
-#[derive(Clone, Debug)]
-pub struct Memory {
-    used: Arc<AtomicU64>,
-    bytes_max: u64,
-}
-
-impl Memory {
-    pub fn new(bytes_max: u64) -> Memory {
-        Memory { used: Arc::default(), bytes_max }
-    }
-
-    fn take(&self) -> Share {
-        Share { memory: self.clone(), bytes: 0 }
-    }
-
-    /// Bytes held now.
-    pub fn used(&self) -> u64 {
-        self.used.load(Relaxed)
-    }
-}
-
-/// What one body uses of the shared memory, given back when dropped.
-#[derive(Debug)]
-pub struct Share {
-    memory: Memory,
-    bytes: u64,
-}
-
-impl Share {
-    fn grow(&mut self, bytes: u64) -> Result<(), GatewayError> {
-        self.bytes += bytes;
-        if self.memory.used.fetch_add(bytes, Relaxed) + bytes > self.memory.bytes_max {
-            return Err(refused("held_bytes"));
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Share {
-    fn drop(&mut self) {
-        self.memory.used.fetch_sub(self.bytes, Relaxed);
-    }
-}
+/// Bytes that are gathered in one go.
+const TURN_BYTES: u64 = 128 * 1024;
 
 /// A body held whole, and its share of the memory.
 #[derive(Debug)]
@@ -62,38 +19,104 @@ pub struct Held {
 impl Held {
     /// A body without bytes.
     pub fn empty(memory: &Memory) -> Held {
-        Held { bytes: Bytes::new(), share: memory.take() }
+        Held { bytes: Bytes::new(), share: memory.share() }
     }
 }
 
 /// Reads all of a body. More than `bytes_max` bytes are an error of `side`, who sends it; more than the shared memory can
-/// take is an overload. Nothing is held beyond either.
-pub async fn hold(mut body: Body, side: Side, bytes_max: u64, memory: &Memory) -> Result<Held, GatewayError> {
-    let mut share = memory.take();
-    let mut first = Bytes::new();
-    let mut all = BytesMut::new();
+/// take is an overload. Nothing is held beyond either: a share is taken before the bytes are, of an announced body at once.
+pub async fn hold(
+    mut body: Body,
+    side: Side,
+    bytes_max: u64,
+    mut share: Share,
+) -> Result<Held, GatewayError> {
     let announced = body.length().unwrap_or(0);
     if announced > bytes_max {
         return Err(too_large(side, bytes_max));
     }
+    grow(&mut share, announced)?;
+    let bytes = gather(&mut body, side, bytes_max, announced, &mut share).await?;
+    Ok(Held { bytes, share })
+}
+
+/// The same for the body of a client. One that there is no memory for is read all the same, and forgotten: a connection that
+/// is closed while its client sends loses the answer, and the client would not learn when to come again (RFC 9112, section
+/// 9.6). A client that has asked first (`waits`) has sent nothing yet.
+pub async fn hold_request(
+    mut body: Body,
+    bytes_max: u64,
+    mut share: Share,
+    waits: bool,
+) -> Result<Held, GatewayError> {
+    let announced = body.length().unwrap_or(0);
+    if announced > bytes_max {
+        return Err(too_large(Side::Client, bytes_max));
+    }
+    let is_refusal = |error: &GatewayError| matches!(error.kind(), Kind::Overloaded { .. });
+    let outcome = match grow(&mut share, announced) {
+        Ok(()) => gather(&mut body, Side::Client, bytes_max, announced, &mut share).await,
+        Err(error) if waits => return Err(error),
+        Err(error) => Err(error),
+    };
+    if outcome.as_ref().is_err_and(is_refusal) {
+        let mut read = 0;
+        while let Some(Ok(chunk)) = body.chunk().await {
+            read += chunk.len() as u64;
+            if read > bytes_max {
+                break;
+            }
+        }
+    }
+    outcome.map(|bytes| Held { bytes, share })
+}
+
+async fn gather(
+    body: &mut Body,
+    side: Side,
+    bytes_max: u64,
+    announced: u64,
+    share: &mut Share,
+) -> Result<Bytes, GatewayError> {
+    let mut first = Bytes::new();
+    let mut all = BytesMut::new();
+    let mut came = 0;
     while let Some(chunk) = body.chunk().await.transpose()? {
-        if share.bytes + chunk.len() as u64 > bytes_max {
+        came += chunk.len() as u64;
+        if came > bytes_max {
             return Err(too_large(side, bytes_max));
         }
-        share.grow(chunk.len() as u64)?;
         // The usual body is one frame: it is handed on without a copy.
         if first.is_empty() && all.is_empty() {
+            grow(share, came)?;
             first = chunk;
             continue;
         }
-        if all.is_empty() {
-            // An announced length was checked above; what is announced is reserved at once, to copy only once.
-            all.reserve(usize::try_from(announced).unwrap_or(0).max(first.len() + chunk.len()));
-            all.extend_from_slice(&std::mem::take(&mut first));
+        let wanted = all.len() + first.len() + chunk.len();
+        if wanted > all.capacity() {
+            // What is announced is taken at once, to copy only once; else twice as much as there is. While it is copied both
+            // are there.
+            let capacity = wanted.max(usize::try_from(announced).unwrap_or(0)).max(all.capacity() * 2);
+            grow(share, (capacity + all.capacity()) as u64)?;
+            all.reserve(capacity - all.len());
         }
+        all.extend_from_slice(&std::mem::take(&mut first));
         all.extend_from_slice(&chunk);
+        // What is here already comes without waiting, and decoding it takes time: others get their turn.
+        if came / TURN_BYTES != (came - chunk.len() as u64) / TURN_BYTES {
+            tokio::task::yield_now().await;
+        }
     }
-    Ok(Held { bytes: if all.is_empty() { first } else { all.freeze() }, share })
+    Ok(if all.is_empty() { first } else { all.freeze() })
+}
+
+/// Has the share cover so many bytes.
+fn grow(share: &mut Share, bytes: u64) -> Result<(), GatewayError> {
+    let more = bytes.saturating_sub(share.bytes());
+    if more == 0 {
+        return Ok(());
+    }
+    share.grow(more).map_err(|Short| refused("memory"))
 }
 
 fn too_large(side: Side, bytes_max: u64) -> GatewayError {
@@ -111,7 +134,7 @@ mod tests {
             sender.send(Ok(Bytes::from_static(piece.as_bytes()))).await.unwrap();
         }
         drop(sender);
-        hold(body, Side::Client, bytes_max, memory).await
+        hold(body, Side::Client, bytes_max, memory.share()).await
     }
 
     #[tokio::test]
@@ -124,6 +147,40 @@ mod tests {
         assert!(matches!(third.kind(), Kind::Overloaded { .. }));
         drop((first, second));
         assert_eq!(memory.used(), 0);
+    }
+
+    #[tokio::test]
+    async fn what_is_announced_is_taken_before_it_comes_and_what_grows_is_counted_as_it_is_taken() {
+        let memory = Memory::new(1000);
+        let (sender, body) = Body::channel(1, Some(600));
+        let mut holding = Box::pin(hold(body, Side::Client, 1000, memory.share()));
+        assert!(futures_util::poll!(&mut holding).is_pending());
+        assert_eq!(memory.used(), 600);
+        let second = hold_request(Body::full(vec![0; 600]), 1000, memory.share(), false).await;
+        assert!(matches!(second.unwrap_err().kind(), Kind::Overloaded { .. }));
+        drop(sender);
+        drop(holding);
+        let grown = held(&["a"; 100], 1000, &memory).await.unwrap();
+        assert_eq!(grown.bytes.len(), 100);
+        assert!(memory.used() >= 100 + 64, "growing holds the old and the new: {}", memory.used());
+        drop(grown);
+        assert_eq!(memory.used(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_refused_client_is_read_to_its_end_unless_it_waits_to_be_asked() {
+        let memory = Memory::new(1);
+        for waits in [false, true] {
+            let (sender, body) = Body::channel(2, Some(4));
+            sender.try_send(Ok(Bytes::from_static(b"ab"))).unwrap();
+            sender.try_send(Ok(Bytes::from_static(b"cd"))).unwrap();
+            let holding = hold_request(body, 10, memory.share(), waits);
+            tokio::pin!(holding);
+            let polled = futures_util::poll!(&mut holding);
+            // Whoever reads on has read what is there, and waits for the rest.
+            assert_eq!(polled.is_ready(), waits);
+            assert_eq!((sender.is_closed(), sender.capacity() == 2), (waits, true));
+        }
     }
 
     #[tokio::test]

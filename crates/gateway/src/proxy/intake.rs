@@ -149,9 +149,12 @@ fn check_host(facts: &Facts) -> Result<(), GatewayError> {
     }
 }
 
-/// `uri-host [":" port]`, not empty.
+/// `uri-host [":" port]`, or nothing: a client whose target has no authority says so (RFC 9112, section 3.2).
 fn is_authority(host: &HeaderValue) -> bool {
     let Ok(text) = host.to_str() else { return false };
+    if text.is_empty() {
+        return true;
+    }
     !text.contains('@') && text.parse::<http::uri::Authority>().is_ok()
 }
 

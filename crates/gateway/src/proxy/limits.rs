@@ -13,6 +13,10 @@ pub struct Limits {
     pub header_bytes_max: usize,
     /// Bytes of a request body, as sent and once decoded; beyond it 413.
     pub request_bytes_max: u64,
+    /// Members of one object, in requests and in what is read of answers; beyond it 413, or 502.
+    pub object_members_max: usize,
+    /// Values of a request's body; beyond it 413.
+    pub request_values_max: usize,
     /// Bytes of an upstream's answer that has to be held whole; beyond it 502.
     pub held_bytes_max: u64,
     /// Answers up to this size are converted before the first byte is sent, so that a fault in them is still a 502.
@@ -39,6 +43,8 @@ pub struct Limits {
     pub upstream_timeout: Duration,
     /// Calls to one upstream at once; beyond it 503 at once, so that a hanging upstream does not pile up requests.
     pub upstream_in_flight_max: usize,
+    /// Of one client; in any case no client has more of them than are left to others.
+    pub client_upstream_in_flight_max: usize,
     /// Idle connections kept per upstream.
     pub upstream_idle_max: usize,
     /// How long an idle connection to an upstream is kept.
@@ -51,6 +57,8 @@ impl Default for Limits {
             target_bytes_max: 8 * 1024,
             header_bytes_max: 16 * 1024,
             request_bytes_max: 10 * 1024 * 1024,
+            object_members_max: 10_000,
+            request_values_max: 1_000_000,
             held_bytes_max: 16 * 1024 * 1024,
             whole_bytes_max: 64 * 1024,
             response_bytes_max: 1024 * 1024 * 1024,
@@ -64,6 +72,7 @@ impl Default for Limits {
             connect_timeout: Duration::from_secs(1),
             upstream_timeout: Duration::from_secs(15),
             upstream_in_flight_max: 1_024,
+            client_upstream_in_flight_max: 1_024,
             upstream_idle_max: 256,
             upstream_idle_timeout: Duration::from_secs(60),
         }

@@ -17,6 +17,7 @@ use switchback_engine::translate::stream::{Bounds, Transcoder};
 use switchback_engine::translate::{
     self, Event, Fault, Next, PairHeads, RequestHead, Run, error_answer, head,
 };
+use switchback_json as json;
 use switchback_plan::{Pair, ResponseBody, Route};
 
 /// Most bytes of an unwanted body that are read to keep its connection.
@@ -33,7 +34,7 @@ impl Exchange<'_> {
         original: &Bytes,
     ) -> Result<Response, GatewayError> {
         let next = match run {
-            Some(mut run) => run.next(Event::Start),
+            Some(run) => self.next(run, Event::Start).await?.1,
             None => self.bodiless(route, pair).map(Next::Call),
         };
         let call = match next.map_err(|fault| self.fault(&fault))? {
@@ -154,7 +155,10 @@ impl Exchange<'_> {
             program.transcoder(self.matched().front.serves, self.matched().route, at),
             Arc::clone(program.values()),
             self.composer.limits.answer_check,
-            Bounds::default(),
+            Bounds {
+                json: json::Limits::STREAM.with_members(self.composer.limits.object_members_max),
+                ..Bounds::default()
+            },
         )
     }
 
@@ -169,7 +173,8 @@ impl Exchange<'_> {
     async fn words(&self, headers: &HeaderMap, body: Body) -> Result<bytes::Bytes, GatewayError> {
         let limits = &self.composer.limits;
         let body = decoded(body, headers, Side::Upstream, limits.decode_ratio_max, limits.held_bytes_max)?;
-        let held = hold(body, Side::Upstream, limits.held_bytes_max, &self.composer.memory).await?;
+        let share = self.composer.memory.share();
+        let held = hold(body, Side::Upstream, limits.held_bytes_max, share).await?;
         Ok(held.bytes)
     }
 }

@@ -10,7 +10,6 @@ use super::call::{Call, Caller as _};
 use super::compose::Composer;
 use super::dual::Dual;
 use super::headers::Pseudonym;
-use super::hold::Memory;
 use super::intake::IntakeLayer;
 use super::limit::LimitLayer;
 use super::limits::Limits;
@@ -30,6 +29,8 @@ use crate::body::Body;
 use crate::capture::Tap;
 use crate::clock::Clock;
 use crate::error::GatewayError;
+use crate::heavy::Heavy;
+use crate::memory::Memory;
 use crate::shadow::Shadow;
 use crate::store::Store;
 use crate::token::Tokens;
@@ -46,6 +47,8 @@ pub struct Parts {
     /// Clients and their grants.
     pub tokens: Tokens,
     pub limits: Arc<Limits>,
+    /// What the process may have.
+    pub memory: Memory,
     /// Our name in Via.
     pub pseudonym: Pseudonym,
     /// How many retries there may be.
@@ -73,18 +76,20 @@ pub fn stack(
 + std::marker::Send
 + Sync
 + 'static {
-    let Parts { program, tokens, limits, pseudonym, retries, store, clock, detached, tap, shadow } = parts;
+    let Parts { program, tokens, limits, memory, pseudonym, retries, store, clock, detached, tap, shadow } =
+        parts;
     let composer = Composer {
         calls: Calls::new(retries),
         limits: Arc::clone(&limits),
         pseudonym: pseudonym.clone(),
-        memory: Memory::new(limits.held_bytes_all_max),
+        memory: memory.part(limits.held_bytes_all_max),
+        heavy: Heavy::default(),
         resume: Resume::new(store),
         clock,
         detached,
         behalf: Behalf::Client,
     };
-    let dual = dual(&composer, shadow);
+    let dual = dual(&composer, shadow, &memory);
     ServiceBuilder::new()
         // First, because everything below is logged and timed under the name and the clock given here.
         .layer(RequestIdLayer::new(program))
@@ -116,7 +121,7 @@ pub fn stack(
 }
 
 /// The same composition on the shadow's behalf: with memory, time and calls of its own.
-fn dual(composer: &Composer, shadow: Shadow) -> Dual {
+fn dual(composer: &Composer, shadow: Shadow, memory: &Memory) -> Dual {
     let settings = *shadow.settings();
     let limits = Limits {
         upstream_timeout: settings.timeout.min(composer.limits.upstream_timeout),
@@ -126,7 +131,7 @@ fn dual(composer: &Composer, shadow: Shadow) -> Dual {
         // A budget of its own: what the shadow repeats must not keep a client's call from being repeated.
         calls: Calls::of_shadow(Budget::default()),
         limits: Arc::new(limits),
-        memory: Memory::new(settings.queue_bytes),
+        memory: memory.part(settings.queue_bytes),
         behalf: Behalf::Shadow,
         ..composer.clone()
     };

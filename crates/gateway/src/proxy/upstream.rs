@@ -8,7 +8,7 @@
 
 use super::Response;
 use super::call::{Call, Caller, Credential};
-use super::limit::{Slots, refused};
+use super::limit::{FairSlots, refused};
 use super::limits::Limits;
 use super::line::Outgoing;
 use super::lines::{Lines, Unanswered, here, lane_count};
@@ -56,7 +56,7 @@ pub struct Upstream {
     /// The authority as `Host` says it.
     host: HeaderValue,
     wires: Wires,
-    slots: Slots,
+    slots: FairSlots,
     limits: Arc<Limits>,
     meter: Meter,
 }
@@ -93,7 +93,7 @@ impl Upstream {
             base: url.path().trim_end_matches('/').to_owned(),
             host: host(scheme, authority).ok_or(UpstreamError::Address)?,
             wires: wires(scheme, url, &limits)?,
-            slots: Slots::new(limits.upstream_in_flight_max),
+            slots: FairSlots::new(limits.upstream_in_flight_max, limits.client_upstream_in_flight_max),
             meter: Meter::new(name),
             scheme: scheme.clone(),
             authority: authority.clone(),
@@ -107,7 +107,7 @@ impl Upstream {
     }
 
     async fn send(&self, call: &mut Call) -> Result<Response, GatewayError> {
-        let Some(slot) = self.slots.take() else { return Err(refused("upstream_in_flight")) };
+        let slot = self.slots.take(call.facts.client()).map_err(|limit| refused(limit).safe_to_retry())?;
         let request = Box::new(self.request(call)?);
         let started = Instant::now();
         let outcome = self.exchange(request, started).await;

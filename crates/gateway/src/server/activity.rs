@@ -1,8 +1,12 @@
 //! What a connection is doing, as its transport and its requests tell it, whether it has taken too long over it, and what
 //! it is told to do. The transport is wrapped to note reads and writes that cannot go on; nothing is timed per byte or per
 //! request, and nothing is asked of other connections: what a connection looks at is its own.
+//!
+//! Over HTTP/2 a stalled answer need not stall the connection: each stream looks after itself ([`super::http2`]), by the
+//! same rule ([`Arrears`]).
 
 use super::Options;
+use bytes::{Buf as _, Bytes};
 use futures_util::task::AtomicWaker;
 use std::io;
 use std::pin::Pin;
@@ -31,6 +35,13 @@ pub(super) struct Activity {
     head_since: AtomicU64,
     /// When a write could not go on.
     stalled_since: AtomicU64,
+    /// What earlier stalls have left of [`Arrears`], in milliseconds, and when that was.
+    arrears: AtomicU64,
+    arrears_at: AtomicU64,
+    /// Whether the answer being given is to be the last of its connection.
+    is_last: AtomicBool,
+    /// Whether someone on the connection has shown who they are: it is not closed to make room for others.
+    is_trusted: AtomicBool,
     /// When it was asked to close for its idleness.
     farewell_since: AtomicU64,
     /// The highest [`Order`] given.
@@ -71,6 +82,10 @@ impl Activity {
             quiet_since: AtomicU64::new(NEVER),
             head_since: AtomicU64::new(NEVER),
             stalled_since: AtomicU64::new(NEVER),
+            arrears: AtomicU64::new(0),
+            arrears_at: AtomicU64::new(NEVER),
+            is_last: AtomicBool::new(false),
+            is_trusted: AtomicBool::new(false),
             farewell_since: AtomicU64::new(NEVER),
             order: AtomicU8::new(Order::None as u8),
             waker: AtomicWaker::new(),
@@ -89,6 +104,29 @@ impl Activity {
         if self.order.fetch_max(order as u8, AcqRel) < order as u8 {
             self.waker.wake();
         }
+    }
+
+    /// The process is about to stop accepting: the next answer says that it is the last one of its connection, so that no
+    /// request crosses the end of an idle one. HTTP/2 has a word for it (GOAWAY) and needs no answer to say it.
+    pub(super) fn leave(&self) {
+        self.is_last.store(true, Relaxed);
+        if self.is_h2.load(Relaxed) {
+            self.give(Order::Finish);
+        }
+    }
+
+    /// The connection is not closed to make room for others from here on.
+    pub(super) fn trust(&self) {
+        self.is_trusted.store(true, Relaxed);
+    }
+
+    pub(super) fn is_trusted(&self) -> bool {
+        self.is_trusted.load(Relaxed)
+    }
+
+    /// The client speaks HTTP/2.
+    pub(super) fn speaks_h2(&self) {
+        self.is_h2.store(true, Relaxed);
     }
 
     /// Asks an idle connection to close, within [`FAREWELL_TIMEOUT`].
@@ -127,12 +165,42 @@ impl Activity {
         }
     }
 
-    fn wrote(&self, is_pending: bool) {
-        let stalled = self.stalled_since.load(Relaxed);
-        if is_pending && stalled == NEVER {
-            self.stalled_since.store(self.now(), Relaxed);
-        } else if !is_pending && stalled != NEVER {
-            self.stalled_since.store(NEVER, Relaxed);
+    /// A write of `taken` bytes was accepted.
+    fn wrote(&self, taken: usize, bytes_per_second_min: u64) {
+        let (since, left) = (self.stalled_since.load(Relaxed), self.arrears.load(Relaxed));
+        if since == NEVER && left == 0 {
+            return;
+        }
+        let now = self.now();
+        let mut arrears = Arrears(left);
+        match since {
+            NEVER => arrears.idled(now.saturating_sub(self.arrears_at.load(Relaxed))),
+            since => arrears.stalled(now.saturating_sub(since)),
+        }
+        arrears.paid(taken as u64, bytes_per_second_min);
+        self.stalled_since.store(NEVER, Relaxed);
+        self.arrears.store(arrears.0, Relaxed);
+        self.arrears_at.store(now, Relaxed);
+    }
+
+    /// A write or a flush could not go on.
+    fn stalled(&self) {
+        if self.stalled_since.load(Relaxed) != NEVER {
+            return;
+        }
+        let now = self.now();
+        let mut arrears = Arrears(self.arrears.load(Relaxed));
+        if arrears.0 > 0 {
+            arrears.idled(now.saturating_sub(self.arrears_at.load(Relaxed)));
+            self.arrears.store(arrears.0, Relaxed);
+        }
+        self.stalled_since.store(now, Relaxed);
+    }
+
+    /// A stream's client does not read. With nothing else in flight, the connection serves nobody and ends.
+    pub(super) fn stream_cut(&self) {
+        if self.in_flight.load(Relaxed) <= 1 {
+            self.part();
         }
     }
 
@@ -142,7 +210,8 @@ impl Activity {
         let is_over = |since: u64, limit: Duration| {
             since != NEVER && u128::from(now.saturating_sub(since)) >= limit.as_millis()
         };
-        if is_over(self.stalled_since.load(Relaxed), options.write_timeout) {
+        let left = Duration::from_millis(self.arrears.load(Relaxed));
+        if is_over(self.stalled_since.load(Relaxed), options.write_timeout.saturating_sub(left)) {
             return Some(Overdue::Write);
         }
         if self.in_flight.load(Relaxed) > 0 {
@@ -157,6 +226,30 @@ impl Activity {
             return is_over(farewell_since, FAREWELL_TIMEOUT).then_some(Overdue::Farewell);
         }
         is_over(self.quiet_since.load(Relaxed), options.idle_timeout).then_some(Overdue::Idle)
+    }
+}
+
+/// How far a reader is behind: for how long it has kept an answer waiting, less what it has taken meanwhile at the least
+/// rate it may have, and less the time that it kept nothing waiting. Nothing taken at all for `write_timeout`, or a byte now and
+/// then, come to the same. Milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Arrears(pub(super) u64);
+
+impl Arrears {
+    /// It has kept an answer waiting for so long.
+    pub(super) fn stalled(&mut self, ms: u64) {
+        self.0 = self.0.saturating_add(ms);
+    }
+
+    /// It has kept nothing waiting for so long.
+    pub(super) fn idled(&mut self, ms: u64) {
+        self.0 = self.0.saturating_sub(ms);
+    }
+
+    /// It has taken these bytes. With no least rate a byte is as good as all.
+    pub(super) fn paid(&mut self, bytes: u64, bytes_per_second_min: u64) {
+        let ms = bytes.saturating_mul(1000).checked_div(bytes_per_second_min);
+        self.0 = ms.map_or(0, |ms| self.0.saturating_sub(ms));
     }
 }
 
@@ -192,6 +285,13 @@ impl<'a> Ear<'a> {
 /// A request that is being answered, down to the last byte of its body.
 pub(super) struct InFlight(Arc<Activity>);
 
+impl InFlight {
+    /// Whether its answer is the last one of the connection.
+    pub(super) fn is_last(&self) -> bool {
+        self.0.is_last.load(Relaxed)
+    }
+}
+
 impl Drop for InFlight {
     fn drop(&mut self) {
         self.0.quiet_since.store(self.0.now(), Relaxed);
@@ -203,6 +303,19 @@ impl Drop for InFlight {
 pub(super) struct Told<T> {
     pub(super) transport: T,
     pub(super) activity: Arc<Activity>,
+    /// Bytes that were read to find out which protocol they are of; they are read again first.
+    pub(super) first: Bytes,
+    pub(super) bytes_per_second_min: u64,
+}
+
+impl<T> Told<T> {
+    fn wrote(&self, polled: &Poll<io::Result<usize>>) {
+        match polled {
+            Poll::Ready(Ok(taken)) => self.activity.wrote(*taken, self.bytes_per_second_min),
+            Poll::Ready(Err(_)) => {}
+            Poll::Pending => self.activity.stalled(),
+        }
+    }
 }
 
 impl<T: AsyncRead + Unpin> AsyncRead for Told<T> {
@@ -211,6 +324,13 @@ impl<T: AsyncRead + Unpin> AsyncRead for Told<T> {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if !self.first.is_empty() {
+            let count = self.first.len().min(buf.remaining());
+            buf.put_slice(&self.first[..count]);
+            self.first.advance(count);
+            self.activity.read();
+            return Poll::Ready(Ok(()));
+        }
         let before = buf.filled().len();
         ready!(Pin::new(&mut self.transport).poll_read(cx, buf))?;
         if buf.filled().len() > before {
@@ -223,7 +343,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Told<T> {
 impl<T: AsyncWrite + Unpin> AsyncWrite for Told<T> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.transport).poll_write(cx, buf);
-        self.activity.wrote(polled.is_pending());
+        self.wrote(&polled);
         polled
     }
 
@@ -233,7 +353,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Told<T> {
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.transport).poll_write_vectored(cx, bufs);
-        self.activity.wrote(polled.is_pending());
+        self.wrote(&polled);
         polled
     }
 
@@ -244,7 +364,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Told<T> {
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let polled = Pin::new(&mut self.transport).poll_flush(cx);
         if polled.is_pending() {
-            self.activity.wrote(true);
+            self.activity.stalled();
         }
         polled
     }
@@ -292,10 +412,35 @@ mod tests {
         let _request = activity.request(false);
         activity.read();
         assert_eq!(activity.overdue(&options(0, 0, 0)), None);
-        activity.wrote(true);
+        activity.stalled();
         assert_eq!(activity.overdue(&options(LONG, LONG, 0)), Some(Overdue::Write));
-        activity.wrote(false);
+        activity.wrote(1, 0);
         assert_eq!(activity.overdue(&options(LONG, LONG, 0)), None);
+    }
+
+    #[test]
+    fn a_byte_now_and_then_does_not_make_a_reader() {
+        // A byte every 29 seconds, where 30 without one are the most and 1 KiB per second is the least.
+        let mut arrears = Arrears::default();
+        for _ in 0..2 {
+            arrears.stalled(29_000);
+            arrears.paid(1, 1024);
+        }
+        assert!(arrears.0 > 30_000);
+        // A slow one that takes twice the least never owes more than one wait.
+        let mut arrears = Arrears::default();
+        for _ in 0..100 {
+            arrears.stalled(5_000);
+            assert!(arrears.0 <= 5_000);
+            arrears.paid(10_240, 1024);
+        }
+        // Nor does one that takes all there is, now and then, and then nothing is waiting.
+        arrears.stalled(29_000);
+        arrears.idled(60_000);
+        assert_eq!(arrears, Arrears::default());
+        arrears.stalled(29_000);
+        arrears.paid(1, 0);
+        assert_eq!(arrears, Arrears::default());
     }
 
     #[test]

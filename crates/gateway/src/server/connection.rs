@@ -1,24 +1,28 @@
 //! One connection: TLS if asked for, HTTP/1.1 or HTTP/2 by ALPN or by its first bytes, and the end that it is told to
-//! come to, politely or at once. Its deadlines are watched by the roster of its listener.
+//! come to, politely or at once. Its deadlines are watched by the roster of its listener. HTTP/1.1 is hyper's; HTTP/2 is in
+//! [`super::http2`].
 
 use super::Options;
 use super::activity::{Activity, Ear, InFlight, Order, Told};
+use super::http2;
 use crate::batch::{Batched, OwnTask};
 use crate::body::Body;
 use crate::error::{GatewayError, Side};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
+use http::{HeaderValue, header};
 use hyper::body::{Frame, Incoming, SizeHint};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use pin_project_lite::pin_project;
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
+use std::io;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tower::Service;
@@ -28,6 +32,18 @@ use tower::Service;
 pub struct Peer {
     pub address: SocketAddr,
     pub is_tls: bool,
+}
+
+/// A connection, as whoever answers its requests may speak of it; an extension of requests where [`Options::tells_peer`] says
+/// so.
+#[derive(Clone)]
+pub struct Standing(Arc<Activity>);
+
+impl Standing {
+    /// Someone on the connection has shown who they are: it is not closed to make room for others.
+    pub fn trust(&self) {
+        self.0.trust();
+    }
 }
 
 /// Answered, unread, when there are too many connections.
@@ -42,15 +58,6 @@ const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What an HTTP/2 client begins with (RFC 9113, section 3.4).
 const H2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// HTTP/2 flow control: what a client may send ahead of us, per stream and per connection.
-const H2_STREAM_WINDOW_BYTES: u32 = 64 * 1024;
-const H2_CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
-/// Streams that a client may open and reset, or that we had to reset, before the connection is closed.
-const H2_RESETS_MAX: usize = 128;
-/// A peer that is gone without a word is noticed by pings.
-const H2_PING_INTERVAL: Duration = Duration::from_secs(30);
-const H2_PING_TIMEOUT: Duration = Duration::from_secs(20);
-
 /// Tells a client that there are too many connections. With TLS there is no saying so before a handshake: it is closed.
 pub(super) async fn refuse(mut stream: TcpStream, is_tls: bool) {
     if !is_tls {
@@ -78,8 +85,8 @@ pub(super) async fn serve<S>(
     let mut serving = pin!(async {
         match tls {
             None => {
-                let Some(version) = spoken(&stream, &activity).await else { return };
-                serve_transport(stream, version, peer, service, &options, &activity).await;
+                let Some(spoken) = peeked(&stream, &activity).await else { return };
+                serve_transport(stream, spoken, peer, service, &options, &activity).await;
             }
             // Boxed, so that plain connections carry no room for TLS.
             Some(acceptor) => Box::pin(secured(acceptor, stream, peer, service, &options, &activity)).await,
@@ -108,43 +115,70 @@ async fn secured<S>(
     match acceptor.accept(stream).await {
         Ok(stream) => {
             activity.begin();
-            let version = match stream.get_ref().1.alpn_protocol() {
-                Some(b"http/1.1") => Version::Http1,
-                _ => Version::Any,
+            let spoken = match stream.get_ref().1.alpn_protocol() {
+                Some(b"http/1.1") => Spoken::Http1,
+                Some(b"h2") => Spoken::Http2,
+                _ => Spoken::Unknown,
             };
-            serve_transport(stream, version, peer, service, options, activity).await;
+            serve_transport(stream, spoken, peer, service, options, activity).await;
         }
         Err(error) => tracing::debug!(%error, "a TLS handshake failed"),
     }
 }
 
-/// What is known of the version that a client speaks, before hyper sees its first byte.
+/// What is known of the version that a client speaks, before its first byte is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Version {
+enum Spoken {
     Http1,
-    /// hyper finds out.
-    Any,
+    Http2,
+    /// Its first bytes will tell.
+    Unknown,
 }
 
 /// What a client's first bytes say, or nothing when the connection is to end before they come. They are left where they
-/// are: hyper would read them apart from the rest to find out, and then keep twice the buffer for the rest of the connection.
-async fn spoken(stream: &TcpStream, activity: &Activity) -> Option<Version> {
+/// are: read apart from the rest, they would have to be put before it again.
+async fn peeked(stream: &TcpStream, activity: &Activity) -> Option<Spoken> {
     let mut first = [0; H2_PREFACE.len()];
     let mut first = ReadBuf::new(&mut first);
-    let looked = poll_fn(|cx| match activity.order() {
-        Order::None => stream.poll_peek(cx, &mut first).map(Some),
+    unless_told(activity, poll_fn(|cx| stream.poll_peek(cx, &mut first))).await?.ok()?;
+    Some(match first.filled() {
+        H2_PREFACE => Spoken::Http2,
+        start if H2_PREFACE.starts_with(start) => Spoken::Unknown,
+        // Whatever is wrong with it is hyper's to find.
+        _ => Spoken::Http1,
+    })
+}
+
+/// Waits, unless the connection is told to end.
+async fn unless_told<T>(activity: &Activity, waiting: impl Future<Output = T>) -> Option<T> {
+    let mut waiting = pin!(waiting);
+    let waited = poll_fn(|cx| match activity.order() {
+        Order::None => waiting.as_mut().poll(cx).map(Some),
         Order::Finish | Order::Cut => Poll::Ready(None),
     });
-    match looked.await? {
-        Ok(_) if !H2_PREFACE.starts_with(first.filled()) => Some(Version::Http1),
-        // Whatever is wrong with it is hyper's to find.
-        _ => Some(Version::Any),
+    waited.await
+}
+
+/// Reads until the first bytes tell what is spoken. They are kept in `first`.
+async fn read_first<T: AsyncRead + Unpin>(transport: &mut T, first: &mut BytesMut) -> io::Result<Spoken> {
+    while H2_PREFACE.starts_with(first) {
+        if first.len() == H2_PREFACE.len() {
+            return Ok(Spoken::Http2);
+        }
+        if transport.read_buf(first).await? == 0 {
+            break;
+        }
+        // A preface may be followed at once.
+        if first.starts_with(H2_PREFACE) {
+            return Ok(Spoken::Http2);
+        }
     }
+    Ok(Spoken::Http1)
 }
 
 async fn serve_transport<T, S>(
-    transport: T,
-    version: Version,
+    mut transport: T,
+    spoken: Spoken,
     peer: Peer,
     service: S,
     options: &Options,
@@ -154,63 +188,92 @@ async fn serve_transport<T, S>(
     S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible> + Send + 'static,
     S::Future: Send + 'static,
 {
-    let told = Told { transport, activity: Arc::clone(activity) };
-    let io = TokioIo::new(Batched::new(told, OwnTask));
-    let peer = options.tells_peer.then_some(peer);
-    let handler = Handler { service: Mutex::new(service), peer, activity: Arc::clone(activity) };
-    let builder = match version {
-        Version::Http1 => builder(options).http1_only(),
-        Version::Any => builder(options),
+    let mut first = BytesMut::new();
+    let spoken = match spoken {
+        Spoken::Unknown => match unless_told(activity, read_first(&mut transport, &mut first)).await {
+            Some(Ok(spoken)) => spoken,
+            Some(Err(error)) => return tracing::debug!(%error, "a connection broke"),
+            None => return,
+        },
+        known => known,
     };
-    let mut connection = pin!(builder.serve_connection(io, handler));
+    let (first, bytes_per_second_min) = (first.freeze(), options.answer_bytes_per_second_min);
+    let told = Told { transport, activity: Arc::clone(activity), first, bytes_per_second_min };
+    let transport = Batched::new(told, OwnTask);
+    let handler =
+        Handler { service, peer: options.tells_peer.then_some(peer), activity: Arc::clone(activity) };
+    if spoken == Spoken::Http2 {
+        // Boxed, so that connections of HTTP/1.1 carry no room for it.
+        if let Err(error) = Box::pin(http2::serve(transport, handler, options, activity)).await {
+            tracing::debug!(%error, "a connection broke");
+        }
+        return;
+    }
+    let handler = Http1(Mutex::new(handler));
+    let mut connection = pin!(builder(options).serve_connection(TokioIo::new(transport), handler));
     let mut is_ending = false;
     let ended = poll_fn(|cx| {
         if !is_ending && activity.order() >= Order::Finish {
             is_ending = true;
-            // HTTP/2 is told by GOAWAY; a request that crosses it on the way is still answered.
             connection.as_mut().graceful_shutdown();
         }
         connection.as_mut().poll(cx)
     });
     if let Err(error) = ended.await {
-        tracing::debug!(error = &*error, "a connection broke");
+        tracing::debug!(%error, "a connection broke");
     }
 }
 
-fn builder(options: &Options) -> auto::Builder<TokioExecutor> {
-    let mut builder = auto::Builder::new(TokioExecutor::new());
+fn builder(options: &Options) -> http1::Builder {
+    let mut builder = http1::Builder::new();
     builder
-        .http1()
         .timer(TokioTimer::new())
         .header_read_timeout(None)
         .max_buf_size(options.buffer_bytes_max.max(8 * 1024));
     if options.headers_max != HYPER_HEADERS_MAX {
-        builder.http1().max_headers(options.headers_max);
+        builder.max_headers(options.headers_max);
     }
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(options.h2_streams_max)
-        .initial_stream_window_size(H2_STREAM_WINDOW_BYTES)
-        .initial_connection_window_size(H2_CONNECTION_WINDOW_BYTES)
-        .max_header_list_size(u32::try_from(options.header_bytes_max).unwrap_or(u32::MAX))
-        .max_send_buf_size(options.buffer_bytes_max)
-        .max_pending_accept_reset_streams(H2_RESETS_MAX)
-        .max_local_error_reset_streams(H2_RESETS_MAX)
-        .keep_alive_interval(H2_PING_INTERVAL)
-        .keep_alive_timeout(H2_PING_TIMEOUT);
     builder
 }
 
 /// Hands requests of one connection to the service.
 struct Handler<S> {
-    /// hyper calls through a shared reference although a connection is one task: the lock is never waited for.
-    service: Mutex<S>,
+    service: S,
     peer: Option<Peer>,
     activity: Arc<Activity>,
 }
 
-impl<S> hyper::service::Service<http::Request<Incoming>> for Handler<S>
+impl<S> Handler<S>
+where
+    S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible>,
+{
+    fn call(&mut self, mut request: http::Request<Body>) -> S::Future {
+        if let Some(peer) = self.peer {
+            request.extensions_mut().insert(peer);
+            request.extensions_mut().insert(Standing(Arc::clone(&self.activity)));
+        }
+        self.service.call(request)
+    }
+}
+
+impl<S> http2::Answer for Handler<S>
+where
+    S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible> + Send,
+    S::Future: Send + 'static,
+{
+    fn answer(
+        &mut self,
+        request: http::Request<Body>,
+    ) -> impl Future<Output = Result<http::Response<Body>, Infallible>> + Send + 'static {
+        self.call(request)
+    }
+}
+
+/// Requests as hyper reads them. It calls through a shared reference although a connection is one task: the lock is never
+/// waited for.
+struct Http1<S>(Mutex<Handler<S>>);
+
+impl<S> hyper::service::Service<http::Request<Incoming>> for Http1<S>
 where
     S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible>,
 {
@@ -219,12 +282,9 @@ where
     type Future = Answering<S::Future>;
 
     fn call(&self, request: http::Request<Incoming>) -> Self::Future {
-        let in_flight = self.activity.request(request.version() == http::Version::HTTP_2);
-        let mut request = request.map(|body| Body::incoming(body, Side::Client));
-        if let Some(peer) = self.peer {
-            request.extensions_mut().insert(peer);
-        }
-        let answer = self.service.lock().unwrap_or_else(PoisonError::into_inner).call(request);
+        let mut handler = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let in_flight = handler.activity.request(false);
+        let answer = handler.call(request.map(|body| Body::incoming(body, Side::Client)));
         Answering { answer, in_flight: Some(in_flight) }
     }
 }
@@ -246,8 +306,11 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        let Ok(response) = ready!(this.answer.poll(cx));
+        let Ok(mut response) = ready!(this.answer.poll(cx));
         let in_flight = this.in_flight.take();
+        if in_flight.as_ref().is_some_and(InFlight::is_last) {
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
         Poll::Ready(Ok(response.map(|body| Served { body, _in_flight: in_flight })))
     }
 }

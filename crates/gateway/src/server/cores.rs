@@ -2,14 +2,14 @@
 //! requests never change threads, and no scheduler is shared. What connections do in the background (calls to upstreams,
 //! work that outlives its client) runs on the same core, so the threads stay until they are let go, after the draining.
 
-use super::{Bound, Drain, Drained, Options, serve_among};
+use super::{Bound, Drain, Drained, Options, places, serve_among};
 use crate::body::Body;
 use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tower::Service;
 
@@ -36,7 +36,7 @@ impl Cores {
             + 'static,
         S::Future: Send + 'static,
     {
-        let places = Arc::new(Semaphore::new(options.connections_max));
+        let places = places(options);
         let mut cores = Cores { ends: Vec::new(), threads: Vec::new(), let_go: CancellationToken::new() };
         for (number, bound) in listeners.into_iter().enumerate() {
             let runtime = Builder::new_current_thread().enable_all().build()?;

@@ -107,6 +107,7 @@ impl Listener {
                 Ok((stream, address)) => {
                     // Answers are written whole; waiting for more to fill a segment only delays them.
                     let _ = stream.set_nodelay(true);
+                    bound_unsent(&stream);
                     return (stream, address);
                 }
                 Err(error) if concerns_one_connection(&error) => {}
@@ -119,9 +120,32 @@ impl Listener {
     }
 }
 
+/// Bytes that may wait in the kernel beyond what is on its way. Its own measure grows to megabytes for a client that does not
+/// read, which no bound of ours sees, and a write would not tell for long that it does not.
+#[cfg(target_os = "linux")]
+const UNSENT_BYTES_MAX: u32 = 128 * 1024;
+
+fn bound_unsent(stream: &TcpStream) {
+    #[cfg(target_os = "linux")]
+    let _ = socket2::SockRef::from(stream).set_tcp_notsent_lowat(UNSENT_BYTES_MAX);
+    #[cfg(not(target_os = "linux"))]
+    let _ = stream;
+}
+
 fn concerns_one_connection(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionRefused
     )
+}
+
+/// Raises the limit of descriptors to what the system allows; what it is then, or none where there is none.
+pub fn raise_descriptors() -> Option<u64> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let current = current?;
+    match setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
+        Ok(()) => maximum,
+        Err(_) => Some(current),
+    }
 }

@@ -9,23 +9,27 @@
 mod activity;
 mod connection;
 mod cores;
+mod http2;
 mod listen;
+mod places;
 mod roster;
 mod tls;
 
-pub use connection::Peer;
+pub use connection::{Peer, Standing};
 pub use cores::Cores;
-pub use listen::{Bound, Listener};
+pub use ipnet::IpNet;
+pub use listen::{Bound, Listener, raise_descriptors};
 pub use tls::{TlsError, TlsFiles, tls_acceptor};
 
 use crate::body::Body;
+use crate::memory::Memory;
 use crate::telemetry::metrics as names;
 use activity::{Activity, Order};
+use places::{Bounds, NoPlace, Places};
 use roster::Roster;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Semaphore;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -36,12 +40,23 @@ use tower::Service;
 pub struct Options {
     /// Open connections; beyond it new ones are told 503 and closed.
     pub connections_max: usize,
+    /// Open connections from one address; none = as long as as many places are free as it has.
+    pub connections_per_address_max: Option<usize>,
+    /// Addresses of balancers and proxies: what comes from them is not counted by address.
+    pub trusted_proxies: Vec<IpNet>,
+    /// What connections take their memory of.
+    pub memory: Option<Memory>,
+    /// Whether a new connection, where there is no place, takes that of the oldest one on which nobody has shown who they are
+    /// ([`Standing::trust`]). For listeners whose requests are short and must always get in.
+    pub evicts: bool,
     /// Longest time from the first byte of a request's head (or, on a new connection, from its start) to its end.
     pub header_timeout: Duration,
     /// Longest time a connection stays open without a request.
     pub idle_timeout: Duration,
-    /// Longest time a client may refuse to take bytes of an answer.
+    /// Longest time a client may refuse to take bytes of an answer; over HTTP/2 of each answer.
     pub write_timeout: Duration,
+    /// What it must take on average while it keeps an answer waiting; 0 = any.
+    pub answer_bytes_per_second_min: u64,
     /// Header fields of a request.
     pub headers_max: usize,
     /// Bytes of a request's head.
@@ -60,9 +75,14 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             connections_max: 9_000,
+            connections_per_address_max: None,
+            trusted_proxies: Vec::new(),
+            memory: None,
+            evicts: false,
             header_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(75),
             write_timeout: Duration::from_secs(30),
+            answer_bytes_per_second_min: 1024,
             headers_max: 100,
             header_bytes_max: 16 * 1024,
             buffer_bytes_max: 64 * 1024,
@@ -76,12 +96,24 @@ impl Default for Options {
 /// Ends `serve` from outside. Cheap to clone; all clones are one switch.
 #[derive(Clone, Debug, Default)]
 pub struct Drain {
+    left: CancellationToken,
     begun: CancellationToken,
 }
 
 impl Drain {
     pub fn new() -> Drain {
         Drain::default()
+    }
+
+    /// Connections are still accepted, but each answer is the last one of its connection, and HTTP/2 connections are told to
+    /// go away: balancers are about to find out that nothing should come here any more.
+    pub fn leave(&self) {
+        self.left.cancel();
+    }
+
+    /// Whether [`Drain::leave`] was called.
+    pub fn is_leaving(&self) -> bool {
+        self.left.is_cancelled()
     }
 
     /// No new connections; those open finish their requests in flight and close.
@@ -116,8 +148,23 @@ where
         + 'static,
     S::Future: Send + 'static,
 {
-    let places = Arc::new(Semaphore::new(options.connections_max));
+    let places = places(&options);
     serve_among(listener, service, options, drain, places).await
+}
+
+/// The places of listeners with these options.
+fn places(options: &Options) -> Arc<Places> {
+    Places::new(Bounds {
+        connections_max: options.connections_max,
+        per_address_max: options.connections_per_address_max,
+        trusted: options.trusted_proxies.clone(),
+    })
+}
+
+/// Bytes that a connection takes as long as it is open: its task, its buffers, and what of a request in flight is not counted
+/// by itself. Measured.
+fn connection_bytes(is_tls: bool) -> u64 {
+    if is_tls { 64 * 1024 } else { 16 * 1024 }
 }
 
 /// The same, where several listeners share the places for connections.
@@ -126,7 +173,7 @@ async fn serve_among<S>(
     service: S,
     options: Arc<Options>,
     drain: Drain,
-    places: Arc<Semaphore>,
+    places: Arc<Places>,
 ) -> Drained
 where
     S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible>
@@ -138,27 +185,47 @@ where
     let connections = TaskTracker::new();
     let roster = Arc::new(Roster::default());
     let mut ticks = ticks(&options);
+    let mut has_left = false;
     loop {
         let (stream, address) = tokio::select! {
             biased;
             () = drain.begun() => break,
+            () = drain.left.cancelled(), if !has_left => {
+                has_left = true;
+                roster.leave();
+                continue;
+            }
             _ = ticks.tick() => {
                 roster.sweep(&options);
                 continue;
             }
             accepted = listener.accept() => accepted,
         };
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-            metrics::counter!(names::LIMITED, "limit" => "connections").increment(1);
+        let place = match places.take(address.ip()) {
+            Ok(place) => place,
+            Err(NoPlace::Full) if options.evicts && roster.evict() => places.take_over(address.ip()),
+            Err(why) => {
+                let limit = if why == NoPlace::Full { "connections" } else { "connections_per_address" };
+                metrics::counter!(names::LIMITED, "limit" => limit).increment(1);
+                connections.spawn(connection::refuse(stream, listener.is_tls()));
+                continue;
+            }
+        };
+        let memory = options.memory.as_ref().map(|memory| memory.take(connection_bytes(listener.is_tls())));
+        let Ok(memory) = memory.transpose() else {
+            metrics::counter!(names::LIMITED, "limit" => "memory").increment(1);
             connections.spawn(connection::refuse(stream, listener.is_tls()));
             continue;
         };
         let activity = Activity::new();
+        if drain.is_leaving() {
+            activity.leave();
+        }
         let entry = roster.enter(Arc::clone(&activity));
         let options = Arc::clone(&options);
         let served = connection::serve(stream, address, listener.tls(), service.clone(), options, activity);
         connections.spawn(async move {
-            let _held = (place, entry);
+            let _held = (place, entry, memory);
             let gauge = metrics::gauge!(names::CONNECTIONS);
             gauge.increment(1.0);
             served.await;

@@ -39,6 +39,27 @@ impl Roster {
         }
     }
 
+    /// Each answer is the last one of its connection from here on.
+    pub(super) fn leave(&self) {
+        for activity in self.open().by_number.values() {
+            activity.leave();
+        }
+    }
+
+    /// Cuts the oldest connection on which nobody has shown who they are, to make room for another.
+    pub(super) fn evict(&self) -> bool {
+        let open = self.open();
+        let strangers = open
+            .by_number
+            .iter()
+            .filter(|(_, activity)| !activity.is_trusted() && activity.order() != Order::Cut);
+        let oldest = strangers.min_by_key(|(number, _)| **number);
+        if let Some((_, activity)) = oldest {
+            activity.give(Order::Cut);
+        }
+        oldest.is_some()
+    }
+
     /// Looks at all deadlines; those who missed one are told to end.
     pub(super) fn sweep(&self, options: &Options) {
         for activity in self.open().by_number.values() {

@@ -19,6 +19,7 @@ pub const UPSTREAM_REQUESTS: &str = "switchback_upstream_requests_total";
 pub const UPSTREAM_DURATION: &str = "switchback_upstream_request_duration_seconds";
 pub const RETRIES: &str = "switchback_retries_total";
 pub const LIMITED: &str = "switchback_limited_total";
+pub const STORE_UP: &str = "switchback_store_up";
 pub const TOKEN_REFRESH: &str = "switchback_token_refresh_total";
 pub const TOKEN_EXPIRY: &str = "switchback_token_expiry_timestamp_seconds";
 pub const TOKEN_STATE: &str = "switchback_token_state";
@@ -109,6 +110,11 @@ pub fn install() -> Metrics {
         handle
     });
     Metrics { handle: handle.clone() }
+}
+
+/// Shows whether the store answers.
+pub fn store_up(is_up: bool) {
+    gauge!(STORE_UP).set(if is_up { 1.0 } else { 0.0 });
 }
 
 impl Metrics {
@@ -266,6 +272,7 @@ fn describe() {
     describe_histogram!(UPSTREAM_DURATION, Unit::Seconds, "From sending a call to the head of its answer");
     describe_counter!(RETRIES, "Calls sent again, by upstream and why");
     describe_counter!(LIMITED, "Requests refused by a limit, by limit");
+    describe_gauge!(STORE_UP, "1 while the store answers, else 0");
     describe_counter!(TOKEN_REFRESH, "Refreshes of grants, by result");
     describe_gauge!(TOKEN_EXPIRY, "When a client's access token ends, seconds since 1970");
     describe_gauge!(TOKEN_STATE, "1 for the state that a client's grant is in, 0 for the others");

@@ -69,7 +69,6 @@ pub enum PredicateWord {
     Kind,
     Equal,
     AbsentOrEqual,
-    Conforms,
 }
 
 #[derive(Debug)]

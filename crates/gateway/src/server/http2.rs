@@ -1,0 +1,402 @@
+//! HTTP/2 of one connection: its streams, each answered by a task of its own, as far as flow control lets it.
+//!
+//! Decision to know: this stands on `h2`, which is what hyper's own server stands on, because hyper keeps from its users the two
+//! things that matter here: which stream a client has stopped reading, and the interim answer that a client with
+//! `Expect: 100-continue` waits for (RFC 9110, section 10.1.1). A stream whose client does not read is ended by itself; the
+//! others go on, until nothing but stalled streams was left.
+
+use super::Options;
+use super::activity::{Activity, Arrears, Order};
+use crate::body::Body;
+use crate::error::{GatewayError, Kind, Side};
+use bytes::Bytes;
+use futures_util::task::AtomicWaker;
+use h2::server::{Connection, SendResponse};
+use h2::{Ping, PingPong, Reason, RecvStream, SendStream};
+use http::header::{self, HeaderName};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use http_body::{Body as _, Frame, SizeHint};
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{AcqRel, Release};
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, SystemTime};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::{Instant, Sleep};
+
+/// Flow control: what a client may send ahead of us, per stream and per connection.
+const STREAM_WINDOW_BYTES: u32 = 64 * 1024;
+const CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
+/// Streams that a client may open and reset, or that we had to reset, before the connection is closed.
+const RESETS_MAX: usize = 128;
+/// A peer that is gone without a word is noticed by pings.
+const PING_INTERVAL: Duration = Duration::from_secs(30);
+const PING_TIMEOUT: Duration = Duration::from_secs(20);
+/// Bytes of a body that are handed over at a time, so that no more of it waits below us than a window has room for.
+const PIECE_BYTES: usize = 16 * 1024;
+
+/// Turns of other tasks that the connection takes to write what it has.
+const BREAK_TURNS: usize = 4;
+
+/// Fields that mean a connection, of which HTTP/2 knows none (RFC 9113, section 8.2.2).
+const OF_CONNECTIONS: [HeaderName; 6] = [
+    header::CONNECTION,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+    header::TE,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+];
+
+/// Answers a request.
+pub(super) trait Answer: Send {
+    fn answer(
+        &mut self,
+        request: http::Request<Body>,
+    ) -> impl Future<Output = Result<Response<Body>, Infallible>> + Send + 'static;
+}
+
+/// Answers the requests of one connection until it ends.
+pub(super) async fn serve<T>(
+    transport: T,
+    mut handler: impl Answer,
+    options: &Options,
+    activity: &Arc<Activity>,
+) -> Result<(), h2::Error>
+where
+    T: AsyncRead + AsyncWrite + Unpin,
+{
+    activity.speaks_h2();
+    let mut connection = builder(options).handshake::<_, Bytes>(transport).await?;
+    let mut pings = connection.ping_pong().map(Pings::new);
+    let patience = Patience::of(options);
+    let mut is_ending = false;
+    let mut next = |connection: &mut Connection<T, Bytes>, cx: &mut Context<'_>| {
+        if !is_ending && activity.order() >= Order::Finish {
+            is_ending = true;
+            // GOAWAY; a request that crosses it on the way is still answered.
+            connection.graceful_shutdown();
+        }
+        if pings.as_mut().is_some_and(|pings| pings.is_gone(cx)) {
+            connection.abrupt_shutdown(Reason::NO_ERROR);
+        }
+        connection.poll_accept(cx)
+    };
+    while let Some(accepted) = poll_fn(|cx| next(&mut connection, cx)).await {
+        let (request, reply) = accepted?;
+        let in_flight = activity.request(true);
+        let (parts, received) = request.into_parts();
+        let mut stream = Stream { reply, activity: Arc::clone(activity), patience, continues: None };
+        let body = stream.body(&parts.headers, received);
+        let answering = handler.answer(http::Request::from_parts(parts, body));
+        tokio::spawn(async move {
+            let _in_flight = in_flight;
+            stream.run(answering).await;
+        });
+    }
+    Ok(())
+}
+
+fn builder(options: &Options) -> h2::server::Builder {
+    let mut builder = h2::server::Builder::new();
+    builder
+        .max_concurrent_streams(options.h2_streams_max)
+        .initial_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .max_header_list_size(u32::try_from(options.header_bytes_max).unwrap_or(u32::MAX))
+        .max_send_buffer_size(options.buffer_bytes_max)
+        .max_pending_accept_reset_streams(RESETS_MAX)
+        .max_local_error_reset_streams(Some(RESETS_MAX));
+    builder
+}
+
+/// Asks now and then whether the peer is there.
+struct Pings {
+    pings: PingPong,
+    timer: Pin<Box<Sleep>>,
+    is_asked: bool,
+}
+
+impl Pings {
+    fn new(pings: PingPong) -> Pings {
+        Pings { pings, timer: Box::pin(tokio::time::sleep(PING_INTERVAL)), is_asked: false }
+    }
+
+    /// Whether the peer did not answer in time.
+    fn is_gone(&mut self, cx: &mut Context<'_>) -> bool {
+        loop {
+            if self.is_asked && self.pings.poll_pong(cx).is_ready() {
+                self.is_asked = false;
+                self.timer.as_mut().reset(Instant::now() + PING_INTERVAL);
+            }
+            if self.timer.as_mut().poll(cx).is_pending() {
+                return false;
+            }
+            if self.is_asked || self.pings.send_ping(Ping::opaque()).is_err() {
+                return self.is_asked;
+            }
+            self.is_asked = true;
+            self.timer.as_mut().reset(Instant::now() + PING_TIMEOUT);
+        }
+    }
+}
+
+/// How long a client may keep an answer waiting, and what it must take on average while it does.
+#[derive(Clone, Copy)]
+struct Patience {
+    timeout: Duration,
+    bytes_per_second_min: u64,
+}
+
+impl Patience {
+    fn of(options: &Options) -> Patience {
+        Patience { timeout: options.write_timeout, bytes_per_second_min: options.answer_bytes_per_second_min }
+    }
+}
+
+/// One request's stream.
+struct Stream {
+    reply: SendResponse<Bytes>,
+    activity: Arc<Activity>,
+    patience: Patience,
+    /// Of a client that waits for `100 Continue`.
+    continues: Option<Arc<Continue>>,
+}
+
+/// Why a stream did not come to its end.
+enum Ended {
+    /// The client has reset it, or the connection is gone.
+    Gone,
+    /// The client does not read.
+    Stalled,
+    /// The body broke off.
+    Broken,
+}
+
+impl From<h2::Error> for Ended {
+    fn from(_: h2::Error) -> Ended {
+        Ended::Gone
+    }
+}
+
+impl Stream {
+    /// The body of the request.
+    fn body(&mut self, headers: &HeaderMap, received: RecvStream) -> Body {
+        if received.is_end_stream() {
+            return Body::empty();
+        }
+        let expects = headers.get(header::EXPECT);
+        if expects.is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue")) {
+            self.continues = Some(Arc::default());
+        }
+        let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+        Body::stream(Received { received, left: length, continues: self.continues.clone() }, Side::Client)
+    }
+
+    async fn run(mut self, answering: impl Future<Output = Result<Response<Body>, Infallible>>) {
+        let Some(response) = self.response(answering).await else { return };
+        match self.send(response).await {
+            Ok(()) | Err(Ended::Gone) => {}
+            Err(Ended::Broken) => {
+                // What waits to be written is dropped with the stream, the answer's head too: it goes out first.
+                for _ in 0..BREAK_TURNS {
+                    tokio::task::yield_now().await;
+                }
+                self.reply.send_reset(Reason::INTERNAL_ERROR);
+            }
+            Err(Ended::Stalled) => {
+                tracing::debug!("a stream is cut: its client does not read");
+                self.reply.send_reset(Reason::CANCEL);
+                self.activity.stream_cut();
+            }
+        }
+    }
+
+    /// The answer; none when the client has given up.
+    async fn response(
+        &mut self,
+        answering: impl Future<Output = Result<Response<Body>, Infallible>>,
+    ) -> Option<Response<Body>> {
+        let mut answering = pin!(answering);
+        poll_fn(|cx| {
+            if let Poll::Ready(Ok(response)) = answering.as_mut().poll(cx) {
+                return Poll::Ready(Some(response));
+            }
+            if self.continues.as_ref().is_some_and(|continues| continues.is_wanted(cx)) {
+                self.continues = None;
+                let mut interim = Response::new(());
+                *interim.status_mut() = StatusCode::CONTINUE;
+                // If it cannot be said, the stream is gone, which shows below.
+                let _ = self.reply.send_informational(interim);
+            }
+            match self.reply.poll_reset(cx) {
+                Poll::Ready(_) => Poll::Ready(None),
+                Poll::Pending => Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    async fn send(&mut self, response: Response<Body>) -> Result<(), Ended> {
+        let (mut parts, mut body) = response.into_parts();
+        OF_CONNECTIONS.iter().for_each(|name| drop(parts.headers.remove(name)));
+        if !parts.headers.contains_key(header::DATE) {
+            let now = httpdate::fmt_http_date(SystemTime::now());
+            parts.headers.insert(header::DATE, HeaderValue::try_from(now).expect("a date is plain text"));
+        }
+        let is_empty = body.is_end_stream();
+        if !is_empty
+            && let Some(length) = body.length()
+            && !parts.headers.contains_key(header::CONTENT_LENGTH)
+        {
+            parts.headers.insert(header::CONTENT_LENGTH, length.into());
+        }
+        let mut sink = self.reply.send_response(Response::from_parts(parts, ()), is_empty)?;
+        if is_empty {
+            return Ok(());
+        }
+        let mut reader = Reader { patience: self.patience, arrears: Arrears::default(), idle_since: None };
+        while let Some(chunk) = next_chunk(&mut body, &mut sink).await? {
+            let mut rest = chunk;
+            while !rest.is_empty() {
+                let taken = reader.capacity(&mut sink, rest.len().min(PIECE_BYTES)).await?;
+                let piece = rest.split_to(taken.min(rest.len()));
+                let is_last = rest.is_empty() && body.is_end_stream();
+                sink.send_data(piece, is_last)?;
+                if is_last {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(sink.send_data(Bytes::new(), true)?)
+    }
+}
+
+/// The next bytes of an answer, unless the client has given it up.
+async fn next_chunk(body: &mut Body, sink: &mut SendStream<Bytes>) -> Result<Option<Bytes>, Ended> {
+    poll_fn(|cx| {
+        if let Poll::Ready(polled) = Pin::new(&mut *body).poll_frame(cx) {
+            let frame = polled.transpose().map_err(|_| Ended::Broken);
+            // Bodies yield data only.
+            return Poll::Ready(frame.map(|frame| frame.and_then(|frame| frame.into_data().ok())));
+        }
+        sink.poll_reset(cx).map(|_| Err(Ended::Gone))
+    })
+    .await
+}
+
+/// The client, as far as it reads this one answer.
+struct Reader {
+    patience: Patience,
+    arrears: Arrears,
+    /// Since when nothing waits for it.
+    idle_since: Option<Instant>,
+}
+
+impl Reader {
+    /// Waits until the client takes some of these bytes, but not for longer than it may take.
+    async fn capacity(&mut self, sink: &mut SendStream<Bytes>, wanted: usize) -> Result<usize, Ended> {
+        sink.reserve_capacity(wanted);
+        if sink.capacity() > 0 {
+            self.arrears.paid(sink.capacity().min(wanted) as u64, self.patience.bytes_per_second_min);
+            return Ok(sink.capacity());
+        }
+        let since = Instant::now();
+        if let Some(idle_since) = self.idle_since.take() {
+            self.arrears.idled(millis(since - idle_since));
+        }
+        let left = self.patience.timeout.saturating_sub(Duration::from_millis(self.arrears.0));
+        let waiting = poll_fn(|cx| {
+            loop {
+                return Poll::Ready(match ready!(sink.poll_capacity(cx)) {
+                    Some(Ok(0)) => continue,
+                    Some(Ok(capacity)) => Ok(capacity),
+                    Some(Err(_)) | None => Err(Ended::Gone),
+                });
+            }
+        });
+        let waited = tokio::time::timeout_at(since + left, waiting).await;
+        let capacity = waited.unwrap_or(Err(Ended::Stalled))?;
+        self.arrears.stalled(millis(since.elapsed()));
+        self.arrears.paid(capacity.min(wanted) as u64, self.patience.bytes_per_second_min);
+        self.idle_since = Some(Instant::now());
+        Ok(capacity)
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Between a body that is read and the stream that says `100 Continue`: they may be polled by different tasks.
+#[derive(Default)]
+struct Continue {
+    is_wanted: AtomicBool,
+    waker: AtomicWaker,
+}
+
+impl Continue {
+    fn want(&self) {
+        self.is_wanted.store(true, Release);
+        self.waker.wake();
+    }
+
+    /// Whether the body is being read, without a byte of it here.
+    fn is_wanted(&self, cx: &Context<'_>) -> bool {
+        self.waker.register(cx.waker());
+        self.is_wanted.swap(false, AcqRel)
+    }
+}
+
+/// The body of a request.
+struct Received {
+    received: RecvStream,
+    /// Bytes that are still to come, where the client says so.
+    left: Option<u64>,
+    continues: Option<Arc<Continue>>,
+}
+
+impl http_body::Body for Received {
+    type Data = Bytes;
+    type Error = GatewayError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, GatewayError>>> {
+        let this = self.get_mut();
+        let polled = this.received.poll_data(cx);
+        // Whoever reads the body has accepted the request; bytes that are here need no invitation.
+        if let Some(continues) = this.continues.take()
+            && polled.is_pending()
+        {
+            continues.want();
+        }
+        Poll::Ready(match ready!(polled) {
+            Some(Ok(bytes)) => {
+                // Read is read: the client may send as much again. That fails only when the stream is gone.
+                let _ = this.received.flow_control().release_capacity(bytes.len());
+                this.left = this.left.map(|left| left.saturating_sub(bytes.len() as u64));
+                Some(Ok(Frame::data(bytes)))
+            }
+            // The stream ends properly when nobody wants the rest (RFC 9113, section 8.1).
+            Some(Err(error)) if error.reason() == Some(Reason::NO_ERROR) => None,
+            Some(Err(error)) => {
+                let broken = GatewayError::new(Kind::BadRequest, "the request body broke off");
+                Some(Err(broken.because(error)))
+            }
+            None => None,
+        })
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.received.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.left.map_or_else(SizeHint::default, SizeHint::with_exact)
+    }
+}

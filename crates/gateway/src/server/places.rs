@@ -1,0 +1,180 @@
+//! Places for connections: so many in all, and no more from one address than others are left. Locked when connections come
+//! and go, never while requests are answered. Listeners of one address share them.
+
+use ipnet::IpNet;
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// How many connections there may be.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Bounds {
+    pub(super) connections_max: usize,
+    /// From one address; none = as long as as many are free.
+    pub(super) per_address_max: Option<usize>,
+    /// Balancers and proxies, whose connections are those of many clients.
+    pub(super) trusted: Vec<IpNet>,
+}
+
+#[derive(Debug)]
+pub(super) struct Places {
+    bounds: Bounds,
+    taken: Mutex<Taken>,
+}
+
+#[derive(Debug, Default)]
+struct Taken {
+    all: usize,
+    by_address: HashMap<IpAddr, usize>,
+}
+
+/// Why there is no place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NoPlace {
+    /// For anyone.
+    Full,
+    /// For this address.
+    Address,
+}
+
+impl Places {
+    pub(super) fn new(bounds: Bounds) -> Arc<Places> {
+        Arc::new(Places { bounds, taken: Mutex::default() })
+    }
+
+    /// A place for a connection from `address`.
+    pub(super) fn take(self: &Arc<Places>, address: IpAddr) -> Result<Place, NoPlace> {
+        let counted = self.counted(address);
+        let mut taken = self.taken();
+        let free = self.bounds.connections_max.saturating_sub(taken.all);
+        if free == 0 {
+            return Err(NoPlace::Full);
+        }
+        if let Some(address) = counted {
+            let own = taken.by_address.get(&address).copied().unwrap_or(0);
+            // With nothing configured, n addresses that take all they can leave one part in n + 1 to others.
+            let may_have = self.bounds.per_address_max.map_or(own <= free, |max| own < max);
+            if !may_have {
+                return Err(NoPlace::Address);
+            }
+        }
+        Ok(self.enter(&mut taken, counted))
+    }
+
+    /// A place beyond the bound, for a connection in whose favour another one has just been cut.
+    pub(super) fn take_over(self: &Arc<Places>, address: IpAddr) -> Place {
+        let counted = self.counted(address);
+        self.enter(&mut self.taken(), counted)
+    }
+
+    fn enter(self: &Arc<Places>, taken: &mut Taken, address: Option<IpAddr>) -> Place {
+        taken.all += 1;
+        if let Some(address) = address {
+            *taken.by_address.entry(address).or_default() += 1;
+        }
+        Place { places: Arc::clone(self), address }
+    }
+
+    /// What connections from an address are counted under; none for a proxy. Whoever has one address of IPv6 has all of its
+    /// network.
+    fn counted(&self, address: IpAddr) -> Option<IpAddr> {
+        let address = address.to_canonical();
+        if self.bounds.trusted.iter().any(|network| network.contains(&address)) {
+            return None;
+        }
+        Some(match address {
+            IpAddr::V4(_) => address,
+            IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+        })
+    }
+
+    fn taken(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A connection's place, given back when dropped.
+#[derive(Debug)]
+pub(super) struct Place {
+    places: Arc<Places>,
+    address: Option<IpAddr>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut taken = self.places.taken();
+        taken.all -= 1;
+        if let Some(address) = self.address
+            && let Some(own) = taken.by_address.get_mut(&address)
+        {
+            *own -= 1;
+            if *own == 0 {
+                taken.by_address.remove(&address);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    fn places(connections_max: usize, per_address_max: Option<usize>) -> Arc<Places> {
+        let trusted = vec!["10.0.0.0/8".parse().unwrap()];
+        Places::new(Bounds { connections_max, per_address_max, trusted })
+    }
+
+    /// All that an address gets when it takes what it can.
+    fn take_all(places: &Arc<Places>, address: &str) -> Vec<Place> {
+        std::iter::from_fn(|| places.take(ip(address)).ok()).collect()
+    }
+
+    #[test]
+    fn addresses_that_take_all_they_can_leave_places_to_others() {
+        let places = places(40, None);
+        let mut held = vec![take_all(&places, "192.0.2.1")];
+        assert_eq!(held[0].len(), 21, "half, and the one that is asked for with as many left");
+        for other in 2..=4 {
+            held.push(take_all(&places, &format!("192.0.2.{other}")));
+        }
+        assert!(held.iter().all(|own| !own.is_empty()), "{held:?}");
+        assert_eq!(places.take(ip("192.0.2.1")).unwrap_err(), NoPlace::Address);
+        assert!(places.take(ip("192.0.2.99")).is_ok());
+    }
+
+    #[test]
+    fn what_is_configured_for_an_address_holds_and_proxies_have_no_such_bound() {
+        let places = places(10, Some(2));
+        let first = take_all(&places, "192.0.2.1");
+        assert_eq!(first.len(), 2);
+        let proxied = take_all(&places, "10.1.2.3");
+        assert_eq!(proxied.len(), 8);
+        assert_eq!(places.take(ip("192.0.2.2")).unwrap_err(), NoPlace::Full);
+        drop((first, proxied));
+        assert!(places.take(ip("192.0.2.1")).is_ok());
+    }
+
+    #[test]
+    fn a_network_of_ipv6_is_one_address_and_a_mapped_one_is_that_of_ipv4() {
+        let places = places(100, Some(1));
+        let _held = [places.take(ip("2001:db8::1")).unwrap(), places.take(ip("::ffff:192.0.2.1")).unwrap()];
+        assert_eq!(places.take(ip("2001:db8::2")).unwrap_err(), NoPlace::Address);
+        assert_eq!(places.take(ip("192.0.2.1")).unwrap_err(), NoPlace::Address);
+        assert!(places.take(ip("2001:db8:0:1::1")).is_ok());
+    }
+
+    #[test]
+    fn places_are_given_back() {
+        let places = places(1, None);
+        let place = places.take(ip("192.0.2.1")).unwrap();
+        assert_eq!(places.take(ip("192.0.2.1")).unwrap_err(), NoPlace::Full);
+        let over = places.take_over(ip("192.0.2.1"));
+        drop((place, over));
+        assert!(places.taken().by_address.is_empty());
+        assert!(places.take(ip("192.0.2.1")).is_ok());
+    }
+}

@@ -1,0 +1,211 @@
+//! Bounds of the whole program, as an operator runs it: ports that strangers fill, signals, descriptors, memory.
+
+use crate::support::program::Program;
+use crate::support::raw::{self, Client, exchange};
+use crate::support::serving::{self, start};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// The address that a program says it serves at.
+fn named(log: &str, name: &str) -> SocketAddr {
+    let address =
+        log.split(name).nth(1).and_then(|rest| rest.split([' ', '"', '\n']).find(|part| !part.is_empty()));
+    address.and_then(|address| address.parse().ok()).unwrap_or_else(|| panic!("no {name} in {log}"))
+}
+
+async fn ask(address: SocketAddr, path: &str) -> Option<raw::Answer> {
+    exchange(address, format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n")).await
+}
+
+/// A gateway whose service cannot be reached, with these lines of configuration, and what it logged until it served.
+async fn serve(more: &str) -> (Program, String, tempfile::TempDir) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = serving::write(folder.path(), "127.0.0.1:9", more);
+    let started = tokio::task::spawn_blocking(move || {
+        let program = start(&file, &[]);
+        let log = program.stderr_until("serving");
+        (program, log)
+    });
+    let (program, log) = started.await.expect("it starts");
+    (program, log, folder)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn strangers_that_fill_a_port_keep_nobody_from_its_health() {
+    let (_program, log, _folder) = serve("health: { listen: 127.0.0.1:0 }\n").await;
+    for name in ["admin=", "health="] {
+        let address = named(&log, name);
+        let mut strangers = Vec::new();
+        for _ in 0..80 {
+            let mut stranger = Client::connect(address).await;
+            stranger.send("GET / HTTP/1.1\r\n").await;
+            strangers.push(stranger);
+        }
+        for path in ["/healthz/live", "/healthz/ready"] {
+            assert_eq!(ask(address, path).await.map(|answer| answer.status), Some(200), "{name} {path}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ports_of_health_and_callback_have_nothing_beside_them() {
+    let more = "health: { listen: 127.0.0.1:0 }\n\
+        oauth: { authorize_url: 'http://127.0.0.1:9/a', token_url: 'http://127.0.0.1:9/t', \
+        redirect_url: 'http://127.0.0.1/oauth/callback', listen: 127.0.0.1:0 }\n";
+    let (_program, log, _folder) = serve(more).await;
+    for (name, found) in [
+        ("admin=", ["/healthz/live", "/healthz/ready", "/metrics", "/", "/api/config"].as_slice()),
+        ("health=", &["/healthz/live", "/healthz/ready"]),
+        ("callback=", &["/oauth/callback"]),
+    ] {
+        let address = named(&log, name);
+        for path in [
+            "/healthz/live",
+            "/healthz/ready",
+            "/metrics",
+            "/",
+            "/api/config",
+            "/dashboard.css",
+            "/oauth/callback",
+        ] {
+            let status = ask(address, path).await.expect("an answer").status;
+            let is_found = found.contains(&path) || (name == "admin=" && path == "/dashboard.css");
+            assert_eq!(status != 404, is_found, "{name}{path}: {status}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_sigterm_it_is_unready_at_once_and_takes_clients_until_the_delay_is_over() {
+    let (program, log, _folder) = serve("limits: { drain_delay: 2s }\n").await;
+    let (clients, admin) = (named(&log, "clients="), named(&log, "admin="));
+    assert_eq!(ask(admin, "/healthz/ready").await.unwrap().status, 200);
+    program.signal("TERM");
+    let program = tokio::task::spawn_blocking(move || {
+        program.stderr_until("draining");
+        program
+    });
+    let program = program.await.unwrap();
+    let ready = ask(admin, "/healthz/ready").await.expect("the admin port outlives the clients'");
+    assert_eq!(ready.status, 503, "{}", ready.text());
+    assert_eq!(ask(admin, "/healthz/live").await.unwrap().status, 200);
+    let mut client = Client::connect(clients).await;
+    client.send("GET /v2/nothing HTTP/1.1\r\nhost: g\r\n\r\n").await;
+    let answer = client.answer().await.expect("clients are still taken");
+    assert_eq!((answer.status, answer.value("connection")), (404, "close"));
+    let (status, log) = tokio::task::spawn_blocking(move || program.ended()).await.unwrap();
+    assert!(status.success(), "{log}");
+    assert!(tokio::net::TcpStream::connect(clients).await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_signal_does_not_wait_for_the_delay() {
+    let (program, _, _folder) = serve("limits: { drain_delay: 1h }\n").await;
+    program.signal("TERM");
+    let ended = tokio::task::spawn_blocking(move || {
+        program.stderr_until("draining");
+        program.signal("TERM");
+        program.ended()
+    });
+    assert!(ended.await.unwrap().0.success());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_nobody_connected_makes_nobody_unready() {
+    let (_program, log, _folder) = serve("clients: [{ name: acme, v2_token: old-token-of-acme }]\n").await;
+    let ready = ask(named(&log, "admin="), "/healthz/ready").await.unwrap();
+    assert_eq!(ready.status, 200, "{}", ready.text());
+    let metrics = ask(named(&log, "admin="), "/metrics").await.unwrap().text();
+    assert!(metrics.contains("switchback_store_up 1"), "{metrics}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_few_descriptors_clients_are_refused_before_the_admin_port_starves() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = serving::write(folder.path(), "127.0.0.1:9", "");
+    let started = tokio::task::spawn_blocking(move || {
+        let program = serving::start_with_descriptors(&file, 400);
+        let log = program.stderr_until("serving");
+        (program, log)
+    });
+    let (_program, log) = started.await.expect("it starts");
+    assert!(log.contains("the limit of descriptors has no room"), "{log}");
+    let (clients, admin) = (named(&log, "clients="), named(&log, "admin="));
+    let mut open = Vec::new();
+    for _ in 0..500 {
+        let mut client = Client::connect(clients).await;
+        client.send("GET /v2/nothing HTTP/1.1\r\n").await;
+        open.push(client);
+    }
+    assert_eq!(ask(admin, "/healthz/live").await.map(|answer| answer.status), Some(200));
+    let refused = ask(clients, "/v2/nothing").await.map(|answer| answer.status);
+    assert_eq!(refused, Some(503), "clients beyond are told so");
+    drop(open);
+    let mut status = None;
+    for _ in 0..1000 {
+        status = ask(clients, "/v2/nothing").await.map(|answer| answer.status);
+        if status == Some(404) {
+            break;
+        }
+    }
+    assert_eq!(status, Some(404), "and come again when others have gone");
+}
+
+/// Resident bytes of a process.
+fn resident(id: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it has memory");
+    line.trim().trim_end_matches("kB").trim().parse::<u64>().expect("a number") * 1024
+}
+
+/// Many bodies at once are more than there is memory for: some are refused, all are told, and the bound holds.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_there_is_no_memory_for_is_refused_and_the_process_stays_below_its_bound() {
+    const BOUND: u64 = 160 << 20;
+    let more = "limits: { memory: 160MiB, requests_per_client: 1024 }\nclients: [{ name: acme, v2_token: old-token-of-acme, \
+        credentials: {} }]\n";
+    let (program, log, _folder) = serve(more).await;
+    let clients = named(&log, "clients=");
+    let body = format!(r#"{{"text":"{}"}}"#, "a".repeat(1_000_000));
+    let message = format!(
+        "POST /v2/chats/1/messages HTTP/1.1\r\nhost: g\r\nx-authorization: Bearer old-token-of-acme\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    let mut open = Vec::new();
+    for _ in 0..300 {
+        let mut client = Client::connect(clients).await;
+        client.send(&message).await;
+        client.send(&body.as_bytes()[..body.len() / 2]).await;
+        open.push(client);
+    }
+    let most = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(0));
+    let mut statuses = std::collections::BTreeMap::new();
+    for mut client in open {
+        client.send(&body.as_bytes()[body.len() / 2..]).await;
+        let status = client.answer().await.map_or(0, |answer| answer.status);
+        *statuses.entry(status).or_insert(0) += 1;
+        most.fetch_max(resident(program.id()), std::sync::atomic::Ordering::Relaxed);
+    }
+    let most = most.load(std::sync::atomic::Ordering::Relaxed);
+    assert!(most < BOUND, "{most} bytes resident");
+    assert_eq!(statuses.get(&0), None, "everyone is told: {statuses:?}");
+    assert!(statuses.get(&503).is_some_and(|refused| *refused > 0), "{statuses:?}");
+}
+
+/// What systemd and Kubernetes give a gateway to stop in is longer than it takes.
+#[test]
+fn service_managers_wait_longer_than_a_stop_takes() {
+    let limits = switchback::config::Limits::default();
+    let stop = limits.drain_delay + limits.drain_timeout;
+    let seconds = |text: &str, key: &str| {
+        let rest = text.split(key).nth(1).unwrap_or_else(|| panic!("{key} is there"));
+        let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        Duration::from_secs(digits.parse().expect("a number of seconds"))
+    };
+    let unit = std::fs::read_to_string("deploy/switchback.service").unwrap();
+    assert!(seconds(&unit, "TimeoutStopSec=") > stop);
+    let pod = std::fs::read_to_string("deploy/kubernetes/switchback.yaml").unwrap();
+    let drained = seconds(&pod, "drain_timeout: ") + limits.drain_delay;
+    assert!(seconds(&pod, "terminationGracePeriodSeconds: ") > drained);
+}
