@@ -15,6 +15,7 @@
 //! - Nothing recurses over a document, not even dropping or cloning it.
 
 mod error;
+mod grammar;
 mod keys;
 mod limits;
 mod object;
@@ -27,6 +28,7 @@ mod utf8;
 mod value;
 
 pub use error::{Error, ErrorKind, Expected, Limit};
+pub use grammar::Grammar;
 pub use keys::KeyLedger;
 pub use limits::Limits;
 pub use object::Object;

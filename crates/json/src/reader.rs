@@ -95,13 +95,13 @@ enum State {
 /// Reads one JSON text, pushed in chunks.
 ///
 /// ```
-/// use switchback::json::{Limits, Reader, Validator};
+/// use switchback_json::{Limits, Reader, Validator};
 /// let mut reader = Reader::new(Validator::default(), Limits::DOCUMENT);
 /// for chunk in [&b"{\"a\": tr"[..], b"ue", b"}"] {
 ///     reader.feed(chunk)?;
 /// }
 /// reader.finish()?;
-/// # Ok::<(), switchback::json::Error>(())
+/// # Ok::<(), switchback_json::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct Reader<S> {

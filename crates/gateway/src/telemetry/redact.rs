@@ -12,7 +12,7 @@ const SHOWN_CHARS_MAX: usize = 512;
 /// 512 characters.
 ///
 /// ```
-/// use switchback::telemetry::redact::Escaped;
+/// use switchback_gateway::telemetry::redact::Escaped;
 /// assert_eq!(Escaped("/a\r\nlevel=info \u{1b}[31m").to_string(), r"/a\r\nlevel=info \u{1b}[31m");
 /// ```
 #[derive(Clone, Copy, Debug)]

@@ -12,7 +12,7 @@ pub const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 /// One position in a trace: which trace, which call in it, and whether it is recorded.
 ///
 /// ```
-/// use switchback::telemetry::trace::TraceParent;
+/// use switchback_gateway::telemetry::trace::TraceParent;
 /// let incoming = TraceParent::parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01").unwrap();
 /// let outgoing = incoming.child(0x1234);
 /// assert_eq!(outgoing.to_string(), "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000001234-01");

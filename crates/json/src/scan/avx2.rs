@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "instructions of the processor")]
 
 use super::sse2::Sse2;
-use super::{BRACKET, BRACKET_BITS, Block, Care, Scan, Task, WORD_BYTES};
+use super::{BRACKET, BRACKET_BITS, Block, Care, Classes, Scan, Task, WORD_BYTES};
 use std::arch::x86_64::*;
 
 /// 32 bytes at a time. Holding a value proves that the processor has AVX2, BMI1, BMI2, LZCNT,
@@ -64,6 +64,13 @@ impl Scan for Avx2 {
     fn block(self, bytes: &[u8; 64]) -> Block {
         let (halves, _) = bytes.as_chunks::<32>();
         let [low, high] = [self.half(&halves[0]), self.half(&halves[1])];
+        low.then(high, 32)
+    }
+
+    #[inline(always)]
+    fn classes(self, bytes: &[u8; 64]) -> Classes {
+        let (halves, _) = bytes.as_chunks::<32>();
+        let [low, high] = [self.classes_of(&halves[0]), self.classes_of(&halves[1])];
         low.then(high, 32)
     }
 
@@ -133,6 +140,42 @@ impl Avx2 {
     fn equal(self, bytes: __m256i, byte: u8) -> u32 {
         // SAFETY: register arithmetic; `self` proves the features (1).
         unsafe { _mm256_movemask_epi8(_mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(byte as i8))) as u32 }
+    }
+
+    #[inline(always)]
+    fn classes_of(self, bytes: &[u8; 32]) -> Classes {
+        let bytes = self.load(bytes);
+        // SAFETY: register arithmetic; `self` proves the features (1).
+        let (control, blank, structure) = unsafe {
+            let last_control = _mm256_set1_epi8(0x1f);
+            let control = _mm256_cmpeq_epi8(_mm256_max_epu8(bytes, last_control), last_control);
+            // Each byte is compared with what stands at its low four bits, or with zero where its highest bit is set.
+            let blanks = _mm256_setr_epi8(
+                0x20, 0, 0, 0, 0, 0, 0, 0, 0, 0x09, 0x0a, 0, 0, 0x0d, 0, 0, //
+                0x20, 0, 0, 0, 0, 0, 0, 0, 0, 0x09, 0x0a, 0, 0, 0x0d, 0, 0,
+            );
+            let blank = _mm256_cmpeq_epi8(bytes, _mm256_shuffle_epi8(blanks, bytes));
+            let structures = _mm256_setr_epi8(
+                0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x3a, 0x7b, 0x2c, 0x7d, 0, 0, //
+                0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x3a, 0x7b, 0x2c, 0x7d, 0, 0,
+            );
+            let folded = _mm256_or_si256(bytes, _mm256_set1_epi8(0x20));
+            // Folding makes commas and colons of two control characters.
+            let structure = _mm256_cmpeq_epi8(folded, _mm256_shuffle_epi8(structures, bytes));
+            let structure = _mm256_andnot_si256(control, structure);
+            (
+                _mm256_movemask_epi8(control) as u32,
+                _mm256_movemask_epi8(blank) as u32,
+                _mm256_movemask_epi8(structure) as u32,
+            )
+        };
+        Classes {
+            quote: self.equal(bytes, b'"').into(),
+            backslash: self.equal(bytes, b'\\').into(),
+            control: control.into(),
+            blank: blank.into(),
+            structure: structure.into(),
+        }
     }
 
     #[inline(always)]

@@ -59,6 +59,19 @@ pub struct Block {
     pub brackets: u64,
 }
 
+/// What each byte of a block of 64 is; bit 0 is the first byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Classes {
+    pub quote: u64,
+    pub backslash: u64,
+    /// Bytes below 0x20.
+    pub control: u64,
+    /// White space of RFC 8259, section 2; but for the space these are control characters, too.
+    pub blank: u64,
+    /// Brackets, commas and colons.
+    pub structure: u64,
+}
+
 /// These bits set, all that [`Block::brackets`] marks, and nothing else, is the same byte.
 const BRACKET_BITS: u8 = 0x26;
 const BRACKET: u8 = 0x7f;
@@ -132,6 +145,9 @@ pub trait Scan: Copy {
 
     /// The masks of a block.
     fn block(self, bytes: &[u8; 64]) -> Block;
+
+    /// What the bytes of a block are.
+    fn classes(self, bytes: &[u8; 64]) -> Classes;
 
     /// Bit n of the result is the exclusive or of the bits 0 to n.
     fn prefix_xor(self, bits: u64) -> u64;
@@ -219,6 +235,21 @@ pub fn escaped(backslash: u64, first_escaped: bool) -> (u64, bool) {
     let (even_runs, overflow) = odd_starts.overflowing_add(backslash);
     let invert = even_runs << 1;
     ((EVEN ^ invert) & follows, overflow)
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Classes {
+    /// These with `next` after their first `width` bytes.
+    #[inline(always)]
+    fn then(self, next: Classes, width: u32) -> Classes {
+        Classes {
+            quote: self.quote | next.quote << width,
+            backslash: self.backslash | next.backslash << width,
+            control: self.control | next.control << width,
+            blank: self.blank | next.blank << width,
+            structure: self.structure | next.structure << width,
+        }
+    }
 }
 
 #[cfg(target_arch = "x86_64")]

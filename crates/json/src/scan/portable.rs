@@ -1,6 +1,6 @@
 //! The way of scanning that needs nothing of the processor, and no `unsafe`: what all others must equal.
 
-use super::{BRACKET, BRACKET_BITS, Block, Care, Scan, Task, WORD_BYTES};
+use super::{BRACKET, BRACKET_BITS, Block, Care, Classes, Scan, Task, WORD_BYTES};
 
 /// Eight bytes at a time, in ordinary registers.
 #[derive(Debug, Clone, Copy)]
@@ -130,6 +130,25 @@ impl Scan for Portable {
             block.brackets |= gather(equal(folded, BRACKET)) << shift;
         }
         block
+    }
+
+    #[inline(always)]
+    fn classes(self, bytes: &[u8; 64]) -> Classes {
+        let mut classes = Classes::default();
+        for (at, word) in bytes.as_chunks::<8>().0.iter().enumerate() {
+            let word = u64::from_le_bytes(*word);
+            let (shift, folded) = (at * 8, word | (LOW * 0x20));
+            let control = !((word & !HIGH).wrapping_add(LOW * (0x80 - 0x20)) | word) & HIGH;
+            let blank = equal(word, b' ') | equal(word, b'\t') | equal(word, b'\n') | equal(word, b'\r');
+            let between = equal(word, b',') | equal(word, b':');
+            let brackets = equal(folded, b'{') | equal(folded, b'}');
+            classes.quote |= gather(equal(word, b'"')) << shift;
+            classes.backslash |= gather(equal(word, b'\\')) << shift;
+            classes.control |= gather(control) << shift;
+            classes.blank |= gather(blank) << shift;
+            classes.structure |= gather(between | brackets) << shift;
+        }
+        classes
     }
 
     #[inline(always)]

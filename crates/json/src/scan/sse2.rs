@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "instructions of the processor")]
 
 use super::portable::Portable;
-use super::{BRACKET, BRACKET_BITS, Block, Care, Scan, Task, WORD_BYTES};
+use super::{BRACKET, BRACKET_BITS, Block, Care, Classes, Scan, Task, WORD_BYTES};
 use std::arch::x86_64::*;
 
 /// 16 bytes at a time.
@@ -52,6 +52,14 @@ impl Scan for Sse2 {
         let (quarters, _) = bytes.as_chunks::<16>();
         let low = self.quarter(&quarters[0]).then(self.quarter(&quarters[1]), 16);
         let high = self.quarter(&quarters[2]).then(self.quarter(&quarters[3]), 16);
+        low.then(high, 32)
+    }
+
+    #[inline(always)]
+    fn classes(self, bytes: &[u8; 64]) -> Classes {
+        let (quarters, _) = bytes.as_chunks::<16>();
+        let low = self.classes_of(&quarters[0]).then(self.classes_of(&quarters[1]), 16);
+        let high = self.classes_of(&quarters[2]).then(self.classes_of(&quarters[3]), 16);
         low.then(high, 32)
     }
 
@@ -119,6 +127,34 @@ impl Sse2 {
     fn equal(self, bytes: __m128i, byte: u8) -> u32 {
         // SAFETY: register arithmetic with SSE2 (1).
         unsafe { _mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(byte as i8))) as u32 }
+    }
+
+    #[inline(always)]
+    fn classes_of(self, bytes: &[u8; 16]) -> Classes {
+        let bytes = self.load(bytes);
+        // SAFETY: register arithmetic with SSE2 (1).
+        let (control, blank, structure) = unsafe {
+            let is = |bytes, byte: u8| _mm_cmpeq_epi8(bytes, _mm_set1_epi8(byte as i8));
+            let last_control = _mm_set1_epi8(0x1f);
+            let control = _mm_cmpeq_epi8(_mm_max_epu8(bytes, last_control), last_control);
+            let lines = _mm_or_si128(is(bytes, b'\n'), is(bytes, b'\r'));
+            let blank = _mm_or_si128(lines, _mm_or_si128(is(bytes, b' '), is(bytes, b'\t')));
+            let folded = _mm_or_si128(bytes, _mm_set1_epi8(0x20));
+            let brackets = _mm_or_si128(is(folded, b'{'), is(folded, b'}'));
+            let structure = _mm_or_si128(brackets, _mm_or_si128(is(bytes, b','), is(bytes, b':')));
+            (
+                _mm_movemask_epi8(control) as u32,
+                _mm_movemask_epi8(blank) as u32,
+                _mm_movemask_epi8(structure) as u32,
+            )
+        };
+        Classes {
+            quote: self.equal(bytes, b'"').into(),
+            backslash: self.equal(bytes, b'\\').into(),
+            control: control.into(),
+            blank: blank.into(),
+            structure: structure.into(),
+        }
     }
 
     #[inline(always)]

@@ -34,7 +34,7 @@ pub(crate) fn value() -> impl Strategy<Value = Value> {
 }
 
 /// Bytes that are often nearly JSON.
-fn near_json() -> impl Strategy<Value = Vec<u8>> {
+pub(super) fn near_json() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop::sample::select(vec![
         "{", "}", "[", "]", ",", ":", "\"", "\"a\"", "\"a\":", "\\", "\\u00e9", "\\ud83d", "\\n", "1", "-",
         "0", ".5", "e1", "true", "null", "fals", " ", "\n", "é", "😀", "\"b\":{", "[[", "{}", "[]",

@@ -3,6 +3,7 @@
 
 mod document;
 mod grammar;
+mod grammar_alone;
 #[cfg(unix)]
 pub mod guarded;
 mod laws;

@@ -1,6 +1,6 @@
 //! Every way of scanning gives the same answers, over random bytes and all alignments.
 
-use super::super::scan::{self, Block, Care, Level, Portable, Scan, Task, WORD_BYTES, Windows};
+use super::super::scan::{self, Block, Care, Classes, Level, Portable, Scan, Task, WORD_BYTES, Windows};
 use super::super::utf8::Utf8Checker;
 #[cfg(unix)]
 use super::guarded::Guarded;
@@ -14,6 +14,7 @@ struct Answers {
     string_breaks: Vec<usize>,
     bare_ends: Vec<usize>,
     blocks: Vec<Block>,
+    classes: Vec<Classes>,
     prefixes: Vec<u64>,
     /// By window: the first break of a string and the first end of a scalar among the bytes that are
     /// looked at.
@@ -40,6 +41,10 @@ impl Task for Everything<'_> {
             string_breaks: (0..=bytes.len()).map(|at| scan.string_break(bytes, at)).collect(),
             bare_ends: (0..=bytes.len()).map(|at| scan.bare_end(bytes, at)).collect(),
             prefixes: blocks.iter().map(|block| scan.prefix_xor(block.quote)).collect(),
+            classes: bytes
+                .windows(64)
+                .map(|window| scan.classes(window.try_into().expect("64 bytes")))
+                .collect(),
             blocks,
         }
     }
@@ -99,6 +104,16 @@ fn by_hand(bytes: &[u8], step: usize) -> Answers {
             .iter()
             .map(|block| {
                 (0..64).fold(0, |sum, at| sum | u64::from((block.quote << (63 - at)).count_ones() % 2) << at)
+            })
+            .collect(),
+        classes: bytes
+            .windows(64)
+            .map(|window| Classes {
+                quote: mask(window, &|byte| byte == b'"'),
+                backslash: mask(window, &|byte| byte == b'\\'),
+                control: mask(window, &|byte| byte < 0x20),
+                blank: mask(window, &|byte| b" \t\r\n".contains(&byte)),
+                structure: mask(window, &|byte| b"[]{},:".contains(&byte)),
             })
             .collect(),
         blocks,

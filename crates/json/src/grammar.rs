@@ -1,0 +1,382 @@
+//! Whether a text that only passes by is JSON: the grammar of RFC 8259 and a bound on depth, over chunks cut anywhere.
+//!
+//! What it leaves to others: UTF-8 ([`Utf8Checker`](crate::Utf8Checker)), members named twice, halves of surrogate pairs,
+//! which the grammar allows, and bounds on single scalars. The [`Reader`](crate::Reader) looks at all of these and tells
+//! what it reads; it takes ten times as long. Tests hold the two together.
+//!
+//! Decisions to know before editing:
+//!
+//! - [`Grammar::byte`] knows the whole grammar, one byte at a time. [`Blocks`] is a short cut through it for 64 bytes without
+//!   a backslash: it only looks at the bytes where something begins. What it cannot finish (an escape, a scalar that the
+//!   block cuts) it leaves to `byte`.
+//! - A value that begins decides at once what may follow it, so that nothing has to happen when it ends.
+
+use super::error::{Error, ErrorKind, Expected, Limit};
+use super::reader::is_blank;
+use super::scan::{self, Level, Scan, Task};
+use super::text;
+
+/// What may come next, outside of scalars.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    Value,
+    ValueOrEnd,
+    Key,
+    KeyOrEnd,
+    Colon,
+    AfterElement,
+    AfterMember,
+    /// Nothing but white space.
+    End,
+}
+
+/// The scalar that has begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Inside {
+    Nothing,
+    String,
+    /// Behind a backslash.
+    Escape,
+    /// Hexadecimal digits to come.
+    Hex(u8),
+    Number(Number),
+    /// A word, and how many of its bytes have come.
+    Word(&'static [u8], u8),
+}
+
+/// Which part of a number has come last (RFC 8259, section 6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Number {
+    Minus,
+    Zero,
+    Integer,
+    Point,
+    Fraction,
+    Exponent,
+    ExponentSign,
+    ExponentDigits,
+}
+
+/// Checks one text, pushed in chunks.
+///
+/// ```
+/// use switchback_json::Grammar;
+/// let mut grammar = Grammar::new(64);
+/// for chunk in [&b"{\"a\": tr"[..], b"ue", b"}"] {
+///     grammar.feed(chunk)?;
+/// }
+/// grammar.finish()?;
+/// assert!(Grammar::new(64).feed(b"[01]").is_err());
+/// # Ok::<(), switchback_json::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Grammar {
+    next: Next,
+    /// What may come after a value that stands where the reading has come to.
+    after: Next,
+    inside: Inside,
+    /// For each open array and object what comes after it.
+    open: Vec<Next>,
+    depth_max: usize,
+    /// Bytes of all chunks before this one.
+    before: u64,
+    level: Level,
+    failed: Option<Error>,
+}
+
+impl Grammar {
+    /// `depth_max`: arrays and objects that may be open at one time.
+    pub fn new(depth_max: usize) -> Grammar {
+        Grammar {
+            next: Next::Value,
+            after: Next::End,
+            inside: Inside::Nothing,
+            open: Vec::new(),
+            depth_max,
+            before: 0,
+            level: Level::best(),
+            failed: None,
+        }
+    }
+
+    /// The same, looking at bytes in another way than the best of this processor; for tests and measurements.
+    pub fn at_level(mut self, level: Level) -> Grammar {
+        self.level = level;
+        self
+    }
+
+    /// Takes the next bytes.
+    ///
+    /// # Errors
+    /// The first fault with its place. Every further call returns the same.
+    pub fn feed(&mut self, chunk: &[u8]) -> Result<(), Error> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        let read = scan::run(self.level, Chunk { grammar: self, chunk });
+        let read = read.map_err(|(at, kind)| Error::new(self.before + at as u64, kind));
+        self.before += chunk.len() as u64;
+        read.inspect_err(|error| self.failed = Some(*error))
+    }
+
+    /// The text has ended.
+    ///
+    /// # Errors
+    /// The first fault, or that the text is cut short.
+    pub fn finish(self) -> Result<(), Error> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        let is_whole = match self.inside {
+            Inside::Nothing => true,
+            Inside::Number(number) => number.may_end(),
+            Inside::Word(word, come) => usize::from(come) == word.len(),
+            Inside::String | Inside::Escape | Inside::Hex(_) => false,
+        };
+        if is_whole && self.next == Next::End {
+            Ok(())
+        } else {
+            Err(Error::new(self.before, ErrorKind::UnexpectedEnd))
+        }
+    }
+
+    /// Takes one byte, whatever has come before it.
+    fn byte(&mut self, byte: u8) -> Result<(), ErrorKind> {
+        self.inside = match (self.inside, byte) {
+            (Inside::Nothing, _) => return self.token(byte),
+            (Inside::String, b'"') => Inside::Nothing,
+            (Inside::String, b'\\') => Inside::Escape,
+            (Inside::String, 0..0x20) => return Err(ErrorKind::ControlInString),
+            (Inside::String, _) => Inside::String,
+            (Inside::Escape, b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Inside::String,
+            (Inside::Escape, b'u') => Inside::Hex(4),
+            (Inside::Hex(1), _) if byte.is_ascii_hexdigit() => Inside::String,
+            (Inside::Hex(left), _) if byte.is_ascii_hexdigit() => Inside::Hex(left - 1),
+            (Inside::Escape | Inside::Hex(_), _) => return Err(ErrorKind::InvalidEscape),
+            (Inside::Number(number), _) => match number.with(byte) {
+                Some(number) => Inside::Number(number),
+                None if number.may_end() => return self.ends_before(byte),
+                None => return Err(ErrorKind::InvalidNumber),
+            },
+            (Inside::Word(word, come), _) => match word.get(usize::from(come)) {
+                Some(wanted) if *wanted == byte => Inside::Word(word, come + 1),
+                None if !byte.is_ascii_alphanumeric() => return self.ends_before(byte),
+                _ => return Err(ErrorKind::InvalidLiteral),
+            },
+        };
+        Ok(())
+    }
+
+    /// A bare scalar has ended, and this byte follows it.
+    fn ends_before(&mut self, byte: u8) -> Result<(), ErrorKind> {
+        self.inside = Inside::Nothing;
+        self.token(byte)
+    }
+
+    /// Takes a byte outside of scalars.
+    fn token(&mut self, byte: u8) -> Result<(), ErrorKind> {
+        if is_blank(byte) {
+            return Ok(());
+        }
+        self.inside = match byte {
+            b'"' => Inside::String,
+            b'-' => Inside::Number(Number::Minus),
+            b'0' => Inside::Number(Number::Zero),
+            b'1'..=b'9' => Inside::Number(Number::Integer),
+            b't' => Inside::Word(b"true", 1),
+            b'f' => Inside::Word(b"false", 1),
+            b'n' => Inside::Word(b"null", 1),
+            _ => Inside::Nothing,
+        };
+        match (byte, self.inside) {
+            (b'"', _) | (_, Inside::Nothing) => self.structure(byte),
+            _ => self.bare(),
+        }
+    }
+
+    /// A number or word begins.
+    #[inline(always)]
+    fn bare(&mut self) -> Result<(), ErrorKind> {
+        if !matches!(self.next, Next::Value | Next::ValueOrEnd) {
+            return Err(self.unexpected());
+        }
+        self.next = self.after;
+        Ok(())
+    }
+
+    /// Takes a bracket, comma or colon, or a quote that opens a string.
+    #[inline(always)]
+    fn structure(&mut self, byte: u8) -> Result<(), ErrorKind> {
+        match (byte, self.next) {
+            (b',', Next::AfterMember) => self.next = Next::Key,
+            (b'"', Next::Key | Next::KeyOrEnd) => self.next = Next::Colon,
+            (b':', Next::Colon) => self.next = Next::Value,
+            (b'"', Next::Value | Next::ValueOrEnd) => self.next = self.after,
+            (b',', Next::AfterElement) => self.next = Next::Value,
+            (b'{', Next::Value | Next::ValueOrEnd) => self.opens(Next::KeyOrEnd, Next::AfterMember)?,
+            (b'[', Next::Value | Next::ValueOrEnd) => self.opens(Next::ValueOrEnd, Next::AfterElement)?,
+            (b'}', Next::KeyOrEnd | Next::AfterMember) | (b']', Next::ValueOrEnd | Next::AfterElement) => {
+                self.after = self.open.pop().unwrap_or(Next::End);
+                self.next = self.after;
+            }
+            _ => return Err(self.unexpected()),
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn opens(&mut self, first: Next, between: Next) -> Result<(), ErrorKind> {
+        if self.open.len() >= self.depth_max {
+            return Err(ErrorKind::Limit(Limit::Depth));
+        }
+        self.open.push(self.after);
+        (self.next, self.after) = (first, between);
+        Ok(())
+    }
+
+    #[cold]
+    fn unexpected(&self) -> ErrorKind {
+        let expected = match self.next {
+            Next::Value => Expected::Value,
+            Next::ValueOrEnd => Expected::ValueOrArrayEnd,
+            Next::Key => Expected::Key,
+            Next::KeyOrEnd => Expected::KeyOrObjectEnd,
+            Next::Colon => Expected::Colon,
+            Next::AfterElement => Expected::CommaOrArrayEnd,
+            Next::AfterMember => Expected::CommaOrObjectEnd,
+            Next::End => return ErrorKind::TrailingBytes,
+        };
+        ErrorKind::Unexpected { expected }
+    }
+}
+
+impl Number {
+    /// What follows from one more byte; none where it is not part of the number.
+    fn with(self, byte: u8) -> Option<Number> {
+        Some(match (self, byte) {
+            (Number::Minus, b'0') => Number::Zero,
+            (Number::Minus, b'1'..=b'9') | (Number::Integer, b'0'..=b'9') => Number::Integer,
+            (Number::Zero | Number::Integer, b'.') => Number::Point,
+            (Number::Point | Number::Fraction, b'0'..=b'9') => Number::Fraction,
+            (Number::Zero | Number::Integer | Number::Fraction, b'e' | b'E') => Number::Exponent,
+            (Number::Exponent, b'+' | b'-') => Number::ExponentSign,
+            (Number::Exponent | Number::ExponentSign | Number::ExponentDigits, b'0'..=b'9') => {
+                Number::ExponentDigits
+            }
+            _ => return None,
+        })
+    }
+
+    fn may_end(self) -> bool {
+        matches!(self, Number::Zero | Number::Integer | Number::Fraction | Number::ExponentDigits)
+    }
+}
+
+/// One chunk to be read.
+struct Chunk<'a> {
+    grammar: &'a mut Grammar,
+    chunk: &'a [u8],
+}
+
+/// A fault with its place in the chunk.
+type Fault = (usize, ErrorKind);
+
+impl Task for Chunk<'_> {
+    type Output = Result<(), Fault>;
+
+    fn run<S: Scan>(self, scan: S) -> Result<(), Fault> {
+        let Chunk { grammar, chunk } = self;
+        let mut at = 0;
+        while at < chunk.len() {
+            if matches!(grammar.inside, Inside::Nothing | Inside::String) {
+                at = scan.enter(Blocks { grammar: &mut *grammar, chunk, at })?;
+            }
+            // An escape or a scalar that a block cuts, or what is shorter than a block.
+            while let Some(byte) = chunk.get(at) {
+                grammar.byte(*byte).map_err(|kind| (at, kind))?;
+                at += 1;
+                let is_between = matches!(grammar.inside, Inside::Nothing | Inside::String);
+                if is_between && chunk.len() - at >= BLOCK_BYTES {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+const BLOCK_BYTES: usize = 64;
+
+/// As many whole blocks of a chunk as can be read, from `at` on; gives the place that has been reached.
+struct Blocks<'a> {
+    grammar: &'a mut Grammar,
+    chunk: &'a [u8],
+    at: usize,
+}
+
+impl Task for Blocks<'_> {
+    type Output = Result<usize, Fault>;
+
+    #[inline(always)]
+    fn run<S: Scan>(self, scan: S) -> Result<usize, Fault> {
+        let Blocks { grammar, chunk, mut at } = self;
+        let mut in_string = grammar.inside == Inside::String;
+        while let Some(block) = chunk.get(at..).and_then(<[u8]>::first_chunk::<BLOCK_BYTES>) {
+            let marks = scan.classes(block);
+            // What lies behind a backslash is for another time.
+            let end = marks.backslash.trailing_zeros();
+            let within = if end == 64 { !0 } else { (1 << end) - 1 };
+            let carried = if in_string { !0 } else { 0 };
+            // With the quote that opens it, without the one that closes it.
+            let strings = scan.prefix_xor(marks.quote) ^ carried;
+            let wrong = marks.control & (strings | !marks.blank) & within;
+            if wrong != 0 {
+                let first = wrong.trailing_zeros();
+                let is_inside = strings >> first & 1 == 1;
+                let kind = if is_inside { ErrorKind::ControlInString } else { grammar.unexpected() };
+                return Err((at + first as usize, kind));
+            }
+            let outside = !strings & within;
+            let bare = !(marks.structure | marks.blank | marks.quote) & outside;
+            let starts = bare & !(bare << 1);
+            let mut tokens = (marks.structure & outside) | (marks.quote & strings & within) | starts;
+            while tokens != 0 {
+                let place = tokens.trailing_zeros();
+                tokens &= tokens - 1;
+                let from = place as usize;
+                if starts >> place & 1 == 0 {
+                    grammar.structure(block[from & 63]).map_err(|kind| (at + from, kind))?;
+                    continue;
+                }
+                let len = (!(bare >> place)).trailing_zeros();
+                if place + len >= end {
+                    grammar.inside = Inside::Nothing;
+                    return Ok(at + from);
+                }
+                grammar.bare().map_err(|kind| (at + from, kind))?;
+                bare_scalar(&block[from..from + len as usize]).map_err(|kind| (at + from, kind))?;
+            }
+            at += end as usize;
+            in_string = end > 0 && strings >> (end - 1) & 1 == 1 || end == 0 && in_string;
+            if end < 64 {
+                break;
+            }
+        }
+        grammar.inside = if in_string { Inside::String } else { Inside::Nothing };
+        Ok(at)
+    }
+}
+
+/// Whether a number or word that is here whole is one.
+#[inline(always)]
+fn bare_scalar(bytes: &[u8]) -> Result<(), ErrorKind> {
+    match bytes {
+        b"null" | b"true" | b"false" => Ok(()),
+        [b'-' | b'0'..=b'9', ..] => {
+            // Most numbers are digits that do not begin with a zero.
+            let is_plain = bytes[0] > b'0' && bytes.iter().all(u8::is_ascii_digit);
+            if is_plain || text::check_number(bytes).is_ok() { Ok(()) } else { Err(ErrorKind::InvalidNumber) }
+        }
+        _ => Err(ErrorKind::InvalidLiteral),
+    }
+}

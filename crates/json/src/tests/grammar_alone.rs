@@ -1,0 +1,129 @@
+//! The grammar alone, held against the reader and against an independent one, at every level and however the text is cut.
+
+use super::super::reader::{Container, Scalar};
+use super::super::scan::Level;
+use super::super::{ErrorKind, Grammar, Limits, Reader, Sink};
+use super::laws::{near_json, value};
+use proptest::prelude::*;
+
+/// Takes everything that it is told.
+struct Nothing;
+
+impl Sink for Nothing {
+    fn open(&mut self, _: Container) -> Result<(), ErrorKind> {
+        Ok(())
+    }
+
+    fn key(&mut self, _: &str) -> Result<(), ErrorKind> {
+        Ok(())
+    }
+
+    fn scalar(&mut self, _: Scalar<'_>) -> Result<(), ErrorKind> {
+        Ok(())
+    }
+
+    fn close(&mut self, _: Container) -> Result<(), ErrorKind> {
+        Ok(())
+    }
+}
+
+fn checked(text: &[u8], size: usize, level: Level, depth: usize) -> Result<(), ErrorKind> {
+    let mut grammar = Grammar::new(depth).at_level(level);
+    text.chunks(size)
+        .try_for_each(|chunk| grammar.feed(chunk))
+        .and_then(|()| grammar.finish())
+        .map_err(|error| error.kind)
+}
+
+/// The one verdict of all levels and cuts. What is wrong is the same, too, but for bare scalars: a block sees them whole.
+pub(super) fn accepts(text: &[u8], depth: usize) -> bool {
+    let by_byte = checked(text, 1, Level::Portable, depth).is_ok();
+    for level in Level::ALL {
+        for size in [1, 7, 64, 65, 100, 4096] {
+            let found = checked(text, size, level, depth);
+            assert_eq!(
+                found.is_ok(),
+                by_byte,
+                "{level:?} by {size}: {found:?} of {}",
+                String::from_utf8_lossy(text)
+            );
+        }
+    }
+    by_byte
+}
+
+fn by_reader(text: &[u8], depth: usize) -> Result<(), ErrorKind> {
+    let mut reader = Reader::new(Nothing, Limits { depth, ..Limits::UNLIMITED });
+    reader.feed(text).and_then(|()| reader.finish().map(drop)).map_err(|error| error.kind)
+}
+
+/// Texts of several blocks, most of them nearly JSON.
+fn long() -> impl Strategy<Value = Vec<u8>> {
+    let padding = || prop::sample::select(vec![0usize, 1, 5, 30, 57, 58, 62, 63, 64, 65, 120]);
+    let blank = prop::sample::select(vec![" ", "\n", "\t", "\r", "\u{b}"]);
+    prop_oneof![
+        near_json(),
+        (prop::collection::vec(value(), 1..6), padding(), blank).prop_map(|(values, padding, blank)| {
+            let between = format!(",{}", blank.repeat(padding));
+            let texts: Vec<String> = values
+                .iter()
+                .map(|value| String::from_utf8(value.to_vec()).expect("JSON is UTF-8"))
+                .collect();
+            format!("[{}]", texts.join(&between)).into_bytes()
+        }),
+        (padding(), near_json(), padding()).prop_map(|(before, text, after)| {
+            let (before, after) = (vec![b'x'; before], vec![b'7'; after]);
+            [b"[\"", &before[..], b"\",", &text, b",", &after, b"1]"].concat()
+        }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn the_grammar_alone_is_what_the_reader_and_another_one_say(
+        text in long(),
+        at in any::<prop::sample::Index>(),
+        byte in prop::option::of(prop::sample::select(b"\"\\{}[],: \n\x01\x0b\x0c\x1a0-1.eEtfnux\x7f".to_vec())),
+        depth in prop::sample::select(vec![2usize, 5, 100]),
+    ) {
+        let mut text = text;
+        if let (Some(byte), false) = (byte, text.is_empty()) {
+            let at = at.index(text.len());
+            text[at] = byte;
+        }
+        let found = accepts(&text, depth);
+        match by_reader(&text, depth) {
+            Err(ErrorKind::InvalidUtf8 | ErrorKind::LoneSurrogate) => {}
+            reader => prop_assert_eq!(found, reader.is_ok(), "{:?}", reader),
+        }
+        if depth == 100 && std::str::from_utf8(&text).is_ok() {
+            let theirs: Result<serde::de::IgnoredAny, _> = serde_json::from_slice(&text);
+            prop_assert_eq!(found, theirs.is_ok());
+        }
+    }
+}
+
+#[test]
+fn faults_are_told_where_they_are() {
+    let place = |text: &[u8], size: usize| {
+        let mut grammar = Grammar::new(64);
+        let fed = text.chunks(size).try_for_each(|chunk| grammar.feed(chunk));
+        fed.and_then(|()| grammar.finish()).map_err(|error| (error.offset, error.kind)).err()
+    };
+    let padded = |text: &str| [&vec![b' '; 70], text.as_bytes(), &vec![b' '; 70]].concat();
+    for (text, at, kind) in [
+        ("[1,,2]", 3, ErrorKind::Unexpected { expected: super::super::Expected::Value }),
+        ("{\"a\" 1}", 5, ErrorKind::Unexpected { expected: super::super::Expected::Colon }),
+        ("[\"\x01\"]", 2, ErrorKind::ControlInString),
+        ("[\"\\x\"]", 3, ErrorKind::InvalidEscape),
+        ("1 2", 2, ErrorKind::TrailingBytes),
+        ("{\"a\":1]", 6, ErrorKind::Unexpected { expected: super::super::Expected::CommaOrObjectEnd }),
+    ] {
+        assert_eq!(place(text.as_bytes(), 1), Some((at, kind)), "{text}");
+        for size in [1, 64, 1000] {
+            assert_eq!(place(&padded(text), size), Some((at + 70, kind)), "{text} by {size}");
+        }
+    }
+    assert_eq!(place(b"[1", 10), Some((2, ErrorKind::UnexpectedEnd)));
+    assert_eq!(place(b"", 10), Some((0, ErrorKind::UnexpectedEnd)));
+}
