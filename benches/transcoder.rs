@@ -303,6 +303,9 @@ fn ours(group: &mut Group<'_>, class: &str, op: &ValueOp, body: &[u8], chunks: &
             bencher.iter(|| stream(&program, &values, Check::Lenient, level, chunks, false).0);
         });
     }
+    group.bench_function(BenchmarkId::new(class, "grammar"), |bencher| {
+        bencher.iter(|| stream(&program, &values, Check::Grammar, Level::best(), chunks, false).0);
+    });
     group.bench_function(BenchmarkId::new(class, "strict"), |bencher| {
         bencher.iter(|| stream(&program, &values, Check::Strict, Level::best(), chunks, false).0);
     });

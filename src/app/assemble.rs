@@ -41,7 +41,7 @@ pub(super) fn limits(limits: &config::Limits) -> Limits {
         held_bytes_max: limits.held_bytes,
         whole_bytes_max: limits.whole_bytes,
         response_bytes_max: limits.answer_bytes,
-        answer_check: if limits.strict_answers { Check::Strict } else { Check::Lenient },
+        answer_check: if limits.strict_answers { Check::Grammar } else { Check::Lenient },
         decode_ratio_max: u64::from(limits.decode_ratio),
         in_flight_max: count(limits.requests),
         client_in_flight_max: count(limits.requests_per_client),

@@ -250,7 +250,7 @@ section! {
         answer_bytes: Size = Size(1 << 30),
         /// Hold translated answers to every rule of JSON and every bound on it, also in what passes by unread; what breaks one
         /// earns 502. Otherwise they are checked as far as they are read: UTF-8, brackets, and what the pack names.
-        strict_answers: bool = false,
+        strict_answers: bool = true,
         /// How many times larger than its compressed form a body may be.
         decode_ratio: Count = Count(100),
         /// What may be held per HTTP/1.1 connection and direction.

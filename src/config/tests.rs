@@ -85,7 +85,7 @@ phases: { default: legacy, 'GET /things/{id}': { phase: canary, share: 10% }, 'G
 sunset: { old: { deprecated: 2026-01-01, sunset: 2027-01-01, policy: https://a/p, successor: https://a/n } }
 shadow: { sample: 0.5, noise: 0, calls: 4, keep: 1d }
 gate: { default: { mismatch: 2%, compared: 10, stay: 1m, differences: 3, share: 0.25 }, 'GET /things': never }
-limits: { body_bytes: 1MiB, total_timeout: 1m, requests: 7, strict_answers: true }
+limits: { body_bytes: 1MiB, total_timeout: 1m, requests: 7, strict_answers: false }
 log: { format: json, level: 'warn,switchback::access=info' }
 reload: { watch: false, settle: 1s }
 ",
@@ -125,7 +125,7 @@ reload: { watch: false, settle: 1s }
     assert_eq!(policy.share, Share::new(0.25).unwrap());
     assert_eq!(config.limits.total_timeout, Duration::from_secs(60));
     assert_eq!(config.limits.requests, 7);
-    assert!(config.limits.strict_answers && !Limits::default().strict_answers);
+    assert!(!config.limits.strict_answers && Limits::default().strict_answers);
     assert!(!config.reload.watch);
 }
 

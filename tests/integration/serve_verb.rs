@@ -62,10 +62,12 @@ fn a_file_that_is_not_there_is_named() {
 
 /// The service shows the agents, with an escape that JSON does not have in a field that v2 knows nothing of.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_passes_unread_is_checked_where_the_configuration_is_strict() {
+async fn what_passes_unread_is_checked_unless_the_configuration_says_otherwise() {
     let token = r#"{"token_type":"Bearer","expires_in":2592000,"access_token":"a-1","refresh_token":"r-1"}"#;
     let agents = r#"[{"id":1,"name":"Ana","unheard_of":"\q"}]"#;
-    for (strict, status) in [(false, 200), (true, 502)] {
+    for (limits, status) in
+        [("limits: { strict_answers: false }", 200), ("limits: { strict_answers: true }", 502), ("", 502)]
+    {
         let service = Upstream::start(vec![Act::json(200, token), Act::json(200, agents)]).await;
         let folder = tempfile::tempdir().expect("a temporary folder");
         let at = service.address;
@@ -73,11 +75,11 @@ async fn what_passes_unread_is_checked_where_the_configuration_is_strict() {
             "oauth: {{ authorize_url: 'http://{at}/a', token_url: 'http://{at}/t', redirect_url: 'http://{at}/r' }}\n\
              clients: [{{ name: acme, v2_token: old-token-of-acme, \
              grant: {{ client_id: app, client_secret: secret-of-app, refresh_token: r-0 }} }}]\n\
-             limits: {{ strict_answers: {strict} }}\n"
+             {limits}\n"
         );
         let program = serve(&serving::write(folder.path(), &at.to_string(), &more), &[]);
         let gateway = serving::address(&program);
-        assert_eq!(asked(gateway, "GET /v2/agents", "old-token-of-acme").await, status, "strict: {strict}");
+        assert_eq!(asked(gateway, "GET /v2/agents", "old-token-of-acme").await, status, "{limits}");
     }
 }
 

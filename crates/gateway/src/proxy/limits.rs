@@ -62,7 +62,7 @@ impl Default for Limits {
             held_bytes_max: 16 * 1024 * 1024,
             whole_bytes_max: 64 * 1024,
             response_bytes_max: 1024 * 1024 * 1024,
-            answer_check: Check::Lenient,
+            answer_check: Check::Grammar,
             decode_ratio_max: 100,
             in_flight_max: 4_096,
             client_in_flight_max: 512,

@@ -14,8 +14,8 @@
 //!   expected is learnt from bodies and kept as a `script` of each object, in which the objects within
 //!   it lie where they were met. Cutting a text into single bytes never takes the short cut, so comparing
 //!   cuts compares the two.
-//! - Strict bodies are read a second time, by the one JSON reader. Lenient ones are checked where the
-//!   plan looks: brackets are counted everywhere, members and names are read in objects that the plan
+//! - Strict bodies are read a second time, by the one JSON reader. Bodies whose grammar is checked are
+//!   looked at a second time as well, much faster. Lenient ones are checked where the plan looks: brackets are counted everywhere, members and names are read in objects that the plan
 //!   rewrites, UTF-8 is checked throughout, and a text cut short is always noticed.
 
 mod close;
@@ -42,14 +42,17 @@ use fault::Fault;
 use machine::{Machine, Run};
 use std::sync::Arc;
 use switchback_json::scan::{self, Level, Scan, Task};
-use switchback_json::{Limits, Reader, Utf8Checker, Validator};
+use switchback_json::{Grammar, Limits, Reader, Utf8Checker, Validator};
 
 /// How much of a body is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Check {
     /// Every rule of RFC 8259 and every limit: for bodies of clients.
     Strict,
-    /// UTF-8, brackets, and what the plan reads: for bodies of an upstream. Of the limits, those on
+    /// The whole grammar of RFC 8259, UTF-8 and what the plan reads: for bodies of an upstream. A member that is named
+    /// twice is found where the plan reads names; limits hold as in lenient reading.
+    Grammar,
+    /// UTF-8, brackets, and what the plan reads: for bodies of an upstream that is trusted. Of the limits, those on
     /// depth and total bytes hold everywhere, the one on names where names are read; values that pass
     /// by cost no memory and are not counted.
     Lenient,
@@ -87,6 +90,7 @@ pub struct Transcoder {
     level: Level,
     utf8: Option<Utf8Checker>,
     strict: Option<Reader<Validator>>,
+    grammar: Option<Grammar>,
     failed: Option<TranslateError>,
 }
 
@@ -100,6 +104,7 @@ impl Transcoder {
             // The strict reader checks the encoding as well.
             utf8: strict.is_none().then(Utf8Checker::default),
             strict,
+            grammar: (check == Check::Grammar).then(|| Grammar::new(bounds.json.depth)),
             failed: None,
         }
     }
@@ -108,6 +113,7 @@ impl Transcoder {
     /// measurements.
     pub fn at_level(mut self, level: Level) -> Transcoder {
         self.level = level;
+        self.grammar = self.grammar.map(|grammar| grammar.at_level(level));
         self
     }
 
@@ -144,6 +150,9 @@ impl Transcoder {
         if let Some(strict) = self.strict.take() {
             strict.finish()?;
         }
+        if let Some(grammar) = self.grammar.take() {
+            grammar.finish()?;
+        }
         if !self.machine.finish(&self.program, out).map_err(|fault| TranslateError::new(*fault))? {
             out.extend_from_slice(b"null");
         }
@@ -168,6 +177,9 @@ impl Transcoder {
         }
         if let Some(strict) = &mut self.strict {
             strict.feed(chunk)?;
+        }
+        if let Some(grammar) = &mut self.grammar {
+            grammar.feed(chunk)?;
         }
         let work = Work { program: &self.program, machine: &mut self.machine, chunk, out };
         let done = scan::run(self.level, work);

@@ -34,7 +34,7 @@ fn pieces<'t>(text: &'t [u8], cuts: &[prop::sample::Index]) -> Vec<&'t [u8]> {
 }
 
 fn checks() -> impl Strategy<Value = Check> {
-    prop::sample::select(vec![Check::Strict, Check::Lenient])
+    prop::sample::select(vec![Check::Strict, Check::Grammar, Check::Lenient])
 }
 
 fn levels() -> impl Strategy<Value = Level> {

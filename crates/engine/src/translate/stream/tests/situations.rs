@@ -135,7 +135,7 @@ fn members_named_twice_are_refused_where_the_plan_walks_and_everywhere_in_strict
         r#"[{"x\n":1,"x\u000a":2}]"#,
         r#"[{"a_name_that_is_too_long_to_be_expected":1,"b":1,"a_name_that_is_too_long_to_be_expected":2}]"#,
     ] {
-        for check in [Check::Lenient, Check::Strict] {
+        for check in [Check::Lenient, Check::Grammar, Check::Strict] {
             let Cause::Json(error) = fault(&op, check, body) else { panic!("{body}") };
             assert_eq!(error.kind, ErrorKind::DuplicateMember, "{body}");
         }
