@@ -5,14 +5,18 @@
 mod capture;
 mod check;
 mod client;
+mod completions;
+#[cfg(feature = "sandbox")]
 mod demo;
 mod diff;
 mod explain;
 mod key;
+mod man;
 mod pack;
 mod phase;
 mod replay;
 mod report;
+#[cfg(feature = "sandbox")]
 mod sandbox;
 mod schema;
 mod serve;
@@ -22,9 +26,12 @@ mod test;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
+/// Version, and the commit that it was built from where that is known.
+const VERSION: &str = env!("SWITCHBACK_VERSION");
+
 /// Carries integrations across an API version change.
 #[derive(Parser)]
-#[command(name = "switchback", version, about, max_term_width = 100)]
+#[command(name = "switchback", version = VERSION, about, max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
     verb: Verb,
@@ -38,12 +45,16 @@ enum Verb {
     Check(check::Args),
     /// Clients and their grants: add, list, connect, rotate, revoke
     Client(client::Args),
+    /// Completions of the command line, for a shell
+    Completions(completions::Args),
     /// What the dual run found: report, export
     Diff(diff::Args),
     /// What a request would become, and which line of the mapping says so
     Explain(explain::Args),
     /// The sealing key: generate, rotate
     Key(key::Args),
+    /// Manual pages, one for each verb
+    Man(man::Args),
     /// How operations are answered, and moving them while gateways serve: list, set, reset, moves
     Phase(phase::Args),
     /// Recorded traffic through a pack that may have changed: which answers change
@@ -51,10 +62,12 @@ enum Verb {
     /// What a pack keeps, changes, loses and refuses
     Report(report::Args),
     /// Sandbox, gateway and dashboard in one process on loopback, ready to be tried with curl
+    #[cfg(feature = "sandbox")]
     Demo(demo::Args),
     /// The gateway against real upstreams, as a configuration file says
     Serve(serve::Args),
     /// The service itself, stateful, on one address: v3, v2 and the authorization server
+    #[cfg(feature = "sandbox")]
     Sandbox(sandbox::Args),
     /// JSON Schema of mapping files, packs and the configuration, for editors
     Schema(schema::Args),
@@ -68,14 +81,18 @@ pub fn main() -> ExitCode {
         Verb::Capture(args) => capture::run(&args),
         Verb::Check(args) => check::run(&args),
         Verb::Client(args) => client::run(args),
+        Verb::Completions(args) => completions::run(&args),
         Verb::Diff(args) => diff::run(args),
         Verb::Explain(args) => explain::run(&args),
         Verb::Key(args) => key::run(args),
+        Verb::Man(args) => man::run(&args),
         Verb::Phase(args) => phase::run(args),
         Verb::Replay(args) => replay::run(&args),
         Verb::Report(args) => report::run(&args),
+        #[cfg(feature = "sandbox")]
         Verb::Demo(args) => demo::run(&args),
         Verb::Serve(args) => serve::run(&args),
+        #[cfg(feature = "sandbox")]
         Verb::Sandbox(args) => sandbox::run(args),
         Verb::Schema(args) => schema::run(&args),
         Verb::Test(args) => test::run(&args),

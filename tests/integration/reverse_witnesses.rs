@@ -34,10 +34,8 @@ enum Expect {
     But(&'static [&'static str]),
     /// This request is more than v2 can do: 501, although the operation is served.
     Refused,
-    /// Another status than the witness's.
-    Status(u16),
 }
-use Expect::{But, Refused, Same, Status};
+use Expect::{But, Refused, Same};
 
 const fn case(line: &'static str, body: &'static str, expect: Expect) -> Case {
     Case { line, body, expect, then: &[] }
@@ -47,21 +45,13 @@ const fn write(line: &'static str, body: &'static str, then: &'static [&'static 
     Case { line, body, expect: Same, then }
 }
 
-const SENDER: &[&str] = &[
-    "$.lastMessage.sender.isActive",
-    "$.lastMessage.sender.isAvailable",
-    "$.lastMessage.sender.isOnline",
-    "$.lastMessage.sender.statusID",
-    "$.lastMessage.sender.statusType",
-];
 const CHAT: &[&str] = &["/v3/chats/1", "/v3/chats/1/messages"];
 
 const CASES: &[Case] = &[
     case("GET /v3/chats", "", Same),
     case("GET /v3/chats?page=1", "", Same),
     case("GET /v3/chats/1", "", Same),
-    // The sender of a message is an agent of whom v2 shows more than v3 does there.
-    case("GET /v3/chats/5", "", But(SENDER)),
+    case("GET /v3/chats/5", "", Same),
     case("GET /v3/chats/999999", "", Same),
     case("GET /v3/chats/1/messages", "", Same),
     case("GET /v3/chats/4/messages?page=99", "", Same),
@@ -85,12 +75,19 @@ const CASES: &[Case] = &[
         then: CHAT,
     },
     case("POST /v3/chats/1/messages", r#"{"text":"a file","file":"https://files.example/a.png"}"#, Refused),
-    // The lines that a message is made of are texts, and so becomes what stands in one: stricter would be v3's 400.
-    case("POST /v3/chats/1/messages", r#"{"text":7}"#, Status(200)),
+    write("POST /v3/chats/1/messages", r#"{"text":7}"#, CHAT),
+    write("POST /v3/chats/1/messages", "{}", CHAT),
+    write("POST /v3/chats/1/messages", r#"["a","b"]"#, CHAT),
+    write("POST /v3/chats/1/messages", r#"{"text":"oi","isInternal":null}"#, CHAT),
     case("POST /v3/chats/999999/messages", r#"{"text":"oi"}"#, Same),
     case("POST /v3/chats/1/transfer", r#"{"agentId":203}"#, Same),
     write("POST /v3/chats/2/flow", r#"{"flowId":51}"#, &["/v3/chats/2"]),
     case("POST /v3/chats/999999/flow", r#"{"flowId":51}"#, Same),
+    case("POST /v3/chats/2/flow", r#"{"flowId":"x"}"#, Same),
+    case("POST /v3/chats/2/flow", r#"{"flowId":51,"variables":null}"#, Same),
+    write("POST /v3/chats/9/flow", r#"{"flowId":51,"variables":{"name":"Ana"}}"#, &["/v3/chats/9"]),
+    // Its contact has another chat open on the channel, and v2 would choose.
+    case("POST /v3/chats/7/flow", r#"{"flowId":51,"variables":{"name":"Ana"}}"#, Refused),
     case("PUT /v3/chats/1/agent", r#"{"agentId":203}"#, Same),
     case("PUT /v3/chats/1/read", "", Same),
     case("PUT /v3/chats/1/tabulation", r#"{"tabulationId":1}"#, Same),
@@ -114,6 +111,7 @@ const CASES: &[Case] = &[
     case("GET /v3/agents/999999", "", Same),
     case("GET /v3/agents/203/status", "", Same),
     write("POST /v3/agents", r#"{"email":"new@agents.example.com","type":2,"maxChats":5}"#, &["/v3/agents"]),
+    case("POST /v3/agents", r#"{"email":"new@agents.example.com","type":2}"#, Same),
     case("PUT /v3/agents/status", r#"{"id":-1}"#, Same),
     case("PUT /v3/agents/203", r#"{"name":"Zoë","login":"zoe@agents.example.com"}"#, Same),
     case("GET /v3/contacts", "", Same),
@@ -138,6 +136,7 @@ const CASES: &[Case] = &[
         r#"{"name":"Zoë","email":"z@example.com","phone":"1","mobile":""}"#,
         Same,
     ),
+    case("PUT /v3/contacts/1001", r#"{"name":"Zoë"}"#, Same),
     case("PATCH /v3/chats/1", "{}", Same),
     case("GET /v3/nothing", "", Same),
 ];
@@ -225,7 +224,6 @@ fn compare(pack: &Pack, case: &Case, told: &Answer, got: &Answer) -> Vec<String>
     let status = match case.expect {
         _ if is_refused => 501,
         Refused => 501,
-        Status(status) => status,
         Same | But(_) => told.status,
     };
     if got.status != status {
@@ -243,7 +241,6 @@ fn compare(pack: &Pack, case: &Case, told: &Answer, got: &Answer) -> Vec<String>
     }
     let but: &[&str] = match case.expect {
         But(but) => but,
-        Status(_) => return Vec::new(),
         Same | Refused => &[],
     };
     let nulls = route.map(written_nulls).unwrap_or_default();

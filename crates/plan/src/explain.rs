@@ -528,5 +528,9 @@ fn predicate(predicate: &Predicate) -> String {
         Predicate::Kind(place, _) => format!("the kind of {}", place.text),
         Predicate::Equal(left, right) => format!("{} equals {}", left.text, right.text),
         Predicate::AbsentOrEqual(left, right) => format!("{} is absent or equals {}", left.text, right.text),
+        Predicate::Conforms(places) => {
+            let places: Vec<&str> = places.iter().map(|one| one.place.text.as_ref()).collect();
+            format!("as the contract says: {}", places.join(", "))
+        }
     }
 }

@@ -11,6 +11,7 @@ mod errors;
 mod example;
 mod explain;
 mod expr;
+mod form;
 mod head;
 mod report;
 mod route;
@@ -29,6 +30,7 @@ pub use example::{
 };
 pub use explain::explain;
 pub use expr::{Expr, Location, NullElse, Overlay, Path, Segment};
+pub use form::{Conform, Form, FormField, FormKind, Listed};
 pub use head::{CallHead, HeaderRule, PathPart, QueryFrom, QueryRefusal, QueryRule, StatusFrom, StatusTo};
 pub use report::{GapReport, LossReport, OperationReport, Report, ShapeReport, SideReport, report};
 pub use route::{
@@ -37,7 +39,7 @@ pub use route::{
 };
 pub use step::{
     Answer, Beyond, Block, Cell, Check, CheckElse, Choice, Column, Decision, Each, End, OnFail, Outcome,
-    PageOf, Pages, Predicate, Row, Selection, Serve, Step, StepAction, StepCall, Take,
+    PARAMETER, PageOf, Pages, Predicate, Row, Selection, Serve, Step, StepAction, StepCall, Take,
 };
 
 use std::collections::BTreeMap;

@@ -2,6 +2,7 @@
 
 use super::body::Raw;
 use super::expr::{Expr, Location};
+use super::form::Conform;
 use super::head::{CallHead, HeaderRule};
 use super::route::Refusal;
 use super::{Key, Note, Origin, ReasonId};
@@ -28,6 +29,9 @@ pub struct Check {
     pub origin: Origin,
 }
 
+/// The placeholder that a check's reason may have: the place that keeps the check from holding.
+pub const PARAMETER: &str = "parameter";
+
 /// How a route ends whose check does not hold.
 #[derive(Debug)]
 pub enum CheckElse {
@@ -52,6 +56,26 @@ pub enum Predicate {
     Kind(Location, super::Kinds),
     Equal(Location, Location),
     AbsentOrEqual(Location, Location),
+    /// All are what the contract says of them: there where they are required, and of their type.
+    Conforms(Vec<Conform>),
+}
+
+impl Predicate {
+    /// The places that it looks at.
+    pub fn places(&self) -> Vec<&Location> {
+        match self {
+            Predicate::Present(place)
+            | Predicate::Missing(place)
+            | Predicate::OneOf(place, _)
+            | Predicate::Kind(place, _) => vec![place],
+            Predicate::NotNull(places)
+            | Predicate::AnyPresent(places)
+            | Predicate::AllPresent(places)
+            | Predicate::NonePresent(places) => places.iter().collect(),
+            Predicate::Equal(left, right) | Predicate::AbsentOrEqual(left, right) => vec![left, right],
+            Predicate::Conforms(fields) => fields.iter().map(|field| &field.place).collect(),
+        }
+    }
 }
 
 /// Steps and how they end.

@@ -152,6 +152,8 @@ codes! {
     Paging "M144" "paging": "Only lists that the contract pages are read page by page.";
     CallBound "M145" "call-bound": "The number of calls per request is bounded.";
     FanOut "M152" "fan-out": "A call for each element reads only, has a bound and a name, and takes the elements of a reply.";
+    Unchecked "M153" "unchecked": "What is read of a request after a write, becomes a text or decides is checked before.";
+    RefusedLate "M154" "refused-late": "A client is turned away before the first write, or for what a reply has shown.";
     ConditionForm "M146" "condition-form": "A condition looks at a place that can decide it.";
     CellValue "M147" "cell-value": "A cell asks for a value that its column can have.";
     TableGap "M148" "table-gap": "Every combination of a table's columns has a row.";

@@ -69,6 +69,7 @@ pub enum PredicateWord {
     Kind,
     Equal,
     AbsentOrEqual,
+    Conforms,
 }
 
 #[derive(Debug)]

@@ -4,6 +4,7 @@
 use super::context::Fact;
 use super::faults;
 use super::paths::Found;
+use super::proof::{Known, is_told_by_kind};
 use super::route::RouteCheck;
 use crate::contract::{JsonKind, Literal, ScalarKind, TypeKind};
 use crate::mapping::ast::{self, PredicateWord, Spanned};
@@ -30,7 +31,12 @@ impl RouteCheck<'_, '_> {
             let names = places.iter().filter_map(Found::names);
             names.map(|names| (names.into_iter().map(str::to_owned).collect(), fact.clone())).collect()
         };
+        let fields = match written.word.value {
+            PredicateWord::Conforms => self.conforming(&places, &written.places)?,
+            _ => Vec::new(),
+        };
         let (fact, values) = match written.word.value {
+            PredicateWord::Conforms => (None, None),
             PredicateWord::Present | PredicateWord::AllPresent => (Some(Fact::Present), None),
             PredicateWord::NotNull => (Some(Fact::NotNull), None),
             PredicateWord::OneOf => {
@@ -47,9 +53,60 @@ impl RouteCheck<'_, '_> {
             }
             PredicateWord::Missing | PredicateWord::AnyPresent | PredicateWord::NonePresent => (None, None),
         };
-        let facts = fact.map(|fact| facts(&fact)).unwrap_or_default();
-        let predicate = lower(written, places.into_iter().map(|found| found.location).collect(), values)?;
+        let known = self.made_sure_of(written.word.value, &places, values.as_deref());
+        let mut facts: Vec<_> = fact
+            .into_iter()
+            .chain(known.into_iter().map(Fact::Known))
+            .flat_map(|fact| facts(&fact))
+            .collect();
+        facts.dedup_by(|a, b| {
+            a.0 == b.0 && matches!((&a.1, &b.1), (Fact::Known(a), Fact::Known(b)) if a == b)
+        });
+        let predicate = match written.word.value {
+            PredicateWord::Conforms => plan::Predicate::Conforms(fields),
+            _ => lower(written, places.into_iter().map(|found| found.location).collect(), values)?,
+        };
         Some(Condition { predicate, facts })
+    }
+
+    /// What a condition that holds has made sure of its places, whatever a client sent there.
+    fn made_sure_of(
+        &self,
+        word: PredicateWord,
+        places: &[Found],
+        kinds: Option<&[JsonKind]>,
+    ) -> Option<Known> {
+        let types = |found: &Found| self.ground.types(found.held.side);
+        match word {
+            PredicateWord::Present | PredicateWord::AllPresent => Some(Known::There),
+            PredicateWord::Conforms => Some(Known::Conforms),
+            PredicateWord::OneOf => Some(Known::Typed),
+            PredicateWord::Kind => {
+                let told =
+                    |found: &Found| is_told_by_kind(&found.held.ty, kinds.unwrap_or(&[]), types(found));
+                places.iter().all(told).then_some(Known::Typed)
+            }
+            _ => None,
+        }
+    }
+
+    /// Places of the request's body, with what the contract says of them.
+    fn conforming(&mut self, places: &[Found], written: &[Spanned<String>]) -> Option<Vec<plan::Conform>> {
+        let mut fields = Vec::new();
+        for (found, written) in places.iter().zip(written) {
+            let names = found.names().unwrap_or_default();
+            let made = match names.split_first() {
+                Some((&"request", ["body", rest @ ..])) => self.form_of(rest),
+                _ => None,
+            };
+            match made {
+                Some((form, required)) => {
+                    fields.push(plan::Conform { place: found.location.clone(), form, required });
+                }
+                None => self.findings.push(faults::conforms_to_nothing(written)),
+            }
+        }
+        (fields.len() == places.len()).then_some(fields)
     }
 
     /// Literals that can be at a place.
@@ -147,6 +204,8 @@ fn lower(
             Predicate::OneOf(places.pop()?, written.values.iter().map(literal::json).collect())
         }
         PredicateWord::Kind => Predicate::Kind(places.pop()?, kinds_of(&kinds?)),
+        // Has its own fields.
+        PredicateWord::Conforms => return None,
         PredicateWord::Equal | PredicateWord::AbsentOrEqual => {
             let (right, left) = (places.pop()?, places.pop()?);
             match written.word.value {

@@ -3,6 +3,7 @@
 //! Types are the contracts' own, owned here because a route narrows them: after `all_present: [name]` the request's
 //! `name` is there and not null. Named types in a [`Held`] belong to the contract of its side.
 
+use super::proof::{Known, Proofs};
 use crate::contract::{
     Additional, Array, Contract, Enum, Field, JsonKind, Limits, Literal, Object, Operation, Scalar,
     ScalarKind, Type, TypeIn, TypeKind, Types,
@@ -42,6 +43,8 @@ pub(super) struct Context {
     pub later: Vec<(String, Span)>,
     /// What paths have read, as places of up to three names: `request.body.name`.
     pub read: BTreeSet<String>,
+    /// What checks have made sure of.
+    pub proofs: Proofs,
 }
 
 /// A fact about a place, from a check that held or a row that matched.
@@ -57,6 +60,8 @@ pub(super) enum Fact {
     Kinds(Vec<JsonKind>),
     /// Never absent: the route fills it.
     Filled,
+    /// Not what the contract says, which narrows nothing, but that a check makes sure of it.
+    Known(Known),
 }
 
 impl Context {
@@ -85,7 +90,7 @@ impl Context {
                 span: body.span,
             });
         }
-        let mut context = Context::default();
+        let mut context = Context { proofs: Proofs::of_request(operation), ..Context::default() };
         context.set("request", Held::there(object(fields, Additional::Closed, span), side));
         context
     }
@@ -127,6 +132,10 @@ impl Context {
 
     /// Takes a fact into account; `names` lead from the root of the context to the place.
     pub fn learn(&mut self, names: &[&str], fact: &Fact, contracts: &[Contract; 2]) {
+        if let Fact::Known(known) = fact {
+            self.proofs.learn(names, *known);
+            return;
+        }
         let [root, names @ ..] = names else { return };
         let Some((_, held)) = self.members.iter_mut().find(|(known, _)| known == root) else { return };
         let types = &contracts[usize::from(held.side.0)].types;
@@ -157,6 +166,7 @@ fn learn(ty: &mut Type, required: &mut bool, names: &[&str], fact: &Fact, types:
             Fact::Filled => *required = true,
             Fact::OneOf(values) => list_values(ty, values, types),
             Fact::Kinds(kinds) => keep_kinds(ty, kinds, types),
+            Fact::Known(_) => {}
         }
         return;
     };

@@ -50,6 +50,7 @@ impl RouteCheck<'_, '_> {
             }
             ExprKind::Path(path) => {
                 let found = self.reading().find(path, expr.span)?;
+                self.read_late(&found.location, expr.span);
                 self.fits(&found.held, wanted, expr.span)?;
                 Some(Made { expr: plan::Expr::At(found.location), held: found.held })
             }
@@ -72,6 +73,7 @@ impl RouteCheck<'_, '_> {
     pub(super) fn scalar_value(&mut self, expr: &Expr, what: &str) -> Option<Made> {
         let made = self.value(expr, None)?;
         self.is_scalar(&made.held, what, expr.span)?;
+        self.becomes_text(&made.expr, what, expr.span);
         Some(made)
     }
 
@@ -348,7 +350,7 @@ impl RouteCheck<'_, '_> {
             return None;
         };
         let to = wanted.side;
-        let from = self.value(&shape.from, None)?;
+        let from = self.shaped(&shape.from)?;
         if from.held.side == to {
             self.findings.push(faults::shape_from_same_side(shape.from.span, self.ground.side_name(to)));
             return None;
@@ -379,6 +381,9 @@ impl RouteCheck<'_, '_> {
         };
         let null_as = self.null_as(shape, target);
         let lens = lens?;
+        if let plan::Expr::At(location) = &from.expr {
+            self.shaped_late(location, &lens.op, shape.from.span);
+        }
         let read = match &shape.from.kind {
             ExprKind::Path(path) => Some(path.as_str()),
             _ => None,
@@ -397,6 +402,13 @@ impl RouteCheck<'_, '_> {
         };
         let held = Held { ty: wanted.ty.clone(), side: to, absent: from.held.absent };
         Some(Made { expr, held })
+    }
+
+    /// What a shape is run over. Of a place only what the shape takes is read.
+    fn shaped(&mut self, from: &Expr) -> Option<Made> {
+        let ExprKind::Path(path) = &from.kind else { return self.value(from, None) };
+        let found = self.reading().find(path, from.span)?;
+        Some(Made { expr: plan::Expr::At(found.location), held: found.held })
     }
 
     /// The values of `with:`, in the order that the shape counts them.

@@ -2,13 +2,15 @@
 
 use super::context::Held;
 use super::faults;
-use super::paths::{Reading, Words};
+use super::paths::{Reading, Words, step};
+use super::proof::Need;
 use crate::contract::{JsonKind, TypeKind};
 use crate::mapping::syntax::unquoted;
 use jsonpath_rust::parser::model::{
     Comparable, Filter, FilterAtom, FnArg, Literal, Segment, Selector, SingularQuery, SingularQuerySegment,
     Test, TestFunction,
 };
+use switchback_plan::{Location, Path};
 
 impl Reading<'_, '_> {
     /// Checks a filter on elements like `element`. `None` after a finding.
@@ -79,8 +81,25 @@ impl Reading<'_, '_> {
                 self.walk(element.clone(), &plain(segments), words).map(|(held, _)| Compared::Place(held))
             }
             Comparable::SingularQuery(SingularQuery::Root(segments)) => {
-                self.held_from_root(&plain(segments), words).map(|(held, _)| Compared::Place(held))
+                let segments = plain(segments);
+                let (held, _) = self.held_from_root(&segments, words)?;
+                self.known_here(&segments, words);
+                Some(Compared::Place(held))
             }
+        }
+    }
+
+    /// What elements are selected by is known: a value of another type selects none, without a word.
+    fn known_here(&mut self, segments: &[Segment], words: &Words<'_>) {
+        let steps = segments.iter().filter_map(step).collect();
+        let location = Location { text: "".into(), path: Path::Singular(steps) };
+        let places = self.context.proofs.behind(&location);
+        // Only a request has places behind it.
+        let Some(request) = self.context.get("request") else { return };
+        let types = &self.ground.contracts[usize::from(request.side.0)].types;
+        let unknown = self.context.proofs.unknown(&places, types);
+        if !unknown.is_empty() {
+            self.findings.push(faults::unchecked(&unknown, Need::Decides, words.whole()));
         }
     }
 

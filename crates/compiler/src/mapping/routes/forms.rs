@@ -69,6 +69,7 @@ impl RouteCheck<'_, '_> {
             return None;
         }
         self.context.set(&name.value, element);
+        self.derived(&name.value, &over.expr);
         let wanted_item = item.as_ref().map(|ty| Wanted { ty, side: to, required: true });
         let made = self.below("[*]", |check| check.value(give, wanted_item));
         self.context.remove(&name.value);
@@ -152,6 +153,7 @@ impl RouteCheck<'_, '_> {
             _ => made.held,
         };
         self.is_scalar(&scalars, "a line of a text", expr.span)?;
+        self.becomes_text(&made.expr, "a line of a text", expr.span);
         Some(made.expr)
     }
 

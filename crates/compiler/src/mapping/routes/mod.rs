@@ -2,8 +2,8 @@
 //!
 //! One file per idea: which operations are answered ([`totality`]), pairs ([`pair`], [`status`], [`rules`]), routes of
 //! several calls ([`serve`], [`steps`], [`table`], [`conditions`]), the values they make ([`expr`], [`forms`]), the paths these read
-//! ([`paths`], [`filter`]) and the types of what paths lead to ([`context`]), what is read after a write in a dual run
-//! ([`read_back`]). Shapes are the business of `lens`.
+//! ([`paths`], [`filter`]) and the types of what paths lead to ([`context`]), what is known of a request before it is used
+//! ([`proof`]), what is read after a write in a dual run ([`read_back`]). Shapes are the business of `lens`.
 
 mod conditions;
 mod context;
@@ -15,6 +15,7 @@ mod operations;
 mod pair;
 mod paths;
 mod policy;
+mod proof;
 mod read_back;
 mod route;
 mod rules;
@@ -234,6 +235,15 @@ impl<'a> Ground<'a> {
             right = false;
         }
         right.then_some(id)
+    }
+
+    /// The reason of a check, which may name the parameter that keeps it from holding.
+    fn reason_of_check(&self, name: &Spanned<String>, findings: &mut Findings) -> Option<ReasonId> {
+        let id = self.names.reason(name, findings)?;
+        let parameter = Spanned { value: plan::PARAMETER.to_owned(), span: name.span };
+        let named = self.placeholders[usize::from(id.0)].contains(plan::PARAMETER);
+        let given = [&parameter];
+        self.reason(name, if named { &given } else { &[] }, findings)
     }
 
     fn conversion(&self, written: &ConversionUse, findings: &mut Findings) -> Option<ReadConversion> {

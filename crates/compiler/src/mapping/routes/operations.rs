@@ -1,6 +1,7 @@
 //! Operations as mappings write them: found in a contract, or the nearest one named.
 
 use super::faults;
+use super::proof::Need;
 use super::route::RouteCheck;
 use crate::contract::{Contract, OpKey, Operation};
 use crate::diagnostic::{Findings, Span};
@@ -76,6 +77,7 @@ impl<'a> RouteCheck<'_, 'a> {
         if text.starts_with('$') {
             let found = self.reading().find_one(text, span)?;
             self.is_scalar(&found.held, "a part of an address", span)?;
+            self.needs_place(&found.location, Need::Text("a part of an address"), span);
             let types = self.ground.types(found.held.side);
             let is_there = !found.held.absent
                 && (!types.resolve(&found.held.ty).nullable || is_any(types, &found.held.ty));

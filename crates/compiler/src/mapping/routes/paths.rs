@@ -281,7 +281,7 @@ impl Reading<'_, '_> {
 }
 
 /// The step of a singular segment.
-fn step(segment: &Segment) -> Option<Step> {
+pub(super) fn step(segment: &Segment) -> Option<Step> {
     match segment {
         Segment::Selector(Selector::Name(name)) => Some(Step::Member(Key::new(&unquoted(name)))),
         Segment::Selector(Selector::Index(index)) => Some(Step::Index(*index)),

@@ -11,6 +11,7 @@ use crate::mapping::ast::{Notes, Refuse, Spanned};
 use crate::mapping::lens::Lens;
 use crate::mapping::literal;
 use crate::yaml::Node;
+use std::sync::Arc;
 use switchback_plan::{
     self as plan, BodyExpected, Effect, Loss, Note, NoteKind, ParameterKind, Refusal, SideId, Variable,
 };
@@ -38,8 +39,12 @@ pub(super) struct RouteCheck<'g, 'a> {
     /// The place of the answer that is being made, and whether a value is made there only where others were not found; none
     /// while something else is made.
     pub answers: Option<Answering>,
-    /// Whether a call that writes has been made on the way to the place in hand.
-    pub wrote: bool,
+    /// The first call that writes and has been made on the way to the place in hand.
+    pub wrote: Option<Arc<str>>,
+    /// Names of the steps whose results come of replies.
+    pub called_as: Vec<String>,
+    /// Whether a table has looked at replies since.
+    pub judged: bool,
     /// Operations that are called, for the statuses that they list.
     pub called: Vec<&'a Operation>,
 }
@@ -73,7 +78,9 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
             makes_for: serves,
             makes: false,
             answers: None,
-            wrote: false,
+            wrote: None,
+            called_as: Vec::new(),
+            judged: false,
             called: Vec::new(),
         }
     }

@@ -134,6 +134,7 @@ impl RouteCheck<'_, '_> {
             if self.is_scalar(&made.held, "a query parameter", value.span).is_none() {
                 continue;
             }
+            self.becomes_text(&made.expr, "a query parameter", value.span);
             let from = match &value.kind {
                 ExprKind::Literal(node) => QueryFrom::Constant(literal::json(node)),
                 _ => QueryFrom::Value(made.expr),

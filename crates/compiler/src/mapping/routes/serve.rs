@@ -83,7 +83,7 @@ impl<'a> RouteCheck<'_, 'a> {
         let otherwise = match &check.otherwise {
             ast::CheckElse::Answer { status, reason } => {
                 let status = self.promised(status);
-                let reason = self.ground.reason(reason, &[], self.findings);
+                let reason = self.ground.reason_of_check(reason, self.findings);
                 status.zip(reason).map(|(status, reason)| plan::CheckElse::Answer { status, reason })
             }
             ast::CheckElse::Refuse(refuse) => {

@@ -22,8 +22,14 @@ impl<'a> RouteCheck<'_, 'a> {
         let steps: Vec<_> = block.steps.iter().map(|step| self.step(step)).collect();
         self.context.later = outer;
         let end = match block.end.as_ref()? {
-            ast::End::Answer(answer) => self.answer(answer).map(plan::End::Answer),
+            ast::End::Answer(answer) => {
+                if (400..500).contains(&answer.status.value) {
+                    self.too_late(answer.span);
+                }
+                self.answer(answer).map(plan::End::Answer)
+            }
             ast::End::Refuse(refuse) => {
+                self.too_late(refuse.reason.span);
                 self.refuses = true;
                 self.refusal(refuse).map(plan::End::Refuse)
             }
@@ -52,14 +58,28 @@ impl<'a> RouteCheck<'_, 'a> {
         if let Some(name) = &step.name {
             self.context.later.retain(|(later, _)| *later != name.value);
             self.results.push(name.clone());
+            // A selection looks into replies, or it would be a place.
+            if !matches!(step.action, StepAction::Make(_)) {
+                self.called_as.push(name.value.clone());
+            }
             // A step's own finding is enough: what reads its result is not called wrong besides.
             let held = made.as_ref().map(|(_, held)| held.clone());
             let unknown = || Held { absent: false, ..Held::any(self.serves.other(), step.span) };
             self.context.set(&name.value, held.unwrap_or_else(unknown));
         }
         let (action, ..) = made?;
+        if let Some(name) = &step.name {
+            self.derived_by(&name.value, &action);
+        }
         let name = step.name.as_ref().map(|name| Key::new(&name.value));
         Some(plan::Step { name, action, origin: self.ground.origin(step.span) })
+    }
+
+    /// After a write the client is turned away only for what replies have shown.
+    fn too_late(&mut self, span: Span) {
+        if let (Some(write), false) = (&self.wrote, self.judged) {
+            self.findings.push(faults::refused_late(write, span));
+        }
     }
 
     pub(super) fn check_name(&mut self, name: &Spanned<String>) {
@@ -150,6 +170,8 @@ impl<'a> RouteCheck<'_, 'a> {
         }
         let element = Held::there(element, side);
         self.context.set(&each.name.value, element.clone());
+        let places = self.context.proofs.behind(&found.location);
+        self.context.proofs.derive(&each.name.value, vec![(None, places)]);
         let name = Key::new(&each.name.value);
         Some((plan::Each { name, list: found.location, upto: each.upto.value as u32 }, element))
     }
@@ -157,7 +179,7 @@ impl<'a> RouteCheck<'_, 'a> {
     fn call(&mut self, call: &'a Call, step: &Step) -> Option<(plan::StepCall, Held)> {
         let side = self.serves.other();
         // Everything is looked at before the first `?`, so that one slip does not hide the others.
-        let after_write = self.wrote;
+        let after_write = self.wrote.is_some();
         let target = self.target(&call.operation, side, true);
         let Some((operation, path)) = target else {
             self.look_at(call);
@@ -165,13 +187,15 @@ impl<'a> RouteCheck<'_, 'a> {
         };
         self.called.push(operation);
         let effect = effect(&operation.key.method, call.effect.as_ref());
-        self.wrote |= effect == Effect::Write;
         let paged = call.pages.as_ref().and(self.ground.paging.as_ref());
         let parameter = paged.map(|paging| paging.query.value.as_str());
         let query = self.call_query(&call.query, operation, side, call.operation.span, parameter);
         let headers = self.made_headers(&call.headers);
         let body = self.call_body(call, operation, side);
         let resume = self.resume(call, effect);
+        if effect == Effect::Write && self.wrote.is_none() {
+            (self.wrote, self.judged) = (Some(operation.key.to_string().into()), false);
+        }
         let on_fail = self.on_fail(call, operation, after_write);
         let without_body = matches!(call.on_fail, Some(ast::OnFail::Absent(_)))
             || call.pages.as_ref().is_some_and(|pages| matches!(pages.beyond, Some(ast::Beyond::Absent)));
@@ -453,9 +477,12 @@ impl<'a> RouteCheck<'_, 'a> {
 
     fn decision(&mut self, decide: &'a Decide) -> Option<plan::Decision> {
         let table = self.table(decide);
+        let judged = self.judged;
+        self.judged |=
+            table.as_ref().is_some_and(|table| table.columns.iter().any(|one| self.is_of_reply(one)));
         let mut outcomes = Vec::new();
         for (at, outcome) in decide.outcomes.iter().enumerate() {
-            let (before, wrote) = (self.context.clone(), self.wrote);
+            let (before, wrote, judged) = (self.context.clone(), self.wrote.clone(), self.judged);
             let facts = table.as_ref().map(|table| table.facts[at].as_slice()).unwrap_or_default();
             self.context.learn_all(facts, self.ground.contracts);
             let noted = self.notes.len();
@@ -464,7 +491,7 @@ impl<'a> RouteCheck<'_, 'a> {
             let block = self.block(&outcome.block);
             let read = std::mem::replace(&mut self.context, before).read;
             self.context.read.extend(read);
-            self.wrote = wrote;
+            (self.wrote, self.judged) = (wrote, judged);
             outcomes.push(block.map(|block| plan::Outcome {
                 name: outcome.name.value.clone(),
                 block,
@@ -472,9 +499,24 @@ impl<'a> RouteCheck<'_, 'a> {
                 origin: self.ground.origin(outcome.name.span),
             }));
         }
+        self.judged = judged;
         let outcomes = outcomes.into_iter().collect::<Option<Vec<_>>>()?;
         let table = table?;
         Some(plan::Decision { columns: table.columns, rows: table.rows, outcomes })
+    }
+}
+
+impl RouteCheck<'_, '_> {
+    /// Whether a column of a table looks at what a call has answered.
+    fn is_of_reply(&self, column: &plan::Column) -> bool {
+        let of_reply = |place: &plan::Location| {
+            let root = super::proof::names_of(place).into_iter().next();
+            root.is_some_and(|root| self.called_as.contains(&root))
+        };
+        match column {
+            plan::Column::Place(place) => of_reply(place),
+            plan::Column::Holds(predicate) => predicate.places().into_iter().any(of_reply),
+        }
     }
 }
 

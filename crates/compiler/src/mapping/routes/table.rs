@@ -8,6 +8,7 @@ use super::conditions::is_of;
 use super::context::Fact;
 use super::faults;
 use super::paths::Found;
+use super::proof::{Known, Need};
 use super::route::RouteCheck;
 use crate::contract::{Literal, ScalarKind, TypeKind};
 use crate::diagnostic::Span;
@@ -97,8 +98,9 @@ impl RouteCheck<'_, '_> {
         if self.findings.errors_since(mark) {
             return None;
         }
-        let facts =
-            (0..decide.outcomes.len()).map(|outcome| facts(&columns, &seen, &ends, outcome)).collect();
+        let facts = (0..decide.outcomes.len())
+            .map(|outcome| facts(&columns, &matchers, &seen, &ends, outcome))
+            .collect();
         let rows = decide.rows.iter().zip(&ends).map(|(row, outcome)| plan::Row {
             cells: row.cells.iter().map(cell).collect(),
             outcome: *outcome as u16,
@@ -132,6 +134,10 @@ impl RouteCheck<'_, '_> {
             ast::Column::Place(path) => {
                 let found = self.reading().find_spanned(path)?;
                 let mentioned = mentioned(decide, at);
+                // Whether something is there can be asked of anything.
+                if !mentioned.is_empty() {
+                    self.needs_place(&found.location, Need::Decides, path.span);
+                }
                 let domain = self.domain(&found, &mentioned, path)?;
                 Some(Column {
                     plan: plan::Column::Place(found.location.clone()),
@@ -143,6 +149,15 @@ impl RouteCheck<'_, '_> {
             }
             ast::Column::Holds(predicate) => {
                 let condition = self.condition(predicate)?;
+                if let plan::Predicate::OneOf(place, _) = &condition.predicate {
+                    self.needs_place(place, Need::Decides, predicate.places[0].span);
+                }
+                if let plan::Predicate::Equal(left, right) | plan::Predicate::AbsentOrEqual(left, right) =
+                    &condition.predicate
+                {
+                    self.needs_place(left, Need::Decides, predicate.places[0].span);
+                    self.needs_place(right, Need::Decides, predicate.places[1].span);
+                }
                 let places: Vec<&str> = predicate.places.iter().map(|place| place.value.as_str()).collect();
                 Some(Column {
                     plan: plan::Column::Holds(condition.predicate),
@@ -288,11 +303,18 @@ fn describe(columns: &[Column], combination: &[usize]) -> String {
 }
 
 /// What is known of the columns' places when a row leads to this outcome.
-fn facts(columns: &[Column], seen: &Seen, ends: &[usize], outcome: usize) -> Vec<(Vec<String>, Fact)> {
+fn facts(
+    columns: &[Column],
+    rows: &[Vec<Matcher>],
+    seen: &Seen,
+    ends: &[usize],
+    outcome: usize,
+) -> Vec<(Vec<String>, Fact)> {
     let mut facts = Vec::new();
     for (at, column) in columns.iter().enumerate() {
-        let rows = ends.iter().enumerate().filter(|(_, end)| **end == outcome);
-        let indexes: BTreeSet<usize> = rows.flat_map(|(row, _)| seen.with[row][at].iter().copied()).collect();
+        let leading = ends.iter().enumerate().filter(|(_, end)| **end == outcome);
+        let indexes: BTreeSet<usize> =
+            leading.flat_map(|(row, _)| seen.with[row][at].iter().copied()).collect();
         let values: Vec<&Value> = indexes.iter().map(|index| &column.domain[*index]).collect();
         match &column.place {
             Some(found) => {
@@ -305,8 +327,15 @@ fn facts(columns: &[Column], seen: &Seen, ends: &[usize], outcome: usize) -> Vec
                     Value::Is(literal) => Some(literal.clone()),
                     Value::Absent | Value::Other => None,
                 });
-                if let Some(listed) = listed.collect::<Option<Vec<_>>>() {
+                let listed = listed.collect::<Option<Vec<_>>>();
+                if let Some(listed) = listed {
                     facts.push((names.clone(), Fact::OneOf(listed)));
+                }
+                // Cells that say what stands there make sure of it; `_` takes the contract's word.
+                let mut cells = ends.iter().enumerate().filter(|(_, end)| **end == outcome);
+                if cells.all(|(row, _)| matches!(rows[row][at], Matcher::OneOf(_))) {
+                    facts.push((names.clone(), Fact::Known(Known::There)));
+                    facts.push((names.clone(), Fact::Known(Known::Typed)));
                 }
                 facts.push((names, Fact::Present));
             }

@@ -356,6 +356,7 @@ fn predicate(beside: &[Line<'_>], needed: &[&str]) -> Value {
         "one_of" => ("The place has one of these values.", member(anything())),
         "kind" => ("The place has a value of this kind.", member(anything())),
         "equal" => ("Both places have the same value.", two.clone()),
+        "conforms" => ("All of the places are what the contract says of them.", list.clone()),
         "absent_or_equal" => ("The first place is not there, or equals the second.", two.clone()),
         _ => ("", anything()),
     };

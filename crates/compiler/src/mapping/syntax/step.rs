@@ -20,6 +20,7 @@ pub(super) const PREDICATES: &[(&str, PredicateWord)] = &[
     ("kind", PredicateWord::Kind),
     ("equal", PredicateWord::Equal),
     ("absent_or_equal", PredicateWord::AbsentOrEqual),
+    ("conforms", PredicateWord::Conforms),
 ];
 
 impl Reader<'_> {
@@ -184,7 +185,8 @@ impl Reader<'_> {
             PredicateWord::NotNull
             | PredicateWord::AnyPresent
             | PredicateWord::AllPresent
-            | PredicateWord::NonePresent => Some((self.operand_list(node)?, Vec::new())),
+            | PredicateWord::NonePresent
+            | PredicateWord::Conforms => Some((self.operand_list(node)?, Vec::new())),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Steps of `serve` routes.
 
+use super::super::proof::Need;
 use super::list;
 use crate::contract::{Contract, OpKey, Operation, Type};
 use crate::diagnostic::{Code, Finding, Span, did_you_mean, suggest};
@@ -93,6 +94,52 @@ pub(in super::super) fn on_fail_needed(span: Span) -> Finding {
         "this call comes after a write and does not say what happens when it fails",
     )
     .help("add `on_fail: pass`, `{pass: {headers: …}}`, `{answer: …}`, `{use: value}` or `{refuse: reason}`")
+}
+
+/// Places of the request's body, such as `request.body.name`, that nothing has made sure of.
+pub(in super::super) fn unchecked(places: &[&str], need: Need<'_>, span: Span) -> Finding {
+    let names: Vec<String> = places.iter().map(|place| own_name(place)).collect();
+    let shown: Vec<&str> = names.iter().map(String::as_str).collect();
+    let (what, be) = (list(&shown), if names.len() == 1 { "is" } else { "are" });
+    let message = match need {
+        Need::After(write) => format!(
+            "{what} of the request {be} read after `{write}` has written, and nothing has checked {it} before",
+            it = if names.len() == 1 { "it" } else { "them" },
+        ),
+        Need::Text(text) => {
+            format!("{what} of the request becomes {text}, and a client may send anything there")
+        }
+        Need::Decides => format!("{what} of the request decides here, and a client may send anything there"),
+    };
+    let missing = format!("- {{conforms: [{}], else: {{status: 400, reason: …}}}}", names.join(", "));
+    Finding::error(Code::Unchecked, span, message).help(format!("add to `check:` of the route: `{missing}`"))
+}
+
+/// A field of the request's body as mappings write it.
+fn own_name(place: &str) -> String {
+    match place.strip_prefix("request.body.") {
+        Some(name) if !name.contains('.') => name.to_owned(),
+        _ => format!("$.{place}"),
+    }
+}
+
+/// Members that a shape takes, and of which the contract of the request says nothing.
+pub(in super::super) fn undeclared_late(names: &[String], write: &str, span: Span) -> Finding {
+    let names: Vec<String> = names.iter().map(|place| own_name(place)).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let message = format!(
+        "the shape takes {} of the request after `{write}` has written, and the contract does not have {} there",
+        list(&names),
+        if names.len() == 1 { "it" } else { "them" },
+    );
+    Finding::error(Code::Unchecked, span, message)
+        .help("what nobody declares can be anything: take a shape of the type that the client sends")
+}
+
+pub(in super::super) fn refused_late(write: &str, span: Span) -> Finding {
+    let message = format!("the client is turned away here, and `{write}` has written already");
+    Finding::error(Code::RefusedLate, span, message)
+        .help("decide it in `check:` or in a table before that call, or by what the call has answered")
 }
 
 pub(in super::super) fn nothing_to_use(span: Span, key: &OpKey) -> Finding {

@@ -10,6 +10,15 @@ pub(in super::super) fn condition_without_place(span: Span) -> Finding {
         .help("name at least one place")
 }
 
+pub(in super::super) fn conforms_to_nothing(place: &Spanned<String>) -> Finding {
+    Finding::error(
+        Code::ConditionForm,
+        place.span,
+        format!("`{}` is not a field that the contract has in the request's body", place.value),
+    )
+    .help("`conforms` takes fields of the body, or the body: `$.request.body`")
+}
+
 pub(in super::super) fn not_a_scalar(span: Span) -> Finding {
     Finding::error(Code::CellValue, span, "a text, a number or a boolean is needed here")
         .help("null is written `absent`, in a cell of its own")

@@ -1,0 +1,28 @@
+//! `switchback man`: manual pages, made of the same text as `--help`.
+
+use super::Cli;
+use clap::CommandFactory as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Writes manual pages into a folder, one for the program and one for each verb, such as
+/// `switchback man /usr/local/share/man/man1`.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The folder; made where it is missing
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+}
+
+/// Writes all pages, and says which folder cannot be written.
+pub fn run(args: &Args) -> ExitCode {
+    let written = std::fs::create_dir_all(&args.folder)
+        .and_then(|()| clap_mangen::generate_to(Cli::command(), &args.folder));
+    match written {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("switchback man: {}: {error}", args.folder.display());
+            ExitCode::from(3)
+        }
+    }
+}
