@@ -1,12 +1,15 @@
 //! The closed list of conditions, and the cells of decision tables.
 
 use super::context::{Context, same};
+use super::form;
 use super::value::constant;
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use switchback_json::Value;
 use switchback_json::raw::Kind;
-use switchback_plan::{Cell, Choice, Column, Decision, Key, Location, Predicate, Row, Selection, Take};
+use switchback_plan::{
+    Cell, Choice, Column, Conform, Decision, Key, Location, Path, Predicate, Row, Selection, Take,
+};
 
 impl Context {
     pub fn holds(&self, predicate: &Predicate) -> bool {
@@ -27,7 +30,43 @@ impl Context {
             }
             Predicate::Equal(a, b) => self.are_equal(a, b),
             Predicate::AbsentOrEqual(a, b) => self.value(a).is_none() || self.are_equal(a, b),
+            Predicate::Conforms(places) => places.iter().all(|one| self.conforms(one)),
         }
+    }
+
+    /// The place to name where a condition does not hold: the first that keeps it from holding.
+    pub fn fails_at<'p>(&self, predicate: &'p Predicate) -> Option<&'p Location> {
+        let first = |places: &'p [Location], fails: &dyn Fn(&Location) -> bool| {
+            places.iter().find(|place| fails(place))
+        };
+        match predicate {
+            Predicate::Present(place) | Predicate::Missing(place) => Some(place),
+            Predicate::OneOf(place, _) | Predicate::Kind(place, _) => Some(place),
+            Predicate::Equal(place, _) | Predicate::AbsentOrEqual(place, _) => Some(place),
+            Predicate::NotNull(places) => {
+                first(places, &|place| self.matches(place).iter().any(|value| value.is_null()))
+            }
+            Predicate::AnyPresent(places) => places.first(),
+            Predicate::AllPresent(places) => first(places, &|place| !self.is_present(place)),
+            Predicate::NonePresent(places) => first(places, &|place| self.is_present(place)),
+            Predicate::Conforms(places) => {
+                places.iter().find(|one| !self.conforms(one)).map(|one| &one.place)
+            }
+        }
+    }
+
+    /// A field can only be what the contract says when what it is in is an object.
+    fn conforms(&self, one: &Conform) -> bool {
+        let Path::Singular(segments) = &one.place.path else { return false };
+        // `request` and `request.body` are ours.
+        for upto in 2..segments.len() {
+            match self.walk(&segments[..upto]) {
+                Some(Value::Object(_)) => {}
+                Some(_) => return false,
+                None => return !one.required,
+            }
+        }
+        self.walk(segments).map_or(!one.required, |value| form::fits(value, &one.form))
     }
 
     /// There, and not null.

@@ -77,7 +77,7 @@ impl Context {
         }
     }
 
-    fn walk(&self, segments: &[Segment]) -> Option<&Value> {
+    pub fn walk(&self, segments: &[Segment]) -> Option<&Value> {
         let (first, rest) = segments.split_first()?;
         let Segment::Member(name) = first else { return None };
         let root = self.roots.iter().find(|root| root.name == name.text)?;

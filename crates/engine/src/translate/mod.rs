@@ -17,6 +17,7 @@ mod error;
 pub mod example;
 mod failure;
 mod fault;
+mod form;
 mod gather;
 pub mod head;
 mod language;

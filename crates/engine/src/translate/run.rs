@@ -20,9 +20,9 @@ use http::{HeaderMap, HeaderValue, header};
 use std::sync::Arc;
 use switchback_json::{Limits, Object, Value};
 use switchback_plan::{
-    self as plan, Beyond, BodyExpected, CallHead, CheckElse, Each, Effect, End, HeaderRule, OnFail, Pack,
-    Pair, ReasonId, Refusal, ResponseBody, Route, RouteId, RouteKind, Serve, SideId, Step, StepAction,
-    StepCall,
+    self as plan, Beyond, BodyExpected, CallHead, CheckElse, Each, Effect, End, HeaderRule, OnFail,
+    PARAMETER, Pack, Pair, ReasonId, Refusal, ResponseBody, Route, RouteId, RouteKind, Serve, SideId, Step,
+    StepAction, StepCall,
 };
 
 /// One request on its way through its route.
@@ -214,7 +214,10 @@ impl Run {
                 return Ok(match &check.otherwise {
                     CheckElse::Refuse(refusal) => self.refused(refusal, false),
                     CheckElse::Answer { status, reason } => {
-                        let text = text(&self.pack, *reason, self.request.language, &[]);
+                        let place = context.fails_at(&check.predicate).map(parameter_name);
+                        let named = place.map(|name| (PARAMETER, name));
+                        let named: Vec<_> = named.into_iter().collect();
+                        let text = text(&self.pack, *reason, self.request.language, &named);
                         let body = self.pack.errors.body(kind_of_status(*status), *status, &text);
                         self.answer(*status, HeaderMap::new(), Some(body))
                     }
@@ -598,6 +601,14 @@ impl Run {
             limits: &self.limits,
         }
     }
+}
+
+/// The place as clients know it: the name of a parameter, or what leads to it.
+fn parameter_name(place: &plan::Location) -> String {
+    let text = place.text.as_ref();
+    let known = ["$.request.body.", "$.request.query.", "$.request.headers.", "$.request.path."];
+    let name = known.iter().find_map(|root| text.strip_prefix(root));
+    name.unwrap_or(if text == "$.request.body" { "body" } else { text }).to_owned()
 }
 
 /// The elements that a step makes a call for.
