@@ -36,6 +36,7 @@ mod schema_cli;
 mod serve_verb;
 mod server_cores;
 mod server_protocols;
+mod soak_slope;
 mod store_cli;
 mod store_files;
 mod support;
