@@ -13,6 +13,7 @@ mod explain;
 mod expr;
 mod form;
 mod head;
+mod oauth;
 mod report;
 mod route;
 pub mod router;
@@ -32,6 +33,7 @@ pub use explain::explain;
 pub use expr::{Expr, Location, NullElse, Overlay, Path, Segment};
 pub use form::{Conform, Form, FormField, FormKind, Listed};
 pub use head::{CallHead, HeaderRule, PathPart, QueryFrom, QueryRefusal, QueryRule, StatusFrom, StatusTo};
+pub use oauth::{BodyForm, ClientAuth, RefreshExtra, TokenRequests};
 pub use report::{GapReport, LossReport, OperationReport, Report, ShapeReport, SideReport, report};
 pub use route::{
     BodyExpected, Effect, Loss, Note, NoteKind, Operation, Pair, ParameterKind, Refusal, Response,
@@ -110,6 +112,8 @@ pub struct Credential {
     pub send: String,
     /// Authentication scheme before the token, such as `Bearer`.
     pub scheme: String,
+    /// How its authorization server wants to be asked for tokens.
+    pub tokens: TokenRequests,
 }
 
 /// All plans that serve one side from the other.

@@ -28,6 +28,7 @@ pub fn things() -> Pack {
             read: vec!["x-own".into(), "authorization".into()],
             send: send.into(),
             scheme: "Bearer".into(),
+            tokens: Default::default(),
         },
         scope: scope.map(str::to_owned),
     };

@@ -9,6 +9,7 @@ pub use step::*;
 
 use crate::diagnostic::Span;
 use crate::yaml::Node;
+use switchback_plan::TokenRequests;
 
 /// A value and where it was written.
 #[derive(Clone, Debug)]
@@ -91,6 +92,8 @@ pub struct Credential {
     pub read: Vec<Spanned<String>>,
     pub send: Spanned<String>,
     pub scheme: Spanned<String>,
+    /// Closed lists of words, so the reader checks them.
+    pub tokens: TokenRequests,
 }
 
 #[derive(Debug)]

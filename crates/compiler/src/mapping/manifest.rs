@@ -34,7 +34,12 @@ fn credential(written: &ast::Credential, findings: &mut Findings) -> Option<Cred
         findings.push(faults::scheme(&written.scheme));
     }
     let read = read.into_iter().collect::<Option<Vec<_>>>()?;
-    Some(Credential { read, send: send?, scheme: written.scheme.value.clone() })
+    Some(Credential {
+        read,
+        send: send?,
+        scheme: written.scheme.value.clone(),
+        tokens: written.tokens.clone(),
+    })
 }
 
 fn header(name: &Spanned<String>, findings: &mut Findings) -> Option<String> {

@@ -105,6 +105,7 @@ mod tests {
             read: vec!["x-own".into(), "authorization".into()],
             send: "x-own".into(),
             scheme: "Bearer".into(),
+            tokens: Default::default(),
         };
         let mut headers = HeaderMap::new();
         for (name, value) in fields {

@@ -3,6 +3,7 @@
 use super::{Line, Sides, anything, by_side, keys, list_of, map_of, object, reference, text, words};
 use serde_json::{Value, json};
 use switchback_plan::GATEWAY_ERRORS;
+use switchback_plan::{BodyForm, ClientAuth, RefreshExtra};
 
 pub(super) fn manifest(sides: Sides<'_>) -> Value {
     let side_names = object(
@@ -48,6 +49,30 @@ fn credential() -> Value {
             ),
             ("send", "Header field that a token is sent in.", text()),
             ("scheme", "Authentication scheme before the token, such as `Bearer`.", text()),
+            (
+                "oauth",
+                "How the authorization server wants to be asked for tokens; the configuration wins.",
+                oauth(),
+            ),
+        ],
+    )
+}
+
+fn oauth() -> Value {
+    object(
+        &keys::OAUTH,
+        &[
+            ("body", "The form of the body; `form` unless said otherwise.", json!({"enum": BodyForm::WORDS})),
+            (
+                "client_auth",
+                "How the application shows who it is: `client_secret_basic`, `client_secret_post` or `none`.",
+                json!({"enum": ClientAuth::WORDS}),
+            ),
+            (
+                "refresh_sends",
+                "What a refresh carries besides the refresh token.",
+                list_of(&json!({"enum": RefreshExtra::WORDS})),
+            ),
         ],
     )
 }

@@ -10,7 +10,10 @@ pub(in crate::mapping) const PACK: Keys = Keys::new(
     &["scope", "paging", "settings", "compare"],
 );
 pub(in crate::mapping) const SIDES: Keys = Keys::new("`sides`", &["old", "new"], &[]);
-pub(in crate::mapping) const CREDENTIAL: Keys = Keys::new("a credential", &["read", "send", "scheme"], &[]);
+pub(in crate::mapping) const CREDENTIAL: Keys =
+    Keys::new("a credential", &["read", "send", "scheme"], &["oauth"]);
+pub(in crate::mapping) const OAUTH: Keys =
+    Keys::new("`oauth`", &[], &["body", "client_auth", "refresh_sends"]);
 pub(in crate::mapping) const PAGING: Keys = Keys::new("`paging`", &["query", "first", "size"], &[]);
 pub(in crate::mapping) const ERRORS: Keys =
     Keys::new("`errors`", &["body", "types"], &["shape", "status", "text", "kind"]);

@@ -7,6 +7,7 @@ use crate::mapping::ast::{
     Spanned,
 };
 use crate::yaml::{Fields, Node};
+use switchback_plan::{BodyForm, ClientAuth, RefreshExtra, TokenRequests};
 
 pub(super) fn read(root: &Node, findings: &mut Findings) -> Option<Manifest> {
     let fields = Fields::read(root, &keys::PACK, findings)?;
@@ -46,8 +47,26 @@ impl Reader<'_> {
             let fields = self.fields(node?, &keys::CREDENTIAL)?;
             let read = self.texts(fields.get("read"));
             let (send, scheme) = (self.text_of(fields.get("send")), self.text_of(fields.get("scheme")));
-            Some(Credential { read, send: send?, scheme: scheme? })
+            let tokens = fields.get("oauth").map_or_else(TokenRequests::default, |node| self.tokens(node));
+            Some(Credential { read, send: send?, scheme: scheme?, tokens })
         })
+    }
+
+    fn tokens(&mut self, node: &Node) -> TokenRequests {
+        let Some(fields) = self.fields(node, &keys::OAUTH) else { return TokenRequests::default() };
+        let mut word = |node: &Node, words: &[&'static str]| node.word(words, self.findings);
+        let body = fields.get("body").and_then(|node| word(node, BodyForm::WORDS));
+        let client_auth = fields.get("client_auth").and_then(|node| word(node, ClientAuth::WORDS));
+        let refresh_sends = fields.get("refresh_sends").map(|node| {
+            let items = node.list(self.findings).unwrap_or_default();
+            let words = items.iter().filter_map(|node| node.word(RefreshExtra::WORDS, self.findings));
+            words.filter_map(RefreshExtra::of_word).collect()
+        });
+        TokenRequests {
+            body: body.and_then(BodyForm::of_word),
+            client_auth: client_auth.and_then(ClientAuth::of_word),
+            refresh_sends,
+        }
     }
 
     fn scope(&mut self, node: &Node) -> [Option<Spanned<String>>; 2] {

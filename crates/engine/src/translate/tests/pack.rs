@@ -28,6 +28,7 @@ pub fn pack() -> Arc<Pack> {
             read: vec!["x-token".into()],
             send: "x-token".into(),
             scheme: "Bearer".into(),
+            tokens: Default::default(),
         },
         scope: None,
     };
