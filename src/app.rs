@@ -30,7 +30,7 @@ use switchback_gateway::proxy::upstream::UpstreamError;
 use switchback_gateway::server::{self, Bound, Cores, Drain, Drained, Listener, TlsError};
 use switchback_gateway::shadow::{self, Archive, Phases, Shadow, keep_gate};
 use switchback_gateway::store::seal::{KeyRing, SealError};
-use switchback_gateway::store::{Missing, Store, StoreError};
+use switchback_gateway::store::{Ensured, Flow, Missing, Store, StoreError};
 use switchback_gateway::telemetry::metrics;
 use switchback_gateway::token::{
     self, Endpoint, NewClient, NewCredential, NewToken, OAuthConfigError, Registry, RegistryError, Tokens,
@@ -44,6 +44,8 @@ use watch::Watch;
 
 /// How often histograms are summed up. Until then they keep every sample.
 const METRICS_UPKEEP: Duration = Duration::from_secs(1);
+/// The pause between tries at a store that does not answer when the gateway starts.
+const STORE_PAUSE: Duration = Duration::from_secs(1);
 
 /// Why a gateway did not start. The texts are for operators.
 #[derive(Debug, thiserror::Error)]
@@ -58,6 +60,11 @@ pub enum StartError {
     Key(#[from] SealError),
     #[error("store: {0}")]
     Store(#[from] StoreError),
+    /// It did not answer for as long as was configured.
+    #[error(
+        "store: {0}; check that the database of `store` runs and can be reached from here, or raise `limits.store_wait`"
+    )]
+    StoreAway(StoreError),
     #[error("oauth: {0}")]
     OAuth(#[from] OAuthConfigError),
     #[error("clients: {0}")]
@@ -139,16 +146,10 @@ impl App {
                 .map_err(StartError::Mismatch)?,
         );
         let metrics = metrics::install();
-        let store =
-            Store::open(config.store.as_str(), KeyRing::parse(&config.keys)?, clock.clone(), Missing::Create);
-        let store = store.await?;
-        let endpoint =
-            config.oauth.as_ref().map(assemble::oauth).transpose()?.map(Endpoint::new).transpose()?;
+        let store = open_store(&config, &clock).await?;
+        let endpoint = endpoint(&config, &loaded)?;
         let registry = Registry::new(store.clone(), endpoint.clone());
-        let revoked = registry.ensure(config.clients.iter().map(client_of).collect()).await?;
-        for client in revoked {
-            tracing::warn!(client, "a configured client is revoked and stays so");
-        }
+        warn_of(registry.ensure(config.clients.iter().map(client_of).collect()).await?);
         let tokens = Tokens::open(store.clone(), endpoint, token::Settings::default()).await?;
 
         let memory = assemble::memory(&config.limits);
@@ -328,7 +329,7 @@ impl App {
         for task in &self.background {
             task.abort();
         }
-        self.tokens.drain().await;
+        self.tokens.drain(self.grace).await;
         self.drain_admin.begin();
         for port in self.admin {
             if let Err(error) = port.await {
@@ -348,7 +349,7 @@ pub async fn check(config: &Config, file: Option<PathBuf>) -> Result<Option<Stri
     let warnings = reload::check_against_pack(config, &pack::facts(&loaded.pack), file.as_deref())
         .map_err(StartError::Mismatch)?;
     KeyRing::parse(&config.keys)?;
-    config.oauth.as_ref().map(assemble::oauth).transpose()?.map(Endpoint::new).transpose()?;
+    endpoint(config, &loaded)?;
     config.tls.as_ref().map(|files| server::tls_acceptor(&tls_files(files))).transpose()?;
     let limits = Arc::new(assemble::limits(&config.limits));
     let services = Services::new(config, &limits, None)?;
@@ -365,6 +366,50 @@ pub async fn phases(config: &Config, store: Store, file: Option<PathBuf>) -> Res
     let phases = Phases::open(store).await?;
     phases.serve(assemble::tables(config, &loaded).into_iter().flatten().collect());
     Ok(phases)
+}
+
+/// The authorization server, which is asked for nothing yet.
+fn endpoint(config: &Config, loaded: &pack::LoadedPack) -> Result<Option<Endpoint>, StartError> {
+    let oauth = config.oauth.as_ref().map(|oauth| assemble::oauth(oauth, &loaded.pack)).transpose()?;
+    Ok(oauth.map(Endpoint::new).transpose()?)
+}
+
+/// Opens the store, waiting for one that does not answer: a gateway and its database often start at the same moment.
+async fn open_store(config: &Config, clock: &Clock) -> Result<Store, StartError> {
+    let keys = KeyRing::parse(&config.keys)?;
+    let end = clock.elapsed().saturating_add(config.limits.store_wait);
+    loop {
+        let url = config.store.as_str();
+        let error = match Store::open(url, keys.clone(), clock.clone(), Missing::Create).await {
+            Err(error @ StoreError::Unavailable(_)) => error,
+            outcome => return Ok(outcome?),
+        };
+        if clock.elapsed() >= end {
+            return Err(StartError::StoreAway(error));
+        }
+        tracing::warn!(%error, "the store does not answer; trying again before anything is served");
+        clock.sleep(STORE_PAUSE).await;
+    }
+}
+
+/// Tells of configured clients that were left alone.
+fn warn_of(left_alone: Vec<(String, Ensured)>) {
+    for (client, why) in left_alone {
+        match why {
+            Ensured::Damaged => tracing::error!(
+                client,
+                "the stored row of a configured client was changed outside of Switchback; it is not used. Revoke the client \
+                 and give it another name"
+            ),
+            _ => tracing::warn!(client, "a configured client is revoked and stays so"),
+        }
+    }
+}
+
+/// The names of the sides of the pack that a configuration serves, old one first.
+pub async fn sides(config: &Config) -> Result<[String; 2], StartError> {
+    let loaded = load_pack(config).await?;
+    Ok([0, 1].map(|side| loaded.pack.sides[side].name.clone()))
 }
 
 async fn load_pack(config: &Config) -> Result<pack::LoadedPack, StartError> {
@@ -413,6 +458,7 @@ fn client_of(client: &config::Client) -> NewClient {
         company: client.company.as_ref().map(|company| company.value.clone()),
         tokens: tokens.collect(),
         credentials: credentials.collect(),
+        flow: grant.map_or_else(Flow::default, |grant| grant.flow),
         app: grant
             .map(|grant| token::App { id: grant.client_id.clone(), secret: grant.client_secret.clone() }),
         refresh_token: grant.and_then(|grant| grant.refresh_token.clone()),

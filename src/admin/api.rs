@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use switchback_gateway::body::Body;
 use switchback_gateway::secret::Secret;
-use switchback_gateway::store::StoreError;
+use switchback_gateway::store::{Flow, StoreError};
 use switchback_gateway::token::{
     Added, App, ConnectError, NewClient, NewCredential, NewToken, RegistryError,
 };
@@ -50,6 +50,8 @@ struct Add {
     /// What calls go out with, by side.
     #[serde(default)]
     credentials: BTreeMap<String, Secret<String>>,
+    /// How its grant gets its access tokens; without it a person authorizes.
+    flow: Option<Flow>,
     client_id: Option<Secret<String>>,
     client_secret: Option<Secret<String>>,
     refresh_token: Option<Secret<String>>,
@@ -73,6 +75,7 @@ pub(super) async fn add(parts: &Parts, request: Request<Body>) -> Answer {
             .into_iter()
             .map(|(side, token)| NewCredential { side, token })
             .collect(),
+        flow: asked.flow.unwrap_or_default(),
         app,
         refresh_token: asked.refresh_token,
     };
@@ -203,12 +206,18 @@ fn refused(error: &RegistryError) -> Answer {
     let status = match error {
         RegistryError::Name(_)
         | RegistryError::Side(_)
+        | RegistryError::Flow
         | RegistryError::Token
         | RegistryError::NoApp
         | RegistryError::WhichSide { .. } => StatusCode::BAD_REQUEST,
         RegistryError::Revoked(_) | RegistryError::Configured { .. } => StatusCode::CONFLICT,
         RegistryError::Store(StoreError::NoSuchClient(_)) => StatusCode::NOT_FOUND,
-        RegistryError::Store(StoreError::NameTaken(_) | StoreError::TokenTaken(_)) => StatusCode::CONFLICT,
+        RegistryError::Store(
+            StoreError::NameTaken(_)
+            | StoreError::TokenTaken(_)
+            | StoreError::RefreshTokenTaken(_)
+            | StoreError::Tampered(_),
+        ) => StatusCode::CONFLICT,
         RegistryError::Store(error) => {
             tracing::error!(%error, "the store did not do what the admin API asked");
             return Answer::error(

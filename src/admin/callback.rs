@@ -4,7 +4,7 @@
 use super::Parts;
 use super::answer::{Answer, escape};
 use http::StatusCode;
-use switchback_gateway::token::ConnectError;
+use switchback_gateway::token::{ConnectError, RefusalAbout};
 
 pub(super) async fn callback(parts: &Parts, query: &str) -> Answer {
     match parts.registry.callback(query).await {
@@ -19,7 +19,11 @@ pub(super) async fn callback(parts: &Parts, query: &str) -> Answer {
             page(StatusCode::OK, "Connected", &words)
         }
         Err(error) => {
-            tracing::warn!(%error, "a client was not connected");
+            match &error {
+                // Anybody can send these, as often as they like.
+                ConnectError::State => tracing::debug!(%error, "a client was not connected"),
+                _ => tracing::warn!(%error, "a client was not connected"),
+            }
             let (status, words) = words(&error);
             page(status, "Not connected", &words)
         }
@@ -37,13 +41,26 @@ fn words(error: &ConnectError) -> (StatusCode, String) {
             StatusCode::BAD_REQUEST,
             format!("The authorization was refused ({}). If that was a mistake: {again}", escape(code)),
         ),
-        ConnectError::CodeRefused(code) => (
-            StatusCode::BAD_GATEWAY,
-            format!("The authorization server did not take its own code ({}). {again}", escape(code)),
+        ConnectError::OtherIssuer => (
+            StatusCode::BAD_REQUEST,
+            format!("This answer is not from the authorization server that was asked. {again}"),
         ),
-        ConnectError::Server(_) => {
-            (StatusCode::BAD_GATEWAY, format!("The authorization server does not answer. {again}"))
+        ConnectError::CodeRefused(refusal) => {
+            let code = escape(&refusal.code);
+            let words = match refusal.about {
+                RefusalAbout::Application => format!(
+                    "The authorization server refuses this gateway ({code}). The operator of the gateway has to mend \
+                     that first."
+                ),
+                _ => format!("The authorization server did not take its own code ({code}). {again}"),
+            };
+            (StatusCode::BAD_GATEWAY, words)
         }
+        // What is said of it is ours, but for an error code that was looked at.
+        ConnectError::Server(what) => (
+            StatusCode::BAD_GATEWAY,
+            format!("The authorization server gave no usable answer ({}). {again}", escape(what)),
+        ),
         ConnectError::NoServer | ConnectError::NoApp(_) | ConnectError::Registry(_) => (
             StatusCode::INTERNAL_SERVER_ERROR,
             "The gateway could not store the authorization. Its log says why.".to_owned(),

@@ -202,6 +202,7 @@ mod tests {
             company: Some(hostile()),
             created_at: hostile(),
             revoked_at: None,
+            damaged: false,
             tokens: 1,
             token_sides: vec![Some(hostile())],
             credentials: vec![CredentialInfo {

@@ -144,6 +144,12 @@ fn need(path: &str, method: &Method) -> Need {
 /// All addresses of the port.
 async fn route(parts: &Arc<Parts>, request: Request<Body>) -> Answer {
     let method = match request.method() {
+        // The callback spends a code, which reading must not do (RFC 9110, section 9.2.1): those who look whether a link is
+        // safe ask with HEAD. With GET, authorization servers leave no choice.
+        &Method::HEAD if request.uri().path() == "/oauth/callback" => {
+            return Answer::error(StatusCode::METHOD_NOT_ALLOWED, "this address takes GET only")
+                .with_header("allow", "GET");
+        }
         &Method::HEAD => Method::GET,
         method => method.clone(),
     };

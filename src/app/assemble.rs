@@ -138,15 +138,20 @@ const OTHER_DESCRIPTORS: u64 = 96;
 
 const ADMIN_CONNECTIONS_MAX: usize = 64;
 
-/// The authorization server as `token` wants it.
-pub(super) fn oauth(oauth: &config::OAuth) -> Result<OAuth, StartError> {
+/// The authorization server as `token` wants it, asked as the configuration says, else as the pack says.
+pub(super) fn oauth(oauth: &config::OAuth, pack: &Pack) -> Result<OAuth, StartError> {
     let url = |url: &config::WebUrl| url.to_string().parse().map_err(|_| StartError::Url(url.to_string()));
+    let url_if = |given: &Option<config::WebUrl>| given.as_ref().map(url).transpose();
+    let requests = oauth.requests.clone().or(pack.sides[1].credential.tokens.clone());
     Ok(OAuth {
-        authorize_url: url(&oauth.authorize_url)?,
-        token_url: url(&oauth.token_url)?,
+        issuer: oauth.issuer.clone(),
+        authorize_url: url_if(&oauth.authorize_url)?,
+        token_url: url_if(&oauth.token_url)?,
         redirect_url: url(&oauth.redirect_url)?,
         scopes: oauth.scopes.clone(),
         timeout: oauth.timeout,
+        requests,
+        is_state_optional: oauth.is_state_optional,
     })
 }
 

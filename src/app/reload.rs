@@ -3,7 +3,7 @@
 //! they began with.
 
 use super::assemble::{self, Services};
-use super::{StartError, client_of, pack};
+use super::{StartError, client_of, pack, warn_of};
 use crate::admin::{Board, PackStatus, ReloadOutcome, Status};
 use crate::config::{self, Config, Surroundings, against_pack};
 use std::path::PathBuf;
@@ -83,7 +83,8 @@ impl Reloader {
         let tables = assemble::tables(&config, &loaded);
         let program = assemble::program(&config, &loaded, &services, &tables).map_err(text)?;
         let clients = config.clients.iter().map(client_of).collect();
-        self.registry.ensure(clients).await.map_err(|error| error.to_string())?;
+        warn_of(self.registry.ensure(clients).await.map_err(|error| error.to_string())?);
+        self.tokens.discover();
         // Nothing fails from here on.
         self.phases.serve(tables.into_iter().flatten().collect());
         self.current.store(Arc::new(program));

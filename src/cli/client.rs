@@ -1,11 +1,12 @@
 //! `switchback client`: enrolled clients, the tokens they are known by, and what their calls go out with.
 
 use super::stored::{Failure, Format, OAuthArgs, SecretRef, StoreArgs, print_json};
+use crate::app;
 use clap::Subcommand;
 use serde_json::json;
 use std::process::ExitCode;
 use std::time::Duration;
-use switchback_gateway::store::GrantState;
+use switchback_gateway::store::{Flow, GrantState};
 use switchback_gateway::token::{
     Added, App, ClientInfo, ConnectLink, NewClient, NewCredential, NewToken, Registry,
 };
@@ -65,6 +66,9 @@ struct AddArgs {
     credentials: Vec<CredentialRef>,
     #[command(flatten)]
     app: AppArgs,
+    /// The application asks for access tokens itself; nobody has to connect it
+    #[arg(long, requires = "app_id", conflicts_with = "refresh_token")]
+    client_credentials: bool,
     /// A refresh token to begin with, instead of connecting: env:NAME, file:PATH or -
     #[arg(long, value_name = "REF", requires = "app_id")]
     refresh_token: Option<SecretRef>,
@@ -152,6 +156,7 @@ pub fn run(args: Args) -> ExitCode {
 
 async fn manage(args: Args) -> Result<(), Failure> {
     let format = args.store.format;
+    check_sides(&args).await?;
     let opened = match &args.verb {
         Verb::Add(_) => args.store.open().await?,
         _ => args.store.open_existing().await?,
@@ -192,6 +197,29 @@ async fn manage(args: Args) -> Result<(), Failure> {
     Ok(())
 }
 
+/// A side is one of the pack's, where the configuration says which pack that is: what is set for another would never be used.
+async fn check_sides(args: &Args) -> Result<(), Failure> {
+    let named: Vec<&str> = match &args.verb {
+        Verb::Add(add) => {
+            let credentials = add.credentials.iter().map(|credential| credential.side.as_str());
+            add.side.as_deref().into_iter().chain(credentials).collect()
+        }
+        Verb::Rotate(rotate) => rotate.side.as_deref().into_iter().collect(),
+        Verb::Credential(credential) => vec![&credential.credential.side],
+        _ => Vec::new(),
+    };
+    if named.is_empty() || args.store.file().is_none() {
+        return Ok(());
+    }
+    let [old, new] = app::sides(&args.store.configuration()?).await?;
+    match named.into_iter().find(|side| *side != old && *side != new) {
+        Some(side) => {
+            Err(Failure::Usage(format!("the pack has no side `{side}`; it has `{old}` and `{new}`")))
+        }
+        None => Ok(()),
+    }
+}
+
 fn new_client(args: AddArgs) -> Result<NewClient, Failure> {
     Ok(NewClient {
         name: args.name,
@@ -201,6 +229,10 @@ fn new_client(args: AddArgs) -> Result<NewClient, Failure> {
             token: args.token.as_ref().map(SecretRef::read).transpose()?,
         }],
         credentials: args.credentials.iter().map(CredentialRef::read).collect::<Result<_, _>>()?,
+        flow: match args.client_credentials {
+            true => Flow::ClientCredentials,
+            false => Flow::AuthorizationCode,
+        },
         app: args.app.read()?,
         refresh_token: args.refresh_token.as_ref().map(SecretRef::read).transpose()?,
     })
@@ -230,6 +262,7 @@ fn show_list(format: Format, clients: &[ClientInfo]) {
     for client in clients {
         let state = match &client.revoked_at {
             Some(at) => format!("revoked {at}"),
+            None if client.damaged => "damaged: its row was changed outside of Switchback".to_owned(),
             None => standing(client),
         };
         let company = client.company.as_deref().map(|id| format!("  company {id}")).unwrap_or_default();

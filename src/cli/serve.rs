@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use switchback_compiler::diagnostic::{Colour, to_text};
 use switchback_gateway::clock::Clock;
 use switchback_gateway::resident;
-use switchback_gateway::telemetry::log;
+use switchback_gateway::telemetry::log::{self, LogFormat};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Serves clients of one version from the service of the other, as a configuration file says. Reloads pack and
@@ -60,8 +60,17 @@ fn read(file: &Path) -> Result<Config, ExitCode> {
 }
 
 async fn serve(start: Start) -> Result<(), Failure> {
-    let signals = Signals::new()?;
-    let app = App::start(start).await?;
+    let mut signals = Signals::new()?;
+    let format = start.config.log.format;
+    // A gateway that waits for its store can be stopped too.
+    let started = tokio::select! {
+        started = App::start(start) => started,
+        () = signals.stop() => {
+            tracing::info!("stopped before it served");
+            return Ok(());
+        }
+    };
+    let app = started.map_err(|error| Failure::from(error).logged(format))?;
     let addresses = app.addresses();
     let apart = |address: Option<SocketAddr>| address.map(|address| address.to_string());
     tracing::info!(
@@ -122,6 +131,11 @@ impl Signals {
         })
     }
 
+    /// Waits until a signal asks to stop.
+    async fn stop(&mut self) {
+        while self.next().await != Asked::Stop {}
+    }
+
     pub(super) async fn next(&mut self) -> Asked {
         tokio::select! {
             _ = self.interrupt.recv() => Asked::Stop,
@@ -135,12 +149,23 @@ impl Signals {
 pub(super) struct Failure {
     exit_code: u8,
     text: String,
+    /// It stands in the log already.
+    is_logged: bool,
 }
 
 impl Failure {
     /// It could not run.
     pub(super) fn new(text: impl Into<String>) -> Failure {
-        Failure { exit_code: 3, text: text.into() }
+        Failure { exit_code: 3, text: text.into(), is_logged: false }
+    }
+
+    /// Written to the log where programs read that: its last line says why there is no more.
+    fn logged(mut self, format: LogFormat) -> Failure {
+        if format == LogFormat::Json {
+            tracing::error!(reason = self.text.trim_end(), "the gateway did not start");
+            self.is_logged = true;
+        }
+        self
     }
 }
 
@@ -149,7 +174,7 @@ impl From<StartError> for Failure {
         match error {
             // What was examined has findings; they bring their own form.
             StartError::Pack(findings) | StartError::Mismatch(findings) => {
-                Failure { exit_code: 1, text: findings }
+                Failure { exit_code: 1, text: findings, is_logged: false }
             }
             error => Failure::new(error.to_string()),
         }
@@ -169,6 +194,9 @@ pub(super) fn block_on(verb: &str, work: impl Future<Output = Result<(), Failure
     let outcome = runtime.map_err(Failure::from).and_then(|runtime| runtime.block_on(work));
     log::flush();
     let Err(failure) = outcome else { return ExitCode::SUCCESS };
+    if failure.is_logged {
+        return ExitCode::from(failure.exit_code);
+    }
     match failure.exit_code {
         1 => eprintln!("{}", failure.text.trim_end()),
         _ => eprintln!("switchback {verb}: {}", failure.text.trim_end()),

@@ -16,6 +16,7 @@ use switchback_gateway::shadow::PhasesError;
 use switchback_gateway::store::seal::{KeyRing, SealError};
 use switchback_gateway::store::{Missing, Store, StoreError};
 use switchback_gateway::token::{ConnectError, Endpoint, OAuth, OAuthConfigError, RegistryError};
+use switchback_plan::TokenRequests;
 
 /// How results are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -47,6 +48,9 @@ pub struct StoreArgs {
 /// Where the authorization server is, where the configuration does not say so.
 #[derive(clap::Args, Clone)]
 pub struct OAuthArgs {
+    /// Who the authorization server is: gives the addresses that are not given here (RFC 8414)
+    #[arg(long, value_name = "URL")]
+    issuer: Option<String>,
     /// Where a person authorizes
     #[arg(long, value_name = "URL")]
     authorize_url: Option<Url>,
@@ -70,6 +74,8 @@ pub struct Opened {
 
 const STORE_DEFAULT: &str = "sqlite:switchback.db";
 const KEY_DEFAULT: &str = "SWITCHBACK_KEY";
+/// What connecting cannot do without.
+const NO_SERVER: &str = "connecting needs --config with oauth, or --redirect-url with --issuer or with --authorize-url and --token-url";
 const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl StoreArgs {
@@ -134,23 +140,32 @@ impl Opened {
     /// The authorization server: as the arguments say, else as configured.
     pub fn endpoint(&self, args: &OAuthArgs) -> Result<Endpoint, Failure> {
         let configured = self.oauth.as_ref();
-        let url = |given: &Option<Url>, name: &str, of: fn(&config::OAuth) -> &config::WebUrl| match given {
-            Some(url) => Ok(url.clone()),
-            None => configured
-                .and_then(|oauth| of(oauth).uri().to_string().parse().ok())
-                .ok_or_else(|| Failure::Usage(format!("connecting needs --config with oauth, or --{name}"))),
+        let parsed = |url: &config::WebUrl| url.uri().to_string().parse::<Url>().ok();
+        let url = |given: &Option<Url>, of: fn(&config::OAuth) -> Option<&config::WebUrl>| {
+            given.clone().or_else(|| configured.and_then(of).and_then(parsed))
         };
+        let redirect_url = url(&args.redirect_url, |oauth| Some(&oauth.redirect_url))
+            .ok_or_else(|| Failure::Usage(NO_SERVER.to_owned()))?;
+        let issuer = configured.and_then(|oauth| oauth.issuer.clone());
         let scopes = match configured {
             Some(oauth) if args.scopes.is_empty() => oauth.scopes.clone(),
             _ => args.scopes.clone(),
         };
-        Ok(Endpoint::new(OAuth {
-            authorize_url: url(&args.authorize_url, "authorize-url", |oauth| &oauth.authorize_url)?,
-            token_url: url(&args.token_url, "token-url", |oauth| &oauth.token_url)?,
-            redirect_url: url(&args.redirect_url, "redirect-url", |oauth| &oauth.redirect_url)?,
+        let endpoint = Endpoint::new(OAuth {
+            issuer: args.issuer.clone().or(issuer),
+            authorize_url: url(&args.authorize_url, |oauth| oauth.authorize_url.as_ref()),
+            token_url: url(&args.token_url, |oauth| oauth.token_url.as_ref()),
+            redirect_url,
             scopes,
             timeout: configured.map_or(EXCHANGE_TIMEOUT, |oauth| oauth.timeout),
-        })?)
+            // Only links are made here; the running gateway exchanges what comes of them.
+            requests: TokenRequests::default(),
+            is_state_optional: false,
+        });
+        endpoint.map_err(|error| match error {
+            OAuthConfigError::NoAddress(_) => Failure::Usage(NO_SERVER.to_owned()),
+            error => error.into(),
+        })
     }
 }
 
@@ -245,6 +260,8 @@ impl Failure {
                 | StoreError::WrongKey(_)
                 | StoreError::NameTaken(_)
                 | StoreError::TokenTaken(_)
+                | StoreError::RefreshTokenTaken(_)
+                | StoreError::Tampered(_)
                 | StoreError::NoSuchClient(_) => 2,
                 _ => 3,
             },

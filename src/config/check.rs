@@ -9,6 +9,7 @@ use super::read::{FromYaml, Named, OneOrMore, Placed};
 use super::scalars::{Period, Prefix, Size, WebUrl};
 use super::sections::{
     RawAdmin, RawClient, RawConfig, RawFront, RawGrant, RawLimits, RawOAuth, RawSunset, RawTls, RawUpstream,
+    StateRule,
 };
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -16,7 +17,9 @@ use std::time::Duration;
 use switchback_compiler::diagnostic::{Code, Finding, Findings, Span};
 use switchback_gateway::secret::Secret;
 use switchback_gateway::shadow::Phase;
+use switchback_gateway::store::Flow;
 use switchback_gateway::telemetry::log::LogSettings;
+use switchback_plan::{ClientAuth, TokenRequests};
 
 /// Converts and checks. `None` where a part is missing that was reported; a `Some` counts only if nothing else was.
 pub(super) fn check(raw: RawConfig, findings: &mut Findings) -> Option<Config> {
@@ -43,8 +46,9 @@ pub(super) fn check(raw: RawConfig, findings: &mut Findings) -> Option<Config> {
         ],
         findings,
     );
-    let oauth = raw.oauth.and_then(|oauth| self::oauth(oauth.value, findings));
-    let clients = clients(raw.clients.value, oauth.is_some(), findings);
+    let has_oauth = raw.oauth.is_some();
+    let oauth = raw.oauth.and_then(|oauth| self::oauth(oauth, findings));
+    let clients = clients(raw.clients.value, has_oauth, oauth.as_ref(), findings);
     let upstreams = upstreams(raw.upstreams, findings);
     let fronts = fronts(raw.fronts, findings);
     let phases = phases(raw.phases.value);
@@ -128,18 +132,45 @@ fn admin(raw: &RawAdmin, findings: &mut Findings) -> Admin {
 /// A token that can be guessed protects nothing.
 const ADMIN_TOKEN_CHARS_MIN: usize = 16;
 
-fn oauth(raw: RawOAuth, findings: &mut Findings) -> Option<OAuth> {
-    for url in [&raw.authorize_url, &raw.token_url].into_iter().flatten().filter(|url| is_in_the_clear(url)) {
+fn oauth(raw: Placed<RawOAuth>, findings: &mut Findings) -> Option<OAuth> {
+    let (raw, span) = (raw.value, raw.span);
+    let issuer = raw.issuer.as_ref().and_then(|issuer| match issuer.parse::<WebUrl>() {
+        Ok(url) if !url.has_query() && !issuer.contains('#') => {
+            Some(Placed { value: url, span: issuer.span })
+        }
+        _ => {
+            let what = "an issuer is a URL without query and fragment (RFC 8414, section 2)";
+            findings.push(Finding::error(Code::ValueForm, issuer.span, what));
+            None
+        }
+    });
+    let urls = [&issuer, &raw.authorize_url, &raw.token_url];
+    for url in urls.into_iter().flatten().filter(|url| is_in_the_clear(url)) {
         let what = "secrets would travel unencrypted to another machine";
         findings.push(Finding::error(Code::Conflict, url.span, what).help("use an `https` URL"));
     }
+    if raw.issuer.is_none() {
+        for (name, url) in [("authorize_url", &raw.authorize_url), ("token_url", &raw.token_url)] {
+            if url.is_none() {
+                let what = format!("`oauth` needs the key `{name}`, or an `issuer` to ask for it");
+                findings.push(Finding::error(Code::MissingKey, span, what));
+            }
+        }
+    }
     Some(OAuth {
-        authorize_url: raw.authorize_url?.value,
-        token_url: raw.token_url?.value,
+        issuer: raw.issuer.map(|issuer| issuer.value),
+        authorize_url: raw.authorize_url.map(|url| url.value),
+        token_url: raw.token_url.map(|url| url.value),
         redirect_url: raw.redirect_url?.value,
         listen: raw.listen.map(|listen| listen.value),
         scopes: raw.scopes.value,
         timeout: raw.timeout.0,
+        requests: TokenRequests {
+            body: raw.body.map(|body| body.value),
+            client_auth: raw.client_auth.map(|auth| auth.value),
+            refresh_sends: raw.refresh_sends.map(|sends| sends.value),
+        },
+        is_state_optional: raw.state.value == StateRule::Optional,
     })
 }
 
@@ -147,7 +178,14 @@ fn is_in_the_clear(url: &WebUrl) -> bool {
     !url.is_https() && !url.is_loopback()
 }
 
-fn clients(raw: Vec<RawClient>, has_oauth: bool, findings: &mut Findings) -> Vec<Client> {
+fn clients(
+    raw: Vec<RawClient>,
+    has_oauth: bool,
+    oauth: Option<&OAuth>,
+    findings: &mut Findings,
+) -> Vec<Client> {
+    let needs_secret = oauth.is_some_and(|oauth| oauth.requests.client_auth != Some(ClientAuth::None));
+    let mut refresh_tokens: HashMap<String, Span> = HashMap::new();
     let mut names = Seen::new("client");
     let mut clients = Vec::new();
     for client in raw {
@@ -159,6 +197,9 @@ fn clients(raw: Vec<RawClient>, has_oauth: bool, findings: &mut Findings) -> Vec
         if let Some(grant) = client.base.grant.as_ref().filter(|_| !has_oauth) {
             let what = "a grant cannot be refreshed without the authorization server";
             findings.push(Finding::error(Code::Conflict, grant.span, what).help("add the section `oauth`"));
+        }
+        if let Some(grant) = &client.base.grant {
+            check_grant(grant, needs_secret, &mut refresh_tokens, findings);
         }
         let credentials = client.base.credentials.value.0;
         for (_, token) in client.tokens.iter().chain(&credentials) {
@@ -221,10 +262,37 @@ fn same_tokens(clients: &[Client], findings: &mut Findings) {
     }
 }
 
+fn check_grant(
+    grant: &Placed<RawGrant>,
+    needs_secret: bool,
+    refresh_tokens: &mut HashMap<String, Span>,
+    findings: &mut Findings,
+) {
+    if grant.client_secret.is_none() && needs_secret {
+        let what = "`grant` needs the key `client_secret`";
+        let help = "an app without a secret needs `oauth.client_auth: none`";
+        findings.push(Finding::error(Code::MissingKey, grant.span, what).help(help));
+    }
+    let Some(token) = &grant.refresh_token else { return };
+    if grant.flow.value == Flow::ClientCredentials {
+        let what = "an app that asks for itself has no refresh token";
+        findings.push(Finding::error(Code::Conflict, token.span, what));
+    }
+    if let Some(first) = refresh_tokens.insert(token.expose().clone(), token.span) {
+        let what =
+            "two clients have the same refresh token: the first to be refreshed ends the other's grant";
+        let help = "each needs an authorization of its own; several tokens of one client are a list under its `…_token`";
+        findings.push(
+            Finding::error(Code::Conflict, token.span, what).related(first, "the other one").help(help),
+        );
+    }
+}
+
 fn grant(raw: RawGrant) -> Option<Grant> {
     Some(Grant {
+        flow: raw.flow.value,
         client_id: raw.client_id?.value,
-        client_secret: raw.client_secret?.value,
+        client_secret: raw.client_secret.map_or_else(|| "".into(), |secret| secret.value),
         refresh_token: raw.refresh_token.map(|token| token.value),
     })
 }
@@ -328,6 +396,7 @@ pub(super) fn limits(raw: &RawLimits) -> Limits {
         upstream_timeout: raw.upstream_timeout.0,
         total_timeout: raw.total_timeout.0,
         drain_delay: raw.drain_delay.0,
+        store_wait: raw.store_wait.0,
         drain_timeout: raw.drain_timeout.0,
         upstream_calls: raw.upstream_calls.0,
         upstream_calls_per_client: raw.upstream_calls_per_client.0,

@@ -10,7 +10,9 @@ use std::time::Duration;
 use switchback_gateway::secret::Secret;
 use switchback_gateway::server::IpNet;
 use switchback_gateway::shadow::{GateSettings, OperationKey, PerOperation, Phase, Share};
+use switchback_gateway::store::Flow;
 use switchback_gateway::telemetry::log::LogSettings;
+use switchback_plan::TokenRequests;
 
 /// A checked configuration.
 #[derive(Clone, Debug)]
@@ -92,14 +94,20 @@ pub struct Upstream {
 /// The authorization server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OAuth {
-    pub authorize_url: WebUrl,
-    pub token_url: WebUrl,
+    /// Gives the addresses that are not given here.
+    /// As typed: issuers are compared as texts, and a slash more makes another one.
+    pub issuer: Option<String>,
+    pub authorize_url: Option<WebUrl>,
+    pub token_url: Option<WebUrl>,
     pub redirect_url: WebUrl,
     /// A port for the callback alone.
     pub listen: Option<SocketAddr>,
     pub scopes: Vec<String>,
     /// Most time for one answer.
     pub timeout: Duration,
+    /// How it wants to be asked, where the configuration says so.
+    pub requests: TokenRequests,
+    pub is_state_optional: bool,
 }
 
 /// A client to ensure at start.
@@ -118,7 +126,9 @@ pub struct Client {
 /// OAuth credentials of a client.
 #[derive(Clone, Debug)]
 pub struct Grant {
+    pub flow: Flow,
     pub client_id: Secret<String>,
+    /// Empty where the app has none.
     pub client_secret: Secret<String>,
     /// To begin with.
     pub refresh_token: Option<Secret<String>>,
@@ -199,6 +209,7 @@ pub struct Limits {
     pub upstream_timeout: Duration,
     pub total_timeout: Duration,
     pub drain_delay: Duration,
+    pub store_wait: Duration,
     pub drain_timeout: Duration,
     pub upstream_calls: u32,
     pub upstream_calls_per_client: u32,

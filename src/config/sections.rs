@@ -15,7 +15,9 @@ use switchback_compiler::yaml::{Kind, Node};
 use switchback_gateway::secret::Secret;
 use switchback_gateway::server::IpNet;
 use switchback_gateway::shadow::Phase;
+use switchback_gateway::store::Flow;
 use switchback_gateway::telemetry::log::{LogFormat, check_filter};
+use switchback_plan::{BodyForm, ClientAuth, RefreshExtra};
 
 section! {
     /// The whole file.
@@ -139,10 +141,6 @@ section! {
     /// The authorization server.
     RawOAuth is "`oauth`",
     required {
-        /// Where the owner of an account is sent to agree.
-        authorize_url: WebUrl,
-        /// Where codes and refresh tokens are exchanged.
-        token_url: WebUrl,
         /// Where the authorization server sends the owner back to: `/oauth/callback` on `oauth.listen` or the admin port, as
         /// browsers reach it.
         redirect_url: WebUrl,
@@ -151,12 +149,96 @@ section! {
         /// A port of its own for the callback, `/oauth/callback`, and nothing else: what browsers must reach, without the admin
         /// pages beside it. Without this it is on the admin port.
         listen: SocketAddr,
+        /// Who the authorization server is (RFC 8414): the addresses that are not given here are asked for there, at the start
+        /// and on reload, and callbacks that name another issuer are refused (RFC 9207).
+        issuer: String,
+        /// Where the owner of an account is sent to agree.
+        authorize_url: WebUrl,
+        /// Where codes and refresh tokens are exchanged.
+        token_url: WebUrl,
         /// What is asked for.
         scopes: Vec<String> = Vec::new(),
         /// Most time for one answer of the authorization server.
         timeout: Period = Period(Duration::from_secs(10)),
+        /// The form of requests for tokens: `form` (RFC 6749) or `json`. Without this as the pack says, else `form`.
+        body: BodyForm,
+        /// How an application shows who it is: `basic` (`client_secret_basic`), `post` (`client_secret_post`), or `none` for one
+        /// without a secret. Without this as the pack says, else as the issuer's metadata says, else `basic`.
+        client_auth: ClientAuth,
+        /// What a refresh carries besides the refresh token: `access_token`, the one that ends, and `scope`. Without this as the
+        /// pack says, else nothing.
+        refresh_sends: Vec<RefreshExtra>,
+        /// Whether a callback must bring back the `state` of its link: `required`, or `optional` for an authorization server
+        /// that does not. Then a callback without one counts for the one authorization that is pending, if it is one only.
+        state: StateRule = StateRule::Required,
     }
 }
+
+/// Whether a callback must bring back the `state` of its link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StateRule {
+    Required,
+    Optional,
+}
+
+impl FromYaml for StateRule {
+    fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
+        match node.word(&["required", "optional"], reading.findings)? {
+            "optional" => Some(StateRule::Optional),
+            _ => Some(StateRule::Required),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({"enum": ["required", "optional"]})
+    }
+
+    fn shown(&self) -> Value {
+        json!(match self {
+            StateRule::Required => "required",
+            StateRule::Optional => "optional",
+        })
+    }
+}
+
+/// Values of the compiled pack that a configuration can give too, by the same words.
+macro_rules! words {
+    ($($name:ty),+) => { $(
+        impl FromYaml for $name {
+            fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
+                <$name>::of_word(node.word(<$name>::WORDS, reading.findings)?)
+            }
+
+            fn schema() -> Value {
+                json!({"enum": <$name>::WORDS})
+            }
+
+            fn shown(&self) -> Value {
+                json!(self.word())
+            }
+        }
+    )+ };
+}
+words!(BodyForm, ClientAuth, RefreshExtra);
+
+impl FromYaml for Flow {
+    fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
+        match node.word(&FLOWS, reading.findings)? {
+            "client_credentials" => Some(Flow::ClientCredentials),
+            _ => Some(Flow::AuthorizationCode),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({"enum": FLOWS})
+    }
+
+    fn shown(&self) -> Value {
+        json!(self.name())
+    }
+}
+
+const FLOWS: [&str; 2] = ["authorization_code", "client_credentials"];
 
 section! {
     /// A client without its tokens, whose keys carry the names of sides.
@@ -181,10 +263,13 @@ section! {
     required {
         /// Id of the OAuth app.
         client_id: Secret<String>,
-        /// Secret of the OAuth app.
-        client_secret: Secret<String>,
     }
     optional {
+        /// Secret of the OAuth app; it has none where `oauth.client_auth` is `none`.
+        client_secret: Secret<String>,
+        /// How access tokens are got: `authorization_code`, by a person who agrees once, or `client_credentials`, by the app for
+        /// itself.
+        flow: Flow = Flow::AuthorizationCode,
         /// A refresh token to begin with. Used only while the store holds no grant for the client; without it the client
         /// is connected by `switchback client connect`.
         refresh_token: Secret<String>,
@@ -276,6 +361,8 @@ section! {
         /// Time that clients are still accepted after SIGTERM, while `/healthz/ready` says 503 and each answer is the last one of
         /// its connection: longer than balancers take to notice. SIGINT, and a second signal, stop at once.
         drain_delay: Period = Period(Duration::from_secs(5)),
+        /// How long a starting gateway waits for a store that does not answer; then it ends.
+        store_wait: Period = Period(Duration::from_secs(60)),
         /// Time that requests in flight get to finish when the gateway stops.
         drain_timeout: Period = Period(Duration::from_secs(30)),
         /// Calls to one upstream at one time; further ones earn 503 at once.
@@ -332,18 +419,26 @@ impl FromYaml for RawClient {
             .iter()
             .cloned()
             .partition(|(key, _)| key.name.ends_with(TOKEN_SUFFIX));
-        let tokens = tokens.iter().filter_map(|(key, value)| {
-            let side = key.name.trim_end_matches(TOKEN_SUFFIX).to_owned();
-            Some((Placed { value: side, span: key.span }, Placed::read(value, reading)?))
-        });
-        let tokens = tokens.collect();
+        let mut read = Vec::new();
+        for (key, value) in &tokens {
+            let side = key.name.trim_end_matches(TOKEN_SUFFIX);
+            let given = OneOrMore::<Placed<Secret<String>>>::read(value, reading);
+            read.extend(
+                given
+                    .into_iter()
+                    .flat_map(|given| given.0)
+                    .map(|token| (Placed { value: side.to_owned(), span: key.span }, token)),
+            );
+        }
+        let tokens = read;
         let base = RawClientBase::read(&Node { span: node.span, kind: Kind::Map(others) }, reading)?;
         Some(RawClient { base, tokens, span: node.span })
     }
 
     fn schema() -> Value {
         let mut schema = RawClientBase::schema();
-        schema["patternProperties"] = json!({ format!("^.+{TOKEN_SUFFIX}$"): Secret::<String>::schema() });
+        schema["patternProperties"] =
+            json!({ format!("^.+{TOKEN_SUFFIX}$"): OneOrMore::<Secret<String>>::schema() });
         schema
     }
 

@@ -1,10 +1,10 @@
 //! The admin port over real sockets, with the sandbox as authorization server.
 
+use crate::support::tokens::service_requests;
 use arc_swap::ArcSwap;
 use reqwest::{Client, Method, Response, StatusCode};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use std::time::Duration;
 use switchback::admin::{Admin, Board, PackStatus, Parts, Status};
 use switchback::app::builtin;
 use switchback_compiler::mapping;
@@ -54,12 +54,11 @@ impl Port {
         let options = Options { redirect_uris: vec![callback.clone()], ..Options::default() };
         let sandbox = Sandbox::start(options).await.expect("a sandbox starts");
         let service = format!("http://{}", sandbox.address());
+        let url = |path: &str| format!("{service}{path}").parse().unwrap();
         let endpoint = Endpoint::new(OAuth {
-            authorize_url: format!("{service}/oauth/authorize").parse().unwrap(),
-            token_url: format!("{service}/oauth/access_token").parse().unwrap(),
-            redirect_url: callback.parse().unwrap(),
             scopes: vec!["install_app".to_owned()],
-            timeout: Duration::from_secs(10),
+            requests: service_requests(),
+            ..OAuth::at(url("/oauth/authorize"), url("/oauth/access_token"), callback.parse().unwrap())
         });
         let endpoint = endpoint.expect("loopback needs no TLS");
         let keys = KeyRing::parse(&[SealingKey::generate()]).expect("a generated key parses");
@@ -160,6 +159,9 @@ async fn a_client_is_added_connected_by_a_person_rotated_and_revoked() {
     let sent_back = port.http.get(authorize).send().await.expect("the sandbox answers");
     let callback = sent_back.headers()["location"].to_str().unwrap().to_owned();
     assert!(callback.starts_with(&format!("{}/oauth/callback?", port.base)), "{callback}");
+    // Whoever looks whether the link is safe does not use it up.
+    let looked_at = port.http.head(&callback).send().await.unwrap();
+    assert_eq!(looked_at.status(), StatusCode::METHOD_NOT_ALLOWED);
     let page = port.http.get(&callback).send().await.unwrap();
     assert_eq!(page.status(), StatusCode::OK);
     let page = page.text().await.unwrap();

@@ -274,10 +274,39 @@ async fn a_refused_credential_is_renewed_once_and_the_same_bytes_go_out_again() 
     assert_eq!((&seen[0].body, &seen[1].body), (&br#"{"n":1.10}"#.to_vec(), &br#"{"n":1.10}"#.to_vec()));
     assert_eq!(gateway.refreshes(), 2);
 
-    // A 401 that stays is the answer: it also means "not permitted", and must not loop.
-    let got = exchange(gateway.address, &sent).await.unwrap();
-    assert_eq!((got.status, got.text().as_str()), (401, r#"{"why":"expired"}"#));
-    assert_eq!(gateway.refreshes(), 2);
+    // The token was good for this a moment ago, so it is renewed once more. A 401 that stays is the answer: it also means "not
+    // permitted", and must not loop.
+    for _ in 0..5 {
+        let got = exchange(gateway.address, &sent).await.unwrap();
+        assert_eq!((got.status, got.text().as_str()), (401, r#"{"why":"expired"}"#));
+        assert_eq!(gateway.refreshes(), 3);
+    }
+}
+
+#[tokio::test]
+async fn a_refused_credential_that_cannot_be_renewed_now_is_not_the_clients_fault() {
+    for (refused, retries) in [
+        // The authorization server is down: later.
+        (Act::json(503, "{}"), true),
+        // It has ended the grant, or does not know the application: its owner, or the operator, has to act.
+        (Act::json(400, r#"{"error":"invalid_grant"}"#), false),
+        (Act::json(401, r#"{"error":"invalid_client"}"#), false),
+    ] {
+        let new = Upstream::start(vec![Act::json(200, ITEM), Act::json(401, r#"{"why":"expired"}"#)]).await;
+        let setup = Setup { refresh: Some(refused), ..Setup::default() };
+        let gateway = Gateway::start(new.address, setup).await;
+        assert_eq!(exchange(gateway.address, get()).await.unwrap().status, 200);
+        for _ in 0..3 {
+            let got = exchange(gateway.address, get()).await.unwrap();
+            assert_eq!(
+                (got.status, got.values("retry-after").len()),
+                (503, usize::from(retries)),
+                "{}",
+                got.text()
+            );
+        }
+        assert!(gateway.refreshes() <= 3, "{} calls", gateway.refreshes());
+    }
 }
 
 #[tokio::test]

@@ -39,6 +39,7 @@ mod server_protocols;
 mod soak_slope;
 mod store_cli;
 mod store_files;
+mod store_full_disk;
 mod support;
 mod token_clients;
 mod token_kill;

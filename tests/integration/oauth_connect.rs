@@ -1,12 +1,15 @@
 //! Connecting a client: the link, the callback, and everybody who tries to get in between.
 
-use crate::support::authority::{APP_ID, Act, Authority, CALLBACK, app, secret};
+use crate::support::authority::{APP_ID, Act, Authority, CALLBACK, Code, app, secret};
 use crate::support::tokens::{Gateway, acme};
 use serde_json::json;
 use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use switchback_gateway::store::GrantState;
-use switchback_gateway::token::{ConnectError, NewClient, Registry, RegistryError};
+use switchback_gateway::token::{ConnectError, Endpoint, NewClient, OAuth, Registry, RegistryError};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 async fn unconnected(authority: &Authority) -> (Gateway, Registry) {
     let gateway = Gateway::new(authority).await;
@@ -26,7 +29,8 @@ async fn unconnected(authority: &Authority) -> (Gateway, Registry) {
 /// What a person does: opens the link, agrees, and is sent back with a code.
 fn agree(authority: &Authority, link: &str, code: &str) -> String {
     let parts = query(link);
-    authority.state().codes.insert(code.to_owned(), parts["redirect_uri"].clone());
+    let issued = Code { redirect: parts["redirect_uri"].clone(), challenge: parts["code_challenge"].clone() };
+    authority.state().codes.insert(code.to_owned(), issued);
     format!("code={code}&state={}", parts["state"])
 }
 
@@ -98,7 +102,7 @@ async fn a_refusal_on_the_way_leaves_the_grant_as_it_was() {
     assert!(matches!(nothing, Err(ConnectError::NoCode)));
     let link = registry.connect("acme", None).await.expect("a link").url;
     let unknown = registry.callback(&format!("code=never-issued&state={}", state(&link))).await;
-    assert!(matches!(unknown, Err(ConnectError::CodeRefused("invalid_grant"))));
+    assert!(matches!(unknown, Err(ConnectError::CodeRefused(refusal)) if refusal.code == "invalid_grant"));
     let link = registry.connect("acme", None).await.expect("a link").url;
     authority.script(Act::Say(500, "", ""));
     let failed = registry.callback(&format!("code=any&state={}", state(&link))).await;
@@ -137,4 +141,143 @@ async fn what_is_missing_for_a_link_is_said() {
     ));
     let blind = Registry::new(gateway.store.clone(), None);
     assert!(matches!(blind.connect("beta", Some(app())).await, Err(ConnectError::NoServer)));
+}
+
+#[tokio::test]
+async fn a_code_is_worth_nothing_without_the_verifier_of_its_link() {
+    let authority = Authority::start().await;
+    let (_gateway, registry) = unconnected(&authority).await;
+    let link = registry.connect("beta", Some(app())).await.expect("a link").url;
+    assert_eq!(query(&link)["code_challenge_method"], "S256");
+    let back = agree(&authority, &link, "code-1");
+    // Somebody has put the code of another link into this one.
+    authority.state().codes.get_mut("code-1").expect("issued").challenge = "another".to_owned();
+    let refused = registry.callback(&back).await;
+    assert!(matches!(refused, Err(ConnectError::CodeRefused(refusal)) if refusal.code == "invalid_grant"));
+}
+
+#[tokio::test]
+async fn a_state_that_nobody_gave_out_costs_no_write() {
+    let authority = Authority::start().await;
+    let (gateway, registry) = unconnected(&authority).await;
+    let before = gateway.store.change().await.expect("a number");
+    for guess in 0..20 {
+        let refused = registry.callback(&format!("code=a&state=guess-{guess}")).await;
+        assert!(matches!(refused, Err(ConnectError::State)));
+    }
+    assert_eq!(gateway.store.change().await.expect("a number"), before);
+}
+
+#[tokio::test]
+async fn a_callback_without_a_state_counts_for_the_only_link_and_where_that_is_allowed() {
+    let authority = Authority::start().await;
+    let (gateway, strict) = unconnected(&authority).await;
+    let oauth = OAuth { is_state_optional: true, ..authority.oauth(Duration::from_secs(10)) };
+    let endpoint = Endpoint::new(oauth).expect("loopback needs no TLS");
+    let lenient = Registry::new(gateway.store.clone(), Some(endpoint));
+    let stateless = |link: &str, code: &str| {
+        agree(&authority, link, code).split_once("&state").expect("both").0.to_owned()
+    };
+    let first = strict.connect("beta", Some(app())).await.expect("a link").url;
+    assert!(matches!(strict.callback(&stateless(&first, "code-1")).await, Err(ConnectError::State)));
+    strict.connect("acme", None).await.expect("a second link");
+    let ambiguous = lenient.callback(&stateless(&first, "code-1")).await;
+    assert!(matches!(ambiguous, Err(ConnectError::State)), "two are pending");
+    gateway.clock.advance(Duration::from_secs(600));
+    let only = strict.connect("beta", None).await.expect("a link").url;
+    let connected = lenient.callback(&stateless(&only, "code-2")).await.expect("the only one");
+    assert_eq!((connected.name.as_str(), connected.grant.state), ("beta", GrantState::Active));
+    assert!(matches!(lenient.callback("code=code-2").await, Err(ConnectError::State)), "and once");
+}
+
+#[tokio::test]
+async fn an_answer_that_says_it_is_from_another_server_is_refused() {
+    let authority = Authority::start().await;
+    let (gateway, _) = unconnected(&authority).await;
+    let oauth =
+        OAuth { issuer: Some("http://127.0.0.1:1".to_owned()), ..authority.oauth(Duration::from_secs(10)) };
+    let endpoint = Endpoint::new(oauth).expect("loopback needs no TLS");
+    let registry = Registry::new(gateway.store.clone(), Some(endpoint));
+    let link = registry.connect("beta", Some(app())).await.expect("a link").url;
+    let back = agree(&authority, &link, "code-1");
+    let mixed_up = registry.callback(&format!("{back}&iss=http%3A%2F%2Fevil.example")).await;
+    assert!(matches!(mixed_up, Err(ConnectError::OtherIssuer)));
+    let link = registry.connect("beta", None).await.expect("a link").url;
+    let back = agree(&authority, &link, "code-2");
+    registry
+        .callback(&format!("{back}&iss=http%3A%2F%2F127.0.0.1%3A1"))
+        .await
+        .expect("the one that was asked");
+    assert_eq!(authority.calls(), 1, "the other code was not shown to anybody");
+}
+
+#[tokio::test]
+async fn a_refresh_token_is_one_clients_only() {
+    let authority = Authority::start().await;
+    let (_gateway, registry) = unconnected(&authority).await;
+    let second = NewClient {
+        name: "second".to_owned(),
+        tokens: vec![secret("second-token").into()],
+        ..acme("refresh-canary-0")
+    };
+    let refused = registry.add(second).await.expect_err("acme has it");
+    assert_eq!(
+        refused.to_string(),
+        "client acme was given the same refresh token; each client needs an authorization of its own"
+    );
+    assert!(registry.get("second").await.is_err(), "nothing is left of it");
+}
+
+/// Answers with the metadata of an authorization server whose token endpoint is `authority`, and counts.
+async fn metadata_of(authority: &Authority) -> (String, Arc<AtomicUsize>) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let issuer = format!("http://{}", listener.local_addr().expect("bound"));
+    let (asked, token) = (Arc::new(AtomicUsize::new(0)), authority.address);
+    let body = json!({
+        "issuer": issuer, "authorization_endpoint": format!("http://{token}/oauth/authorize"),
+        "token_endpoint": format!("http://{token}/oauth/access_token"),
+        "token_endpoint_auth_methods_supported": ["client_secret_post"],
+        "authorization_response_iss_parameter_supported": true,
+    })
+    .to_string();
+    let counted = asked.clone();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            counted.fetch_add(1, Ordering::Relaxed);
+            let mut head = [0; 2048];
+            let read = stream.read(&mut head).await.unwrap_or(0);
+            let is_oidc = head[..read].starts_with(b"GET /.well-known/openid-configuration ");
+            let (status, body) = if is_oidc { (200, body.as_str()) } else { (404, "") };
+            let answer = format!(
+                "HTTP/1.1 {status} X\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+                body.len()
+            );
+            let _ = stream.write_all(answer.as_bytes()).await;
+        }
+    });
+    (issuer, asked)
+}
+
+#[tokio::test]
+async fn an_issuer_is_asked_for_its_addresses_once_and_names_itself_in_every_callback() {
+    let authority = Authority::start().await;
+    let (gateway, _) = unconnected(&authority).await;
+    let (issuer, asked) = metadata_of(&authority).await;
+    let oauth = OAuth {
+        issuer: Some(issuer.clone()),
+        authorize_url: None,
+        token_url: None,
+        ..authority.oauth(Duration::from_secs(10))
+    };
+    let endpoint = Endpoint::new(oauth).expect("loopback needs no TLS");
+    let registry = Registry::new(gateway.store.clone(), Some(endpoint));
+    let link = registry.connect("beta", Some(app())).await.expect("a link").url;
+    let silent = registry.callback(&agree(&authority, &link, "code-1")).await;
+    assert!(matches!(silent, Err(ConnectError::OtherIssuer)), "it says that it always names itself");
+    let link = registry.connect("beta", None).await.expect("a link").url;
+    let back = format!("{}&iss={}", agree(&authority, &link, "code-2"), issuer.replace(':', "%3A"));
+    registry.callback(&back).await.expect("connected");
+    assert_eq!(asked.load(Ordering::Relaxed), 2, "at both places, once");
+    let call = authority.state().calls[0].clone();
+    assert!(call.get("by").is_none(), "the one way that the metadata names: {call}");
 }

@@ -2,12 +2,11 @@
 //! server and then this.
 
 use crate::support::authority::secret;
-use crate::support::tokens::{acme, eventually, key, ring, sqlite_in};
+use crate::support::tokens::{PATIENCE, acme, eventually, key, ring, sqlite_in};
 use serde_json::{Value, json};
 use std::process::Command;
-use std::time::Duration;
 use switchback_gateway::clock::Clock;
-use switchback_gateway::store::{GrantState, Missing, Store};
+use switchback_gateway::store::{Flow, GrantState, Missing, Store};
 use switchback_gateway::token::{App, Endpoint, NewClient, OAuth, Registry, Settings, Tokens};
 
 const CALLBACK: &str = "http://127.0.0.1:9090/oauth/callback";
@@ -28,11 +27,11 @@ impl Peer {
 
     /// What the server itself says of an access token (RFC 7662).
     async fn accepts(&self, token: &str) -> bool {
-        let form = format!("client_id=APP-peer&client_secret=peer-secret&token={token}");
         let answer: Value = http()
             .post(format!("{}/token/introspection", self.base))
+            .basic_auth("APP-peer", Some("peer-secret"))
             .header("content-type", "application/x-www-form-urlencoded")
-            .body(form)
+            .body(format!("token={token}"))
             .send()
             .await
             .expect("answers")
@@ -54,12 +53,13 @@ async fn connect_refresh_rotation_and_reuse_against_a_foreign_server() {
         base: std::env::var("SWITCHBACK_PEER").expect("set by tests/oauth-peers/run"),
         person: std::env::var("SWITCHBACK_PEER_PERSON").expect("set by tests/oauth-peers/run"),
     };
+    let callback: reqwest::Url = CALLBACK.parse().expect("a URL");
     let endpoint = Endpoint::new(OAuth {
-        authorize_url: format!("{}/oauth/authorize", peer.base).parse().expect("a URL"),
-        token_url: format!("{}/oauth/access_token", peer.base).parse().expect("a URL"),
-        redirect_url: CALLBACK.parse().expect("a URL"),
+        issuer: Some(peer.base.clone()),
+        authorize_url: None,
+        token_url: None,
         scopes: ["openid", "install_app", "read_agent_profile"].map(str::to_owned).to_vec(),
-        timeout: Duration::from_secs(10),
+        ..OAuth::at(callback.clone(), callback.clone(), callback)
     })
     .expect("loopback needs no TLS");
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -93,12 +93,14 @@ async fn connect_refresh_rotation_and_reuse_against_a_foreign_server() {
     eprintln!("refreshed by itself: generation {} to {}", first.generation(), later.generation());
 
     // Somebody replays a spent refresh token: the server revokes the family, ours included.
-    let replay = json!({
-        "grant_type": "refresh_token", "client_id": "APP-peer", "client_secret": "peer-secret",
-        "refresh_token": before.expose(),
-    });
-    let answer =
-        http().post(format!("{}/oauth/access_token", peer.base)).json(&replay).send().await.expect("answers");
+    let answer = http()
+        .post(format!("{}/token", peer.base))
+        .basic_auth("APP-peer", Some("peer-secret"))
+        .header("content-type", "application/x-www-form-urlencoded")
+        .body(format!("grant_type=refresh_token&refresh_token={}", before.expose()))
+        .send()
+        .await
+        .expect("answers");
     assert_eq!(answer.status(), 400);
     eventually("noticed", || client.grant.state() == GrantState::NeedsReconnect).await;
     eprintln!("family revoked: {:?}", registry.get("acme").await.expect("listed").grant);
@@ -110,5 +112,21 @@ async fn connect_refresh_rotation_and_reuse_against_a_foreign_server() {
     assert!(peer.accepts(again.secret().expose()).await, "the server knows the new token");
     eprintln!("connected again: generation {}", again.generation());
     running.abort();
-    tokens.drain().await;
+
+    // And by itself, without a person.
+    let machine = NewClient {
+        name: "machine".to_owned(),
+        tokens: vec![secret("machine-token").into()],
+        flow: Flow::ClientCredentials,
+        app: Some(App { id: secret("APP-peer"), secret: secret("peer-secret") }),
+        refresh_token: None,
+        ..acme("")
+    };
+    registry.add(machine).await.expect("added");
+    tokens.sync().await.expect("the store answers");
+    let machine = tokens.clients().by_name("machine").expect("there");
+    let token = machine.grant.access_token().await.expect("a token");
+    assert!(peer.accepts(token.secret().expose()).await, "the server knows it");
+    eprintln!("client credentials: the server accepts the access token");
+    tokens.drain(PATIENCE).await;
 }

@@ -108,3 +108,33 @@ async fn asked(gateway: SocketAddr, line: &str, token: &str) -> u16 {
     let request = format!("{line} HTTP/1.1\r\nhost: g\r\nx-authorization: Bearer {token}\r\n\r\n");
     exchange(gateway, request).await.expect("an answer").status
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_is_not_there_is_waited_for_and_the_log_says_so_in_its_own_form() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let nobody = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let with = |wait: &str| {
+        let file =
+            write(folder.path(), &format!("limits: {{ store_wait: {wait} }}\nlog: {{ format: json }}\n"));
+        let text = std::fs::read_to_string(&file).expect("written");
+        let (before, after) = text.split_once("store:").expect("there is one");
+        let rest = after.split_once('\n').map_or("", |(_, rest)| rest);
+        let url = format!("store: 'postgres://u:hunter2@{nobody}/d'\n");
+        std::fs::write(&file, format!("{before}{url}{rest}")).expect("written");
+        file
+    };
+    let program = serve(&with("1ms"), &[]);
+    let (status, log) = program.ended();
+    assert_eq!(status.code(), Some(3), "{log}");
+    for line in log.lines() {
+        serde_json::from_str::<serde_json::Value>(line).unwrap_or_else(|_| panic!("no JSON: {line}"));
+    }
+    let last = log.lines().last().unwrap_or_default();
+    assert!(last.contains("the gateway did not start") && last.contains("limits.store_wait"), "{last}");
+    assert!(!log.contains("hunter2"));
+
+    // While it waits it can be stopped.
+    let program = serve(&with("10m"), &[]);
+    program.stderr_until("the store does not answer");
+    assert!(program.stop().success());
+}

@@ -1,6 +1,6 @@
 //! `switchback client` and `switchback key` as an operator uses them: through the real program.
 
-use crate::support::authority::{Authority, CALLBACK};
+use crate::support::authority::{Authority, CALLBACK, Code};
 use crate::support::tokens::{Gateway, acme, key, ring, sqlite_in};
 use serde_json::Value;
 use std::path::Path;
@@ -66,7 +66,7 @@ fn a_client_is_added_listed_rotated_and_revoked() {
     ]);
     assert_eq!(added.code, Some(0), "{}", added.err);
     assert_eq!(added.json()["token"], Value::Null, "a given token is not repeated");
-    assert_eq!(added.json()["client"]["grant"]["state"], "active");
+    assert_eq!(added.json()["client"]["grant"]["state"], "pending", "it has never had an access token");
     let made = run(&["client", "add", "beta", "--format", "json"]);
     let token = made.json()["token"].as_str().expect("one was made").to_owned();
     assert!(token.starts_with("sbt_") && token.len() > 40, "{token}");
@@ -229,12 +229,36 @@ async fn a_client_is_connected_by_the_command_line_beside_a_running_gateway() {
     );
     assert_eq!(run.code, Some(0), "{}", run.err);
     let link: reqwest::Url = run.json()["url"].as_str().expect("a link").parse().expect("a URL");
-    let state = link.query_pairs().find(|(name, _)| name == "state").expect("a state").1.into_owned();
-    authority.state().codes.insert("code-1".to_owned(), CALLBACK.to_owned());
+    let part = |name| link.query_pairs().find(|(part, _)| part == name).expect("it is there").1.into_owned();
+    let (state, challenge) = (part("state"), part("code_challenge"));
+    authority.state().codes.insert("code-1".to_owned(), Code { redirect: CALLBACK.to_owned(), challenge });
     // The callback arrives at the gateway, which is another process than the one that made the link.
     let registry = Registry::new(gateway.store.clone(), Some(authority.endpoint()));
     registry.callback(&format!("code=code-1&state={state}")).await.expect("connected");
     let gateway = gateway.restart(authority.endpoint(), Settings::default()).await;
     let token = gateway.client().grant.access_token().await.expect("a token");
     assert!(authority.accepts(token.secret().expose()));
+}
+
+#[test]
+fn a_side_that_the_pack_does_not_have_is_refused_where_the_configuration_names_the_pack() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let key = key().expose().clone();
+    let configuration = "store: sqlite:store.db\nkey: ${SWITCHBACK_KEY}\n\
+        upstreams: { v3: { url: 'http://127.0.0.1:1/v3' } }\nsettings: { agents: { max_chats: 5 } }\n";
+    std::fs::write(folder.path().join("switchback.yaml"), configuration).expect("written");
+    let run =
+        |words: &[&str]| switchback(folder.path(), &key, &[words, &["--config", "switchback.yaml"]].concat());
+    assert_eq!(run(&["client", "add", "acme", "--token", "env:OLD_TOKEN"]).code, Some(0));
+    for words in [
+        &["client", "credential", "acme", "v9=env:APP_SECRET"][..],
+        &["client", "rotate", "acme", "--side", "v9"],
+        &["client", "add", "other", "--side", "v9"],
+        &["client", "add", "other", "--credential", "v9=env:APP_SECRET"],
+    ] {
+        let refused = run(words);
+        assert_eq!(refused.code, Some(2), "{}", refused.out);
+        assert!(refused.err.contains("no side `v9`; it has `v2` and `v3`"), "{}", refused.err);
+    }
+    assert_eq!(run(&["client", "credential", "acme", "v2=env:APP_SECRET"]).code, Some(0));
 }

@@ -6,7 +6,7 @@ use crate::support::tokens::{Gateway, NEW_YEAR, OLD_TOKEN, acme, key, ring, sqli
 use std::path::Path;
 use std::time::Duration;
 use switchback_gateway::clock::Clock;
-use switchback_gateway::store::seal::SealError;
+use switchback_gateway::store::seal::{HashOf, KeyRing, Place, SealError};
 use switchback_gateway::store::{Begin, Finish, GrantRow, GrantState, Missing, NewTokens, Store, StoreError};
 use switchback_gateway::token::{CredentialState, NewCredential, Registry, Settings, Tokens};
 
@@ -155,7 +155,7 @@ async fn no_secret_can_be_read_off_the_disk() {
         seen += bytes.len();
         assert!(!bytes.windows(6).any(|window| window == b"canary"), "in {}", path.display());
         #[cfg(unix)]
-        if !path.to_string_lossy().ends_with("gateway-lock") {
+        {
             use std::os::unix::fs::PermissionsExt as _;
             let mode = std::fs::metadata(&path).expect("a file").permissions().mode();
             assert_eq!(mode & 0o077, 0, "{} is for its owner only", path.display());
@@ -252,7 +252,10 @@ async fn a_write_for_a_generation_that_has_passed_changes_nothing() {
             store.finish_refresh(&row.key, row.generation, &tokens_numbered(2)).await.expect("answers");
         let Finish::Moved(now) = late else { panic!("stored over a newer generation") };
         assert_eq!(now.secrets.expect("opens").access.expect("stored").expose(), "access-1");
-        let failed = store.fail_grant(&row.key, row.generation, "invalid_grant").await.expect("answers");
+        let failed = store
+            .fail_grant(&row.key, row.generation, GrantState::NeedsReconnect, "invalid_grant")
+            .await
+            .expect("answers");
         assert_eq!((failed.state, failed.generation), (GrantState::Active, row.generation + 1));
         let begun = store.begin_refresh(&row.key, row.generation, "two", lease).await.expect("answers");
         assert!(matches!(begun, Begin::Moved(_)));
@@ -303,7 +306,7 @@ async fn a_credential_copied_to_another_client_does_not_open_and_is_named() {
 }
 
 /// A store as the first version of its schema had it, with one client in it.
-async fn of_the_first_schema(url: &str, folder: &Path) {
+async fn of_the_first_schema(url: &str, folder: &Path, ring: &KeyRing) {
     let (kind, drop_side) =
         if url.starts_with("sqlite:") { ("sqlite", "x'01'") } else { ("postgres", "'\\x01'") };
     let first = format!("crates/gateway/src/store/migrations/{kind}/0001_clients_and_grants.sql");
@@ -313,8 +316,12 @@ async fn of_the_first_schema(url: &str, folder: &Path) {
     std::fs::copy(source, schema.join("0001_clients_and_grants.sql")).expect("copied");
     let migrator = sqlx::migrate::Migrator::new(schema).await.expect("one migration");
     let hash = drop_side.replacen("01", &"07".repeat(32), 1);
+    let place = Place { column: "hash_key.sealed", client: "", row: b"" };
+    let sealed: String = ring.seal(&place, &[9; 32]).iter().map(|byte| format!("{byte:02x}")).collect();
+    let sealed = drop_side.replacen("01", &sealed, 1);
     let rows = format!(
-        "INSERT INTO clients (id, name, created_ms, change) VALUES ('c1', 'acme', 1, 1); \
+        "INSERT INTO hash_key (id, sealed) VALUES (1, {sealed}); \
+         INSERT INTO clients (id, name, created_ms, change) VALUES ('c1', 'acme', 1, 1); \
          INSERT INTO client_tokens (hash, client, origin, created_ms, expires_ms) \
          VALUES ({hash}, 'c1', 'managed', 1, 99)"
     );
@@ -335,14 +342,123 @@ async fn of_the_first_schema(url: &str, folder: &Path) {
 async fn a_store_from_before_sides_were_noted_keeps_its_tokens_which_open_all_fronts() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     for url in stores(folder.path()) {
-        of_the_first_schema(&url, folder.path()).await;
-        let store = Store::open(&url, ring(&[&key()]), Clock::paused_at(NEW_YEAR), Missing::Refuse)
+        let keys = ring(&[&key()]);
+        of_the_first_schema(&url, folder.path(), &keys).await;
+        let store = Store::open(&url, keys.clone(), Clock::paused_at(NEW_YEAR), Missing::Refuse)
             .await
             .expect("opens");
         let client = store.client("acme").await.expect("there");
         let token = &client.tokens[0];
         assert_eq!((client.tokens.len(), token.hash, token.side.as_deref()), (1, [7; 32], None));
         assert_eq!((token.expires_ms, client.credentials.len()), (Some(99), 0));
+        assert!(!client.is_damaged, "its rows got their keyed hashes");
+        // From now on a row without one is not ours.
+        meddle(&url, "UPDATE client_tokens SET mac = NULL; UPDATE clients SET mac = NULL").await;
+        store.close().await;
+        let store =
+            Store::open(&url, keys, Clock::paused_at(NEW_YEAR), Missing::Refuse).await.expect("opens");
+        let client = store.client("acme").await.expect("there");
+        assert!(client.is_damaged && client.tokens.is_empty());
+        store.close().await;
+    }
+}
+
+/// Runs statements as somebody else who can write the database.
+async fn meddle(url: &str, statements: &str) {
+    let statements = sqlx::AssertSqlSafe(statements.to_owned());
+    if url.starts_with("sqlite:") {
+        let pool = sqlx::SqlitePool::connect(url).await.expect("the file opens");
+        sqlx::raw_sql(statements).execute(&pool).await.expect("written");
+        pool.close().await;
+    } else {
+        let pool = sqlx::PgPool::connect(url).await.expect("connects");
+        sqlx::raw_sql(statements).execute(&pool).await.expect("written");
+        pool.close().await;
+    }
+}
+
+#[tokio::test]
+async fn whoever_can_write_the_database_cannot_turn_a_token_an_account_or_a_link_to_another_client() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for url in stores(folder.path()) {
+        let key = key();
+        let (store, _) = enrolled(&url, &key).await;
+        let registry = Registry::new(store.clone(), None);
+        let mut thief = acme("refresh-of-thief");
+        (thief.name, thief.tokens) = ("thief".to_owned(), vec![secret("token-of-thief").into()]);
+        registry.add(thief).await.expect("added");
+        let credential = NewCredential { side: "v2".to_owned(), token: secret("credential-of-acme") };
+        registry.set_credential("acme", credential).await.expect("set");
+        let id_of = |name| format!("(SELECT id FROM clients WHERE name = '{name}')");
+        let (acme, thief) = (id_of("acme"), id_of("thief"));
+        let tokens = Tokens::open(store.clone(), None, Settings::default()).await.expect("opens");
+        let selected = |token: &str| {
+            tokens.clients().authenticate(token.as_bytes(), "v2").map(|client| client.name.to_string())
+        };
+        assert_eq!(selected("token-of-thief").as_deref(), Some("thief"));
+
+        let bumped = "; UPDATE change_counter SET value = value + 1000; UPDATE clients SET change = \
+                      (SELECT value FROM change_counter); UPDATE grants SET change = (SELECT value FROM change_counter)";
+        meddle(&url, &format!("UPDATE client_tokens SET client = {acme} WHERE client = {thief}{bumped}"))
+            .await;
+        tokens.sync().await.expect("the store answers");
+        assert_eq!(selected("token-of-thief"), None, "it selects nothing now");
+        assert_eq!(selected(OLD_TOKEN).as_deref(), Some("acme"), "the rightful one does");
+
+        meddle(&url, &format!("UPDATE client_credentials SET side = 'v3'{bumped}")).await;
+        tokens.sync().await.expect("the store answers");
+        let client = tokens.clients().by_name("acme").expect("there");
+        assert!(client.fixed_token("v3").is_none(), "no secret goes to another service");
+
+        meddle(&url, &format!("UPDATE clients SET company = '42' WHERE name = 'acme'{bumped}")).await;
+        tokens.sync().await.expect("the store answers");
+        assert_eq!(selected(OLD_TOKEN), None, "nobody acts on an account that was not given");
+        assert!(registry.get("acme").await.expect("listed").damaged);
+
+        let state = store.hasher().hash(HashOf::ConnectState, b"state of thief");
+        let client = store.client("thief").await.expect("there").id;
+        let minute = Duration::from_secs(60);
+        store.put_connect_state(&state, &client, &secret("verifier"), minute).await.expect("pending");
+        meddle(&url, &format!("UPDATE connect_states SET client = {acme}")).await;
+        let turned = store.take_connect_state(&state).await;
+        assert!(matches!(turned, Err(StoreError::Seal(SealError::Broken))), "{turned:?}");
+        drop(tokens);
+        store.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_write_that_fails_for_whatever_reason_leaves_a_store_that_works_when_the_reason_is_gone() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for url in stores(folder.path()) {
+        let (store, row) = enrolled(&url, &key()).await;
+        // SQLite undoes the whole transaction by itself on a full disk; PostgreSQL refuses all that follows.
+        let (in_statement, at_commit, mended) = match url.starts_with("sqlite:") {
+            true => (
+                "CREATE TRIGGER breaks BEFORE UPDATE ON grants BEGIN SELECT RAISE(ROLLBACK, 'disk is full'); END",
+                "CREATE TABLE late (id INTEGER PRIMARY KEY, no_such INTEGER REFERENCES late (id) DEFERRABLE INITIALLY \
+                 DEFERRED); CREATE TRIGGER breaks BEFORE UPDATE ON grants BEGIN INSERT INTO late (no_such) VALUES (99); END",
+                "DROP TRIGGER breaks",
+            ),
+            false => (
+                "CREATE FUNCTION fails() RETURNS trigger AS $$ BEGIN RAISE EXCEPTION 'disk is full'; END $$ LANGUAGE \
+                 plpgsql; CREATE TRIGGER breaks BEFORE UPDATE ON grants FOR EACH ROW EXECUTE FUNCTION fails()",
+                "CREATE CONSTRAINT TRIGGER breaks AFTER UPDATE ON grants DEFERRABLE INITIALLY DEFERRED FOR EACH ROW \
+                 EXECUTE FUNCTION fails()",
+                "DROP TRIGGER breaks ON grants",
+            ),
+        };
+        for (number, broken) in [in_statement, at_commit].into_iter().enumerate() {
+            meddle(&url, broken).await;
+            for _ in 0..10 {
+                store.connect_grant(&row.key, &tokens_numbered(7)).await.expect_err("refused");
+            }
+            meddle(&url, mended).await;
+            let number = number as u32 + 1;
+            store.connect_grant(&row.key, &tokens_numbered(number)).await.expect("it works again");
+            let secrets = store.grant_of(&row.key.client).await.expect("there").secrets.expect("opens");
+            assert_eq!(secrets.access.expect("stored").expose(), &format!("access-{number}"));
+        }
         store.close().await;
     }
 }

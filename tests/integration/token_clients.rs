@@ -3,7 +3,7 @@
 use crate::support::authority::{Authority, app, secret};
 use crate::support::tokens::{Gateway, OLD_TOKEN, acme};
 use std::time::Duration;
-use switchback_gateway::store::{GrantState, StoreError};
+use switchback_gateway::store::{Ensured, GrantState, StoreError};
 use switchback_gateway::token::{
     NewClient, NewCredential, NewToken, Registry, RegistryError, Settings, Tokens,
 };
@@ -14,6 +14,7 @@ fn named(name: &str, token: Option<&str>) -> NewClient {
         company: None,
         tokens: token.map(|token| secret(token).into()).into_iter().collect(),
         credentials: Vec::new(),
+        flow: Default::default(),
         app: None,
         refresh_token: None,
     }
@@ -141,7 +142,10 @@ async fn a_restart_with_the_same_configuration_does_not_undo_rotations() {
     let refused = registry.rotate("beta", NewToken::default(), None).await.expect_err("the file decides");
     assert!(matches!(refused, RegistryError::Configured { .. }));
     // What was revoked stays so.
-    assert_eq!(registry.ensure(vec![acme("refresh-canary-0")]).await.expect("kept"), ["acme"]);
+    assert_eq!(
+        registry.ensure(vec![acme("refresh-canary-0")]).await.expect("kept"),
+        [("acme".to_owned(), Ensured::Revoked)]
+    );
 }
 
 #[tokio::test]
@@ -149,20 +153,21 @@ async fn another_application_revives_a_grant_that_was_refused_for_its_applicatio
     let authority = Authority::start().await;
     let gateway = Gateway::new(&authority).await;
     let registry = Registry::new(gateway.store.clone(), None);
+    authority.state().active = "refresh-of-beta".to_owned();
     let wrong = switchback_gateway::token::App { id: app().id, secret: secret("mistyped") };
     let beta = |app| {
         vec![NewClient {
             name: "beta".to_owned(),
             tokens: vec![secret("beta-token-1").into()],
             app: Some(app),
-            ..acme("refresh-canary-0")
+            ..acme("refresh-of-beta")
         }]
     };
     registry.ensure(beta(wrong)).await.expect("added");
     gateway.tokens.sync().await.expect("the store answers");
     let client = gateway.tokens.clients().by_name("beta").expect("there");
     assert!(client.grant.access_token().await.is_err());
-    assert_eq!(client.grant.state(), GrantState::NeedsReconnect);
+    assert_eq!(client.grant.state(), GrantState::Misconfigured);
     registry.ensure(beta(app())).await.expect("mended");
     gateway.tokens.sync().await.expect("the store answers");
     assert!(client.grant.access_token().await.is_ok());

@@ -9,7 +9,7 @@
 //! `SWITCHBACK_KILL_ROUNDS=1000` makes the campaign long.
 
 use crate::support::authority::Authority;
-use crate::support::tokens::{OLD_TOKEN, PATIENCE, acme, key, ring, sqlite_in};
+use crate::support::tokens::{OLD_TOKEN, PATIENCE, acme, key, operation, ring, service_requests, sqlite_in};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::BufRead as _;
@@ -202,12 +202,12 @@ fn eager() -> Settings {
 
 fn endpoint(token_server: SocketAddr, authorize_server: SocketAddr) -> Endpoint {
     let url = |address: SocketAddr, path: &str| format!("http://{address}{path}").parse().expect("a URL");
+    let (authorize_url, token_url) =
+        (url(authorize_server, "/oauth/authorize"), url(token_server, "/oauth/access_token"));
     Endpoint::new(OAuth {
-        authorize_url: url(authorize_server, "/oauth/authorize"),
-        token_url: url(token_server, "/oauth/access_token"),
-        redirect_url: REDIRECT.parse().expect("a URL"),
         scopes: vec!["install_app".to_owned()],
-        timeout: Duration::from_secs(10),
+        requests: service_requests(),
+        ..OAuth::at(authorize_url, token_url, REDIRECT.parse().expect("a URL"))
     })
     .expect("loopback needs no TLS")
 }
@@ -218,7 +218,7 @@ async fn refresh(client: &Client) -> bool {
         None => client.grant.access_token().await.is_ok(),
         Some(token) => {
             matches!(
-                client.grant.rejected(token.generation()).await,
+                client.grant.rejected(token.generation(), operation()).await,
                 switchback_gateway::token::Rejected::Replay(_)
             )
         }
@@ -376,7 +376,7 @@ impl Campaign {
             assert_eq!(flagged.state, GrantState::NeedsReconnect, "{kill:?}: in the store as well");
             assert_eq!(flagged.reason.as_deref(), Some("refresh_interrupted"), "{kill:?}");
         }
-        tokens.drain().await;
+        tokens.drain(PATIENCE).await;
         drop((client, tokens));
         store.close().await;
         kept

@@ -1,7 +1,7 @@
 //! Refreshing as the authorization server sees it: how often, with what, and what becomes of its answers.
 
 use crate::support::authority::{Act, Authority, Gate};
-use crate::support::tokens::{Gateway, NEW_YEAR, PATIENCE, eventually};
+use crate::support::tokens::{Gateway, NEW_YEAR, PATIENCE, eventually, operation, operation_at};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,7 +43,7 @@ async fn a_storm_of_401_causes_one_refresh_per_generation() {
             let all: Vec<_> = (0..200)
                 .map(|_| {
                     let grant = grant.clone();
-                    tokio::spawn(async move { grant.rejected(generation).await })
+                    tokio::spawn(async move { grant.rejected(generation, operation()).await })
                 })
                 .collect();
             let mut replays = 0;
@@ -85,7 +85,7 @@ async fn a_request_that_leaves_does_not_take_the_refresh_with_it() {
     request.abort();
     assert!(request.await.is_err(), "the request is gone");
     gate.go.notify_one();
-    gateway.tokens.drain().await;
+    gateway.tokens.drain(PATIENCE).await;
     assert_eq!(client.grant.current().expect("kept").secret().expose(), "access-canary-1");
     assert_eq!(authority.calls(), 1);
 }
@@ -96,13 +96,16 @@ async fn a_true_invalid_grant_ends_in_needs_reconnect_and_no_storm() {
     let gateway = Gateway::new(&authority).await;
     let client = gateway.client();
     let token = client.grant.access_token().await.expect("connected");
-    client.grant.worked(&token);
-    gateway.tokens.drain().await;
+    client.grant.worked(&token, operation());
+    gateway.tokens.drain(PATIENCE).await;
     authority.state().active = "revoked by somebody".to_owned();
     authority.state().spent.clear();
     // The access token goes on serving while it lives.
     gateway.clock.advance(HOUR * 8 / 10);
-    assert!(matches!(client.grant.rejected(token.generation()).await, Rejected::Pass));
+    assert!(matches!(
+        client.grant.rejected(token.generation(), operation()).await,
+        Rejected::Unavailable(TokenError::NeedsReconnect(_))
+    ));
     assert_eq!(client.grant.state(), GrantState::NeedsReconnect);
     assert_eq!(client.grant.access_token().await.expect("still lives").generation(), token.generation());
     let calls = authority.calls();
@@ -145,21 +148,39 @@ async fn whatever_is_not_a_verdict_backs_off_and_keeps_the_grant() {
         gateway.clock.advance(HOUR * 9 / 10);
         let asked_to_wait = matches!(&act, Act::Say(429, ..));
         authority.script(act);
-        assert!(matches!(client.grant.rejected(token.generation()).await, Rejected::Pass), "{what}");
+        assert!(
+            matches!(client.grant.rejected(token.generation(), operation()).await, Rejected::Unavailable(_)),
+            "{what}"
+        );
         assert_eq!(authority.calls(), 2, "{what}: tried once, not again by itself");
         for _ in 0..50 {
-            assert!(matches!(client.grant.rejected(token.generation()).await, Rejected::Pass), "{what}");
+            assert!(
+                matches!(
+                    client.grant.rejected(token.generation(), operation()).await,
+                    Rejected::Unavailable(_)
+                ),
+                "{what}"
+            );
             assert!(client.grant.access_token().await.is_ok(), "{what}: the living token serves");
         }
         assert_eq!(authority.calls(), 2, "{what}: left alone for a while");
         assert_eq!(client.grant.state(), GrantState::Active, "{what}");
         if asked_to_wait {
             gateway.clock.advance(Duration::from_secs(119));
-            assert!(matches!(client.grant.rejected(token.generation()).await, Rejected::Pass), "{what}");
+            assert!(
+                matches!(
+                    client.grant.rejected(token.generation(), operation()).await,
+                    Rejected::Unavailable(_)
+                ),
+                "{what}"
+            );
             assert_eq!(authority.calls(), 2, "{what}: as long as it asked for");
         }
         gateway.clock.advance(Duration::from_secs(2));
-        assert!(matches!(client.grant.rejected(token.generation()).await, Rejected::Replay(_)), "{what}");
+        assert!(
+            matches!(client.grant.rejected(token.generation(), operation()).await, Rejected::Replay(_)),
+            "{what}"
+        );
         assert_eq!(authority.calls(), 3, "{what}");
     }
 }
@@ -174,7 +195,7 @@ async fn an_authorization_server_that_hangs_is_given_up_in_time() {
     let refused =
         tokio::time::timeout(PATIENCE, gateway.client().grant.access_token()).await.expect("in time");
     assert_eq!(refused.expect_err("no token"), TokenError::Server("no answer in time".to_owned()));
-    assert!(matches!(gateway.client().grant.access_token().await, Err(TokenError::CoolingDown(_))));
+    assert!(matches!(gateway.client().grant.access_token().await, Err(TokenError::CoolingDown { .. })));
     gateway.clock.advance(Duration::from_secs(2));
     assert!(gateway.client().grant.access_token().await.is_ok());
 }
@@ -218,7 +239,7 @@ async fn odd_lifetimes_cause_no_loop_of_refreshes() {
             assert!(client.grant.access_token().await.is_ok(), "{expires_in}");
         }
         running.abort();
-        gateway.tokens.drain().await;
+        gateway.tokens.drain(PATIENCE).await;
         assert!(authority.calls() <= calls_a_day_max, "{expires_in}: {} calls", authority.calls());
     }
 }
@@ -320,8 +341,8 @@ async fn the_previous_refresh_token_is_dropped_once_the_access_token_has_worked(
     let token = client.grant.access_token().await.expect("connected");
     let before = gateway.store.grant_of(&client.id).await.expect("stored").secrets.expect("opens");
     assert_eq!(before.previous_refresh.expect("kept at first").expose(), "refresh-canary-0");
-    client.grant.worked(&token);
-    gateway.tokens.drain().await;
+    client.grant.worked(&token, operation());
+    gateway.tokens.drain(PATIENCE).await;
     let after = gateway.store.grant_of(&client.id).await.expect("stored").secrets.expect("opens");
     assert!(after.previous_refresh.is_none());
 }
@@ -377,7 +398,10 @@ async fn a_store_that_fails_after_the_answer_leaves_the_tokens_in_memory_until_i
     assert!(!gateway.tokens.health().is_ready());
     assert_eq!(gateway.tokens.health().unpersisted, 1);
     // No further refresh is begun that could not be stored either.
-    assert!(matches!(client.grant.rejected(token.generation()).await, Rejected::Pass));
+    assert!(matches!(
+        client.grant.rejected(token.generation(), operation()).await,
+        Rejected::Unavailable(TokenError::Store(_))
+    ));
     assert_eq!(authority.calls(), 1);
     sqlx::query("ALTER TABLE grants_gone RENAME TO grants").execute(&breaker).await.expect("mended");
     breaker.close().await;
@@ -389,6 +413,24 @@ async fn a_store_that_fails_after_the_answer_leaves_the_tokens_in_memory_until_i
 }
 
 #[tokio::test]
+async fn a_store_that_takes_nothing_does_not_keep_the_process() {
+    let authority = Authority::start().await;
+    let gateway =
+        Gateway::with(&authority, authority.endpoint(), Settings::default(), Clock::machine()).await;
+    let gate = Arc::new(Gate::default());
+    authority.script(Act::HoldAfter(gate.clone()));
+    let grant = gateway.client().grant.clone();
+    let waiter = tokio::spawn(async move { grant.access_token().await });
+    gate.arrived().await;
+    let breaker = sqlx::SqlitePool::connect(&gateway.url).await.expect("the file opens");
+    sqlx::query("ALTER TABLE grants RENAME TO grants_gone").execute(&breaker).await.expect("broken");
+    gate.go.notify_one();
+    waiter.await.expect("no panic").expect("served from memory");
+    let draining = gateway.tokens.drain(Duration::from_millis(100));
+    assert!(!tokio::time::timeout(PATIENCE, draining).await.expect("it is bounded"), "and says so");
+}
+
+#[tokio::test]
 async fn no_refresh_token_is_spent_that_the_store_could_not_replace() {
     let authority = Authority::start().await;
     let gateway = Gateway::new(&authority).await;
@@ -396,14 +438,17 @@ async fn no_refresh_token_is_spent_that_the_store_could_not_replace() {
     let token = client.grant.access_token().await.expect("connected");
     let breaker = sqlx::SqlitePool::connect(&gateway.url).await.expect("the file opens");
     sqlx::query("ALTER TABLE refresh_intents RENAME TO gone").execute(&breaker).await.expect("broken");
-    assert!(matches!(client.grant.rejected(token.generation()).await, Rejected::Pass));
+    assert!(matches!(
+        client.grant.rejected(token.generation(), operation()).await,
+        Rejected::Unavailable(TokenError::Store(_))
+    ));
     assert_eq!(authority.calls(), 1, "nothing was sent");
     assert!(client.grant.access_token().await.is_ok(), "the living token serves");
     assert!(!gateway.tokens.health().is_ready());
     sqlx::query("ALTER TABLE gone RENAME TO refresh_intents").execute(&breaker).await.expect("mended");
     breaker.close().await;
     gateway.clock.advance(Settings::default().retry_min);
-    assert!(matches!(client.grant.rejected(token.generation()).await, Rejected::Replay(_)));
+    assert!(matches!(client.grant.rejected(token.generation(), operation()).await, Rejected::Replay(_)));
     assert!(gateway.tokens.health().is_ready());
 }
 
@@ -415,7 +460,7 @@ async fn no_token_shows_in_what_is_printed_of_the_parts() {
     let token = client.grant.access_token().await.expect("connected");
     let row = gateway.store.grant_of(&client.id).await.expect("stored");
     authority.state().active.clear();
-    let refused = client.grant.rejected(token.generation()).await;
+    let refused = client.grant.rejected(token.generation(), operation()).await;
     let shown = format!(
         "{client:?} {token:?} {row:?} {refused:?} {:?} {:?} {:?} {:?}",
         gateway.tokens,
@@ -424,4 +469,166 @@ async fn no_token_shows_in_what_is_printed_of_the_parts() {
         token.header()
     );
     assert!(!shown.contains("canary"), "{shown}");
+}
+
+#[tokio::test]
+async fn an_operation_that_is_never_permitted_leaves_the_others_their_refresh() {
+    let authority = Authority::start().await;
+    let gateway = Gateway::new(&authority).await;
+    let (client, usual, forbidden) = (gateway.client(), operation_at("/usual"), operation_at("/forbidden"));
+    let mut token = client.grant.access_token().await.expect("connected");
+    for _ in 0..20 {
+        client.grant.worked(&token, usual);
+        if let Rejected::Replay(newer) = client.grant.rejected(token.generation(), forbidden).await {
+            client.grant.refused(newer.generation(), forbidden);
+            client.grant.worked(&newer, usual);
+            token = newer;
+        }
+    }
+    assert_eq!(authority.calls(), 2, "one refresh to find out");
+    // Now the token really ends, before its time, in the quiet time of the operation that is never permitted.
+    let newer = client.grant.rejected(token.generation(), usual).await;
+    assert!(matches!(newer, Rejected::Replay(newer) if newer.generation() == token.generation() + 1));
+    assert_eq!(authority.calls(), 3);
+}
+
+/// Lets the gateway try until it has tried `calls` times or stopped trying.
+async fn tried(gateway: &Gateway, authority: &Authority, calls: usize) {
+    let client = gateway.client();
+    for _ in 0..200 {
+        let _ = client.grant.access_token().await;
+        if authority.calls() >= calls {
+            return;
+        }
+        gateway.clock.advance(Duration::from_secs(10));
+    }
+}
+
+#[tokio::test]
+async fn refusals_in_words_of_the_servers_own_end_the_grant_after_a_few_tries() {
+    for (status, body, reason) in [
+        (400, r#"{"reason":"The token is wrong."}"#, "status_400"),
+        (401, r#"{"reason":"The token is wrong."}"#, "status_401"),
+        (400, r#"{"error":"consent_required"}"#, "consent_required"),
+    ] {
+        let authority = Authority::start().await;
+        for _ in 0..50 {
+            authority.script(Act::Say(status, "content-type: application/json\r\n", body));
+        }
+        let gateway = Gateway::new(&authority).await;
+        let registry = switchback_gateway::token::Registry::new(gateway.store.clone(), None);
+        let grant = || async { registry.get("acme").await.expect("listed").grant };
+        assert_eq!(grant().await.state, GrantState::Pending, "it has never had an access token");
+        let _ = gateway.client().grant.access_token().await;
+        let shown = grant().await;
+        assert_eq!(shown.state, GrantState::Pending, "{reason}");
+        assert!(shown.reason.is_some_and(|why| why.contains(reason)), "a refusal shows from the first on");
+        tried(&gateway, &authority, 20).await;
+        assert!((2..=10).contains(&authority.calls()), "{reason}: {} calls", authority.calls());
+        let shown = grant().await;
+        assert_eq!((shown.state, shown.reason.as_deref()), (GrantState::NeedsReconnect, Some(reason)));
+    }
+}
+
+#[tokio::test]
+async fn what_the_operator_got_wrong_is_shown_as_such_and_tried_again_in_case_it_is_mended() {
+    for code in ["invalid_client", "invalid_request", "unauthorized_client", "invalid_scope"] {
+        let authority = Authority::start().await;
+        let body: &'static str = format!(r#"{{"error":"{code}","error_description":"canary"}}"#).leak();
+        authority.script(Act::Say(400, "content-type: application/json\r\n", body));
+        let gateway = Gateway::new(&authority).await;
+        let client = gateway.client();
+        let refused = client.grant.access_token().await.expect_err("refused");
+        assert_eq!(refused, TokenError::Misconfigured(code.to_owned()));
+        let registry = switchback_gateway::token::Registry::new(gateway.store.clone(), None);
+        let shown = registry.get("acme").await.expect("listed").grant;
+        assert_eq!((shown.state, shown.reason.as_deref()), (GrantState::Misconfigured, Some(code)));
+        assert_eq!(gateway.tokens.health().needs_reconnect, ["acme"]);
+        for _ in 0..50 {
+            let again = client.grant.access_token().await.expect_err("not at once");
+            assert!(again.to_string().contains(code), "{again}");
+        }
+        assert_eq!(authority.calls(), 1, "no storm");
+        gateway.clock.advance(Settings::default().retry_max);
+        client.grant.access_token().await.expect("mended on the other side");
+        assert_eq!(registry.get("acme").await.expect("listed").grant.state, GrantState::Active);
+    }
+}
+
+#[tokio::test]
+async fn requests_for_tokens_are_as_the_rfc_has_them_unless_it_is_said_otherwise() {
+    use switchback_plan::{BodyForm, ClientAuth, RefreshExtra, TokenRequests};
+    let with = |body, client_auth, refresh_sends: &[RefreshExtra]| TokenRequests {
+        body,
+        client_auth,
+        refresh_sends: (!refresh_sends.is_empty()).then(|| refresh_sends.to_vec()),
+    };
+    let form = "application/x-www-form-urlencoded";
+    let extras = [RefreshExtra::AccessToken, RefreshExtra::Scope];
+    for (requests, kind, by, extra) in [
+        (TokenRequests::default(), form, json!("basic"), json!([null, null])),
+        (with(None, Some(ClientAuth::Post), &[]), form, Value::Null, json!([null, null])),
+        (
+            with(Some(BodyForm::Json), Some(ClientAuth::Post), &extras),
+            "application/json",
+            Value::Null,
+            json!(["access-canary-1", "install_app read_agent_profile"]),
+        ),
+    ] {
+        let authority = Authority::start().await;
+        let oauth = switchback_gateway::token::OAuth { requests, ..authority.oauth(PATIENCE) };
+        let endpoint = switchback_gateway::token::Endpoint::new(oauth).expect("loopback needs no TLS");
+        let clock = Clock::paused_at(NEW_YEAR);
+        let gateway = Gateway::with(&authority, endpoint, Settings::default(), clock).await;
+        let client = gateway.client();
+        client.grant.access_token().await.expect("connected");
+        gateway.clock.advance(HOUR);
+        client.grant.access_token().await.expect("refreshed");
+        let call = authority.state().calls[1].clone();
+        assert_eq!((&call["type"], &call["by"]), (&json!(kind), &by), "{call}");
+        assert_eq!(json!([call["access_token"], call["scope"]]), extra, "{call}");
+    }
+}
+
+#[tokio::test]
+async fn an_application_without_a_secret_shows_its_id_alone() {
+    use switchback_plan::{ClientAuth, TokenRequests};
+    let authority = Authority::start().await;
+    let requests = TokenRequests { client_auth: Some(ClientAuth::None), ..TokenRequests::default() };
+    let oauth = switchback_gateway::token::OAuth { requests, ..authority.oauth(PATIENCE) };
+    let endpoint = switchback_gateway::token::Endpoint::new(oauth).expect("loopback needs no TLS");
+    let gateway = Gateway::with(&authority, endpoint, Settings::default(), Clock::paused_at(NEW_YEAR)).await;
+    // This authority wants a secret; what counts is what it was sent.
+    let _ = gateway.client().grant.access_token().await;
+    let call = authority.state().calls[0].clone();
+    assert!(call.get("client_secret").is_none() && call.get("by").is_none(), "{call}");
+    assert!(call["client_id"].is_string());
+}
+
+#[tokio::test]
+async fn an_application_that_asks_for_itself_needs_nobody_to_connect_it() {
+    use switchback_gateway::store::Flow;
+    let authority = Authority::start().await;
+    let gateway = Gateway::new(&authority).await;
+    let machine = switchback_gateway::token::NewClient {
+        name: "machine".to_owned(),
+        tokens: vec![crate::support::authority::secret("machine-token").into()],
+        flow: Flow::ClientCredentials,
+        refresh_token: None,
+        ..crate::support::tokens::acme("")
+    };
+    let registry = switchback_gateway::token::Registry::new(gateway.store.clone(), None);
+    let added = registry.add(machine).await.expect("added").client;
+    assert_eq!(added.grant.state, GrantState::Pending);
+    gateway.tokens.sync().await.expect("the store answers");
+    let client = gateway.tokens.clients().by_name("machine").expect("there");
+    for generation in 1..=3 {
+        let token = client.grant.access_token().await.expect("a token");
+        assert!(authority.accepts(token.secret().expose()));
+        let call = authority.state().calls[generation - 1].clone();
+        assert_eq!(call["grant_type"], "client_credentials");
+        assert_eq!(call["scope"], "install_app read_agent_profile");
+        assert!(call.get("refresh_token").is_none());
+        gateway.clock.advance(HOUR);
+    }
 }

@@ -21,6 +21,15 @@ impl Replica {
 }
 
 async fn replicas(authority: &Authority, count: usize, timeout: Duration) -> Option<Vec<Replica>> {
+    replicas_with(authority, count, timeout, Settings::default().lease).await
+}
+
+async fn replicas_with(
+    authority: &Authority,
+    count: usize,
+    timeout: Duration,
+    lease: Duration,
+) -> Option<Vec<Replica>> {
     let url = postgres::database()?;
     let key = key();
     let mut all = Vec::new();
@@ -31,7 +40,7 @@ async fn replicas(authority: &Authority, count: usize, timeout: Duration) -> Opt
             Registry::new(store.clone(), None).add(acme(&seed)).await.expect("added");
         }
         let endpoint = authority.endpoint_with(timeout);
-        let settings = Settings { rejection_quiet: Duration::ZERO, ..Settings::default() };
+        let settings = Settings { rejection_quiet: Duration::ZERO, lease, ..Settings::default() };
         let tokens = Tokens::open(store.clone(), Some(endpoint), settings).await.expect("all may serve");
         all.push(Replica { store, tokens });
     }
@@ -143,11 +152,72 @@ async fn tokens_are_served_while_the_database_is_down_and_followed_when_it_is_ba
         company: None,
         tokens: vec![secret("late-token").into()],
         credentials: Vec::new(),
+        flow: Default::default(),
         app: Some(app()),
         refresh_token: None,
     };
     Registry::new(store, None).add(late).await.expect("added");
     eventually("followed again", || tokens.clients().authenticate(b"late-token", "v2").is_some()).await;
     running.abort();
-    tokio::time::timeout(PATIENCE, tokens.drain()).await.expect("nothing hangs");
+    assert!(tokens.drain(PATIENCE).await, "nothing hangs");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refresh_that_takes_longer_than_a_claim_is_left_to_the_gateway_that_does_it() {
+    let authority = Authority::start().await;
+    let lease = Duration::from_millis(400);
+    let Some(replicas) = replicas_with(&authority, 2, Duration::from_secs(10), lease).await else { return };
+    let gate = Arc::new(Gate::default());
+    authority.script(Act::HoldAfter(gate.clone()));
+    let [first, second] = [replicas[0].client(), replicas[1].client()];
+    let holding = tokio::spawn(async move { first.grant.access_token().await });
+    gate.arrived().await;
+    let waiting = tokio::spawn(async move { second.grant.access_token().await });
+    // Several claims long.
+    tokio::time::sleep(lease * 5).await;
+    assert_eq!(authority.calls(), 1, "the claim was renewed");
+    gate.go.notify_one();
+    for one in [holding, waiting] {
+        assert_eq!(one.await.expect("no panic").expect("a token").secret().expose(), "access-canary-1");
+    }
+    assert_eq!(authority.calls(), 1);
+}
+
+#[test]
+fn a_refresh_whose_gateway_is_killed_is_taken_over_within_ten_seconds() {
+    let runtime = || {
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime")
+    };
+    let (ours, doomed) = (runtime(), runtime());
+    ours.block_on(async {
+        let authority = Authority::start().await;
+        let Some(url) = postgres::database() else { return doomed.shutdown_background() };
+        let key = key();
+        let open = |url: String, key: switchback_gateway::secret::Secret<String>, endpoint| async move {
+            let store =
+                Store::open(&url, ring(&[&key]), Clock::machine(), Missing::Create).await.expect("opens");
+            let tokens =
+                Tokens::open(store.clone(), Some(endpoint), Settings::default()).await.expect("serves");
+            Replica { store, tokens }
+        };
+        let store = Store::open(&url, ring(&[&key]), Clock::machine(), Missing::Create).await.expect("opens");
+        Registry::new(store, None).add(acme("refresh-canary-0")).await.expect("added");
+        // It dies when the server has its request and has not acted on it.
+        let gate = Arc::new(Gate::default());
+        authority.script(Act::HoldBefore(gate.clone()));
+        let victim =
+            doomed.spawn(open(url.clone(), key.clone(), authority.endpoint())).await.expect("no panic");
+        let grant = victim.client().grant.clone();
+        doomed.spawn(async move { grant.access_token().await });
+        gate.arrived().await;
+        doomed.shutdown_background();
+        let killed = std::time::Instant::now();
+        let heir = open(url, key, authority.endpoint()).await;
+        let grant = heir.client().grant.clone();
+        let token =
+            tokio::time::timeout(PATIENCE, grant.access_token()).await.expect("in time").expect("a token");
+        assert!(authority.accepts(token.secret().expose()));
+        assert!(killed.elapsed() < Duration::from_secs(10), "after {:?}", killed.elapsed());
+        drop(victim);
+    });
 }

@@ -62,11 +62,28 @@ pub struct State {
     pub active: String,
     pub spent: Vec<String>,
     pub living: Vec<String>,
-    pub codes: HashMap<String, String>,
+    pub codes: HashMap<String, Code>,
     pub script: VecDeque<Act>,
-    /// Bodies of the calls that arrived.
+    /// Bodies of the calls that arrived, forms as objects. What showed the application by HTTP Basic is among their members,
+    /// with `by: basic`; so is the media type, as `type`.
     pub calls: Vec<Value>,
     issued: u64,
+}
+
+/// A code that was given out: for which callback, and with which challenge (RFC 7636).
+pub struct Code {
+    pub redirect: String,
+    pub challenge: String,
+}
+
+impl Code {
+    fn is_for(&self, redirect: &str, verifier: &str) -> bool {
+        use base64::Engine as _;
+        use sha2::Digest as _;
+        let hash = sha2::Sha256::digest(verifier.as_bytes());
+        let shown = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(hash);
+        self.redirect == redirect && self.challenge == shown
+    }
 }
 
 pub struct Authority {
@@ -128,12 +145,11 @@ impl Authority {
 
     pub fn oauth(&self, timeout: Duration) -> OAuth {
         let at = |path: &str| format!("http://{}{path}", self.address).parse().expect("a URL");
+        let callback = CALLBACK.parse().expect("a URL");
         OAuth {
-            authorize_url: at("/oauth/authorize"),
-            token_url: at("/oauth/access_token"),
-            redirect_url: CALLBACK.parse().expect("a URL"),
             scopes: vec!["install_app".to_owned(), "read_agent_profile".to_owned()],
             timeout,
+            ..OAuth::at(at("/oauth/authorize"), at("/oauth/access_token"), callback)
         }
     }
 
@@ -219,9 +235,12 @@ impl State {
         }
         match text("grant_type").as_str() {
             "authorization_code" => match self.codes.remove(&text("code")) {
-                Some(redirect) if redirect == text("redirect_uri") => (200, self.issue()),
+                Some(code) if code.is_for(&text("redirect_uri"), &text("code_verifier")) => {
+                    (200, self.issue())
+                }
                 _ => (400, json!({ "error": "invalid_grant" })),
             },
+            "client_credentials" => (200, self.issue_access()),
             "refresh_token" => self.refresh(&text("refresh_token")),
             _ => (400, json!({ "error": "unsupported_grant_type" })),
         }
@@ -262,6 +281,43 @@ impl State {
     }
 }
 
+/// A call as an object, whatever form it came in.
+fn read_call(head: &str, body: &[u8]) -> Option<Value> {
+    let field = |name: &str| {
+        head.lines()
+            .filter_map(|line| line.split_once(':'))
+            .find(|(field, _)| field.eq_ignore_ascii_case(name))
+    };
+    let kind = field("content-type").map(|(_, value)| value.trim().to_owned())?;
+    let mut call = match kind.as_str() {
+        "application/json" => serde_json::from_slice(body).ok()?,
+        "application/x-www-form-urlencoded" => form(std::str::from_utf8(body).ok()?),
+        other => panic!("a body of type {other}"),
+    };
+    call["type"] = kind.into();
+    if let Some((_, value)) = field("authorization") {
+        use base64::Engine as _;
+        let encoded = value.trim().strip_prefix("Basic ").expect("no other scheme");
+        let both = base64::engine::general_purpose::STANDARD.decode(encoded).expect("base64");
+        let both = String::from_utf8(both).expect("ASCII");
+        let (id, secret) = both.split_once(':').expect("two halves");
+        assert!(call.get("client_secret").is_none(), "one way at a time (RFC 6749, section 2.3)");
+        call["client_id"] = form(&format!("id={id}"))["id"].clone();
+        call["client_secret"] = form(&format!("secret={secret}"))["secret"].clone();
+        call["by"] = "basic".into();
+    }
+    Some(call)
+}
+
+fn form(text: &str) -> Value {
+    let mut url: reqwest::Url = "http://localhost/".parse().expect("a URL");
+    url.set_query(Some(text));
+    url.query_pairs()
+        .map(|(name, value)| (name.into_owned(), Value::from(value)))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
+}
+
 async fn read_body(stream: &mut TcpStream) -> Option<Value> {
     let mut bytes = Vec::new();
     let mut piece = [0; 4096];
@@ -273,8 +329,7 @@ async fn read_body(stream: &mut TcpStream) -> Option<Value> {
             let length: usize = length.trim().parse().ok()?;
             if bytes.len() >= head_end + 4 + length {
                 assert!(head.starts_with("post /oauth/access_token "), "{head}");
-                assert!(head.contains("content-type: application/json"), "{head}");
-                return serde_json::from_slice(&bytes[head_end + 4..]).ok();
+                return read_call(&String::from_utf8_lossy(&bytes[..head_end]), &bytes[head_end + 4..]);
             }
         }
         match stream.read(&mut piece).await {

@@ -44,6 +44,8 @@ pub struct Setup {
     pub tls: Option<TlsAcceptor>,
     /// What requests have; without it as much as they want.
     pub memory: Option<Memory>,
+    /// What the authorization server answers to the refresh after the first.
+    pub refresh: Option<Act>,
 }
 
 /// A running gateway.
@@ -66,7 +68,8 @@ impl Gateway {
 
     /// A gateway that serves the pack of things.
     pub async fn start(new: SocketAddr, setup: Setup) -> Gateway {
-        let authorization = Upstream::start(vec![granted(1), granted(2)]).await;
+        let authorization =
+            Upstream::start(vec![granted(1), setup.refresh.unwrap_or_else(|| granted(2))]).await;
         // Silent unless `SWITCHBACK_LOG` asks for more.
         log::init(&LogSettings { filter: "off".into(), ..LogSettings::default() });
         let folder = tempfile::tempdir().unwrap();
@@ -136,11 +139,8 @@ async fn enrolled(folder: &TempDir, authorization: SocketAddr, account: Option<S
     let store = Store::open(&url, keys, Clock::machine(), Missing::Create).await.unwrap();
     let at = |path: &str| format!("http://{authorization}{path}").parse().unwrap();
     let endpoint = Endpoint::new(OAuth {
-        authorize_url: at("/oauth/authorize"),
-        token_url: at("/token"),
-        redirect_url: at("/callback"),
-        scopes: Vec::new(),
         timeout: std::time::Duration::from_secs(5),
+        ..OAuth::at(at("/oauth/authorize"), at("/token"), at("/callback"))
     });
     let endpoint = endpoint.unwrap();
     let secret = |text: &str| Secret::new(text.to_owned());
@@ -149,6 +149,7 @@ async fn enrolled(folder: &TempDir, authorization: SocketAddr, account: Option<S
         company: account,
         tokens: vec![secret(TOKEN).into()],
         credentials: Vec::new(),
+        flow: Default::default(),
         app: Some(App { id: secret("app"), secret: secret("app-secret") }),
         refresh_token: Some(secret("refresh-0")),
     };

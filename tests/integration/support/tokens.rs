@@ -7,8 +7,9 @@ use std::time::Duration;
 use switchback_gateway::clock::Clock;
 use switchback_gateway::secret::Secret;
 use switchback_gateway::store::seal::{KeyRing, SealingKey};
-use switchback_gateway::store::{Missing, Store};
-use switchback_gateway::token::{Client, Endpoint, NewClient, Registry, Settings, Tokens};
+use switchback_gateway::store::{Flow, Missing, Store};
+use switchback_gateway::token::{Client, Endpoint, NewClient, Operation, Registry, Settings, Tokens};
+use switchback_plan::{BodyForm, ClientAuth, RefreshExtra, TokenRequests};
 
 pub const OLD_TOKEN: &str = "old-token-canary";
 /// 2026-01-01, in milliseconds.
@@ -35,6 +36,7 @@ pub fn acme(refresh_token: &str) -> NewClient {
         company: None,
         tokens: vec![secret(OLD_TOKEN).into()],
         credentials: Vec::new(),
+        flow: Flow::AuthorizationCode,
         app: Some(app()),
         refresh_token: Some(secret(refresh_token)),
     }
@@ -77,7 +79,7 @@ impl Gateway {
     /// What a new process finds: everything in memory is gone.
     pub async fn restart(self, endpoint: Endpoint, settings: Settings) -> Self {
         let Gateway { store, tokens, clock, key, url, folder } = self;
-        tokens.drain().await;
+        tokens.drain(PATIENCE).await;
         drop(tokens);
         store.close().await;
         drop(store);
@@ -99,4 +101,23 @@ pub async fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
         }
     };
     tokio::time::timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("never happened: {what}"));
+}
+
+/// Some operation of the API.
+pub fn operation() -> Operation {
+    operation_at("/things/1")
+}
+
+/// The operation that reads `path`.
+pub fn operation_at(path: &str) -> Operation {
+    Operation::of(&http::Method::GET, path)
+}
+
+/// How the messaging service's authorization server wants to be asked.
+pub fn service_requests() -> TokenRequests {
+    TokenRequests {
+        body: Some(BodyForm::Json),
+        client_auth: Some(ClientAuth::Post),
+        refresh_sends: Some(vec![RefreshExtra::AccessToken]),
+    }
 }

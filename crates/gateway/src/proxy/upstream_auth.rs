@@ -1,6 +1,7 @@
 //! Puts the client's credential into calls. A grant is renewed once when the upstream refuses it, and the refused call is
 //! repeated with the same bytes: a 401 says that nothing was done. A second 401 is the answer, since it also means "not
-//! permitted". A fixed token cannot be renewed: its 401 is the answer too, until several in a row say that it is the token
+//! permitted". A 401 that a renewal might have mended, where there is none to be had, is not the client's: it is told to try
+//! later, or that the connection must be renewed. A fixed token cannot be renewed: its 401 is the answer too, until several in a row say that it is the token
 //! that is refused. Then the client is told that the connection must be renewed; its own token is not to blame, and must not
 //! look so.
 
@@ -9,7 +10,7 @@ use super::call::{Call, Caller, Credential};
 use super::program::Program;
 use crate::error::{GatewayError, Kind};
 use crate::store::GrantState;
-use crate::token::{AccessToken, Client, FixedToken, Rejected, TokenError, TokenFault};
+use crate::token::{AccessToken, Client, FixedToken, Operation, Rejected, TokenError, TokenFault};
 use http::{HeaderName, StatusCode};
 use std::sync::Arc;
 use std::time::Duration;
@@ -92,37 +93,59 @@ impl<S: Caller> Caller for UpstreamAuth<S> {
         };
         let grant = &client.grant;
         let token = grant.access_token().await.map_err(no_token)?;
+        let operation = Operation::of(&call.method, &call.target[call.scope_bytes..]);
         let can_repeat = call.payload.is_whole();
         call.credential = ready(&header, &token);
         let response = self.inner.call(call).await?;
         if response.status() != StatusCode::UNAUTHORIZED {
-            grant.worked(&token);
+            grant.worked(&token, operation);
             return Ok(response);
         }
-        match can_repeat {
-            // Boxed with the answer in it: it is rare, and the usual call need not carry its size.
-            true => Box::pin(self.again(call, response, client, token.generation(), header)).await,
-            false => Ok(response),
-        }
+        let refused = Refused { client, header, generation: token.generation(), operation, can_repeat };
+        // Boxed with the answer in it: it is rare, and the usual call need not carry its size.
+        Box::pin(self.again(call, response, refused)).await
     }
 }
 
+/// A call that was refused for its token.
+struct Refused {
+    client: Arc<Client>,
+    header: HeaderName,
+    generation: i64,
+    operation: Operation,
+    /// Whether its body is still there.
+    can_repeat: bool,
+}
+
 impl<S: Caller> UpstreamAuth<S> {
-    /// Sends a call once more that was refused, if the grant that it went out with can be renewed; else the refusal stands.
+    /// Sends a call once more that was refused, if the grant that it went out with can be renewed.
     async fn again(
         &self,
         call: &mut Call,
         refusal: Response,
-        client: Arc<Client>,
-        generation: i64,
-        header: HeaderName,
+        refused: Refused,
     ) -> Result<Response, GatewayError> {
-        let Rejected::Replay(newer) = client.grant.rejected(generation).await else {
-            return Ok(refusal);
+        let Refused { client, header, generation, operation, can_repeat } = refused;
+        let grant = &client.grant;
+        let newer = match grant.rejected(generation, operation).await {
+            Rejected::Replay(newer) => newer,
+            Rejected::Pass => return Ok(refusal),
+            Rejected::Unavailable(error) => return Err(no_token(error)),
         };
         drop(refusal);
+        if !can_repeat {
+            let kind = Kind::Overloaded { retry_after: RETRY_AFTER };
+            let detail =
+                "the access token had ended, and the body has gone by; another try goes out with the new one";
+            return Err(GatewayError::new(kind, detail).safe_to_retry());
+        }
         call.credential = ready(&header, &newer);
-        self.inner.call(call).await
+        let response = self.inner.call(call).await?;
+        match response.status() {
+            StatusCode::UNAUTHORIZED => grant.refused(newer.generation(), operation),
+            _ => grant.worked(&newer, operation),
+        }
+        Ok(response)
     }
 }
 

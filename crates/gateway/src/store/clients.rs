@@ -1,9 +1,10 @@
-//! Clients and the tokens they are known by, as rows. A token is only ever here as a keyed hash.
+//! Clients and the tokens they are known by, as rows. A token is only ever here as a keyed hash, and each row carries a keyed
+//! hash of what it says: a token that somebody else has turned to another client selects nothing.
 
 use super::credentials::{self, CredentialRow, NewCredential};
 use super::db::{Row, Tx, args};
 use super::grants::{self, GrantSeed};
-use super::seal::KeyedHash;
+use super::seal::{HashOf, Hasher, KeyedHash, Part};
 use super::{Store, StoreError, new_id};
 use std::collections::HashMap;
 
@@ -60,6 +61,8 @@ pub struct ClientRow {
     pub revoked_ms: Option<i64>,
     /// Number of the write that touched it last.
     pub change: i64,
+    /// Whether something else than this program has written the row. Then nothing of it is to be used.
+    pub is_damaged: bool,
     /// The tokens it is known by, oldest first.
     pub tokens: Vec<TokenRow>,
     /// What its calls go out with to sides that have no grants, by side.
@@ -74,6 +77,17 @@ pub(crate) struct NewClient<'a> {
     pub credentials: Vec<NewCredential<'a>>,
     pub origin: Origin,
     pub seed: Option<GrantSeed<'a>>,
+}
+
+/// What became of a client of the configuration file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ensured {
+    /// The store agrees with the configuration.
+    Done,
+    /// It was revoked, and stays so.
+    Revoked,
+    /// Something else than this program has written its row; it was left alone.
+    Damaged,
 }
 
 /// A token to be bound to a client.
@@ -94,7 +108,7 @@ impl Store {
         let rows = self
             .db
             .rows(
-                "SELECT id, name, company, created_ms, revoked_ms, change FROM clients WHERE change > $1 ORDER BY name",
+                "SELECT id, name, company, created_ms, revoked_ms, change, mac FROM clients WHERE change > $1 ORDER BY name",
                 args![change],
             )
             .await?;
@@ -102,14 +116,16 @@ impl Store {
             .db
             .rows(
                 "SELECT t.client AS client, t.hash AS hash, t.side AS side, t.origin AS origin, \
-                 t.expires_ms AS expires_ms \
+                 t.expires_ms AS expires_ms, t.mac AS mac \
                  FROM client_tokens t JOIN clients c ON c.id = t.client WHERE c.change > $1 ORDER BY t.created_ms",
                 args![change],
             )
             .await?;
         let mut tokens_of: HashMap<String, Vec<TokenRow>> = HashMap::new();
         for row in &tokens {
-            tokens_of.entry(row.text("client")?).or_default().push(token(row)?);
+            if let Some(token) = self.token(row)? {
+                tokens_of.entry(row.text("client")?).or_default().push(token);
+            }
         }
         let mut credentials_of: HashMap<String, Vec<CredentialRow>> = HashMap::new();
         for (client, credential) in self.credentials_since(change).await? {
@@ -117,7 +133,7 @@ impl Store {
         }
         rows.iter()
             .map(|row| {
-                let mut client = client(row)?;
+                let mut client = self.client_row(row)?;
                 client.tokens = tokens_of.remove(&client.id).unwrap_or_default();
                 client.credentials = credentials_of.remove(&client.id).unwrap_or_default();
                 Ok(client)
@@ -130,16 +146,16 @@ impl Store {
         let row = self
             .db
             .row(
-                "SELECT id, name, company, created_ms, revoked_ms, change FROM clients WHERE name = $1",
+                "SELECT id, name, company, created_ms, revoked_ms, change, mac FROM clients WHERE name = $1",
                 args![name],
             )
             .await?
             .ok_or_else(|| StoreError::NoSuchClient(name.to_owned()))?;
-        let mut client = client(&row)?;
-        let sql =
-            "SELECT hash, side, origin, expires_ms FROM client_tokens WHERE client = $1 ORDER BY created_ms";
+        let mut client = self.client_row(&row)?;
+        let sql = "SELECT client, hash, side, origin, expires_ms, mac FROM client_tokens WHERE client = $1 \
+                   ORDER BY created_ms";
         for row in self.db.rows(sql, args![client.id.as_str()]).await? {
-            client.tokens.push(token(&row)?);
+            client.tokens.extend(self.token(&row)?);
         }
         client.credentials = self.credentials_of(&client.id).await?;
         Ok(client)
@@ -153,38 +169,42 @@ impl Store {
     }
 
     /// Makes the store agree with a client of the configuration file: adds it when missing, else brings company, configured
-    /// tokens and credentials, application and refresh token up to date. A revoked client stays revoked. Says whether it is.
-    pub(crate) async fn ensure_client(&self, wanted: NewClient<'_>) -> Result<bool, StoreError> {
+    /// tokens and credentials, application and refresh token up to date. A revoked client stays revoked.
+    pub(crate) async fn ensure_client(&self, wanted: NewClient<'_>) -> Result<Ensured, StoreError> {
         let mut tx = self.write().await?;
-        let known =
-            tx.row("SELECT id, company, revoked_ms FROM clients WHERE name = $1", args![wanted.name]).await?;
-        let Some(row) = known else {
+        let sql =
+            "SELECT id, name, company, created_ms, revoked_ms, change, mac FROM clients WHERE name = $1";
+        let Some(row) = tx.row(sql, args![wanted.name]).await? else {
             self.insert_client(&mut tx, &wanted).await?;
             tx.commit().await?;
-            return Ok(false);
+            return Ok(Ensured::Done);
         };
-        let id = row.text("id")?;
-        if row.int_or_none("revoked_ms")?.is_some() {
-            return Ok(true);
+        let known = self.client_row(&row)?;
+        if known.is_damaged || known.revoked_ms.is_some() {
+            tx.undo().await;
+            return Ok(if known.is_damaged { Ensured::Damaged } else { Ensured::Revoked });
         }
-        let mut touched = row.text_or_none("company")?.as_deref() != wanted.company;
+        let id = known.id;
+        let mut touched = known.company.as_deref() != wanted.company;
         touched |= self.bind_configured_tokens(&mut tx, &id, &wanted.tokens).await?;
         touched |= self.bind_configured_credentials(&mut tx, &id, &wanted.credentials).await?;
         let mut seeded = false;
         if let Some(seed) = &wanted.seed {
-            seeded = grants::seed(&mut tx, &self.keys, &self.clock, &id, seed).await?;
+            seeded = self.seed_grant_of(&mut tx, &id, seed).await?;
         }
         if !touched && !seeded {
-            return Ok(false);
+            tx.undo().await;
+            return Ok(Ensured::Done);
         }
         let change = tx.change();
+        let mac = mac_of_client(&self.hasher, &id, wanted.name, wanted.company, None);
         tx.run(
-            "UPDATE clients SET company = $2, change = $3 WHERE id = $1",
-            args![id.as_str(), wanted.company, change],
+            "UPDATE clients SET company = $2, change = $3, mac = $4 WHERE id = $1",
+            args![id.as_str(), wanted.company, change, &mac[..]],
         )
         .await?;
         tx.commit().await?;
-        Ok(false)
+        Ok(Ensured::Done)
     }
 
     /// Binds a new token to a client. Its others of the same side end at once, or `grace_ms` from now.
@@ -203,12 +223,18 @@ impl Store {
             }
             Some(grace_ms) => {
                 let ends = self.clock.unix_ms().saturating_add(grace_ms);
-                tx.run(
-                    "UPDATE client_tokens SET expires_ms = $3 \
-                     WHERE client = $1 AND side = $2 AND (expires_ms IS NULL OR expires_ms > $3)",
-                    args![client, side, ends],
-                )
-                .await?
+                let sql = "SELECT client, hash, side, origin, expires_ms, mac FROM client_tokens \
+                           WHERE client = $1 AND side = $2 AND (expires_ms IS NULL OR expires_ms > $3)";
+                let mut ending = 0;
+                for row in tx.rows(sql, args![client, side, ends]).await? {
+                    let Some(token) = self.token(&row)? else { continue };
+                    let origin = token.origin.name();
+                    let mac = mac_of_token(&self.hasher, &token.hash, side, client, origin, Some(ends));
+                    let sql =
+                        "UPDATE client_tokens SET expires_ms = $3, mac = $4 WHERE hash = $1 AND side = $2";
+                    ending += tx.run(sql, args![&token.hash[..], side, ends, &mac[..]]).await?;
+                }
+                ending
             }
         };
         self.insert_token(&mut tx, client, new, Origin::Managed).await?;
@@ -225,10 +251,15 @@ impl Store {
         tx.run("DELETE FROM resume_steps WHERE client = $1", args![client]).await?;
         grants::erase(&mut tx, &self.clock, client).await?;
         credentials::erase(&mut tx, client).await?;
+        let sql = "SELECT id, name, company, created_ms, revoked_ms, change, mac FROM clients WHERE id = $1";
+        let row = tx.row(sql, args![client]).await?;
+        let before = self.client_row(&row.ok_or_else(|| StoreError::NoSuchClient(client.to_owned()))?)?;
+        let revoked = before.revoked_ms.filter(|_| !before.is_damaged).unwrap_or(self.clock.unix_ms());
+        let mac = mac_of_client(&self.hasher, client, &before.name, before.company.as_deref(), Some(revoked));
         let change = tx.change();
         tx.run(
-            "UPDATE clients SET revoked_ms = $2, change = $3 WHERE id = $1 AND revoked_ms IS NULL",
-            args![client, self.clock.unix_ms(), change],
+            "UPDATE clients SET revoked_ms = $2, change = $3, mac = $4 WHERE id = $1",
+            args![client, revoked, change, &mac[..]],
         )
         .await?;
         tx.commit().await
@@ -260,11 +291,12 @@ impl Store {
 
     async fn insert_client(&self, tx: &mut Tx, new: &NewClient<'_>) -> Result<(), StoreError> {
         let (id, change) = (new_id(), tx.change());
+        let mac = mac_of_client(&self.hasher, &id, new.name, new.company, None);
         let added = tx
             .run(
-                "INSERT INTO clients (id, name, company, created_ms, change) VALUES ($1, $2, $3, $4, $5) \
+                "INSERT INTO clients (id, name, company, created_ms, change, mac) VALUES ($1, $2, $3, $4, $5, $6) \
                  ON CONFLICT (name) DO NOTHING",
-                args![id.as_str(), new.name, new.company, self.clock.unix_ms(), change],
+                args![id.as_str(), new.name, new.company, self.clock.unix_ms(), change, &mac[..]],
             )
             .await?;
         if added == 0 {
@@ -276,9 +308,9 @@ impl Store {
         for credential in &new.credentials {
             self.put_credential(tx, &id, credential, new.origin).await?;
         }
-        grants::insert_empty(tx, &self.clock, &id).await?;
+        self.insert_empty_grant(tx, &id).await?;
         if let Some(seed) = &new.seed {
-            grants::seed(tx, &self.keys, &self.clock, &id, seed).await?;
+            self.seed_grant_of(tx, &id, seed).await?;
         }
         Ok(())
     }
@@ -291,9 +323,11 @@ impl Store {
         client: &str,
         wanted: &[NewToken<'_>],
     ) -> Result<bool, StoreError> {
-        let sql = "SELECT hash, side, origin, expires_ms FROM client_tokens WHERE client = $1";
-        let rows = tx.rows(sql, args![client]).await?;
-        let held = rows.iter().map(token).collect::<Result<Vec<_>, _>>()?;
+        let sql = "SELECT client, hash, side, origin, expires_ms, mac FROM client_tokens WHERE client = $1";
+        let mut held = Vec::new();
+        for row in tx.rows(sql, args![client]).await? {
+            held.extend(self.token(&row)?);
+        }
         let is_same =
             |row: &TokenRow, new: &NewToken<'_>| row.hash == new.hash && row.side.as_deref() == new.side;
         let mut changed = false;
@@ -320,54 +354,128 @@ impl Store {
         new: &NewToken<'_>,
         origin: Origin,
     ) -> Result<(), StoreError> {
-        let owner = tx
-            .row(
-                "SELECT c.name AS name FROM clients c JOIN client_tokens t ON t.client = c.id \
-                 WHERE t.hash = $1 AND c.id <> $2",
-                args![&new.hash[..], client],
-            )
-            .await?;
-        if let Some(owner) = owner {
-            return Err(StoreError::TokenTaken(owner.text("name")?));
+        let sql = "SELECT c.name AS name, t.client AS client, t.hash AS hash, t.side AS side, t.origin AS origin, \
+                   t.expires_ms AS expires_ms, t.mac AS mac \
+                   FROM client_tokens t JOIN clients c ON c.id = t.client WHERE t.hash = $1 AND c.id <> $2";
+        for owner in tx.rows(sql, args![&new.hash[..], client]).await? {
+            if self.token(&owner)?.is_some() {
+                return Err(StoreError::TokenTaken(owner.text("name")?));
+            }
+            // Somebody has turned it to another client, where it selects nothing: it is free.
+            let sql = "DELETE FROM client_tokens WHERE hash = $1 AND side = $2";
+            tx.run(sql, args![&new.hash[..], owner.text("side")?.as_str()]).await?;
         }
+        let side = side_column(new.side);
+        let mac = mac_of_token(&self.hasher, &new.hash, side, client, origin.name(), None);
         // Its own token again, perhaps one in its grace period: it is the current one from here on.
         tx.run(
-            "INSERT INTO client_tokens (hash, side, client, origin, created_ms) VALUES ($1, $2, $3, $4, $5) \
-             ON CONFLICT (hash, side) DO UPDATE SET expires_ms = NULL, origin = excluded.origin",
-            args![&new.hash[..], side_column(new.side), client, origin.name(), self.clock.unix_ms()],
+            "INSERT INTO client_tokens (hash, side, client, origin, created_ms, mac) VALUES ($1, $2, $3, $4, $5, $6) \
+             ON CONFLICT (hash, side) DO UPDATE SET expires_ms = NULL, origin = excluded.origin, mac = excluded.mac",
+            args![&new.hash[..], side, client, origin.name(), self.clock.unix_ms(), &mac[..]],
         )
         .await?;
         Ok(())
     }
+
+    fn client_row(&self, row: &Row) -> Result<ClientRow, StoreError> {
+        let mut client = ClientRow {
+            id: row.text("id")?,
+            name: row.text("name")?,
+            company: row.text_or_none("company")?,
+            created_ms: row.int("created_ms")?,
+            revoked_ms: row.int_or_none("revoked_ms")?,
+            change: row.int("change")?,
+            is_damaged: false,
+            tokens: Vec::new(),
+            credentials: Vec::new(),
+        };
+        let parts = parts_of_client(&client.id, &client.name, client.company.as_deref(), client.revoked_ms);
+        let mac = row.bytes_or_none("mac")?;
+        client.is_damaged = !self.hasher.is_row(HashOf::ClientRow, &parts, mac.as_deref());
+        Ok(client)
+    }
+
+    /// A token, unless something else than this program has written its row.
+    fn token(&self, row: &Row) -> Result<Option<TokenRow>, StoreError> {
+        let hash = row.bytes("hash")?;
+        let hash: KeyedHash =
+            hash.try_into().map_err(|_| StoreError::Corrupt("token hash of wrong length".to_owned()))?;
+        let (side, client, origin) = (row.text("side")?, row.text("client")?, row.text("origin")?);
+        let expires_ms = row.int_or_none("expires_ms")?;
+        let parts = parts_of_token(&hash, &side, &client, &origin, expires_ms);
+        if !self.hasher.is_row(HashOf::TokenRow, &parts, row.bytes_or_none("mac")?.as_deref()) {
+            tracing::error!(target: "switchback::store", client, "a token's row was changed outside of Switchback; it selects nothing");
+            return Ok(None);
+        }
+        Ok(Some(TokenRow {
+            hash,
+            side: (!side.is_empty()).then_some(side),
+            origin: Origin::parse(&origin),
+            expires_ms,
+        }))
+    }
+}
+
+/// Gives the rows from before keyed hashes theirs.
+pub(super) async fn bind(tx: &mut Tx, hasher: &Hasher) -> Result<(), StoreError> {
+    for row in tx.rows("SELECT id, name, company, revoked_ms FROM clients", &[]).await? {
+        let (id, company) = (row.text("id")?, row.text_or_none("company")?);
+        let revoked = row.int_or_none("revoked_ms")?;
+        let mac = mac_of_client(hasher, &id, &row.text("name")?, company.as_deref(), revoked);
+        tx.run("UPDATE clients SET mac = $2 WHERE id = $1", args![id.as_str(), &mac[..]]).await?;
+    }
+    for row in tx.rows("SELECT hash, side, client, origin, expires_ms FROM client_tokens", &[]).await? {
+        let (hash, side, origin) = (row.bytes("hash")?, row.text("side")?, row.text("origin")?);
+        let expires = row.int_or_none("expires_ms")?;
+        let mac = mac_of_token(hasher, &hash, &side, &row.text("client")?, &origin, expires);
+        let sql = "UPDATE client_tokens SET mac = $3 WHERE hash = $1 AND side = $2";
+        tx.run(sql, args![hash, side.as_str(), &mac[..]]).await?;
+    }
+    Ok(())
+}
+
+fn mac_of_client(
+    hasher: &Hasher,
+    id: &str,
+    name: &str,
+    company: Option<&str>,
+    revoked_ms: Option<i64>,
+) -> KeyedHash {
+    hasher.row(HashOf::ClientRow, &parts_of_client(id, name, company, revoked_ms))
+}
+
+fn parts_of_client<'a>(
+    id: &'a str,
+    name: &'a str,
+    company: Option<&'a str>,
+    revoked_ms: Option<i64>,
+) -> [Part<'a>; 4] {
+    [id.into(), name.into(), company.into(), revoked_ms.into()]
+}
+
+fn mac_of_token(
+    hasher: &Hasher,
+    hash: &[u8],
+    side: &str,
+    client: &str,
+    origin: &str,
+    expires_ms: Option<i64>,
+) -> KeyedHash {
+    hasher.row(HashOf::TokenRow, &parts_of_token(hash, side, client, origin, expires_ms))
+}
+
+fn parts_of_token<'a>(
+    hash: &'a [u8],
+    side: &'a str,
+    client: &'a str,
+    origin: &'a str,
+    expires_ms: Option<i64>,
+) -> [Part<'a>; 5] {
+    [Part::Bytes(hash), side.into(), client.into(), origin.into(), expires_ms.into()]
 }
 
 pub(super) async fn touch(tx: &mut Tx, client: &str) -> Result<(), StoreError> {
     let change = tx.change();
     tx.run("UPDATE clients SET change = $2 WHERE id = $1", args![client, change]).await?;
     Ok(())
-}
-
-fn client(row: &Row) -> Result<ClientRow, StoreError> {
-    Ok(ClientRow {
-        id: row.text("id")?,
-        name: row.text("name")?,
-        company: row.text_or_none("company")?,
-        created_ms: row.int("created_ms")?,
-        revoked_ms: row.int_or_none("revoked_ms")?,
-        change: row.int("change")?,
-        tokens: Vec::new(),
-        credentials: Vec::new(),
-    })
-}
-
-fn token(row: &Row) -> Result<TokenRow, StoreError> {
-    let hash = row.bytes("hash")?;
-    let hash = hash.try_into().map_err(|_| StoreError::Corrupt("token hash of wrong length".to_owned()))?;
-    let side = row.text("side")?;
-    Ok(TokenRow {
-        hash,
-        side: (!side.is_empty()).then_some(side),
-        origin: Origin::parse(&row.text("origin")?),
-        expires_ms: row.int_or_none("expires_ms")?,
-    })
 }

@@ -1,9 +1,21 @@
-//! Pending authorizations: the keyed hash of each `state` that was given out, until its answer comes or it expires.
+//! Pending authorizations: the keyed hash of each `state` that was given out, until its answer comes or it expires. With it
+//! rests what proves that we are who asked (RFC 7636), sealed for the client and the time of the row: so a row that was turned
+//! to another client does not open.
 
-use super::db::args;
-use super::seal::KeyedHash;
+use super::db::{Row, args};
+use super::seal::{KeyedHash, Place};
 use super::{Store, StoreError};
+use crate::secret::Secret;
 use std::time::Duration;
+
+/// A pending authorization that was used up.
+#[derive(Debug)]
+pub struct Pending {
+    /// Id of the client that it is for.
+    pub client: String,
+    /// The verifier of its code challenge.
+    pub verifier: Secret<String>,
+}
 
 impl Store {
     /// Notes that an authorization for the client with id `client` is pending under the `state` with this hash, for `ttl`.
@@ -11,26 +23,60 @@ impl Store {
         &self,
         hash: &KeyedHash,
         client: &str,
+        verifier: &Secret<String>,
         ttl: Duration,
     ) -> Result<(), StoreError> {
         let expires = self.clock.unix_ms().saturating_add(i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX));
+        let sealed = self.keys.seal(&place(client, &row_of(hash, expires)), verifier.expose().as_bytes());
         let mut tx = self.write().await?;
         tx.run(
-            "INSERT INTO connect_states (hash, client, expires_ms) VALUES ($1, $2, $3)",
-            args![&hash[..], client, expires],
+            "INSERT INTO connect_states (hash, client, expires_ms, verifier) VALUES ($1, $2, $3, $4)",
+            args![&hash[..], client, expires, sealed],
         )
         .await?;
         tx.commit().await
     }
 
-    /// Uses up a pending `state`: gives the id of its client the first time, if it has not expired, and nothing ever after.
-    pub async fn take_connect_state(&self, hash: &KeyedHash) -> Result<Option<String>, StoreError> {
-        let now = self.clock.unix_ms();
+    /// Uses up a pending `state`: gives what is pending the first time, if it has not expired, and nothing ever after. Anybody
+    /// may ask, so a `state` that is none of ours costs no write.
+    pub async fn take_connect_state(&self, hash: &KeyedHash) -> Result<Option<Pending>, StoreError> {
+        let sql = "SELECT hash FROM connect_states WHERE hash = $1";
+        if self.db.row(sql, args![&hash[..]]).await?.is_none() {
+            return Ok(None);
+        }
         let mut tx = self.write().await?;
-        let sql = "DELETE FROM connect_states WHERE hash = $1 RETURNING client, expires_ms";
+        let sql = "DELETE FROM connect_states WHERE hash = $1 RETURNING hash, client, expires_ms, verifier";
         let row = tx.row(sql, args![&hash[..]]).await?;
         tx.commit().await?;
-        let Some(row) = row else { return Ok(None) };
-        if row.int("expires_ms")? <= now { Ok(None) } else { Ok(Some(row.text("client")?)) }
+        row.map_or(Ok(None), |row| self.pending(&row))
     }
+
+    /// The one authorization that is pending, used up; none if there are several, or none.
+    pub async fn take_only_connect_state(&self) -> Result<Option<Pending>, StoreError> {
+        let sql = "SELECT hash FROM connect_states WHERE expires_ms > $1 LIMIT 2";
+        let rows = self.db.rows(sql, args![self.clock.unix_ms()]).await?;
+        let [row] = rows.as_slice() else { return Ok(None) };
+        let hash = row.bytes("hash")?;
+        let hash =
+            hash.try_into().map_err(|_| StoreError::Corrupt("state hash of wrong length".to_owned()))?;
+        self.take_connect_state(&hash).await
+    }
+
+    fn pending(&self, row: &Row) -> Result<Option<Pending>, StoreError> {
+        let (hash, client, expires) = (row.bytes("hash")?, row.text("client")?, row.int("expires_ms")?);
+        if expires <= self.clock.unix_ms() {
+            return Ok(None);
+        }
+        let opened = self.keys.open(&place(&client, &row_of(&hash, expires)), &row.bytes("verifier")?)?;
+        let verifier = opened.into_text().ok_or(super::SealError::Broken)?;
+        Ok(Some(Pending { client, verifier }))
+    }
+}
+
+fn row_of(hash: &[u8], expires_ms: i64) -> Vec<u8> {
+    [hash, &expires_ms.to_le_bytes()].concat()
+}
+
+fn place<'a>(client: &'a str, row: &'a [u8]) -> Place<'a> {
+    Place { column: "connect_states.verifier", client, row }
 }

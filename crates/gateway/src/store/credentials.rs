@@ -3,7 +3,7 @@
 
 use super::clients::{Origin, touch};
 use super::db::{Row, Tx, args};
-use super::seal::{KeyRing, Place, SealError};
+use super::seal::{HashOf, Hasher, KeyRing, KeyedHash, Part, Place, SealError};
 use super::{Store, StoreError, new_id};
 use crate::secret::Secret;
 
@@ -36,7 +36,7 @@ macro_rules! select_credentials {
     ($rest:literal) => {
         concat!(
             "SELECT k.id AS id, k.client AS client, k.side AS side, k.origin AS origin, k.token AS token, ",
-            "k.set_ms AS set_ms, k.refused_ms AS refused_ms FROM client_credentials k ",
+            "k.set_ms AS set_ms, k.refused_ms AS refused_ms, k.mac AS mac FROM client_credentials k ",
             $rest
         )
     };
@@ -125,24 +125,35 @@ impl Store {
     ) -> Result<(), StoreError> {
         let id = new_id();
         let sealed = self.keys.seal(&place(client, &id), new.token.expose().as_bytes());
+        let mac = mac(&self.hasher, &id, client, new.side, origin.name());
         tx.run(
-            "INSERT INTO client_credentials (id, client, side, origin, token, set_ms) VALUES ($1, $2, $3, $4, $5, $6) \
+            "INSERT INTO client_credentials (id, client, side, origin, token, set_ms, mac) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7) \
              ON CONFLICT (client, side) DO UPDATE SET id = excluded.id, origin = excluded.origin, \
-             token = excluded.token, set_ms = excluded.set_ms, refused_ms = NULL",
-            args![id.as_str(), client, new.side, origin.name(), sealed, self.clock.unix_ms()],
+             token = excluded.token, set_ms = excluded.set_ms, refused_ms = NULL, mac = excluded.mac",
+            args![id.as_str(), client, new.side, origin.name(), sealed, self.clock.unix_ms(), &mac[..]],
         )
         .await?;
         Ok(())
     }
 
     fn credential(&self, row: &Row) -> Result<(String, CredentialRow), StoreError> {
-        let (client, id) = (row.text("client")?, row.text("id")?);
-        let opened = self.keys.open(&place(&client, &id), &row.bytes("token")?);
+        let (client, id, side) = (row.text("client")?, row.text("id")?, row.text("side")?);
+        let origin = row.text("origin")?;
+        let is_ours = self.hasher.is_row(
+            HashOf::CredentialRow,
+            &parts(&id, &client, &side, &origin),
+            row.bytes_or_none("mac")?.as_deref(),
+        );
+        let opened = match is_ours {
+            true => self.keys.open(&place(&client, &id), &row.bytes("token")?),
+            false => Err(SealError::Broken),
+        };
         let token = opened.and_then(|token| token.into_text().ok_or(SealError::Broken));
         let row = CredentialRow {
             id,
-            side: row.text("side")?,
-            origin: Origin::parse(&row.text("origin")?),
+            side,
+            origin: Origin::parse(&origin),
             set_ms: row.int("set_ms")?,
             refused_ms: row.int_or_none("refused_ms")?,
             token,
@@ -169,6 +180,24 @@ pub(super) async fn reseal(tx: &mut Tx, keys: &KeyRing) -> Result<u64, StoreErro
             .await?;
     }
     Ok(values)
+}
+
+/// Gives the rows from before keyed hashes theirs.
+pub(super) async fn bind(tx: &mut Tx, hasher: &Hasher) -> Result<(), StoreError> {
+    for row in tx.rows("SELECT id, client, side, origin FROM client_credentials", &[]).await? {
+        let id = row.text("id")?;
+        let mac = mac(hasher, &id, &row.text("client")?, &row.text("side")?, &row.text("origin")?);
+        tx.run("UPDATE client_credentials SET mac = $2 WHERE id = $1", args![id.as_str(), &mac[..]]).await?;
+    }
+    Ok(())
+}
+
+fn mac(hasher: &Hasher, id: &str, client: &str, side: &str, origin: &str) -> KeyedHash {
+    hasher.row(HashOf::CredentialRow, &parts(id, client, side, origin))
+}
+
+fn parts<'a>(id: &'a str, client: &'a str, side: &'a str, origin: &'a str) -> [Part<'a>; 4] {
+    [id.into(), client.into(), side.into(), origin.into()]
 }
 
 fn place<'a>(client: &'a str, id: &'a str) -> Place<'a> {

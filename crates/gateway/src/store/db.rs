@@ -1,39 +1,65 @@
 //! SQLite and PostgreSQL behind one small interface: open, migrate, read rows, write in a transaction. The same SQL text runs on
 //! both (`$1` placeholders, `ON CONFLICT`, `RETURNING`), so what differs is only here. What the statements mean is not here.
 //!
-//! Decision to know: every writing transaction starts by bumping the one row of `change_counter`. That serialises writers on
+//! Decisions to know:
+//!
+//! A connection whose transaction did not end as asked is closed, never used again. SQLite undoes a transaction by itself when
+//! the disk is full or an I/O error comes up, and the driver's own bookkeeping then takes the connection for one inside a
+//! transaction, for ever; so the statements that begin and end transactions are ours.
+//!
+//! Every writing transaction starts by bumping the one row of `change_counter`. That serialises writers on
 //! both databases (SQLite does it anyway), so statements within a transaction need no further locking, and it gives every
 //! write a number that readers can follow. Writes are rare (a client is added, a token refreshed), so this costs nothing.
 
 use super::StoreError;
+use super::outage::Outage;
+use super::reserve::Reserve;
 use crate::clock::Clock;
 use sqlx::migrate::{MigrateError, Migrator};
-use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions, PgRow};
+use sqlx::pool::PoolConnection;
+use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions, PgRow, Postgres};
 use sqlx::sqlite::{
-    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteRow, SqliteSynchronous,
+    Sqlite, SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteRow,
+    SqliteSynchronous,
 };
 use sqlx::{Column as _, Executor as _, Row as _};
 use std::path::{Path, PathBuf};
 use std::str::FromStr as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 static SQLITE_SCHEMA: Migrator = sqlx::migrate!("src/store/migrations/sqlite");
 static POSTGRES_SCHEMA: Migrator = sqlx::migrate!("src/store/migrations/postgres");
 
-/// How long a statement may wait for another writer, and for a free connection.
+/// How long a statement may wait for another writer.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
+/// How long to wait for a connection to PostgreSQL, one to be made included.
+const CONNECT_WAIT: Duration = Duration::from_secs(3);
 /// How long one statement may run on PostgreSQL, in its own notation.
 const STATEMENT_TIMEOUT: &str = "10s";
+/// When to give up a statement that PostgreSQL itself has not given up: it hangs, or the network does.
+const ANSWER_WAIT: Duration = Duration::from_secs(12);
 const CONNECTIONS_MAX: u32 = 4;
-/// SQLite has one writer at a time, and a thread with a heap and caches of its own behind each connection: one that writes
-/// and one that reads meanwhile.
-const SQLITE_CONNECTIONS_MAX: u32 = 2;
+/// Pages of the write-ahead log after which SQLite copies them into the database. A log of 1,000 pages, the default, is four
+/// times the size of most stores, and must fit on the disk beside them.
+const WAL_PAGES: &str = "100";
 
 /// An open database.
 #[derive(Clone, Debug)]
 pub(super) enum Db {
-    Sqlite { pool: SqlitePool, file: PathBuf },
-    Postgres(PgPool),
+    /// SQLite has one writer at a time, and a thread with a heap and caches of its own behind each connection: so one
+    /// connection writes and one reads. Each has a pool of its own: the one that reads stays open when the other is closed,
+    /// since SQLite clears its log away with the last connection.
+    Sqlite {
+        reader: SqlitePool,
+        writer: SqlitePool,
+        file: PathBuf,
+        reserve: Arc<Reserve>,
+    },
+    Postgres {
+        pool: PgPool,
+        outage: Arc<Outage>,
+    },
 }
 
 /// Runs the same expression with the pool, transaction or row of either database.
@@ -157,13 +183,13 @@ impl Db {
     pub fn file(&self) -> Option<&Path> {
         match self {
             Db::Sqlite { file, .. } => Some(file),
-            Db::Postgres(_) => None,
+            Db::Postgres { .. } => None,
         }
     }
 
     /// Whether other gateways may work on the same database at the same time.
     pub fn is_shared(&self) -> bool {
-        matches!(self, Db::Postgres(_))
+        matches!(self, Db::Postgres { .. })
     }
 
     /// Brings the schema up to this program's; refuses a schema that a newer program has made, and then writes nothing.
@@ -186,8 +212,8 @@ impl Db {
 
     async fn migrate_once(&self) -> Result<(), MigrateError> {
         match self {
-            Db::Sqlite { pool, .. } => SQLITE_SCHEMA.run(pool).await,
-            Db::Postgres(pool) => POSTGRES_SCHEMA.run(pool).await,
+            Db::Sqlite { writer, .. } => SQLITE_SCHEMA.run(writer).await,
+            Db::Postgres { pool, .. } => POSTGRES_SCHEMA.run(pool).await,
         }
     }
 
@@ -203,7 +229,7 @@ impl Db {
     pub async fn has_table(&self, name: &str) -> Result<bool, StoreError> {
         let sql = match self {
             Db::Sqlite { .. } => "SELECT name FROM sqlite_master WHERE type = 'table' AND name = $1",
-            Db::Postgres(_) => {
+            Db::Postgres { .. } => {
                 "SELECT tablename::text AS name FROM pg_tables \
                  WHERE schemaname = ANY (current_schemas(false)) AND tablename = $1"
             }
@@ -213,16 +239,24 @@ impl Db {
 
     /// Rows of a reading statement.
     pub async fn rows(&self, sql: &'static str, args: &[Arg]) -> Result<Vec<Row>, StoreError> {
-        Ok(match self {
-            Db::Sqlite { pool, .. } => {
-                let rows = query!(sql, args).fetch_all(pool).await?;
-                rows.into_iter().map(|row| Row(Either::Sqlite(row))).collect()
+        match self {
+            Db::Sqlite { reader, .. } => {
+                let rows = query!(sql, args).fetch_all(reader).await?;
+                Ok(rows.into_iter().map(|row| Row(Either::Sqlite(row))).collect())
             }
-            Db::Postgres(pool) => {
-                let rows = query!(sql, args).fetch_all(pool).await?;
-                rows.into_iter().map(|row| Row(Either::Postgres(row))).collect()
+            Db::Postgres { pool, outage } => {
+                outage
+                    .guard(async {
+                        let mut connection: Connection = Either::Postgres(pool.acquire().await?);
+                        let rows = connection.rows(sql, args).await;
+                        if rows.is_err() {
+                            connection.close_on_drop();
+                        }
+                        rows
+                    })
+                    .await
             }
-        })
+        }
     }
 
     /// The first row of a reading statement, if any.
@@ -232,11 +266,15 @@ impl Db {
 
     /// Begins a writing transaction. It is undone unless committed.
     pub async fn write(&self) -> Result<Tx, StoreError> {
-        let tx = match self {
-            Db::Sqlite { pool, .. } => Either::Sqlite(pool.begin_with("BEGIN IMMEDIATE").await?),
-            Db::Postgres(pool) => Either::Postgres(pool.begin().await?),
+        let (connection, begin, outage) = match self {
+            Db::Sqlite { writer, .. } => (Either::Sqlite(writer.acquire().await?), "BEGIN IMMEDIATE", None),
+            Db::Postgres { pool, outage } => {
+                let connection = outage.guard(async { Ok(pool.acquire().await?) }).await?;
+                (Either::Postgres(connection), "BEGIN", Some(Arc::clone(outage)))
+            }
         };
-        let mut tx = Tx { tx, change: 0 };
+        let mut tx = Tx { connection, outage, change: 0, is_open: true };
+        tx.run(begin, &[]).await?;
         let bumped =
             tx.row("UPDATE change_counter SET value = value + 1 WHERE id = 1 RETURNING value", &[]).await?;
         tx.change =
@@ -244,12 +282,45 @@ impl Db {
         Ok(tx)
     }
 
+    /// Runs one statement that changes what no reader follows, outside of any transaction; gives the number of rows touched.
+    pub async fn run_alone(&self, sql: &'static str, args: &[Arg]) -> Result<u64, StoreError> {
+        match self {
+            Db::Sqlite { writer, .. } => Ok(query!(sql, args).execute(writer).await?.rows_affected()),
+            Db::Postgres { pool, outage } => {
+                outage
+                    .guard(answered(async { Ok(query!(sql, args).execute(pool).await?.rows_affected()) }))
+                    .await
+            }
+        }
+    }
+
+    /// Makes sure that what is to be written soon will find room, where that is known: on the disk of a SQLite file.
+    pub async fn reserve(&self) -> Result<(), StoreError> {
+        match self {
+            Db::Sqlite { reserve, .. } => Reserve::hold(reserve).await,
+            Db::Postgres { .. } => Ok(()),
+        }
+    }
+
+    /// Makes room on a full disk: gives up what was reserved, and has SQLite empty its write-ahead log.
+    pub async fn make_room(&self) {
+        let Db::Sqlite { writer, reserve, .. } = self else { return };
+        Reserve::release(reserve).await;
+        // Best effort: it needs room itself, and a reader may be in its way.
+        if let Err(error) = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(writer).await {
+            tracing::debug!(target: "switchback::store", %error, "the write-ahead log was not emptied");
+        }
+    }
+
     /// Closes all connections, waiting for work under way, but not for ever: a caller that closes is about to end.
     pub async fn close(&self) {
         let closing = async {
             match self {
-                Db::Sqlite { pool, .. } => pool.close().await,
-                Db::Postgres(pool) => pool.close().await,
+                Db::Sqlite { reader, writer, .. } => {
+                    writer.close().await;
+                    reader.close().await;
+                }
+                Db::Postgres { pool, .. } => pool.close().await,
             }
         };
         if tokio::time::timeout(LOCK_WAIT, closing).await.is_err() {
@@ -258,10 +329,61 @@ impl Db {
     }
 }
 
-/// A writing transaction.
+type Connection = Either<PoolConnection<Sqlite>, PoolConnection<Postgres>>;
+
+impl Connection {
+    async fn run(&mut self, sql: &'static str, args: &[Arg]) -> Result<u64, StoreError> {
+        Ok(match self {
+            Either::Sqlite(connection) => {
+                (&mut **connection).execute(query!(sql, args)).await?.rows_affected()
+            }
+            Either::Postgres(connection) => {
+                let running =
+                    async { Ok((&mut **connection).execute(query!(sql, args)).await?.rows_affected()) };
+                answered(running).await?
+            }
+        })
+    }
+
+    async fn rows(&mut self, sql: &'static str, args: &[Arg]) -> Result<Vec<Row>, StoreError> {
+        Ok(match self {
+            Either::Sqlite(connection) => {
+                let rows = (&mut **connection).fetch_all(query!(sql, args)).await?;
+                rows.into_iter().map(|row| Row(Either::Sqlite(row))).collect()
+            }
+            Either::Postgres(connection) => {
+                let running = async { Ok((&mut **connection).fetch_all(query!(sql, args)).await?) };
+                answered(running).await?.into_iter().map(|row| Row(Either::Postgres(row))).collect()
+            }
+        })
+    }
+
+    /// It does not go back to its pool: what state it is in is not known.
+    fn close_on_drop(&mut self) {
+        either!(self, connection => connection.close_on_drop());
+    }
+}
+
+/// The answer of PostgreSQL, if it comes in time.
+async fn answered<T>(work: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+    let late = |_| StoreError::Unavailable("the database does not answer".to_owned());
+    tokio::time::timeout(ANSWER_WAIT, work).await.map_err(late)?
+}
+
+/// A writing transaction. Its connection is closed unless the transaction ends well.
 pub(super) struct Tx {
-    tx: Either<sqlx::Transaction<'static, sqlx::Sqlite>, sqlx::Transaction<'static, sqlx::Postgres>>,
+    connection: Connection,
+    outage: Option<Arc<Outage>>,
     change: i64,
+    is_open: bool,
+}
+
+impl Drop for Tx {
+    fn drop(&mut self) {
+        if self.is_open {
+            self.connection.close_on_drop();
+        }
+    }
 }
 
 impl Tx {
@@ -272,7 +394,7 @@ impl Tx {
 
     /// Wall time for leases, in milliseconds since 1970: the database's own where several gateways share it, else ours.
     pub async fn now_ms(&mut self, clock: &Clock) -> Result<i64, StoreError> {
-        if let Either::Sqlite(_) = self.tx {
+        if let Either::Sqlite(_) = self.connection {
             return Ok(clock.unix_ms());
         }
         let sql = "SELECT (EXTRACT(EPOCH FROM clock_timestamp()) * 1000)::BIGINT AS now";
@@ -281,24 +403,14 @@ impl Tx {
 
     /// Runs a statement; gives the number of rows it touched.
     pub async fn run(&mut self, sql: &'static str, args: &[Arg]) -> Result<u64, StoreError> {
-        Ok(match &mut self.tx {
-            Either::Sqlite(tx) => tx.execute(query!(sql, args)).await?.rows_affected(),
-            Either::Postgres(tx) => tx.execute(query!(sql, args)).await?.rows_affected(),
-        })
+        let outcome = self.connection.run(sql, args).await;
+        self.note(outcome)
     }
 
     /// Rows of a statement run within the transaction.
     pub async fn rows(&mut self, sql: &'static str, args: &[Arg]) -> Result<Vec<Row>, StoreError> {
-        Ok(match &mut self.tx {
-            Either::Sqlite(tx) => {
-                let rows = tx.fetch_all(query!(sql, args)).await?;
-                rows.into_iter().map(|row| Row(Either::Sqlite(row))).collect()
-            }
-            Either::Postgres(tx) => {
-                let rows = tx.fetch_all(query!(sql, args)).await?;
-                rows.into_iter().map(|row| Row(Either::Postgres(row))).collect()
-            }
-        })
+        let outcome = self.connection.rows(sql, args).await;
+        self.note(outcome)
     }
 
     /// The first row of a statement run within the transaction, if any.
@@ -306,10 +418,26 @@ impl Tx {
         Ok(self.rows(sql, args).await?.into_iter().next())
     }
 
-    /// Makes the transaction durable. An error leaves it open whether it was: a caller that cares must read again.
-    pub async fn commit(self) -> Result<(), StoreError> {
-        either!(self.tx, tx => tx.commit().await)?;
+    /// Makes the transaction durable. After an error it may be or may not be: a caller that cares must read again.
+    pub async fn commit(mut self) -> Result<(), StoreError> {
+        self.run("COMMIT", &[]).await?;
+        self.is_open = false;
         Ok(())
+    }
+
+    /// Undoes the transaction, so that its connection can be used again. Dropping it undoes it too, at the cost of the
+    /// connection.
+    pub async fn undo(mut self) {
+        if self.run("ROLLBACK", &[]).await.is_ok() {
+            self.is_open = false;
+        }
+    }
+
+    fn note<T>(&self, outcome: Result<T, StoreError>) -> Result<T, StoreError> {
+        if let Some(outage) = &self.outage {
+            outage.note(&outcome);
+        }
+        outcome
     }
 }
 
@@ -320,24 +448,37 @@ async fn open_sqlite(file: PathBuf, create: bool) -> Result<Db, StoreError> {
     } else if !file.exists() {
         return Err(StoreError::NoSuchFile(file));
     }
-    // Autocheckpoint, page size and the rest stay SQLite's defaults. FULL makes a commit durable before it returns: a
+    // Page size and the rest stay SQLite's defaults. FULL makes a commit durable before it returns: a
     // refreshed token that is not on disk may be lost for good.
     let options = SqliteConnectOptions::new()
         .filename(&file)
         .create_if_missing(false)
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)
+        .pragma("wal_autocheckpoint", WAL_PAGES)
         .foreign_keys(true)
         .busy_timeout(LOCK_WAIT);
-    let pool = SqlitePoolOptions::new()
-        .max_connections(SQLITE_CONNECTIONS_MAX)
-        // A file needs no connecting again.
-        .idle_timeout(None)
-        .max_lifetime(None)
-        .acquire_timeout(LOCK_WAIT)
-        .connect_with(options)
-        .await?;
-    Ok(Db::Sqlite { pool, file })
+    let pool = || {
+        SqlitePoolOptions::new()
+            .max_connections(1)
+            // A file needs no connecting again.
+            .idle_timeout(None)
+            .max_lifetime(None)
+            .acquire_timeout(LOCK_WAIT)
+    };
+    let at_file = |error| at_file(&file, error);
+    let reader = pool().connect_with(options.clone()).await.map_err(at_file)?;
+    let writer = pool().connect_with(options).await.map_err(at_file)?;
+    let reserve = Arc::new(Reserve::beside(&file));
+    Ok(Db::Sqlite { reader, writer, file, reserve })
+}
+
+/// What the driver says of a file that cannot be opened names no file.
+fn at_file(file: &Path, error: sqlx::Error) -> StoreError {
+    match StoreError::from(error) {
+        StoreError::Unavailable(what) => StoreError::Unavailable(format!("{}: {what}", file.display())),
+        other => other,
+    }
 }
 
 /// Creates an empty file that only its owner may read, unless it exists. SQLite gives its side files the same rights.
@@ -362,8 +503,8 @@ async fn open_postgres(url: &str) -> Result<Db, StoreError> {
         .options([("statement_timeout", STATEMENT_TIMEOUT), ("lock_timeout", &lock_timeout)]);
     let pool = PgPoolOptions::new()
         .max_connections(CONNECTIONS_MAX)
-        .acquire_timeout(LOCK_WAIT)
+        .acquire_timeout(CONNECT_WAIT)
         .connect_with(options)
         .await?;
-    Ok(Db::Postgres(pool))
+    Ok(Db::Postgres { pool, outage: Arc::default() })
 }

@@ -6,11 +6,11 @@
 //! only then is the result used.
 
 use super::db::{Row, Tx, args};
-use super::seal::{HashOf, KeyRing, KeyedHash, Place, SealError};
+use super::seal::{HashOf, Hasher, KeyRing, KeyedHash, Part, Place, SealError};
 use super::{Store, StoreError, new_id};
 use crate::clock::Clock;
 use crate::secret::Secret;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// Names a grant: its client's id and its own. Secrets are bound to both.
@@ -28,27 +28,78 @@ pub struct GrantKey {
 pub enum GrantState {
     /// Nobody has given this client an authorization yet.
     Unconnected,
+    /// It has what an access token is asked for with, and has not had one yet.
+    Pending,
     /// It has tokens, and refreshes them.
     Active,
+    /// The authorization server refuses how it is asked: the application's id, its secret, a scope. An operator has to change
+    /// the configuration, here or there; the grant itself may be sound, and is tried now and then.
+    Misconfigured,
     /// The authorization server takes its refresh token no more; a person has to connect the client again.
     NeedsReconnect,
 }
 
 impl GrantState {
-    /// The name that the store, metrics and answers use.
+    /// All of them.
+    pub const ALL: [GrantState; 5] = [
+        GrantState::Unconnected,
+        GrantState::Pending,
+        GrantState::Active,
+        GrantState::Misconfigured,
+        GrantState::NeedsReconnect,
+    ];
+
+    /// The name that metrics and answers use.
     pub fn name(self) -> &'static str {
         match self {
             GrantState::Unconnected => "unconnected",
+            GrantState::Pending => "pending",
             GrantState::Active => "active",
+            GrantState::Misconfigured => "misconfigured",
             GrantState::NeedsReconnect => "needs_reconnect",
         }
     }
 
+    /// Whether asking for another access token is worth a try.
+    pub fn can_refresh(self) -> bool {
+        matches!(self, GrantState::Pending | GrantState::Active | GrantState::Misconfigured)
+    }
+
+    /// Reads the name in the store. A grant that waits for its first token is an active one there, without a token.
+    fn parse(name: &str, has_had_token: bool) -> Result<Self, StoreError> {
+        let state = GrantState::ALL.into_iter().find(|state| state.name() == name);
+        match state.ok_or_else(|| StoreError::Corrupt(format!("unknown grant state {name:?}")))? {
+            GrantState::Active if !has_had_token => Ok(GrantState::Pending),
+            state => Ok(state),
+        }
+    }
+}
+
+/// How a grant gets its access tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Flow {
+    /// A person authorizes once; a refresh token brings each next access token (RFC 6749, sections 4.1 and 6).
+    #[default]
+    AuthorizationCode,
+    /// The application asks for itself (RFC 6749, section 4.4).
+    ClientCredentials,
+}
+
+impl Flow {
+    /// The name that the store, the configuration and answers use.
+    pub fn name(self) -> &'static str {
+        match self {
+            Flow::AuthorizationCode => "authorization_code",
+            Flow::ClientCredentials => "client_credentials",
+        }
+    }
+
     fn parse(name: &str) -> Result<Self, StoreError> {
-        [GrantState::Unconnected, GrantState::Active, GrantState::NeedsReconnect]
+        [Flow::AuthorizationCode, Flow::ClientCredentials]
             .into_iter()
-            .find(|state| state.name() == name)
-            .ok_or_else(|| StoreError::Corrupt(format!("unknown grant state {name:?}")))
+            .find(|flow| flow.name() == name)
+            .ok_or_else(|| StoreError::Corrupt(format!("unknown flow {name:?}")))
     }
 }
 
@@ -74,9 +125,11 @@ pub struct GrantRow {
     pub key: GrantKey,
     /// Counts its token sets.
     pub generation: i64,
+    /// How it gets its access tokens.
+    pub flow: Flow,
     /// Where it stands.
     pub state: GrantState,
-    /// Why it stands there: a machine-readable word or an OAuth error code.
+    /// Why it stands there, or how the last refresh failed: a machine-readable word or an OAuth error code.
     pub reason: Option<String>,
     /// When the access token was issued, wall time in milliseconds since 1970.
     pub issued_ms: Option<i64>,
@@ -144,6 +197,7 @@ pub struct NewTokens {
 
 /// Credentials that a grant starts from.
 pub(crate) struct GrantSeed<'a> {
+    pub flow: Flow,
     pub app_id: &'a Secret<String>,
     pub app_secret: &'a Secret<String>,
     pub refresh: Option<(&'a Secret<String>, KeyedHash)>,
@@ -171,7 +225,7 @@ macro_rules! select_grants {
             "g.state_reason AS state_reason, g.app_id AS app_id, g.app_secret AS app_secret, g.access AS access, ",
             "g.refresh AS refresh, g.previous_refresh AS previous_refresh, g.issued_ms AS issued_ms, ",
             "g.lifetime_ms AS lifetime_ms, g.change AS change, g.lease_owner AS lease_owner, ",
-            "g.lease_until_ms AS lease_until_ms, i.generation AS intent ",
+            "g.lease_until_ms AS lease_until_ms, g.flow AS flow, g.mac AS mac, i.generation AS intent ",
             "FROM grants g LEFT JOIN refresh_intents i ON i.grant_id = g.id ",
             $rest
         )
@@ -217,10 +271,13 @@ impl Store {
         owner: &str,
         lease: Duration,
     ) -> Result<Begin, StoreError> {
+        // What the refresh brings must find room, whatever else fills the disk meanwhile.
+        self.db.reserve().await?;
         let mut tx = self.write().await?;
         let row = locked(&mut tx, key).await?;
         let grant = self.grant_row(&row)?;
-        if grant.generation != generation || grant.state != GrantState::Active {
+        if grant.generation != generation || !grant.state.can_refresh() {
+            tx.undo().await;
             return Ok(Begin::Moved(grant));
         }
         let now = tx.now_ms(&self.clock).await?;
@@ -229,6 +286,7 @@ impl Store {
             && holder != owner
             && until > now
         {
+            tx.undo().await;
             return Ok(Begin::Leased(Duration::from_millis(until.abs_diff(now))));
         }
         let until = now.saturating_add(millis(lease));
@@ -260,19 +318,44 @@ impl Store {
         generation: i64,
         tokens: &NewTokens,
     ) -> Result<Finish, StoreError> {
-        let mut tx = self.write().await?;
-        let grant = self.grant_row(&locked(&mut tx, key).await?)?;
-        if grant.generation != generation || grant.state == GrantState::Unconnected {
-            return Ok(Finish::Moved(grant));
+        self.write_for_sure(move || async move {
+            let mut tx = self.write().await?;
+            let grant = self.grant_row(&locked(&mut tx, key).await?)?;
+            if grant.generation != generation || grant.state == GrantState::Unconnected {
+                tx.undo().await;
+                return Ok(Finish::Moved(grant));
+            }
+            self.put_tokens(&mut tx, key, generation + 1, tokens).await?;
+            let grant = self.grant_row(&locked(&mut tx, key).await?)?;
+            tx.commit().await?;
+            Ok(Finish::Stored(grant))
+        })
+        .await
+    }
+
+    /// Lets the claim of `owner` hold for another `lease` from now. Where no gateways share the store nobody waits for it.
+    pub async fn extend_lease(&self, key: &GrantKey, owner: &str, lease: Duration) -> Result<(), StoreError> {
+        if !self.is_shared() {
+            return Ok(());
         }
-        self.put_tokens(&mut tx, key, generation + 1, tokens).await?;
-        let grant = self.grant_row(&locked(&mut tx, key).await?)?;
-        tx.commit().await?;
-        Ok(Finish::Stored(grant))
+        // The database's clock, as everywhere in leases.
+        let sql = "UPDATE grants SET lease_until_ms = (EXTRACT(EPOCH FROM clock_timestamp()) * 1000)::BIGINT + $3 \
+                   WHERE id = $1 AND lease_owner = $2";
+        self.db.run_alone(sql, args![key.grant.as_str(), owner, millis(lease)]).await?;
+        Ok(())
+    }
+
+    /// Makes sure, before a code is spent, that what it brings will find room.
+    pub async fn prepare_connecting(&self) -> Result<(), StoreError> {
+        self.db.reserve().await
     }
 
     /// Stores the tokens of a fresh authorization, whatever the grant had before.
     pub async fn connect_grant(&self, key: &GrantKey, tokens: &NewTokens) -> Result<GrantRow, StoreError> {
+        self.write_for_sure(move || self.connect_once(key, tokens)).await
+    }
+
+    async fn connect_once(&self, key: &GrantKey, tokens: &NewTokens) -> Result<GrantRow, StoreError> {
         let mut tx = self.write().await?;
         let before = locked(&mut tx, key).await?;
         let client =
@@ -286,19 +369,22 @@ impl Store {
         Ok(grant)
     }
 
-    /// Ends the claim on `generation` without a result. With `outcome_unknown` the intent stays, as the refresh token may have
-    /// been spent.
+    /// Ends the claim on `generation` without a result, for `reason`. With `outcome_unknown` the intent stays, as the refresh
+    /// token may have been spent.
     pub async fn abandon_refresh(
         &self,
         key: &GrantKey,
         generation: i64,
         owner: &str,
+        reason: &str,
         outcome_unknown: bool,
     ) -> Result<(), StoreError> {
         let mut tx = self.write().await?;
+        let change = tx.change();
         tx.run(
-            "UPDATE grants SET lease_owner = NULL, lease_until_ms = NULL WHERE id = $1 AND lease_owner = $2",
-            args![key.grant.as_str(), owner],
+            "UPDATE grants SET lease_owner = NULL, lease_until_ms = NULL, state_reason = $4, change = $5 \
+             WHERE id = $1 AND lease_owner = $2 AND generation = $3",
+            args![key.grant.as_str(), owner, generation, reason, change],
         )
         .await?;
         if !outcome_unknown {
@@ -311,12 +397,13 @@ impl Store {
         tx.commit().await
     }
 
-    /// Puts the grant into `NeedsReconnect` for `reason`, provided it is still at `generation`; gives the grant as it is then.
-    /// Its tokens stay: the access token may live for a while yet.
+    /// Puts the grant into `state` for `reason`, provided it is still at `generation`; gives the grant as it is then. Its tokens
+    /// stay: the access token may live for a while yet.
     pub async fn fail_grant(
         &self,
         key: &GrantKey,
         generation: i64,
+        state: GrantState,
         reason: &str,
     ) -> Result<GrantRow, StoreError> {
         let mut tx = self.write().await?;
@@ -325,14 +412,7 @@ impl Store {
             .run(
                 "UPDATE grants SET state = $3, state_reason = $4, lease_owner = NULL, lease_until_ms = NULL, \
                  updated_ms = $5, change = $6 WHERE id = $1 AND generation = $2",
-                args![
-                    key.grant.as_str(),
-                    generation,
-                    GrantState::NeedsReconnect.name(),
-                    reason,
-                    self.clock.unix_ms(),
-                    change
-                ],
+                args![key.grant.as_str(), generation, state.name(), reason, self.clock.unix_ms(), change],
             )
             .await?;
         if marked > 0 {
@@ -362,9 +442,141 @@ impl Store {
         app_secret: &Secret<String>,
     ) -> Result<(), StoreError> {
         let mut tx = self.write().await?;
-        let seed = GrantSeed { app_id, app_secret, refresh: None };
-        seed_grant(&mut tx, &self.keys, &self.clock, key, &seed).await?;
+        let seed = GrantSeed { flow: Flow::AuthorizationCode, app_id, app_secret, refresh: None };
+        self.seed_grant(&mut tx, key, &seed).await?;
         tx.commit().await
+    }
+
+    /// Adds the empty grant of a new client.
+    pub(super) async fn insert_empty_grant(&self, tx: &mut Tx, client: &str) -> Result<(), StoreError> {
+        let (id, change) = (new_id(), tx.change());
+        let mac = mac(&self.hasher, &id, client, Flow::default());
+        tx.run(
+            "INSERT INTO grants (id, client, generation, state, updated_ms, change, mac) \
+             VALUES ($1, $2, 0, $3, $4, $5, $6)",
+            args![
+                id.as_str(),
+                client,
+                GrantState::Unconnected.name(),
+                self.clock.unix_ms(),
+                change,
+                &mac[..]
+            ],
+        )
+        .await?;
+        Ok(())
+    }
+
+    /// Brings a client's grant in line with configured credentials; says whether that changed anything.
+    pub(super) async fn seed_grant_of(
+        &self,
+        tx: &mut Tx,
+        client: &str,
+        seed: &GrantSeed<'_>,
+    ) -> Result<bool, StoreError> {
+        let row = tx.row("SELECT id FROM grants WHERE client = $1", args![client]).await?;
+        let id = row.ok_or_else(|| StoreError::Corrupt("client without a grant".to_owned()))?.text("id")?;
+        self.seed_grant(tx, &GrantKey { client: client.to_owned(), grant: id }, seed).await
+    }
+
+    /// The application is replaced when it differs. The refresh token is taken only when it is another than the one seeded
+    /// before: the stored one has most likely been rotated since, and the configured one spent.
+    async fn seed_grant(
+        &self,
+        tx: &mut Tx,
+        key: &GrantKey,
+        seed: &GrantSeed<'_>,
+    ) -> Result<bool, StoreError> {
+        let (keys, now, change) = (&self.keys, self.clock.unix_ms(), tx.change());
+        let sql = "SELECT app_id, app_secret, seed_mark, flow FROM grants WHERE id = $1";
+        let row = tx.row(sql, args![key.grant.as_str()]).await?;
+        let row = row.ok_or_else(|| StoreError::Corrupt("client without a grant".to_owned()))?;
+        let mut changed = false;
+        let flow_before = Flow::parse(&row.text("flow")?)?;
+        if flow_before != seed.flow {
+            changed = true;
+            self.set_flow(tx, key, seed.flow).await?;
+        }
+        if !holds(keys, key, APP_ID, row.bytes_or_none("app_id")?, seed.app_id)
+            || !holds(keys, key, APP_SECRET, row.bytes_or_none("app_secret")?, seed.app_secret)
+        {
+            changed = true;
+            tx.run(
+                "UPDATE grants SET app_id = $2, app_secret = $3, updated_ms = $4, change = $5 WHERE id = $1",
+                args![
+                    key.grant.as_str(),
+                    keys.seal(&place(APP_ID, key), seed.app_id.expose().as_bytes()),
+                    keys.seal(&place(APP_SECRET, key), seed.app_secret.expose().as_bytes()),
+                    now,
+                    change
+                ],
+            )
+            .await?;
+            // The server had refused the application, not the grant: with other credentials it deserves another try.
+            tx.run(
+                "UPDATE grants SET state = $2, state_reason = NULL WHERE id = $1 AND (state = $3 \
+                 OR (state = $4 AND state_reason IN ('invalid_client', 'unauthorized_client')))",
+                args![
+                    key.grant.as_str(),
+                    GrantState::Active.name(),
+                    GrantState::Misconfigured.name(),
+                    GrantState::NeedsReconnect.name(),
+                ],
+            )
+            .await?;
+        }
+        // An application that asks for itself needs nobody to connect it.
+        if seed.flow == Flow::ClientCredentials && changed {
+            let sql = "UPDATE grants SET state = $2, state_reason = NULL, updated_ms = $3, change = $4 WHERE id = $1";
+            tx.run(sql, args![key.grant.as_str(), GrantState::Active.name(), now, change]).await?;
+        }
+        if let Some((refresh, mark)) = &seed.refresh
+            && row.bytes_or_none("seed_mark")?.as_deref() != Some(&mark[..])
+        {
+            changed = true;
+            self.refuse_shared(tx, key, mark).await?;
+            tx.run(
+                "UPDATE grants SET generation = generation + 1, state = $2, state_reason = NULL, access = NULL, \
+                 refresh = $3, previous_refresh = NULL, issued_ms = NULL, lifetime_ms = NULL, seed_mark = $4, \
+                 updated_ms = $5, change = $6 WHERE id = $1",
+                args![
+                    key.grant.as_str(),
+                    GrantState::Active.name(),
+                    keys.seal(&place(REFRESH, key), refresh.expose().as_bytes()),
+                    &mark[..],
+                    now,
+                    change
+                ],
+            )
+            .await?;
+            tx.run("DELETE FROM refresh_intents WHERE grant_id = $1", args![key.grant.as_str()]).await?;
+        }
+        Ok(changed)
+    }
+
+    /// Two grants of one refresh token end each other: whichever is refreshed second presents a spent token.
+    async fn refuse_shared(&self, tx: &mut Tx, key: &GrantKey, mark: &KeyedHash) -> Result<(), StoreError> {
+        let sql = "SELECT c.name AS name FROM grants g JOIN clients c ON c.id = g.client \
+                   WHERE g.seed_mark = $1 AND g.id <> $2";
+        match tx.row(sql, args![&mark[..], key.grant.as_str()]).await? {
+            Some(row) => Err(StoreError::RefreshTokenTaken(row.text("name")?)),
+            None => Ok(()),
+        }
+    }
+
+    async fn set_flow(&self, tx: &mut Tx, key: &GrantKey, flow: Flow) -> Result<(), StoreError> {
+        let change = tx.change();
+        let mac = mac(&self.hasher, &key.grant, &key.client, flow);
+        // What the other flow brought is of no use to this one.
+        tx.run(
+            "UPDATE grants SET flow = $2, mac = $3, generation = generation + 1, access = NULL, refresh = NULL, \
+             previous_refresh = NULL, issued_ms = NULL, lifetime_ms = NULL, seed_mark = NULL, state = $4, \
+             state_reason = NULL, change = $5 WHERE id = $1",
+            args![key.grant.as_str(), flow.name(), &mac[..], GrantState::Unconnected.name(), change],
+        )
+        .await?;
+        tx.run("DELETE FROM refresh_intents WHERE grant_id = $1", args![key.grant.as_str()]).await?;
+        Ok(())
     }
 
     async fn put_tokens(
@@ -402,112 +614,51 @@ impl Store {
     fn grant_row(&self, row: &Row) -> Result<GrantRow, StoreError> {
         let key = GrantKey { client: row.text("client")?, grant: row.text("id")? };
         let generation = row.int("generation")?;
+        let flow = Flow::parse(&row.text("flow")?)?;
+        let is_ours = self.hasher.is_row(
+            HashOf::GrantRow,
+            &parts(&key.grant, &key.client, flow),
+            row.bytes_or_none("mac")?.as_deref(),
+        );
+        let issued_ms = row.int_or_none("issued_ms")?;
         let mut sealed = Vec::with_capacity(SEALED.len());
         for (column, name) in SEALED {
             sealed.push((name, row.bytes_or_none(column)?));
         }
         Ok(GrantRow {
             generation,
-            state: GrantState::parse(&row.text("state")?)?,
+            flow,
+            state: GrantState::parse(&row.text("state")?, issued_ms.is_some())?,
             reason: row.text_or_none("state_reason")?,
-            issued_ms: row.int_or_none("issued_ms")?,
+            issued_ms,
             lifetime_ms: row.int_or_none("lifetime_ms")?,
             outcome_unknown: row.int_or_none("intent")? == Some(generation),
             change: row.int("change")?,
-            secrets: open_all(&self.keys, &key, sealed),
+            secrets: match is_ours {
+                true => open_all(&self.keys, &key, sealed),
+                false => Err(SealError::Broken),
+            },
             key,
         })
     }
 }
 
-/// Adds the empty grant of a new client.
-pub(super) async fn insert_empty(tx: &mut Tx, clock: &Clock, client: &str) -> Result<(), StoreError> {
-    let change = tx.change();
-    tx.run(
-        "INSERT INTO grants (id, client, generation, state, updated_ms, change) VALUES ($1, $2, 0, $3, $4, $5)",
-        args![new_id().as_str(), client, GrantState::Unconnected.name(), clock.unix_ms(), change],
-    )
-    .await?;
+/// Gives the rows from before keyed hashes theirs.
+pub(super) async fn bind(tx: &mut Tx, hasher: &Hasher) -> Result<(), StoreError> {
+    for row in tx.rows("SELECT id, client, flow FROM grants", &[]).await? {
+        let (id, flow) = (row.text("id")?, Flow::parse(&row.text("flow")?)?);
+        let mac = mac(hasher, &id, &row.text("client")?, flow);
+        tx.run("UPDATE grants SET mac = $2 WHERE id = $1", args![id.as_str(), &mac[..]]).await?;
+    }
     Ok(())
 }
 
-/// Brings a client's grant in line with configured credentials; says whether that changed anything.
-pub(super) async fn seed(
-    tx: &mut Tx,
-    keys: &KeyRing,
-    clock: &Clock,
-    client: &str,
-    seed: &GrantSeed<'_>,
-) -> Result<bool, StoreError> {
-    let row = tx.row("SELECT id FROM grants WHERE client = $1", args![client]).await?;
-    let id = row.ok_or_else(|| StoreError::Corrupt("client without a grant".to_owned()))?.text("id")?;
-    seed_grant(tx, keys, clock, &GrantKey { client: client.to_owned(), grant: id }, seed).await
+fn mac(hasher: &Hasher, id: &str, client: &str, flow: Flow) -> KeyedHash {
+    hasher.row(HashOf::GrantRow, &parts(id, client, flow))
 }
 
-/// The application is replaced when it differs. The refresh token is taken only when it is another than the one seeded
-/// before: the stored one has most likely been rotated since, and the configured one spent.
-async fn seed_grant(
-    tx: &mut Tx,
-    keys: &KeyRing,
-    clock: &Clock,
-    key: &GrantKey,
-    seed: &GrantSeed<'_>,
-) -> Result<bool, StoreError> {
-    let now = clock.unix_ms();
-    let change = tx.change();
-    let sql = "SELECT app_id, app_secret, seed_mark, state_reason FROM grants WHERE id = $1";
-    let row = tx.row(sql, args![key.grant.as_str()]).await?;
-    let row = row.ok_or_else(|| StoreError::Corrupt("client without a grant".to_owned()))?;
-    let mut changed = false;
-    if !holds(keys, key, APP_ID, row.bytes_or_none("app_id")?, seed.app_id)
-        || !holds(keys, key, APP_SECRET, row.bytes_or_none("app_secret")?, seed.app_secret)
-    {
-        changed = true;
-        tx.run(
-            "UPDATE grants SET app_id = $2, app_secret = $3, updated_ms = $4, change = $5 WHERE id = $1",
-            args![
-                key.grant.as_str(),
-                keys.seal(&place(APP_ID, key), seed.app_id.expose().as_bytes()),
-                keys.seal(&place(APP_SECRET, key), seed.app_secret.expose().as_bytes()),
-                now,
-                change
-            ],
-        )
-        .await?;
-        // The server had refused the application, not the grant: with other credentials it deserves another try.
-        tx.run(
-            "UPDATE grants SET state = $2, state_reason = NULL WHERE id = $1 AND state = $3 AND state_reason IN ($4, $5)",
-            args![
-                key.grant.as_str(),
-                GrantState::Active.name(),
-                GrantState::NeedsReconnect.name(),
-                "invalid_client",
-                "unauthorized_client"
-            ],
-        )
-        .await?;
-    }
-    if let Some((refresh, mark)) = &seed.refresh
-        && row.bytes_or_none("seed_mark")?.as_deref() != Some(&mark[..])
-    {
-        changed = true;
-        tx.run(
-            "UPDATE grants SET generation = generation + 1, state = $2, state_reason = NULL, access = NULL, \
-             refresh = $3, previous_refresh = NULL, issued_ms = NULL, lifetime_ms = NULL, seed_mark = $4, \
-             updated_ms = $5, change = $6 WHERE id = $1",
-            args![
-                key.grant.as_str(),
-                GrantState::Active.name(),
-                keys.seal(&place(REFRESH, key), refresh.expose().as_bytes()),
-                &mark[..],
-                now,
-                change
-            ],
-        )
-        .await?;
-        tx.run("DELETE FROM refresh_intents WHERE grant_id = $1", args![key.grant.as_str()]).await?;
-    }
-    Ok(changed)
+fn parts<'a>(id: &'a str, client: &'a str, flow: Flow) -> [Part<'a>; 3] {
+    [id.into(), client.into(), flow.name().into()]
 }
 
 /// Erases all secrets of a client's grant.
@@ -560,12 +711,13 @@ pub(super) async fn reseal(tx: &mut Tx, keys: &KeyRing) -> Result<u64, StoreErro
 }
 
 fn summary(row: &Row) -> Result<GrantSummary, StoreError> {
+    let issued_ms = row.int_or_none("issued_ms")?;
     Ok(GrantSummary {
         client: row.text("client")?,
         generation: row.int("generation")?,
-        state: GrantState::parse(&row.text("state")?)?,
+        state: GrantState::parse(&row.text("state")?, issued_ms.is_some())?,
         reason: row.text_or_none("state_reason")?,
-        issued_ms: row.int_or_none("issued_ms")?,
+        issued_ms,
         lifetime_ms: row.int_or_none("lifetime_ms")?,
     })
 }

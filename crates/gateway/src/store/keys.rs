@@ -3,7 +3,7 @@
 
 use super::db::{Db, Tx, args};
 use super::seal::{Hasher, KeyRing, Place, random};
-use super::{Store, StoreError, credentials, grants, resume};
+use super::{Store, StoreError, clients, credentials, grants, resume};
 use crate::clock::Clock;
 use crate::secret::Secret;
 use serde::Serialize;
@@ -14,7 +14,11 @@ fn proof_place(id: &str) -> Place<'_> {
     Place { column: "sealing_keys.proof", client: "", row: id.as_bytes() }
 }
 
-const HASH_KEY_PLACE: Place<'static> = Place { column: "hash_key.sealed", client: "", row: b"" };
+/// Where the hash key is sealed for in a store whose rows about clients all carry their keyed hash. That it opens there is how
+/// a store is known to have them: nobody but a holder of the sealing key can make it look as if it had not.
+const HASH_KEY_PLACE: Place<'static> = Place { column: "hash_key.bound", client: "", row: b"" };
+/// Where earlier versions sealed it for, whose rows carried no keyed hash.
+const HASH_KEY_PLACE_UNBOUND: Place<'static> = Place { column: "hash_key.sealed", client: "", row: b"" };
 
 /// Refuses a ring that lacks a key the store is sealed with. Reads only.
 pub(super) async fn verify(db: &Db, keys: &KeyRing) -> Result<(), StoreError> {
@@ -30,13 +34,16 @@ pub(super) async fn verify(db: &Db, keys: &KeyRing) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Makes the newest key known to the store and gives the store's hasher, whose key is made on first use.
+/// Makes the newest key known to the store and gives the store's hasher, whose key is made on first use. In a store from
+/// before rows carried keyed hashes, gives each row its own.
 pub(super) async fn enroll(db: &Db, keys: &KeyRing, clock: &Clock) -> Result<Hasher, StoreError> {
     let newest = keys.newest().id().to_string();
     let known = db.row("SELECT id FROM sealing_keys WHERE id = $1", args![newest.as_str()]).await?;
     let hash_key = db.row("SELECT sealed FROM hash_key WHERE id = 1", &[]).await?;
-    if let (Some(_), Some(row)) = (known, hash_key) {
-        return Ok(Hasher::new(&keys.open(&HASH_KEY_PLACE, &row.bytes("sealed")?)?));
+    if let (Some(_), Some(row)) = (known, hash_key)
+        && let Ok(key) = keys.open(&HASH_KEY_PLACE, &row.bytes("sealed")?)
+    {
+        return Ok(Hasher::new(&key));
     }
     let mut tx = db.write().await?;
     tx.run(
@@ -52,7 +59,6 @@ pub(super) async fn enroll(db: &Db, keys: &KeyRing, clock: &Clock) -> Result<Has
     .await?;
     let row = tx.row("SELECT sealed FROM hash_key WHERE id = 1", &[]).await?;
     let sealed = row.ok_or_else(|| StoreError::Corrupt("hash key missing".to_owned()))?.bytes("sealed")?;
-    let hasher = Hasher::new(&keys.open(&HASH_KEY_PLACE, &sealed)?);
     // A store sealed in the meantime with a key that is not ours must not get our proof beside it.
     for row in tx.rows("SELECT id FROM sealing_keys", &[]).await? {
         let id = row.text("id")?;
@@ -60,8 +66,25 @@ pub(super) async fn enroll(db: &Db, keys: &KeyRing, clock: &Clock) -> Result<Has
             return Err(StoreError::WrongKey(id));
         }
     }
+    let hasher = match keys.open(&HASH_KEY_PLACE, &sealed) {
+        Ok(key) => Hasher::new(&key),
+        Err(error) => bind(&mut tx, keys, &sealed).await?.ok_or(error)?,
+    };
     tx.commit().await?;
     Ok(hasher)
+}
+
+/// Gives every row about clients its keyed hash, and seals the hash key for its new place: from then on a row without one is
+/// not ours. None when the hash key opens in neither place.
+async fn bind(tx: &mut Tx, keys: &KeyRing, sealed: &[u8]) -> Result<Option<Hasher>, StoreError> {
+    let Ok(key) = keys.open(&HASH_KEY_PLACE_UNBOUND, sealed) else { return Ok(None) };
+    let hasher = Hasher::new(&key);
+    let sealed = keys.seal(&HASH_KEY_PLACE, key.expose());
+    tx.run("UPDATE hash_key SET sealed = $1 WHERE id = 1", args![sealed]).await?;
+    clients::bind(tx, &hasher).await?;
+    credentials::bind(tx, &hasher).await?;
+    grants::bind(tx, &hasher).await?;
+    Ok(Some(hasher))
 }
 
 /// What a re-sealing did.

@@ -16,18 +16,21 @@ mod db;
 mod dual;
 mod grants;
 mod keys;
+mod outage;
 mod phases;
+mod reserve;
 mod resume;
 pub mod seal;
 mod unwritten;
 
-pub use clients::{ClientRow, Origin, TokenRow};
+pub use clients::{ClientRow, Ensured, Origin, TokenRow};
 pub(crate) use clients::{NewClient, NewToken};
+pub use connect::Pending;
 pub use credentials::CredentialRow;
 pub(crate) use credentials::NewCredential;
 pub use dual::{DualBatch, DualRecordRow, EvidenceKey, EvidenceRow, NoiseRow};
 pub(crate) use grants::GrantSeed;
-pub use grants::{Begin, Finish, GrantKey, GrantRow, GrantState, GrantSummary, NewTokens, Opened};
+pub use grants::{Begin, Finish, Flow, GrantKey, GrantRow, GrantState, GrantSummary, NewTokens, Opened};
 pub use keys::Resealed;
 pub use phases::{MoveRow, PhaseRow};
 
@@ -49,9 +52,15 @@ pub enum StoreError {
     /// The SQLite file is not there, and this use does not make one.
     #[error("there is no store at {}", .0.display())]
     NoSuchFile(PathBuf),
-    /// The database did not answer, timed out or refused; trying again later may help.
+    /// The database did not answer, or is busy for too long; trying again later may help.
     #[error("store unavailable: {0}")]
     Unavailable(String),
+    /// There is no room on its disk.
+    #[error("the disk of the store is full: {0}")]
+    Full(String),
+    /// The database answered that it would not, or could not.
+    #[error("store: {0}")]
+    Failed(String),
     /// The database is damaged, or is not a store.
     #[error("store damaged: {0}")]
     Corrupt(String),
@@ -76,6 +85,12 @@ pub enum StoreError {
     /// A sealed value was changed or moved.
     #[error(transparent)]
     Seal(#[from] SealError),
+    /// A row was written by something else than Switchback.
+    #[error("the stored row of client {0} was changed outside of Switchback; it is not used")]
+    Tampered(String),
+    /// The refresh token is what another client's grant was begun with.
+    #[error("client {0} was given the same refresh token; each client needs an authorization of its own")]
+    RefreshTokenTaken(String),
     /// The name is another client's.
     #[error("there is already a client called {0}")]
     NameTaken(String),
@@ -90,14 +105,26 @@ pub enum StoreError {
 impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
         match &error {
-            // SQLITE_CORRUPT and SQLITE_NOTADB: no retry helps, and nothing may be overwritten.
-            sqlx::Error::Database(detail) if matches!(detail.code().as_deref(), Some("11" | "26")) => {
-                StoreError::Corrupt(detail.message().to_owned())
+            sqlx::Error::Database(detail) => {
+                let (code, message) = (detail.code(), detail.message().to_owned());
+                match code.as_deref().unwrap_or_default() {
+                    // SQLITE_CORRUPT and SQLITE_NOTADB: no retry helps, and nothing may be overwritten.
+                    "11" | "26" => StoreError::Corrupt(message),
+                    // SQLITE_FULL, and PostgreSQL's disk_full.
+                    "13" | "53100" => StoreError::Full(message),
+                    // SQLITE_BUSY in its forms; PostgreSQL that starts, stops, or has no connection to spare.
+                    "5" | "261" | "517" | "773" | "57P01" | "57P02" | "57P03" | "53300" => {
+                        StoreError::Unavailable(message)
+                    }
+                    code if code.len() == 5 && code.starts_with("08") => StoreError::Unavailable(message),
+                    _ => StoreError::Failed(message),
+                }
             }
             sqlx::Error::ColumnDecode { .. } | sqlx::Error::ColumnNotFound(_) => {
                 StoreError::Corrupt(error.to_string())
             }
             sqlx::Error::Configuration(_) => StoreError::Url,
+            sqlx::Error::PoolTimedOut => StoreError::Unavailable("cannot connect in time".to_owned()),
             _ => StoreError::Unavailable(error.to_string()),
         }
     }
@@ -147,8 +174,10 @@ impl Store {
         let Some(file) = self.db.file() else { return Ok(GatewayRole { _lock: None }) };
         let mut name = file.as_os_str().to_owned();
         name.push(".gateway-lock");
-        let unavailable = |error: std::io::Error| StoreError::Unavailable(error.to_string());
-        let lock = File::options().create(true).append(true).open(&name).map_err(unavailable)?;
+        let shown = PathBuf::from(&name);
+        let unavailable = |error: std::io::Error| StoreError::Failed(format!("{}: {error}", shown.display()));
+        let lock = reserve::private(File::options().create(true).append(true)).open(&name);
+        let lock = lock.and_then(for_owner_only).map_err(unavailable)?;
         // A gateway that is being replaced may take a moment to be gone.
         for wait in ROLE_WAITS {
             match lock.try_lock() {
@@ -185,6 +214,21 @@ impl Store {
         }
     }
 
+    /// Runs a write that must not be lost; on a full disk once more, with the room that is held for it.
+    async fn write_for_sure<T, W>(&self, work: impl Fn() -> W) -> Result<T, StoreError>
+    where
+        W: Future<Output = Result<T, StoreError>>,
+    {
+        match work().await {
+            Err(StoreError::Full(what)) => {
+                tracing::error!(target: "switchback::store", what, "the disk of the store is full: using the room that was kept");
+                self.db.make_room().await;
+                work().await
+            }
+            outcome => outcome,
+        }
+    }
+
     /// Makes the keyed hashes of this store.
     pub fn hasher(&self) -> &Hasher {
         &self.hasher
@@ -204,6 +248,20 @@ impl Store {
     pub async fn close(&self) {
         self.db.close().await;
     }
+}
+
+/// A lock file that an earlier version of this program left may be open to others.
+fn for_owner_only(lock: File) -> std::io::Result<File> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mut rights = lock.metadata()?.permissions();
+        if rights.mode() & 0o077 != 0 {
+            rights.set_mode(0o600);
+            lock.set_permissions(rights)?;
+        }
+    }
+    Ok(lock)
 }
 
 /// The right to refresh grants; given back when dropped, or with the process however it ends.

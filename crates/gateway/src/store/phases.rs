@@ -53,6 +53,7 @@ impl Store {
             .row("SELECT change FROM phases WHERE side = $1 AND operation = $2", args![side, operation])
             .await?;
         if found.map(|row| row.int("change")).transpose()? != seen {
+            tx.undo().await;
             return Ok(false);
         }
         tx.run("DELETE FROM phases WHERE side = $1 AND operation = $2", args![side, operation]).await?;

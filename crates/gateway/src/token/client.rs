@@ -35,7 +35,7 @@ impl Client {
     /// Whether calls can go out to one side at least: with a grant that is refreshed or whose last token still lives, or
     /// with a token that the service has not refused.
     pub fn can_call(&self) -> bool {
-        self.grant.state() == GrantState::Active
+        matches!(self.grant.state(), GrantState::Active | GrantState::Pending)
             || self.grant.current().is_some()
             || self.fixed.iter().any(|token| !token.is_refused())
     }
@@ -110,6 +110,13 @@ impl Clients {
         table.by_name.retain(|_, client| !touched.contains(client.id.as_str()));
         for row in &rows {
             if row.revoked_ms.is_some() {
+                continue;
+            }
+            if row.is_damaged {
+                tracing::error!(
+                    target: "switchback::token", client = row.name,
+                    "the client's row was changed outside of Switchback; no token selects it. Revoke it and add it under another name"
+                );
                 continue;
             }
             let Some(grant) = grant_of(row) else { continue };

@@ -2,18 +2,20 @@
 //!
 //! The `state` in the link is 256 random bits, kept as a keyed hash, bound to one client, good once and for ten minutes. It is
 //! used up before anything else happens, so a replayed callback does nothing. There is no browser session to bind it to: the
-//! link is made on a command line or by an operator of the admin port, and whoever is given it is trusted to authorize.
+//! link is made on a command line or by an operator of the admin port, and whoever is given it is trusted to authorize. The
+//! code is bound to the link by a challenge (RFC 7636): one that was got for another link is worth nothing here.
 
 use super::registry::{Registry, RegistryError};
 use super::report::ClientInfo;
-use super::wire::{App, Exchange, Offer};
+use super::wire::{App, Exchange, Offer, Refusal, is_code};
 use crate::clock::rfc3339;
 use crate::secret::Secret;
 use crate::store::seal::{HashOf, random};
-use crate::store::{NewTokens, StoreError};
+use crate::store::{NewTokens, Pending, StoreError};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Serialize;
+use sha2::{Digest as _, Sha256};
 use std::time::Duration;
 
 /// How long a person has to authorize.
@@ -48,9 +50,12 @@ pub enum ConnectError {
     /// The person or the authorization server said no, with this error code.
     #[error("authorization refused: {0}")]
     Denied(String),
-    /// The authorization server did not take the code.
+    /// The callback is not from the authorization server that was asked (RFC 9207).
+    #[error("the answer is not from the authorization server that was asked")]
+    OtherIssuer,
+    /// The authorization server did not take the code, or not from this application.
     #[error("code refused: {0}")]
-    CodeRefused(&'static str),
+    CodeRefused(Refusal),
     /// The authorization server gave no usable answer; the code may be spent.
     #[error("authorization server: {0}")]
     Server(String),
@@ -68,7 +73,11 @@ impl From<StoreError> for ConnectError {
 impl Registry {
     /// Makes a link that connects the client called `name`; with `app`, for that application from now on.
     pub async fn connect(&self, name: &str, app: Option<App>) -> Result<ConnectLink, ConnectError> {
-        let oauth = self.endpoint.as_ref().ok_or(ConnectError::NoServer)?.oauth();
+        let endpoint = self.endpoint.as_ref().ok_or(ConnectError::NoServer)?;
+        let oauth = endpoint.oauth();
+        let found = endpoint.found().await.map_err(ConnectError::Server)?;
+        let no_address = || ConnectError::Server("its metadata has no authorization_endpoint".to_owned());
+        let mut url = found.authorize_url.clone().ok_or_else(no_address)?;
         let client = self.living(name).await?;
         let (key, stored) = self.grant_of(&client).await?;
         if let Some(app) = &app {
@@ -77,14 +86,16 @@ impl Registry {
         let app = app.or(stored).ok_or_else(|| ConnectError::NoApp(name.to_owned()))?;
         let state = URL_SAFE_NO_PAD.encode(random::<32>());
         let hash = self.store.hasher().hash(HashOf::ConnectState, state.as_bytes());
-        self.store.put_connect_state(&hash, &client.id, LINK_TTL).await?;
-        let mut url = oauth.authorize_url.clone();
+        let verifier = Secret::new(URL_SAFE_NO_PAD.encode(random::<32>()));
+        self.store.put_connect_state(&hash, &client.id, &verifier, LINK_TTL).await?;
         url.query_pairs_mut()
             .append_pair("response_type", "code")
             .append_pair("client_id", app.id.expose())
             .append_pair("redirect_uri", oauth.redirect_url.as_str())
             .append_pair("scope", &oauth.scopes.join(" "))
-            .append_pair("state", &state);
+            .append_pair("state", &state)
+            .append_pair("code_challenge", &challenge(&verifier))
+            .append_pair("code_challenge_method", "S256");
         let expires = self.store.clock().unix_ms().saturating_add(LINK_TTL.as_millis() as i64);
         Ok(ConnectLink { client: client.name, url: url.into(), expires_at: rfc3339(expires) })
     }
@@ -93,8 +104,22 @@ impl Registry {
     pub async fn callback(&self, query: &str) -> Result<ClientInfo, ConnectError> {
         let answer = Callback::parse(query);
         let endpoint = self.endpoint.as_ref().ok_or(ConnectError::NoServer)?;
-        let hash = self.store.hasher().hash(HashOf::ConnectState, answer.state.as_bytes());
-        let client = self.store.take_connect_state(&hash).await?.ok_or(ConnectError::State)?;
+        // Before the link is used up.
+        let found = endpoint.found().await.map_err(ConnectError::Server)?;
+        let pending = match &answer.state {
+            Some(state) => {
+                let hash = self.store.hasher().hash(HashOf::ConnectState, state.as_bytes());
+                self.store.take_connect_state(&hash).await?
+            }
+            None if endpoint.oauth().is_state_optional => self.store.take_only_connect_state().await?,
+            None => None,
+        };
+        let Pending { client, verifier } = pending.ok_or(ConnectError::State)?;
+        match (&found.issuer, &answer.issuer) {
+            (Some(ours), Some(theirs)) if ours != theirs => return Err(ConnectError::OtherIssuer),
+            (Some(_), None) if found.names_itself => return Err(ConnectError::OtherIssuer),
+            _ => {}
+        }
         if let Some(error) = answer.error {
             return Err(ConnectError::Denied(error));
         }
@@ -105,9 +130,11 @@ impl Registry {
         let (Some(id), Some(secret)) = (secrets.app_id, secrets.app_secret) else {
             return Err(ConnectError::NoApp(name));
         };
-        let tokens = match endpoint.exchange(&App { id, secret }, Offer::Code(&code)).await {
+        self.store.prepare_connecting().await?;
+        let offer = Offer::Code { code: &code, verifier: &verifier };
+        let tokens = match endpoint.exchange(&App { id, secret }, offer).await {
             Exchange::Tokens(tokens) => tokens,
-            Exchange::Refused(code) => return Err(ConnectError::CodeRefused(code)),
+            Exchange::Refused(refusal) => return Err(ConnectError::CodeRefused(refusal)),
             Exchange::Failed(failure) => return Err(ConnectError::Server(failure.what)),
         };
         let tokens = NewTokens {
@@ -133,7 +160,8 @@ impl Registry {
 /// What a callback brings. The first of several equal parameters counts.
 #[derive(Default)]
 struct Callback {
-    state: String,
+    state: Option<String>,
+    issuer: Option<String>,
     code: Option<Secret<String>>,
     error: Option<String>,
 }
@@ -146,7 +174,8 @@ impl Callback {
         url.set_query(Some(query));
         for (name, value) in url.query_pairs() {
             match &*name {
-                "state" if callback.state.is_empty() => callback.state = value.into_owned(),
+                "state" if callback.state.is_none() => callback.state = Some(value.into_owned()),
+                "iss" if callback.issuer.is_none() => callback.issuer = Some(value.into_owned()),
                 "code" if callback.code.is_none() => callback.code = Some(Secret::new(value.into_owned())),
                 "error" if callback.error.is_none() => callback.error = Some(error_code(&value)),
                 _ => {}
@@ -156,10 +185,14 @@ impl Callback {
     }
 }
 
+/// What shows that a code was asked for by whoever holds the verifier (RFC 7636, section 4.2).
+fn challenge(verifier: &Secret<String>) -> String {
+    URL_SAFE_NO_PAD.encode(Sha256::digest(verifier.expose().as_bytes()))
+}
+
 /// An error code as RFC 6749 §4.1.2.1 allows it; anything else does not get into a log or a page.
 fn error_code(value: &str) -> String {
-    let plain = value.len() <= 64 && value.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
-    if plain { value.to_owned() } else { "unreadable error".to_owned() }
+    if is_code(value) { value.to_owned() } else { "unreadable error".to_owned() }
 }
 
 #[cfg(test)]
@@ -167,9 +200,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_challenge_is_as_the_rfc_shows_it() {
+        // RFC 7636, appendix B.
+        let verifier = Secret::from("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk");
+        assert_eq!(challenge(&verifier), "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM");
+    }
+
+    #[test]
     fn a_callback_is_read_from_its_query() {
         let callback = Callback::parse("code=a%2Bb&state=s&state=t&x=y");
-        assert_eq!((callback.state.as_str(), callback.code.expect("a code").expose().as_str()), ("s", "a+b"));
+        assert_eq!(
+            (callback.state.as_deref().expect("a state"), callback.code.expect("a code").expose().as_str()),
+            ("s", "a+b")
+        );
         let denied = Callback::parse("error=access_denied&state=s");
         assert_eq!((denied.error.as_deref(), denied.code.is_none()), (Some("access_denied"), true));
         let hostile = Callback::parse("error=%3Cscript%3E&state=s");

@@ -1,14 +1,15 @@
 //! A grant as the data path sees it: the current access token without lock or SQL, and what to do when an upstream refuses it.
 //! How a refresh goes is in `refresh`; this file decides *whether* there is to be one.
 //!
-//! Decision to know: a 401 of the API may mean a dead token or a missing permission, and nothing tells them apart. So a
-//! rejection causes at most one refresh per generation, and after one that was caused by a rejection, rejections of younger
-//! tokens are passed on for a quiet time that doubles as long as it goes on like that.
+//! Decision to know: a client's 401 says that the client's own token is bad, or that it may not do what it asks for. That the
+//! grant behind it cannot be refreshed at the moment is another matter, and never looks like a 401. Which of the two a 401 of
+//! the API is, is judged in `rejections`.
 
+use super::TokenError;
 use super::lifetime::{remaining, replace_before_end};
 use super::refresh::{self, Shared};
+use super::rejections::{Operation, Rejections, WorkedFor};
 use super::wire::bearer;
-use super::{Settings, TokenError};
 use crate::secret::Secret;
 use crate::store::{GrantKey, GrantRow, GrantState};
 use arc_swap::ArcSwap;
@@ -29,12 +30,14 @@ struct Token {
     header: HeaderValue,
     generation: i64,
     worked: AtomicBool,
+    worked_for: WorkedFor,
 }
 
 impl AccessToken {
     fn new(secret: Secret<String>, generation: i64) -> Option<Self> {
         let header = bearer(secret.expose())?;
-        Some(AccessToken(Arc::new(Token { secret, header, generation, worked: AtomicBool::new(false) })))
+        let (worked, worked_for) = (AtomicBool::new(false), WorkedFor::default());
+        Some(AccessToken(Arc::new(Token { secret, header, generation, worked, worked_for })))
     }
 
     /// The value of the `Authorization` header, marked sensitive.
@@ -64,8 +67,10 @@ impl fmt::Debug for AccessToken {
 pub enum Rejected {
     /// There is a newer token: send the call once more with it.
     Replay(AccessToken),
-    /// A newer token will not help: pass the answer on.
+    /// A newer token will not help, since the client may not do this: pass the answer on.
     Pass,
+    /// A newer token may help, and there is none to be had: the answer says nothing about the client.
+    Unavailable(TokenError),
 }
 
 /// What the data path knows of the grant at one moment. Deadlines are in monotonic time of the clock.
@@ -73,6 +78,7 @@ pub enum Rejected {
 pub(super) struct View {
     pub generation: i64,
     pub state: GrantState,
+    /// Why it is in that state, or how the last refresh failed.
     pub reason: Option<String>,
     pub token: Option<AccessToken>,
     pub expires_at: Option<Duration>,
@@ -82,18 +88,15 @@ pub(super) struct View {
     pub lifetime_ms: Option<i64>,
 }
 
-/// Failures since the last success, and until when to leave the authorization server alone.
+/// Failures since the last success, and until when not to try again.
 #[derive(Debug, Default)]
 pub(super) struct Backoff {
     pub failures: u32,
+    /// Refusals in a row that do not say what they are about.
+    pub refusals: u32,
     pub until: Duration,
-}
-
-#[derive(Debug)]
-struct Rejections {
-    generation: Option<i64>,
-    quiet: Duration,
-    quiet_until: Duration,
+    /// What went wrong last.
+    pub cause: Option<TokenError>,
 }
 
 /// How often to look whether a refresh that is due has begun.
@@ -134,13 +137,14 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Grant {
     pub(super) fn new(row: &GrantRow, client: Arc<str>, shared: Arc<Shared>) -> Arc<Self> {
         let view = view_of(row, None, &shared);
-        let quiet = shared.settings.rejection_quiet;
+        let rejections =
+            Rejections::new(shared.settings.rejection_quiet, shared.settings.rejection_quiet_max);
         let grant = Arc::new(Grant {
             key: row.key.clone(),
             client,
             view: ArcSwap::from_pointee(view),
             flight: Mutex::new(None),
-            rejections: Mutex::new(Rejections { generation: None, quiet, quiet_until: Duration::ZERO }),
+            rejections: Mutex::new(rejections),
             backoff: Mutex::default(),
             unpersisted: AtomicBool::new(false),
             shared,
@@ -195,29 +199,42 @@ impl Grant {
         flight.as_ref().filter(|flight| !flight.task.is_finished()).map(|flight| flight.outcome.clone())
     }
 
-    /// To be told of a 401 that a call got with the token of `generation`. At most one refresh comes of it per generation, for
-    /// however many calls; the second 401 of a call is to be passed on.
-    pub async fn rejected(self: &Arc<Self>, generation: i64) -> Rejected {
-        let (now_at, state) = {
-            let view = self.view.load();
-            (view.generation, view.state)
-        };
-        if now_at == generation {
-            if state != GrantState::Active || !self.may_refresh_for_rejection(generation) {
+    /// To be told of a 401 that a call of `operation` got with the token of `generation`. At most one refresh comes of it per
+    /// generation, for however many calls. If the call is repeated and refused again, [`Grant::refused`] wants to know.
+    pub async fn rejected(self: &Arc<Self>, generation: i64, operation: Operation) -> Rejected {
+        let view = self.view.load_full();
+        if view.generation == generation {
+            let now = self.shared.clock.elapsed();
+            let has_worked = view.token.as_ref().is_some_and(|token| token.0.worked_for.has(operation));
+            let is_worth_refresh = {
+                let mut rejections = lock(&self.rejections);
+                match view.state.can_refresh() {
+                    true => rejections.is_worth_refresh(generation, operation, has_worked, now),
+                    false => !rejections.is_judged(operation, now),
+                }
+            };
+            if !is_worth_refresh {
                 return Rejected::Pass;
             }
-            if self.refresh(generation).await.is_err() {
-                return Rejected::Pass;
+            if let Err(error) = self.refresh(generation).await {
+                return Rejected::Unavailable(error);
             }
         }
         match self.current() {
             Some(token) if token.generation() > generation => Rejected::Replay(token),
-            _ => Rejected::Pass,
+            _ => Rejected::Unavailable(self.why_not()),
         }
     }
 
-    /// To be told that a call with `token` was not refused for its token. After the first time this costs one load.
-    pub fn worked(self: &Arc<Self>, token: &AccessToken) {
+    /// To be told that a call of `operation` was refused with the token of `generation` too, which was fresh: the client may not
+    /// do this.
+    pub fn refused(&self, generation: i64, operation: Operation) {
+        lock(&self.rejections).refused(generation, operation, self.shared.clock.elapsed());
+    }
+
+    /// To be told that a call of `operation` with `token` was not refused for its token. Usually this costs two loads.
+    pub fn worked(self: &Arc<Self>, token: &AccessToken, operation: Operation) {
+        token.0.worked_for.note(operation);
         if token.0.worked.load(Ordering::Relaxed) || token.0.worked.swap(true, Ordering::Relaxed) {
             return;
         }
@@ -230,6 +247,11 @@ impl Grant {
     /// Where the grant stands.
     pub fn state(&self) -> GrantState {
         self.view.load().state
+    }
+
+    /// Whether newer tokens are in memory than in the store.
+    pub(super) fn is_unpersisted(&self) -> bool {
+        self.unpersisted.load(Ordering::Relaxed)
     }
 
     /// Which token set it is at.
@@ -262,7 +284,7 @@ impl Grant {
     pub(super) fn is_due(&self) -> bool {
         let now = self.shared.clock.elapsed();
         let view = self.view.load();
-        view.state == GrantState::Active
+        view.state.can_refresh()
             && view.refresh_at.is_some_and(|at| at <= now)
             && lock(&self.backoff).until <= now
             && !self.unpersisted.load(Ordering::Relaxed)
@@ -274,6 +296,11 @@ impl Grant {
         let unpersisted = self.unpersisted.load(Ordering::Relaxed);
         if row.generation < before.generation || (unpersisted && row.generation == before.generation) {
             return;
+        }
+        let is_sound = |state| matches!(state, GrantState::Active | GrantState::Pending);
+        if is_sound(row.state) && !is_sound(before.state) {
+            // Somebody has mended it: how it failed before says nothing any more.
+            *lock(&self.backoff) = Backoff::default();
         }
         self.view.store(Arc::new(view_of(row, Some(&before), &self.shared)));
         self.show();
@@ -293,26 +320,11 @@ impl Grant {
             GrantState::NeedsReconnect => {
                 TokenError::NeedsReconnect(view.reason.clone().unwrap_or_else(|| "unknown".to_owned()))
             }
-            GrantState::Active => TokenError::Expired,
+            GrantState::Misconfigured => {
+                TokenError::Misconfigured(view.reason.clone().unwrap_or_else(|| "unknown".to_owned()))
+            }
+            GrantState::Pending | GrantState::Active => TokenError::Expired,
         }
-    }
-
-    fn may_refresh_for_rejection(&self, generation: i64) -> bool {
-        let now = self.shared.clock.elapsed();
-        let Settings { rejection_quiet, rejection_quiet_max, .. } = self.shared.settings;
-        let mut rejections = lock(&self.rejections);
-        if rejections.generation == Some(generation) {
-            return true;
-        }
-        if now < rejections.quiet_until {
-            return false;
-        }
-        let again_soon = rejections.generation.is_some() && now < rejections.quiet_until + rejections.quiet;
-        rejections.quiet =
-            if again_soon { (rejections.quiet * 2).min(rejection_quiet_max) } else { rejection_quiet };
-        rejections.quiet_until = now + rejections.quiet;
-        rejections.generation = Some(generation);
-        true
     }
 
     /// Sets the gauges of this grant.
@@ -324,7 +336,7 @@ impl Grant {
             metrics::gauge!("switchback_token_expiry_timestamp_seconds", "client" => client.clone())
                 .set(expiry);
         }
-        for state in [GrantState::Unconnected, GrantState::Active, GrantState::NeedsReconnect] {
+        for state in GrantState::ALL {
             let is = if view.state == state { 1.0 } else { 0.0 };
             metrics::gauge!("switchback_token_state", "client" => client.clone(), "state" => state.name())
                 .set(is);

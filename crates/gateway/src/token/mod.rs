@@ -5,6 +5,7 @@
 //!
 //! ```no_run
 //! # use switchback::{clock::Clock, store::{Missing, Store, seal::KeyRing}, token::*};
+//! # use std::time::Duration;
 //! # async fn example(keys: KeyRing, oauth: OAuth) -> Result<(), Box<dyn std::error::Error>> {
 //! let clock = Clock::machine();
 //! let store = Store::open("sqlite:switchback.db", keys, clock, Missing::Create).await?;
@@ -14,20 +15,22 @@
 //!
 //! // Per request: no lock, no SQL.
 //! let Some(client) = tokens.clients().authenticate(b"its token", "v2") else { /* 401 */ return Ok(()) };
+//! let operation = Operation::of(&http::Method::GET, "/things/1");
 //! let token = client.grant.access_token().await?;              // send token.header()
 //! match 401 {
-//!     401 => match client.grant.rejected(token.generation()).await {
-//!         Rejected::Replay(_newer) => { /* send once more, then take what comes */ }
+//!     401 => match client.grant.rejected(token.generation(), operation).await {
+//!         Rejected::Replay(newer) => { /* send once more; on another 401: */ client.grant.refused(newer.generation(), operation) }
 //!         Rejected::Pass => { /* pass the 401 on */ }
+//!         Rejected::Unavailable(_why) => { /* 503: it says nothing about the client */ }
 //!     },
-//!     _ => client.grant.worked(&token),
+//!     _ => client.grant.worked(&token, operation),
 //! }
 //!
 //! // Management, from the command line and the admin port.
 //! let registry = Registry::new(store, Some(endpoint));
 //! let link = registry.connect("acme", None).await?;            // a person opens link.url
 //! tokens.sync().await?;                                        // see a change at once; else within a second
-//! # drop((watching, link)); tokens.drain().await; Ok(()) }
+//! # drop((watching, link)); tokens.drain(Duration::from_secs(30)).await; Ok(()) }
 //! ```
 //!
 //! Secrets are sealed and stored by `store`; message bodies are not seen here. Management is in `registry` and `connect`, the
@@ -35,11 +38,13 @@
 
 mod client;
 mod connect;
+mod discovery;
 mod fixed;
 mod grant;
 mod lifetime;
 mod refresh;
 mod registry;
+mod rejections;
 mod report;
 mod service;
 mod wire;
@@ -49,9 +54,10 @@ pub use connect::{ConnectError, ConnectLink};
 pub use fixed::FixedToken;
 pub use grant::{AccessToken, Grant, Rejected};
 pub use registry::{Added, NewClient, NewCredential, NewToken, Registry, RegistryError};
+pub use rejections::Operation;
 pub use report::{ClientInfo, CredentialInfo, CredentialState, GrantInfo};
 pub use service::{Health, Tokens};
-pub use wire::{App, Endpoint, OAuth, OAuthConfigError};
+pub use wire::{App, Endpoint, OAuth, OAuthConfigError, Refusal, RefusalAbout};
 
 use std::time::Duration;
 
@@ -64,10 +70,12 @@ pub struct Settings {
     pub retry_min: Duration,
     /// The longest such wait.
     pub retry_max: Duration,
-    /// After a refresh that a 401 caused, for how long further 401s with younger tokens are passed on.
+    /// For how long further 401s of an operation are passed on that a fresh token was refused for.
     pub rejection_quiet: Duration,
     /// What that doubles up to while it goes on.
     pub rejection_quiet_max: Duration,
+    /// How long a refresh that another gateway has begun is left to it after it was last heard of.
+    pub lease: Duration,
     /// How many grants are refreshed ahead of expiry at the same time.
     pub refreshes_max: usize,
 }
@@ -79,7 +87,9 @@ impl Default for Settings {
             retry_min: Duration::from_secs(1),
             retry_max: Duration::from_secs(300),
             rejection_quiet: Duration::from_secs(30),
-            rejection_quiet_max: Duration::from_secs(3600),
+            // A token that ends before its time is noticed after this at the latest, whatever the client calls.
+            rejection_quiet_max: Duration::from_secs(300),
+            lease: Duration::from_secs(6),
             refreshes_max: 8,
         }
     }
@@ -98,14 +108,22 @@ pub enum TokenError {
     /// The access token has ended and there is no newer one.
     #[error("access token has expired")]
     Expired,
-    /// A refresh failed recently; the next try is not before this long.
-    #[error("authorization server failed, next try in {} ms", .0.as_millis())]
-    CoolingDown(Duration),
+    /// The authorization server refuses how it is asked, with this error code; an operator has to act.
+    #[error("the authorization server refuses the application or the request ({0})")]
+    Misconfigured(String),
+    /// A refresh failed recently.
+    #[error("{cause}; next try in {} ms", .wait.as_millis())]
+    CoolingDown {
+        /// The next try is not before this long.
+        wait: Duration,
+        /// Why it failed.
+        cause: Box<TokenError>,
+    },
     /// The authorization server gave no usable answer.
     #[error("authorization server: {0}")]
     Server(String),
     /// The store could not take the result of a refresh, so none was made.
-    #[error("{0}")]
+    #[error("no refresh: {0}")]
     Store(String),
     /// No authorization server is configured.
     #[error("no authorization server configured")]
@@ -130,10 +148,12 @@ impl TokenError {
     /// Whose fault it is.
     pub fn fault(&self) -> TokenFault {
         match self {
-            TokenError::NotConnected | TokenError::NeedsReconnect(_) | TokenError::NoServer => {
-                TokenFault::Enrolment
-            }
-            TokenError::Expired | TokenError::CoolingDown(_) | TokenError::Server(_) => TokenFault::Server,
+            TokenError::NotConnected
+            | TokenError::NeedsReconnect(_)
+            | TokenError::Misconfigured(_)
+            | TokenError::NoServer => TokenFault::Enrolment,
+            TokenError::CoolingDown { cause, .. } => cause.fault(),
+            TokenError::Expired | TokenError::Server(_) => TokenFault::Server,
             TokenError::Store(_) | TokenError::Interrupted => TokenFault::Gateway,
         }
     }
@@ -141,11 +161,14 @@ impl TokenError {
     /// When trying again may help, if waiting helps at all.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
-            TokenError::CoolingDown(wait) => Some(*wait),
+            TokenError::CoolingDown { wait, cause } => cause.retry_after().and(Some(*wait)),
             TokenError::Expired | TokenError::Server(_) | TokenError::Store(_) | TokenError::Interrupted => {
                 Some(Duration::from_secs(1))
             }
-            TokenError::NotConnected | TokenError::NeedsReconnect(_) | TokenError::NoServer => None,
+            TokenError::NotConnected
+            | TokenError::NeedsReconnect(_)
+            | TokenError::Misconfigured(_)
+            | TokenError::NoServer => None,
         }
     }
 }

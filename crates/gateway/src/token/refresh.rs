@@ -9,12 +9,12 @@
 //! token once more, and either goes on or learns that it was spent: then the grant needs a person, and says so. Each step is
 //! traced with a `step` field, which is also where the tests stop a process.
 
-use super::grant::{Grant, lock};
-use super::wire::{App, Endpoint, Exchange, Failure, Offer, TokenAnswer};
+use super::grant::{Backoff, Grant, lock};
+use super::wire::{App, Endpoint, Exchange, Failure, Offer, Refusal, RefusalAbout, TokenAnswer};
 use super::{Settings, TokenError};
 use crate::clock::Clock;
 use crate::secret::Secret;
-use crate::store::{Begin, Finish, GrantRow, NewTokens, Opened, Store, StoreError};
+use crate::store::{Begin, Finish, Flow, GrantRow, GrantState, NewTokens, Opened, Store, StoreError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -27,6 +27,11 @@ const PERSIST_PAUSES: [Duration; 3] =
 const PERSIST_LATER: Duration = Duration::from_secs(1);
 /// How often to look whether another gateway has finished its refresh.
 const LEASE_POLL: Duration = Duration::from_millis(100);
+/// How often a claim is renewed while it holds.
+const LEASE_RENEWALS: u32 = 4;
+/// Refusals in a row that do not say what they are about, after which the grant is taken to have ended: with the waits between
+/// them about a minute, in case something in between was speaking.
+const REFUSALS_MAX: u32 = 6;
 
 /// What the grants of one gateway have in common.
 #[derive(Debug)]
@@ -45,20 +50,9 @@ pub(super) struct Shared {
     pub store_writes: AtomicBool,
 }
 
-impl Shared {
-    /// For how long a claim holds: longer than the slowest exchange and the slowest store together, so that no second gateway
-    /// spends the refresh token while the first still may get its answer.
-    fn lease(&self) -> Duration {
-        let exchange = self.endpoint.as_ref().map_or(Duration::ZERO, |endpoint| endpoint.oauth().timeout);
-        // Twice: the previous refresh token may be tried as well.
-        exchange * 2 + Duration::from_secs(15)
-    }
-}
-
 /// Whether a refresh may start now at all.
 pub(super) fn may_begin(grant: &Grant) -> Result<(), TokenError> {
-    use crate::store::GrantState::Active;
-    if grant.state() != Active {
+    if !grant.state().can_refresh() {
         return Err(grant.why_not());
     }
     if grant.shared.endpoint.is_none() {
@@ -67,8 +61,12 @@ pub(super) fn may_begin(grant: &Grant) -> Result<(), TokenError> {
     if grant.unpersisted.load(Ordering::Relaxed) {
         return Err(TokenError::Store("new tokens are not stored yet".to_owned()));
     }
-    let (until, now) = (lock(&grant.backoff).until, grant.shared.clock.elapsed());
-    if until > now { Err(TokenError::CoolingDown(until - now)) } else { Ok(()) }
+    let (backoff, now) = (lock(&grant.backoff), grant.shared.clock.elapsed());
+    if backoff.until <= now {
+        return Ok(());
+    }
+    let cause = backoff.cause.clone().unwrap_or(TokenError::Expired);
+    Err(TokenError::CoolingDown { wait: backoff.until - now, cause: Box::new(cause) })
 }
 
 /// Refreshes `generation` of a grant. Runs in a task of its own: nobody who waits can cut it short.
@@ -85,29 +83,53 @@ pub(super) async fn run(grant: Arc<Grant>, generation: i64) -> Result<(), TokenE
             count(&grant, "store");
             tracing::warn!(target: "switchback::token", client = %grant.client, %error, "no refresh: its result could not be stored");
             shared.store_writes.store(false, Ordering::Relaxed);
-            wait_for_store(&grant);
-            return Err(TokenError::Store(error.to_string()));
+            let error = TokenError::Store(error.to_string());
+            wait_for_store(&grant, error.clone());
+            return Err(error);
         }
     };
     shared.store_writes.store(true, Ordering::Relaxed);
     step(&grant, "intent");
-    let Ok(secrets) = &row.secrets else { return give_up(&grant, &row, "damaged").await };
+    tokio::select! {
+        outcome = carry_out(&grant, &row, endpoint) => outcome,
+        never = keep_claim(&grant) => never,
+    }
+}
+
+/// Renews the claim for as long as it is polled. A gateway that is gone renews nothing, and another takes over soon; one whose
+/// server takes its time keeps the grant to itself.
+async fn keep_claim<T>(grant: &Grant) -> T {
+    let Shared { store, settings, owner, clock, .. } = &*grant.shared;
+    loop {
+        clock.sleep(settings.lease / LEASE_RENEWALS).await;
+        if let Err(error) = store.extend_lease(&grant.key, owner, settings.lease).await {
+            tracing::warn!(target: "switchback::token", client = %grant.client, %error, "the claim to the refresh was not renewed");
+        }
+    }
+}
+
+/// The refresh itself, once it is ours to do.
+async fn carry_out(grant: &Arc<Grant>, row: &GrantRow, endpoint: &Endpoint) -> Result<(), TokenError> {
+    let Ok(secrets) = &row.secrets else { return give_up(grant, row, "damaged").await };
     let (Some(id), Some(secret)) = (&secrets.app_id, &secrets.app_secret) else {
-        return give_up(&grant, &row, "no_application").await;
+        return give_up(grant, row, "no_application").await;
     };
     let app = App { id: id.clone(), secret: secret.clone() };
-    let Some(refresh_token) = &secrets.refresh else {
-        return give_up(&grant, &row, "no_refresh_token").await;
+    let spent = match (row.flow, &secrets.refresh) {
+        (Flow::ClientCredentials, _) => None,
+        (Flow::AuthorizationCode, Some(refresh)) => Some(refresh),
+        (Flow::AuthorizationCode, None) => return give_up(grant, row, "no_refresh_token").await,
     };
-    let exchange = spend(&grant, endpoint, &app, refresh_token).await;
-    settle(&grant, &row, endpoint, &app, refresh_token, exchange).await
+    let exchange = spend(grant, endpoint, &app, spent, secrets.access.as_ref()).await;
+    settle(grant, row, endpoint, &app, spent, exchange).await
 }
 
 /// Claims the grant. `None` means that there is nothing left to do: it has moved on, or changed its state.
 async fn begin(grant: &Arc<Grant>, generation: i64) -> Result<Option<GrantRow>, StoreError> {
     let shared = &grant.shared;
     loop {
-        match shared.store.begin_refresh(&grant.key, generation, &shared.owner, shared.lease()).await? {
+        match shared.store.begin_refresh(&grant.key, generation, &shared.owner, shared.settings.lease).await?
+        {
             Begin::Started(row) => return Ok(Some(row)),
             Begin::Moved(row) => {
                 grant.adopt(&row);
@@ -118,53 +140,83 @@ async fn begin(grant: &Arc<Grant>, generation: i64) -> Result<Option<GrantRow>, 
     }
 }
 
-async fn spend(grant: &Grant, endpoint: &Endpoint, app: &App, refresh_token: &Secret<String>) -> Exchange {
+async fn spend(
+    grant: &Grant,
+    endpoint: &Endpoint,
+    app: &App,
+    spent: Option<&Secret<String>>,
+    access: Option<&Secret<String>>,
+) -> Exchange {
     step(grant, "sending");
-    let exchange = endpoint.exchange(app, Offer::RefreshToken(refresh_token)).await;
+    let offer = match spent {
+        Some(refresh) => Offer::RefreshToken { refresh, access },
+        None => Offer::Application,
+    };
+    let exchange = endpoint.exchange(app, offer).await;
     step(grant, "received");
     exchange
 }
 
-/// Acts on the answer to the refresh token of `row`.
+/// Acts on the answer to what was `spent`, the refresh token of `row` or the one before.
 async fn settle(
     grant: &Arc<Grant>,
     row: &GrantRow,
     endpoint: &Endpoint,
     app: &App,
-    spent: &Secret<String>,
+    spent: Option<&Secret<String>>,
     exchange: Exchange,
 ) -> Result<(), TokenError> {
-    match exchange {
-        Exchange::Tokens(answer) => keep(grant, row, spent, answer).await,
-        Exchange::Failed(failure) => retry_later(grant, row, failure).await,
-        Exchange::Refused(code) => {
-            if let Some(moved) = moved_meanwhile(grant, row).await {
-                grant.adopt(&moved);
-                count(grant, "moved");
-                return Ok(());
-            }
-            let previous = row.secrets.as_ref().ok().and_then(|secrets| secrets.previous_refresh.as_ref());
-            match previous {
+    let refusal = match exchange {
+        Exchange::Tokens(answer) => return keep(grant, row, spent, answer).await,
+        Exchange::Failed(failure) => {
+            lock(&grant.backoff).refusals = 0;
+            return retry_later(grant, row, failure).await;
+        }
+        Exchange::Refused(refusal) => refusal,
+    };
+    if let Some(moved) = moved_meanwhile(grant, row).await {
+        grant.adopt(&moved);
+        count(grant, "moved");
+        return Ok(());
+    }
+    match refusal.about {
+        RefusalAbout::Grant => {
+            let secrets = row.secrets.as_ref().ok();
+            match secrets.and_then(|secrets| secrets.previous_refresh.as_ref()) {
                 // The server does not know the token it gave us last, and the access token that came with it has never
                 // worked: it may have lost its last write. The token before that is worth one try; not so after an
                 // interrupted refresh, where we know better why the server does not take the token.
-                Some(previous) if code == "invalid_grant" && !row.outcome_unknown => {
+                Some(previous) if !row.outcome_unknown => {
                     let mut last = row.clone();
                     if let Ok(secrets) = &mut last.secrets {
                         secrets.previous_refresh = None;
                     }
-                    let exchange = spend(grant, endpoint, app, previous).await;
-                    Box::pin(settle(grant, &last, endpoint, app, previous, exchange)).await
+                    let access = secrets.and_then(|secrets| secrets.access.as_ref());
+                    let exchange = spend(grant, endpoint, app, Some(previous), access).await;
+                    Box::pin(settle(grant, &last, endpoint, app, Some(previous), exchange)).await
                 }
-                _ => give_up(grant, row, reason(code, row)).await,
+                _ => give_up(grant, row, reason(&refusal, row)).await,
             }
+        }
+        RefusalAbout::Application => misconfigured(grant, row, &refusal).await,
+        RefusalAbout::Unknown => {
+            let refusals = {
+                let mut backoff = lock(&grant.backoff);
+                backoff.refusals += 1;
+                backoff.refusals
+            };
+            if refusals >= REFUSALS_MAX {
+                return give_up(grant, row, &refusal.code).await;
+            }
+            let what = format!("refused ({refusal})");
+            retry_later(grant, row, Failure { what, outcome_unknown: false, retry_after: None }).await
         }
     }
 }
 
 /// Says of a refused grant whether we had lost track of it before, as that is another story for whoever looks into it.
-fn reason(code: &'static str, row: &GrantRow) -> &'static str {
-    if row.outcome_unknown && code == "invalid_grant" { "refresh_interrupted" } else { code }
+fn reason<'a>(refusal: &'a Refusal, row: &GrantRow) -> &'a str {
+    if row.outcome_unknown { "refresh_interrupted" } else { &refusal.code }
 }
 
 /// Whether a sibling has refreshed while we were refused.
@@ -177,14 +229,16 @@ async fn moved_meanwhile(grant: &Grant, row: &GrantRow) -> Option<GrantRow> {
 async fn keep(
     grant: &Arc<Grant>,
     row: &GrantRow,
-    spent: &Secret<String>,
+    spent: Option<&Secret<String>>,
     answer: TokenAnswer,
 ) -> Result<(), TokenError> {
+    // An application that asks for itself has no use for a refresh token (RFC 6749, section 4.4.3).
+    let refresh = answer.refresh.filter(|_| spent.is_some());
     let tokens = NewTokens {
         access: answer.access,
-        previous_refresh: answer.refresh.as_ref().map(|_| spent.clone()),
+        previous_refresh: refresh.as_ref().and(spent).cloned(),
         // RFC 6749 §6: an answer without a refresh token leaves the old one valid.
-        refresh: Some(answer.refresh.unwrap_or_else(|| spent.clone())),
+        refresh: refresh.or_else(|| spent.cloned()),
         issued_ms: grant.shared.clock.unix_ms(),
         lifetime_ms: answer.lifetime.map(|lifetime| i64::try_from(lifetime.as_millis()).unwrap_or(i64::MAX)),
     };
@@ -192,7 +246,7 @@ async fn keep(
         match persist(grant, row, &tokens).await {
             Ok(()) => {
                 step(grant, "persisted");
-                lock(&grant.backoff).failures = 0;
+                *lock(&grant.backoff) = Backoff::default();
                 count(grant, "ok");
                 tracing::info!(target: "switchback::token", client = %grant.client, generation = grant.generation(), "refreshed");
                 step(grant, "woken");
@@ -231,6 +285,8 @@ fn use_unpersisted(grant: &Arc<Grant>, row: &GrantRow, tokens: NewTokens) {
     let secrets = row.secrets.as_ref().ok();
     let in_memory = GrantRow {
         generation: row.generation + 1,
+        state: GrantState::Active,
+        reason: None,
         issued_ms: Some(tokens.issued_ms),
         lifetime_ms: tokens.lifetime_ms,
         outcome_unknown: false,
@@ -274,7 +330,8 @@ fn show_unpersisted(shared: &Shared, by: isize) {
 /// The server gave no usable answer: leave it alone for a while. The access token goes on serving as long as it lives.
 async fn retry_later(grant: &Arc<Grant>, row: &GrantRow, failure: Failure) -> Result<(), TokenError> {
     count(grant, "failed");
-    let wait = back_off(grant, failure.retry_after);
+    let error = TokenError::Server(failure.what.clone());
+    let wait = back_off(grant, failure.retry_after, error.clone());
     tracing::warn!(
         target: "switchback::token", client = %grant.client, failure = failure.what, retry_in_ms = wait.as_millis() as u64,
         "refresh failed"
@@ -282,45 +339,67 @@ async fn retry_later(grant: &Arc<Grant>, row: &GrantRow, failure: Failure) -> Re
     let shared = &grant.shared;
     let abandoned = shared
         .store
-        .abandon_refresh(&grant.key, row.generation, &shared.owner, failure.outcome_unknown)
+        .abandon_refresh(&grant.key, row.generation, &shared.owner, &failure.what, failure.outcome_unknown)
         .await;
     if let Err(error) = abandoned {
         tracing::warn!(target: "switchback::token", client = %grant.client, %error, "claim not given back; it ends by itself");
     }
-    Err(TokenError::Server(failure.what))
+    Err(error)
+}
+
+/// The server refuses how it is asked. What the grant rests on is not spent: it is tried again now and then, since the mistake
+/// may be mended on the server's side.
+async fn misconfigured(grant: &Arc<Grant>, row: &GrantRow, refusal: &Refusal) -> Result<(), TokenError> {
+    count(grant, "misconfigured");
+    let error = TokenError::Misconfigured(refusal.code.clone());
+    let wait = back_off(grant, Some(grant.shared.settings.retry_max), error.clone());
+    stand(grant, row, GrantState::Misconfigured, &refusal.code).await;
+    tracing::error!(
+        target: "switchback::token", client = %grant.client, error = refusal.code, retry_in_ms = wait.as_millis() as u64,
+        "the authorization server refuses the application or the request; check client_id, client_secret and the section `oauth`"
+    );
+    Err(error)
 }
 
 /// Doubles the time to leave the server alone, with jitter, from `retry_min` to `retry_max`, and never less than it asked for.
-fn back_off(grant: &Grant, asked: Option<Duration>) -> Duration {
+fn back_off(grant: &Grant, asked: Option<Duration>, cause: TokenError) -> Duration {
     let Settings { retry_min, retry_max, .. } = grant.shared.settings;
     let mut backoff = lock(&grant.backoff);
     let wait = retry_min.saturating_mul(1 << backoff.failures.min(20)).min(retry_max);
     let wait = wait.mul_f64(0.5 + fastrand::f64() / 2.0).max(asked.unwrap_or_default());
     backoff.failures = backoff.failures.saturating_add(1);
     backoff.until = grant.shared.clock.elapsed().saturating_add(wait);
+    backoff.cause = Some(cause);
     wait
 }
 
 /// The store failed, not the server: try again soon, however often it has been tried.
-fn wait_for_store(grant: &Grant) {
-    lock(&grant.backoff).until = grant.shared.clock.elapsed().saturating_add(grant.shared.settings.retry_min);
+fn wait_for_store(grant: &Grant, cause: TokenError) {
+    let mut backoff = lock(&grant.backoff);
+    backoff.until = grant.shared.clock.elapsed().saturating_add(grant.shared.settings.retry_min);
+    backoff.cause = Some(cause);
+}
+
+/// Puts the grant into `state`, in the store if it can. Gives whether it has moved on instead.
+async fn stand(grant: &Arc<Grant>, row: &GrantRow, state: GrantState, reason: &str) -> bool {
+    match grant.shared.store.fail_grant(&grant.key, row.generation, state, reason).await {
+        Ok(now) => {
+            grant.adopt(&now);
+            now.generation > row.generation
+        }
+        Err(error) => {
+            tracing::warn!(target: "switchback::token", client = %grant.client, %error, "state not stored");
+            grant.adopt(&GrantRow { state, reason: Some(reason.to_owned()), ..row.clone() });
+            false
+        }
+    }
 }
 
 /// The grant cannot be refreshed any more. Its access token serves until it ends; then requests are told to reconnect.
-async fn give_up(grant: &Arc<Grant>, row: &GrantRow, reason: &'static str) -> Result<(), TokenError> {
+async fn give_up(grant: &Arc<Grant>, row: &GrantRow, reason: &str) -> Result<(), TokenError> {
     count(grant, "refused");
-    let marked = grant.shared.store.fail_grant(&grant.key, row.generation, reason).await;
-    match marked {
-        Ok(now) if now.generation > row.generation => {
-            grant.adopt(&now);
-            return Ok(());
-        }
-        Ok(now) => grant.adopt(&now),
-        Err(error) => {
-            tracing::warn!(target: "switchback::token", client = %grant.client, %error, "state not stored");
-            let state = crate::store::GrantState::NeedsReconnect;
-            grant.adopt(&GrantRow { state, reason: Some(reason.to_owned()), ..row.clone() });
-        }
+    if stand(grant, row, GrantState::NeedsReconnect, reason).await {
+        return Ok(());
     }
     tracing::error!(target: "switchback::token", client = %grant.client, reason, "grant needs to be connected again");
     step(grant, "given_up");

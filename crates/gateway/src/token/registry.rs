@@ -6,7 +6,9 @@ use super::report::{ClientInfo, info};
 use super::wire::{App, Endpoint};
 use crate::secret::Secret;
 use crate::store::seal::{HashOf, KeyedHash, random};
-use crate::store::{self, ClientRow, GrantKey, GrantSeed, GrantSummary, Origin, Store, StoreError};
+use crate::store::{
+    self, ClientRow, Ensured, Flow, GrantKey, GrantSeed, GrantSummary, Origin, Store, StoreError,
+};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use std::collections::HashMap;
@@ -31,6 +33,11 @@ pub enum RegistryError {
     /// A refresh token is of no use without the application it was issued to.
     #[error("a refresh token needs the id and the secret of its application")]
     NoApp,
+    /// An application that asks for itself has no refresh token to begin with.
+    #[error(
+        "a grant of the flow client_credentials needs the id and the secret of its application, and no refresh token"
+    )]
+    Flow,
     /// The client was revoked before.
     #[error("client {0} is revoked; add another under a new name")]
     Revoked(String),
@@ -66,6 +73,8 @@ pub struct NewClient {
     pub tokens: Vec<NewToken>,
     /// What its calls go out with to sides that have no grants, one for a side.
     pub credentials: Vec<NewCredential>,
+    /// How its grant gets its access tokens.
+    pub flow: Flow,
     /// The application its grant is for.
     pub app: Option<App>,
     /// A refresh token to begin with, instead of connecting.
@@ -136,17 +145,18 @@ impl Registry {
 
     /// Makes the store agree with the clients of the configuration file. Each is added when missing; else its company,
     /// tokens, credentials and application are brought up to date, and its refresh token only if another one was configured
-    /// than before. Gives the names of those that stay revoked.
-    pub async fn ensure(&self, configured: Vec<NewClient>) -> Result<Vec<String>, RegistryError> {
-        let mut revoked = Vec::new();
+    /// than before. Gives the names of those that were left alone, and why.
+    pub async fn ensure(&self, configured: Vec<NewClient>) -> Result<Vec<(String, Ensured)>, RegistryError> {
+        let mut left_alone = Vec::new();
         for wanted in configured {
             check_name(&wanted.name)?;
             let marks = Marks::of(&self.store, &wanted)?;
-            if self.store.ensure_client(marks.row(&wanted, Origin::Configured)).await? {
-                revoked.push(wanted.name);
+            let ensured = self.store.ensure_client(marks.row(&wanted, Origin::Configured)).await?;
+            if ensured != Ensured::Done {
+                left_alone.push((wanted.name, ensured));
             }
         }
-        Ok(revoked)
+        Ok(left_alone)
     }
 
     /// All clients, by name.
@@ -223,6 +233,9 @@ impl Registry {
         if client.revoked_ms.is_some() {
             return Err(RegistryError::Revoked(name.to_owned()));
         }
+        if client.is_damaged {
+            return Err(StoreError::Tampered(name.to_owned()).into());
+        }
         Ok(client)
     }
 
@@ -251,6 +264,9 @@ struct Marks {
 impl Marks {
     /// Checks what a client is given, and hashes it.
     fn of(store: &Store, new: &NewClient) -> Result<Marks, RegistryError> {
+        if new.flow == Flow::ClientCredentials && (new.app.is_none() || new.refresh_token.is_some()) {
+            return Err(RegistryError::Flow);
+        }
         if new.refresh_token.is_some() && new.app.is_none() {
             return Err(RegistryError::NoApp);
         }
@@ -277,6 +293,7 @@ impl Marks {
             credentials: credentials.collect(),
             origin,
             seed: new.app.as_ref().map(|app| GrantSeed {
+                flow: new.flow,
                 app_id: &app.id,
                 app_secret: &app.secret,
                 refresh: new.refresh_token.as_ref().zip(self.refresh),

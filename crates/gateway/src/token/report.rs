@@ -15,6 +15,8 @@ pub struct ClientInfo {
     pub created_at: String,
     /// RFC 3339, UTC; when it was revoked.
     pub revoked_at: Option<String>,
+    /// Whether something else than Switchback has written its row: then no token selects it.
+    pub damaged: bool,
     /// How many tokens select it now; more than one for several sides, or during a rotation with grace.
     pub tokens: usize,
     /// The sides whose fronts those open, each once; null stands for all.
@@ -89,6 +91,7 @@ pub(super) fn info(row: &ClientRow, grant: GrantSummary, now_ms: i64) -> ClientI
         company: row.company.clone(),
         created_at: rfc3339(row.created_ms),
         revoked_at: row.revoked_ms.map(rfc3339),
+        damaged: row.is_damaged,
         tokens: living().count(),
         token_sides,
         grant: GrantInfo {

@@ -91,6 +91,7 @@ impl Tokens {
         };
         let tokens = Tokens(Arc::new(inner));
         tokens.sync().await?;
+        tokens.discover();
         Ok(tokens)
     }
 
@@ -106,7 +107,7 @@ impl Tokens {
             .all()
             .iter()
             .filter(|client| {
-                client.grant.state() == GrantState::NeedsReconnect
+                matches!(client.grant.state(), GrantState::NeedsReconnect | GrantState::Misconfigured)
                     || client.fixed_tokens().iter().any(|token| token.is_refused())
             })
             .map(|client| client.name.to_string())
@@ -125,6 +126,13 @@ impl Tokens {
         let outcome = self.read_changes().await;
         self.0.store_answers.store(outcome.is_ok(), Ordering::Relaxed);
         outcome
+    }
+
+    /// Asks the authorization server for its metadata anew, in the background.
+    pub fn discover(&self) {
+        if let Some(endpoint) = self.0.shared.endpoint.clone() {
+            self.0.shared.tasks.spawn(async move { endpoint.discover().await });
+        }
     }
 
     /// Follows the store and refreshes grants ahead of their end, until dropped.
@@ -149,10 +157,26 @@ impl Tokens {
         }
     }
 
-    /// Waits for refreshes under way, so that no spent refresh token is lost by shutting down. Call it after traffic has ended.
-    pub async fn drain(&self) {
-        self.0.shared.tasks.close();
-        self.0.shared.tasks.wait().await;
+    /// Waits for refreshes under way, so that no spent refresh token is lost by shutting down, but no longer than `at_most`:
+    /// a store that takes nothing must not keep the process. Call it after traffic has ended. Says whether all ended.
+    pub async fn drain(&self, at_most: Duration) -> bool {
+        let Shared { tasks, unpersisted, .. } = &*self.0.shared;
+        tasks.close();
+        if tokio::time::timeout(at_most, tasks.wait()).await.is_ok() {
+            return true;
+        }
+        let lost: Vec<String> = self
+            .clients()
+            .all()
+            .iter()
+            .filter(|client| client.grant.is_unpersisted())
+            .map(|client| client.name.to_string())
+            .collect();
+        tracing::error!(
+            target: "switchback::token", refreshes = tasks.len(), unstored = unpersisted.load(Ordering::Relaxed),
+            clients = lost.join(", "), "refreshes did not end in time; what is not stored is lost, and these clients must be connected again"
+        );
+        false
     }
 
     fn refresh_due(&self, slots: &Arc<Semaphore>) {

@@ -1,33 +1,67 @@
-//! The conversation with the authorization server: one POST per call, a JSON body, and a judgement of the answer. Nothing is
-//! ever sent twice from here, no redirect is followed, no connection is kept: a refresh token is spent by being received.
+//! The conversation with the authorization server: one POST per call and a judgement of the answer. Nothing is ever sent twice
+//! from here, no redirect is followed, no connection is kept: a refresh token is spent by being received.
 //!
-//! RFC 6749 §4.1.3, §5, §6; bodies are JSON, as the service documents its token endpoint.
+//! RFC 6749 (sections 2.3.1, 4.1.3, 4.4, 5, 6) with its form bodies; what a service does otherwise is a setting. Where the
+//! addresses are is found out in `discovery`. The `oauth2` crate would do less than this: it takes no JSON bodies, no
+//! `expires_in` but a number, no errors but those of the RFC, and says of a failure neither whether the server may have acted
+//! nor how long it asked to be left alone.
 
+use super::discovery::{Discovery, Found};
 use super::lifetime::parse_expires_in;
 use crate::secret::Secret;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use http::HeaderValue;
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
 use reqwest::Url;
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
+use std::fmt;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
+use switchback_plan::{BodyForm, ClientAuth, RefreshExtra, TokenRequests};
 
 /// Answers longer than this are not read on: a token set is a few hundred bytes.
-const ANSWER_BYTES_MAX: usize = 64 * 1024;
+pub(super) const ANSWER_BYTES_MAX: usize = 64 * 1024;
 /// The longest `Retry-After` that is believed.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(3600);
+/// The longest error code that is shown.
+const CODE_BYTES_MAX: usize = 64;
 
-/// Addresses of the authorization server, and what to ask it for.
+/// Where the authorization server is, and how it wants to be asked.
 #[derive(Clone, Debug)]
 pub struct OAuth {
+    /// Who it is (RFC 8414). Gives the addresses that are not given here.
+    pub issuer: Option<String>,
     /// Where a person authorizes the application.
-    pub authorize_url: Url,
+    pub authorize_url: Option<Url>,
     /// Where codes and refresh tokens are exchanged.
-    pub token_url: Url,
+    pub token_url: Option<Url>,
     /// Our callback, exactly as registered with the application.
     pub redirect_url: Url,
     /// Scopes to ask for.
     pub scopes: Vec<String>,
     /// How long one exchange may take in all.
     pub timeout: Duration,
+    /// How it wants to be asked, where not as the RFCs and its metadata say.
+    pub requests: TokenRequests,
+    /// Whether a callback without `state` counts while exactly one authorization is pending.
+    pub is_state_optional: bool,
+}
+
+impl OAuth {
+    /// A server at these addresses that wants to be asked as the RFCs say.
+    pub fn at(authorize_url: Url, token_url: Url, redirect_url: Url) -> OAuth {
+        OAuth {
+            issuer: None,
+            authorize_url: Some(authorize_url),
+            token_url: Some(token_url),
+            redirect_url,
+            scopes: Vec::new(),
+            timeout: Duration::from_secs(10),
+            requests: TokenRequests::default(),
+            is_state_optional: false,
+        }
+    }
 }
 
 /// Why an [`OAuth`] configuration cannot be used.
@@ -36,6 +70,12 @@ pub enum OAuthConfigError {
     /// Secrets would travel in clear text.
     #[error("{0} must be https (http is for loopback only): credentials would travel in clear text")]
     ClearText(&'static str),
+    /// Neither given nor to be found out.
+    #[error("{0} is missing, and there is no issuer to ask for it")]
+    NoAddress(&'static str),
+    /// The issuer is no address that metadata could be asked of.
+    #[error("the issuer is not a URL without query and fragment (RFC 8414, section 2)")]
+    Issuer,
     /// The TLS side could not be set up, for want of usable root certificates most likely.
     #[error("cannot set up TLS: {0}")]
     Tls(String),
@@ -46,14 +86,18 @@ pub enum OAuthConfigError {
 pub struct App {
     /// Its id.
     pub id: Secret<String>,
-    /// Its secret.
+    /// Its secret; empty where it has none.
     pub secret: Secret<String>,
 }
 
 /// What is exchanged for tokens.
 pub(super) enum Offer<'a> {
-    Code(&'a Secret<String>),
-    RefreshToken(&'a Secret<String>),
+    /// A code, and the verifier of the challenge that it was asked for with (RFC 7636).
+    Code { code: &'a Secret<String>, verifier: &'a Secret<String> },
+    /// A refresh token, and the access token that it came with.
+    RefreshToken { refresh: &'a Secret<String>, access: Option<&'a Secret<String>> },
+    /// Nothing but the application itself.
+    Application,
 }
 
 /// The tokens of a successful answer.
@@ -69,16 +113,42 @@ pub(super) struct TokenAnswer {
 pub(super) enum Exchange {
     /// Tokens.
     Tokens(TokenAnswer),
-    /// The server said no in the words of RFC 6749 §5.2, for good.
-    Refused(&'static str),
+    /// The server said no, for a reason that another try will not change by itself.
+    Refused(Refusal),
     /// Anything else: worth another try later.
     Failed(Failure),
+}
+
+/// A no of the authorization server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The error code, or `status_400` and the like where it gave none that can be shown.
+    pub code: String,
+    /// What it is about.
+    pub about: RefusalAbout,
+}
+
+/// What a refusal is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefusalAbout {
+    /// The code or refresh token: it has ended.
+    Grant,
+    /// The application or the request: a matter for the operator.
+    Application,
+    /// The server did not say in words of the RFC.
+    Unknown,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.code)
+    }
 }
 
 /// An exchange without a usable answer.
 #[derive(Clone, Debug)]
 pub(super) struct Failure {
-    /// A short description without anything the server sent.
+    /// A short description without anything the server sent, but an error code.
     pub what: String,
     /// Whether the server may have acted on the request, and its answer been lost.
     pub outcome_unknown: bool,
@@ -86,19 +156,33 @@ pub(super) struct Failure {
     pub retry_after: Option<Duration>,
 }
 
-/// A client of the token endpoint.
+/// A client of the token endpoint; clones share what they have found out.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     http: reqwest::Client,
-    oauth: OAuth,
+    oauth: Arc<OAuth>,
+    discovery: Arc<Discovery>,
 }
 
 impl Endpoint {
     /// Prepares the conversation; connects to nothing yet.
     pub fn new(oauth: OAuth) -> Result<Self, OAuthConfigError> {
-        for (name, url) in [("authorize_url", &oauth.authorize_url), ("token_url", &oauth.token_url)] {
-            if url.scheme() != "https" && !is_loopback(url) {
-                return Err(OAuthConfigError::ClearText(name));
+        let issuer = oauth.issuer.as_deref().map(Url::parse).transpose();
+        let issuer = issuer.map_err(|_| OAuthConfigError::Issuer)?;
+        if issuer.as_ref().is_some_and(|url| url.query().is_some() || url.fragment().is_some()) {
+            return Err(OAuthConfigError::Issuer);
+        }
+        let addresses =
+            [("authorize_url", &oauth.authorize_url), ("token_url", &oauth.token_url), ("issuer", &issuer)];
+        for (name, url) in addresses {
+            match url {
+                Some(url) if url.scheme() != "https" && !is_loopback(url) => {
+                    return Err(OAuthConfigError::ClearText(name));
+                }
+                None if issuer.is_none() && name != "issuer" => {
+                    return Err(OAuthConfigError::NoAddress(name));
+                }
+                _ => {}
             }
         }
         // The one provider this program is built with; whoever comes first installs it.
@@ -110,39 +194,59 @@ impl Endpoint {
             .connect_timeout(oauth.timeout)
             .timeout(oauth.timeout)
             .user_agent(concat!("switchback/", env!("CARGO_PKG_VERSION")));
-        if is_loopback(&oauth.token_url) {
+        if oauth.token_url.as_ref().or(issuer.as_ref()).is_some_and(is_loopback) {
             http = http.no_proxy();
         }
         let http = http.build().map_err(|error| OAuthConfigError::Tls(error.without_url().to_string()))?;
-        Ok(Endpoint { http, oauth })
+        let discovery = Arc::new(Discovery::new(&oauth));
+        Ok(Endpoint { http, oauth: Arc::new(oauth), discovery })
     }
 
-    /// The addresses this talks to.
+    /// How it is configured.
     pub fn oauth(&self) -> &OAuth {
         &self.oauth
+    }
+
+    /// What is known of the server, asked of it where that has not been done.
+    pub(super) async fn found(&self) -> Result<Arc<Found>, String> {
+        self.discovery.found(&self.http, &self.oauth).await
+    }
+
+    /// Asks the server for its metadata anew, where that is where its addresses are from. What was known before serves until
+    /// there is an answer, and goes on to where there is none.
+    pub async fn discover(&self) {
+        if let Err(what) = self.discovery.again(&self.http, &self.oauth).await {
+            let issuer = self.oauth.issuer.as_deref().unwrap_or_default();
+            tracing::warn!(target: "switchback::token", issuer, what, "the authorization server's metadata was not read");
+        }
     }
 
     /// Sends one exchange and judges the answer. Not cancel-safe in effect: dropped after sending, the answer is lost; callers
     /// run it in a task of its own.
     pub(super) async fn exchange(&self, app: &App, offer: Offer<'_>) -> Exchange {
-        let mut body = json!({ "client_id": app.id.expose(), "client_secret": app.secret.expose() });
-        match offer {
-            Offer::Code(code) => {
-                body["grant_type"] = "authorization_code".into();
-                body["redirect_uri"] = self.oauth.redirect_url.as_str().into();
-                body["code"] = code.expose().as_str().into();
+        let found = match self.found().await {
+            Ok(found) => found,
+            Err(what) => {
+                return Exchange::Failed(Failure { what, outcome_unknown: false, retry_after: None });
             }
-            Offer::RefreshToken(token) => {
-                body["grant_type"] = "refresh_token".into();
-                body["refresh_token"] = token.expose().as_str().into();
+        };
+        let client_auth = self.oauth.requests.client_auth.unwrap_or(found.client_auth);
+        let mut fields = self.fields(offer);
+        let mut request = self.http.post(found.token_url.clone()).header(ACCEPT, "application/json");
+        match client_auth {
+            ClientAuth::Basic => request = request.header(AUTHORIZATION, basic(app)),
+            ClientAuth::Post => {
+                fields.push(("client_id", app.id.expose()));
+                fields.push(("client_secret", app.secret.expose()));
             }
+            ClientAuth::None => fields.push(("client_id", app.id.expose())),
         }
-        let request = self
-            .http
-            .post(self.oauth.token_url.clone())
-            .header(http::header::ACCEPT, "application/json")
-            .json(&body);
-        match request.send().await {
+        let (kind, body) = match self.oauth.requests.body.unwrap_or(BodyForm::Form) {
+            BodyForm::Form => ("application/x-www-form-urlencoded", form(&fields)),
+            BodyForm::Json => ("application/json", json(&fields)),
+        };
+        // Not followed by `Secret`: the client takes the bytes. They are gone with the call.
+        match request.header(CONTENT_TYPE, kind).body(body).send().await {
             Ok(response) => judge(response).await,
             Err(error) => Exchange::Failed(Failure {
                 outcome_unknown: !error.is_connect() && !error.is_builder(),
@@ -151,9 +255,64 @@ impl Endpoint {
             }),
         }
     }
+
+    fn fields<'a>(&'a self, offer: Offer<'a>) -> Vec<(&'static str, &'a str)> {
+        match offer {
+            Offer::Code { code, verifier } => vec![
+                ("grant_type", "authorization_code"),
+                ("redirect_uri", self.oauth.redirect_url.as_str()),
+                ("code", code.expose()),
+                ("code_verifier", verifier.expose()),
+            ],
+            Offer::RefreshToken { refresh, access } => {
+                let mut fields = vec![("grant_type", "refresh_token"), ("refresh_token", refresh.expose())];
+                for extra in self.oauth.requests.refresh_sends.iter().flatten() {
+                    match extra {
+                        RefreshExtra::AccessToken => {
+                            fields.extend(access.map(|access| ("access_token", access.expose().as_str())));
+                        }
+                        RefreshExtra::Scope => fields.extend(self.scope()),
+                    }
+                }
+                fields
+            }
+            Offer::Application => {
+                let mut fields = vec![("grant_type", "client_credentials")];
+                fields.extend(self.scope());
+                fields
+            }
+        }
+    }
+
+    fn scope(&self) -> Option<(&'static str, &str)> {
+        self.discovery.scope().map(|scope| ("scope", scope))
+    }
 }
 
-fn is_loopback(url: &Url) -> bool {
+/// The application by HTTP Basic. Both halves are encoded as in a form first (RFC 6749, section 2.3.1), so that a colon in one
+/// does not end it.
+fn basic(app: &App) -> HeaderValue {
+    let encoded = |text: &str| form(&[("", text)]).trim_start_matches('=').to_owned();
+    let both = Secret::new(format!("{}:{}", encoded(app.id.expose()), encoded(app.secret.expose())));
+    let value = format!("Basic {}", STANDARD.encode(both.expose()));
+    let mut value = HeaderValue::try_from(value).expect("base64 fits into a header");
+    value.set_sensitive(true);
+    value
+}
+
+/// `application/x-www-form-urlencoded`, as the URL standard writes queries.
+fn form(fields: &[(&str, &str)]) -> String {
+    let mut url = Url::parse("http://localhost/").expect("it is one");
+    url.query_pairs_mut().extend_pairs(fields);
+    url.query().unwrap_or_default().to_owned()
+}
+
+fn json(fields: &[(&str, &str)]) -> String {
+    let members = fields.iter().map(|(name, value)| ((*name).to_owned(), Value::from(*value)));
+    Value::Object(members.collect::<Map<_, _>>()).to_string()
+}
+
+pub(super) fn is_loopback(url: &Url) -> bool {
     match url.host_str() {
         Some("localhost") => true,
         Some(host) => host
@@ -164,7 +323,7 @@ fn is_loopback(url: &Url) -> bool {
     }
 }
 
-fn describe(error: &reqwest::Error) -> String {
+pub(super) fn describe(error: &reqwest::Error) -> String {
     let what = if error.is_timeout() {
         "no answer in time"
     } else if error.is_connect() {
@@ -177,32 +336,85 @@ fn describe(error: &reqwest::Error) -> String {
 
 async fn judge(mut response: reqwest::Response) -> Exchange {
     let status = response.status();
-    let retry_after = response.headers().get(http::header::RETRY_AFTER).and_then(retry_after);
-    let body = read(&mut response).await;
+    let retry_after = response.headers().get(RETRY_AFTER).and_then(retry_after);
+    let body = read(&mut response, ANSWER_BYTES_MAX).await;
     let failed = |what: String, outcome_unknown| {
         tracing::debug!(target: "switchback::token", status = status.as_u16(), what, "token endpoint gave nothing usable");
         Exchange::Failed(Failure { what, outcome_unknown, retry_after })
     };
+    let body = match body {
+        Ok(body) => body,
+        Err(what) => return failed(what.to_owned(), status.is_success() || status.is_server_error()),
+    };
     if status.is_success() {
-        return match body.as_deref().map(tokens_of) {
-            Ok(Some(tokens)) => Exchange::Tokens(tokens),
-            Ok(None) => failed(format!("status {} without tokens", status.as_u16()), true),
-            Err(what) => failed((*what).to_owned(), true),
+        return match tokens_of(&body) {
+            Some(tokens) => Exchange::Tokens(tokens),
+            // Some servers say no with status 200.
+            None => match refusal(status, &body).filter(|refusal| refusal.about != RefusalAbout::Unknown) {
+                Some(refusal) => Exchange::Refused(refusal),
+                None => failed(format!("status {} without tokens", status.as_u16()), true),
+            },
         };
     }
-    let code = body.ok().as_deref().and_then(fatal_code);
-    match code {
-        Some(code) if status.is_client_error() && status != http::StatusCode::TOO_MANY_REQUESTS => {
-            Exchange::Refused(code)
+    match refusal(status, &body) {
+        Some(refusal) if is_final(status, &refusal) => Exchange::Refused(refusal),
+        refusal => {
+            let code = refusal.filter(|refusal| !refusal.code.starts_with("status_"));
+            let code = code.map(|refusal| format!(" ({refusal})")).unwrap_or_default();
+            failed(format!("status {}{code}", status.as_u16()), status.is_server_error())
         }
-        _ => failed(format!("status {}", status.as_u16()), status.is_server_error()),
     }
 }
 
-async fn read(response: &mut reqwest::Response) -> Result<Vec<u8>, &'static str> {
+/// Whether what a server says with this status is about us. It may say the words of a refusal while it cannot work, or has had
+/// too much work.
+fn is_final(status: http::StatusCode, refusal: &Refusal) -> bool {
+    match refusal.about {
+        _ if !status.is_client_error() || matches!(status.as_u16(), 408 | 425 | 429) => false,
+        RefusalAbout::Grant | RefusalAbout::Application => true,
+        // The statuses that RFC 6749, section 5.2 gives to errors; others come from elsewhere, a wrong address for example.
+        RefusalAbout::Unknown => matches!(status.as_u16(), 400 | 401) && !is_passing(&refusal.code),
+    }
+}
+
+/// Error codes that say "later".
+fn is_passing(code: &str) -> bool {
+    ["temporarily_unavailable", "server_error", "slow_down", "authorization_pending"].contains(&code)
+}
+
+/// What a body says of a refusal, if it is a JSON object: an error page of something in between says nothing about us.
+fn refusal(status: http::StatusCode, body: &[u8]) -> Option<Refusal> {
+    let Ok(Value::Object(answer)) = serde_json::from_slice(body) else { return None };
+    let code = answer.get("error").and_then(Value::as_str).filter(|code| is_code(code));
+    let Some(code) = code else {
+        return Some(Refusal { code: format!("status_{}", status.as_u16()), about: RefusalAbout::Unknown });
+    };
+    let about = match code {
+        "invalid_grant" => RefusalAbout::Grant,
+        "invalid_client"
+        | "unauthorized_client"
+        | "invalid_request"
+        | "unsupported_grant_type"
+        | "invalid_scope"
+        | "invalid_target" => RefusalAbout::Application,
+        _ => RefusalAbout::Unknown,
+    };
+    Some(Refusal { code: code.to_owned(), about })
+}
+
+/// Whether a text is fit to be shown as an error code: a plain word, and not the place for a secret.
+pub(super) fn is_code(text: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-.".contains(&byte);
+    !text.is_empty() && text.len() <= CODE_BYTES_MAX && text.bytes().all(is_plain)
+}
+
+pub(super) async fn read(
+    response: &mut reqwest::Response,
+    bytes_max: usize,
+) -> Result<Vec<u8>, &'static str> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|_| "answer cut short")? {
-        if body.len() + chunk.len() > ANSWER_BYTES_MAX {
+        if body.len() + chunk.len() > bytes_max {
             return Err("answer too long");
         }
         body.extend_from_slice(&chunk);
@@ -237,14 +449,6 @@ pub(super) fn authorization(scheme: &str, token: &str) -> Option<HeaderValue> {
     Some(value)
 }
 
-/// The codes of RFC 6749 §5.2 that end a grant. The others (`invalid_request`, `unsupported_grant_type`, `invalid_scope`) blame
-/// our request, which connecting again would not change.
-fn fatal_code(body: &[u8]) -> Option<&'static str> {
-    let answer: Value = serde_json::from_slice(body).ok()?;
-    let code = answer.get("error")?.as_str()?;
-    ["invalid_grant", "invalid_client", "unauthorized_client"].into_iter().find(|fatal| *fatal == code)
-}
-
 /// Reads `Retry-After` (RFC 9110 §10.2.3): seconds or a date.
 fn retry_after(value: &HeaderValue) -> Option<Duration> {
     let text = value.to_str().ok()?.trim();
@@ -258,22 +462,62 @@ fn retry_after(value: &HeaderValue) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::StatusCode;
 
     #[test]
-    fn only_the_codes_that_end_a_grant_are_fatal() {
-        for (body, fatal) in [
-            (r#"{"error":"invalid_grant","error_description":"x"}"#, Some("invalid_grant")),
-            (r#"{"error":"invalid_client"}"#, Some("invalid_client")),
-            (r#"{"error":"unauthorized_client"}"#, Some("unauthorized_client")),
-            (r#"{"error":"invalid_request"}"#, None),
-            (r#"{"error":"temporarily_unavailable"}"#, None),
-            (r#"{"error":{"code":"invalid_grant"}}"#, None),
-            (r#"{"reason":"invalid_grant"}"#, None),
-            ("<html>invalid_grant</html>", None),
-            ("", None),
+    fn a_refusal_is_about_the_grant_or_the_application_or_unknown() {
+        use RefusalAbout::{Application, Grant, Unknown};
+        for (status, body, expected) in [
+            (400, r#"{"error":"invalid_grant","error_description":"x"}"#, Some(("invalid_grant", Grant))),
+            (401, r#"{"error":"invalid_client"}"#, Some(("invalid_client", Application))),
+            (400, r#"{"error":"unauthorized_client"}"#, Some(("unauthorized_client", Application))),
+            (400, r#"{"error":"invalid_request"}"#, Some(("invalid_request", Application))),
+            (400, r#"{"error":"invalid_scope"}"#, Some(("invalid_scope", Application))),
+            (400, r#"{"error":"consent_required"}"#, Some(("consent_required", Unknown))),
+            (400, r#"{"error":{"code":"invalid_grant"}}"#, Some(("status_400", Unknown))),
+            (401, r#"{"reason":"invalid_grant"}"#, Some(("status_401", Unknown))),
+            (400, r#"{"error":"<b>Not a word</b>"}"#, Some(("status_400", Unknown))),
+            (400, "<html>invalid_grant</html>", None),
+            (400, "[]", None),
+            (400, "", None),
         ] {
-            assert_eq!(fatal_code(body.as_bytes()), fatal, "{body}");
+            let status = StatusCode::from_u16(status).expect("a status");
+            let found = refusal(status, body.as_bytes());
+            assert_eq!(found.as_ref().map(|found| (found.code.as_str(), found.about)), expected, "{body}");
+            assert!(found.is_none_or(|found| is_final(status, &found)), "{body}");
         }
+    }
+
+    #[test]
+    fn what_may_pass_by_itself_is_no_refusal() {
+        for (status, body) in [
+            (400, r#"{"error":"temporarily_unavailable"}"#),
+            (429, r#"{"error":"invalid_grant"}"#),
+            (503, r#"{"error":"invalid_client"}"#),
+            (408, r#"{"error":"invalid_request"}"#),
+            (404, r#"{"message":"no such page"}"#),
+            (403, r#"{"message":"forbidden"}"#),
+        ] {
+            let status = StatusCode::from_u16(status).expect("a status");
+            let found = refusal(status, body.as_bytes()).expect("a JSON object");
+            assert!(!is_final(status, &found), "{status} {body}");
+        }
+    }
+
+    #[test]
+    fn an_application_is_shown_by_basic_with_both_halves_encoded() {
+        let app = App { id: "a:b".into(), secret: "s p+ü%".into() };
+        let shown = basic(&app);
+        assert!(shown.is_sensitive());
+        let decoded = STANDARD.decode(shown.to_str().expect("ASCII").trim_start_matches("Basic "));
+        assert_eq!(decoded.expect("base64"), b"a%3Ab:s+p%2B%C3%BC%25");
+    }
+
+    #[test]
+    fn a_form_and_a_json_body_say_the_same() {
+        let fields = [("grant_type", "refresh_token"), ("refresh_token", "a&b=c\"d")];
+        assert_eq!(form(&fields), "grant_type=refresh_token&refresh_token=a%26b%3Dc%22d");
+        assert_eq!(json(&fields), r#"{"grant_type":"refresh_token","refresh_token":"a&b=c\"d"}"#);
     }
 
     #[test]
@@ -291,17 +535,18 @@ mod tests {
 
     #[test]
     fn clear_text_is_refused_off_loopback() {
-        let oauth = |base: &str| OAuth {
-            authorize_url: Url::parse(&format!("{base}/authorize")).expect("a URL"),
-            token_url: Url::parse(&format!("{base}/token")).expect("a URL"),
-            redirect_url: Url::parse("http://127.0.0.1:1/cb").expect("a URL"),
-            scopes: Vec::new(),
-            timeout: Duration::from_secs(1),
+        let at = |base: &str| {
+            let url = |path: &str| Url::parse(&format!("{base}/{path}")).expect("a URL");
+            OAuth::at(url("authorize"), url("token"), url("cb"))
         };
         for fine in ["http://127.0.0.1:9", "http://[::1]:9", "http://localhost:9", "https://auth.example"] {
-            assert!(Endpoint::new(oauth(fine)).is_ok(), "{fine}");
+            assert!(Endpoint::new(at(fine)).is_ok(), "{fine}");
         }
-        let refused = Endpoint::new(oauth("http://auth.example")).map(drop);
+        let refused = Endpoint::new(at("http://auth.example")).map(drop);
         assert_eq!(refused, Err(OAuthConfigError::ClearText("authorize_url")));
+        let issuer = OAuth { issuer: Some("http://auth.example".to_owned()), ..at("https://auth.example") };
+        assert_eq!(Endpoint::new(issuer).map(drop), Err(OAuthConfigError::ClearText("issuer")));
+        let nowhere = OAuth { token_url: None, ..at("https://auth.example") };
+        assert_eq!(Endpoint::new(nowhere).map(drop), Err(OAuthConfigError::NoAddress("token_url")));
     }
 }

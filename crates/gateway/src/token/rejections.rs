@@ -1,0 +1,221 @@
+//! What to make of a 401 of the API: is the access token dead, or may the client not do this? Nothing in the answer tells the
+//! two apart, so it is judged by what else is known, each operation for itself.
+//!
+//! - An operation that the very same token was good for a moment ago: the token has ended. Refresh.
+//! - An operation that a token fresh from such a refresh is refused for: it is not permitted. Its 401s are passed on for a quiet
+//!   time, which doubles as long as it goes on like that. Other operations are not affected.
+//! - Otherwise: refresh, unless the token is itself fresh from a refresh that a 401 caused. A client that may do nothing would
+//!   cause a refresh for each operation that it tries.
+//!
+//! So an operation that always answers 401 costs one refresh per quiet time, and a token that ends is replaced at the first
+//! call of any other operation.
+
+use std::collections::HashMap;
+use std::hash::{Hash as _, Hasher as _};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+/// Operations remembered as not permitted; with more, the one whose quiet time ends first is forgotten.
+const JUDGED_MAX: usize = 256;
+/// Operations told apart by a token, in words of 64.
+const WORDS: usize = 16;
+
+/// An operation of the API, as far as a call shows it: its method, and its path without what looks like an id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Operation(u64);
+
+impl Operation {
+    /// Of a call. `target` is the path below the service's base, with or without a query.
+    pub fn of(method: &http::Method, target: &str) -> Operation {
+        let path = target.split(['?', '#']).next().unwrap_or_default();
+        let mut hasher = std::hash::DefaultHasher::new();
+        method.hash(&mut hasher);
+        for segment in path.split('/').filter(|segment| !segment.is_empty()) {
+            let is_id = segment.len() > 32
+                || segment.bytes().any(|byte| byte.is_ascii_digit() || byte == b'%' || byte == b'@');
+            hasher.write(if is_id { b"*" } else { segment.as_bytes() });
+            hasher.write_u8(b'/');
+        }
+        Operation(hasher.finish())
+    }
+}
+
+/// The operations that a token was good for. Two that share a place cost a refresh too many, once in a while.
+#[derive(Debug, Default)]
+pub(super) struct WorkedFor([AtomicU64; WORDS]);
+
+impl WorkedFor {
+    pub fn note(&self, operation: Operation) {
+        let (word, bit) = self.place(operation);
+        // Usually it is known, and a load costs less than a write that other cores must hear of.
+        if word.load(Relaxed) & bit == 0 {
+            word.fetch_or(bit, Relaxed);
+        }
+    }
+
+    pub fn has(&self, operation: Operation) -> bool {
+        let (word, bit) = self.place(operation);
+        word.load(Relaxed) & bit != 0
+    }
+
+    fn place(&self, operation: Operation) -> (&AtomicU64, u64) {
+        let place = (operation.0 % (WORDS as u64 * 64)) as usize;
+        (&self.0[place / 64], 1 << (place % 64))
+    }
+}
+
+/// What is known of the refusals of one grant.
+#[derive(Debug)]
+pub(super) struct Rejections {
+    /// The first quiet time, and the longest.
+    quiet: Duration,
+    quiet_max: Duration,
+    /// The generation that a 401 last caused a refresh of, and when.
+    refreshed: Option<(i64, Duration)>,
+    judged: HashMap<Operation, Judged>,
+}
+
+/// An operation that is not permitted, as far as is known.
+#[derive(Clone, Copy, Debug)]
+struct Judged {
+    /// The fresh token that was refused.
+    generation: i64,
+    quiet: Duration,
+    until: Duration,
+}
+
+impl Rejections {
+    pub fn new(quiet: Duration, quiet_max: Duration) -> Rejections {
+        Rejections { quiet, quiet_max, refreshed: None, judged: HashMap::new() }
+    }
+
+    /// Whether a 401 for `operation` with the token of `generation`, which is the newest, is to cause a refresh.
+    pub fn is_worth_refresh(
+        &mut self,
+        generation: i64,
+        operation: Operation,
+        has_worked: bool,
+        now: Duration,
+    ) -> bool {
+        // The same storm, or a refresh that failed: whether to try again is not for this to say.
+        if self.refreshed.is_some_and(|(refreshed, _)| refreshed == generation) {
+            return true;
+        }
+        if self.judged.get(&operation).is_some_and(|judged| now < judged.until) {
+            return false;
+        }
+        let is_fresh = self.refreshed.is_some_and(|(refreshed, at)| {
+            refreshed + 1 == generation && now < at.saturating_add(self.quiet)
+        });
+        if is_fresh && !has_worked {
+            self.refused(generation, operation, now);
+            return false;
+        }
+        self.refreshed = Some((generation, now));
+        true
+    }
+
+    /// Whether `operation` is known not to be permitted.
+    pub fn is_judged(&self, operation: Operation, now: Duration) -> bool {
+        self.judged.get(&operation).is_some_and(|judged| now < judged.until)
+    }
+
+    /// The token of `generation`, fresh, is refused for `operation`.
+    pub fn refused(&mut self, generation: i64, operation: Operation, now: Duration) {
+        let before = self.judged.get(&operation);
+        // One of many calls that went out again together.
+        if before.is_some_and(|judged| judged.generation == generation) {
+            return;
+        }
+        let quiet = match before {
+            Some(judged) if now < judged.until.saturating_add(judged.quiet) => {
+                judged.quiet.saturating_mul(2).min(self.quiet_max)
+            }
+            _ => self.quiet,
+        };
+        if self.judged.len() >= JUDGED_MAX
+            && !self.judged.contains_key(&operation)
+            && let Some(first) = self.judged.iter().min_by_key(|(_, judged)| judged.until).map(|(at, _)| *at)
+        {
+            self.judged.remove(&first);
+        }
+        self.judged.insert(operation, Judged { generation, quiet, until: now.saturating_add(quiet) });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::Method;
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    fn rejections() -> Rejections {
+        Rejections::new(MINUTE, 4 * MINUTE)
+    }
+
+    fn operation(path: &str) -> Operation {
+        Operation::of(&Method::GET, path)
+    }
+
+    #[test]
+    fn an_operation_is_one_whatever_its_ids_and_query() {
+        assert_eq!(operation("/things/1/parts"), operation("/things/22/parts?page=3"));
+        assert_eq!(operation("/things/a%20b"), operation("/things/me@there.test"));
+        assert_ne!(operation("/things/1"), operation("/things/1/parts"));
+        assert_ne!(operation("/things"), operation("/parts"));
+        assert_ne!(operation("/things"), Operation::of(&Method::POST, "/things"));
+    }
+
+    #[test]
+    fn an_operation_that_is_never_permitted_costs_ever_fewer_refreshes_and_no_other_operation_waits() {
+        let (mut rejections, forbidden, usual) = (rejections(), operation("/forbidden"), operation("/usual"));
+        let (mut generation, mut refreshes) = (1, Vec::new());
+        for minute in 0..60 {
+            let now = MINUTE * minute;
+            if rejections.is_worth_refresh(generation, forbidden, false, now) {
+                refreshes.push(minute);
+                generation += 1;
+                rejections.refused(generation, forbidden, now);
+            }
+        }
+        assert!(refreshes.len() < 20, "{refreshes:?}");
+        assert!(refreshes.windows(2).skip(2).all(|pair| pair[1] - pair[0] >= 4), "{refreshes:?}");
+        // In the midst of its quiet time the token ends: the first other call that was good with it finds out.
+        let now = MINUTE * refreshes[refreshes.len() - 1] + Duration::from_secs(1);
+        assert!(!rejections.is_worth_refresh(generation, forbidden, false, now));
+        assert!(rejections.is_worth_refresh(generation, usual, true, now));
+    }
+
+    #[test]
+    fn a_client_that_may_do_nothing_causes_one_refresh_for_all_it_tries() {
+        let mut rejections = rejections();
+        let tried: Vec<_> = (b'a'..=b'z').map(|letter| operation(&format!("/{}", letter as char))).collect();
+        assert!(rejections.is_worth_refresh(1, tried[0], false, Duration::ZERO));
+        rejections.refused(2, tried[0], Duration::ZERO);
+        for other in &tried[1..] {
+            assert!(!rejections.is_worth_refresh(2, *other, false, Duration::from_secs(1)));
+        }
+    }
+
+    #[test]
+    fn calls_refused_together_are_judged_once_and_the_memory_is_bounded() {
+        let mut rejections = rejections();
+        for _ in 0..100 {
+            rejections.refused(2, operation("/a"), Duration::ZERO);
+        }
+        assert!(!rejections.is_judged(operation("/a"), MINUTE));
+        for n in 0..1000_u64 {
+            rejections.refused(2, Operation(n), Duration::ZERO);
+        }
+        assert!(rejections.judged.len() <= JUDGED_MAX);
+    }
+
+    #[test]
+    fn a_token_knows_what_it_was_good_for() {
+        let worked = WorkedFor::default();
+        assert!(!worked.has(operation("/a")));
+        worked.note(operation("/a"));
+        assert!(worked.has(operation("/a")) && !worked.has(operation("/b")));
+    }
+}
