@@ -140,11 +140,12 @@ impl App {
     /// Starts everything and returns when both addresses answer.
     pub async fn start(start: Start) -> Result<App, StartError> {
         let Start { config, file, clock } = start;
-        let loaded = load_pack(&config).await?;
+        let read = load_pack(&config).await?;
         reload::warn(
-            reload::check_against_pack(&config, &pack::facts(&loaded.pack), file.as_deref())
+            reload::check_against_pack(&config, &read.facts(), file.as_deref())
                 .map_err(StartError::Mismatch)?,
         );
+        let loaded = assemble::under(&config, read)?;
         let metrics = metrics::install();
         let store = open_store(&config, &clock).await?;
         let endpoint = endpoint(&config, &loaded)?;
@@ -345,9 +346,10 @@ impl App {
 /// Finds out whether a configuration could serve, without opening the store or an address. Gives what was found that would
 /// not keep it from serving, ready to be shown.
 pub async fn check(config: &Config, file: Option<PathBuf>) -> Result<Option<String>, StartError> {
-    let loaded = load_pack(config).await?;
-    let warnings = reload::check_against_pack(config, &pack::facts(&loaded.pack), file.as_deref())
-        .map_err(StartError::Mismatch)?;
+    let read = load_pack(config).await?;
+    let warnings =
+        reload::check_against_pack(config, &read.facts(), file.as_deref()).map_err(StartError::Mismatch)?;
+    let loaded = assemble::under(config, read)?;
     KeyRing::parse(&config.keys)?;
     endpoint(config, &loaded)?;
     config.tls.as_ref().map(|files| server::tls_acceptor(&tls_files(files))).transpose()?;
@@ -360,9 +362,9 @@ pub async fn check(config: &Config, file: Option<PathBuf>) -> Result<Option<Stri
 /// The phases of what a configuration serves, without a gateway that serves it: for the command line, which works on the
 /// store beside a running one.
 pub async fn phases(config: &Config, store: Store, file: Option<PathBuf>) -> Result<Phases, StartError> {
-    let loaded = load_pack(config).await?;
-    reload::check_against_pack(config, &pack::facts(&loaded.pack), file.as_deref())
-        .map_err(StartError::Mismatch)?;
+    let read = load_pack(config).await?;
+    reload::check_against_pack(config, &read.facts(), file.as_deref()).map_err(StartError::Mismatch)?;
+    let loaded = assemble::under(config, read)?;
     let phases = Phases::open(store).await?;
     phases.serve(assemble::tables(config, &loaded).into_iter().flatten().collect());
     Ok(phases)
@@ -408,11 +410,10 @@ fn warn_of(left_alone: Vec<(String, Ensured)>) {
 
 /// The names of the sides of the pack that a configuration serves, old one first.
 pub async fn sides(config: &Config) -> Result<[String; 2], StartError> {
-    let loaded = load_pack(config).await?;
-    Ok([0, 1].map(|side| loaded.pack.sides[side].name.clone()))
+    Ok(load_pack(config).await?.sides())
 }
 
-async fn load_pack(config: &Config) -> Result<pack::LoadedPack, StartError> {
+async fn load_pack(config: &Config) -> Result<pack::ReadPack, StartError> {
     let folder = config.mapping.clone();
     let loaded = spawn_blocking(move || pack::load(folder.as_deref())).await;
     loaded.map_err(|_| StartError::Interrupted)?.map_err(StartError::Pack)

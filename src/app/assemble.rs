@@ -2,11 +2,10 @@
 
 use super::StartError;
 use super::announcements;
-use super::pack::LoadedPack;
+use super::pack::{LoadedPack, ReadPack};
 use crate::config::{self, Config};
 use std::collections::HashMap;
 use std::sync::Arc;
-use switchback_engine::translate::Settings;
 use switchback_engine::translate::stream::Check;
 use switchback_gateway::body::Tempo;
 use switchback_gateway::memory::{self, Memory};
@@ -256,15 +255,15 @@ pub(super) fn program(
         let table = tables[usize::from(side.0)].clone().unwrap_or_default();
         fronts.push(front(prefix, side, config, loaded, services, table)?);
     }
-    Ok(Program::new(Arc::clone(pack), Arc::new(settings(config, pack)?), fronts))
+    Ok(Program::new(Arc::clone(pack), Arc::clone(&loaded.settings), fronts))
 }
 
-/// What the pack reads of the configuration.
-fn settings(config: &Config, pack: &Pack) -> Result<Settings, StartError> {
+/// The pack as it serves with the settings of a configuration.
+pub(super) fn under(config: &Config, read: ReadPack) -> Result<LoadedPack, StartError> {
     let text = config.settings.value.to_string();
     let given = Value::parse(text.as_bytes(), &json::Limits::DOCUMENT)
         .map_err(|error| StartError::Settings(error.to_string()))?;
-    Settings::new(pack, &given).map_err(|errors| {
+    read.under(&given).map_err(|errors| {
         StartError::Settings(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
     })
 }
@@ -328,7 +327,7 @@ fn table(side: SideId, config: &Config, loaded: &LoadedPack) -> Arc<Table> {
         configured: config.phases.of(name, &route.operation.key),
     };
     let routes = pack.directions[usize::from(side.0)].routes.iter();
-    Arc::new(Table::new(name, config.upstream(name).is_some(), &loaded.hash, routes.map(served)))
+    Arc::new(Table::new(name, config.upstream(name).is_some(), &loaded.served, routes.map(served)))
 }
 
 #[cfg(test)]
@@ -345,6 +344,8 @@ mod tests {
     #[test]
     fn what_is_printed_of_a_request_holds_nothing_that_its_client_sent() {
         let loaded = pack::load(None).expect("the built-in pack is fit to serve");
+        let nothing = switchback_json::Value::Object(switchback_json::Object::new());
+        let loaded = loaded.under(&nothing).expect("no setting is wrong");
         let program = Arc::new(Program::new(loaded.pack, Arc::default(), Vec::new()));
         let sent = http::Request::get("/path?key=secret-1").header("authorization", "Bearer secret-2");
         let (head, ()) = sent.body(()).expect("it is a request").into_parts();

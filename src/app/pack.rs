@@ -11,14 +11,30 @@ use switchback_compiler::contract::{Contract, call_breaches};
 use switchback_compiler::diagnostic::{Colour, to_text};
 use switchback_compiler::mapping;
 use switchback_compiler::mapping::load::PackSource;
-use switchback_engine::translate::example;
+use switchback_engine::translate::{SettingError, Settings, example};
 use switchback_gateway::shadow::{CallContract, Knowledge};
+use switchback_json::Value;
 use switchback_plan::{self as plan, Pack, SideId};
 
-/// A pack that is fit to serve.
+/// A pack that is fit to serve, with all routes that settings choose from.
+#[derive(Debug)]
+pub(super) struct ReadPack {
+    pack: Arc<Pack>,
+    /// Old side first.
+    contracts: [Contract; 2],
+    source: String,
+    hash: String,
+}
+
+/// A pack with the operator's settings.
 #[derive(Debug)]
 pub(super) struct LoadedPack {
+    /// One route for each operation.
     pub(super) pack: Arc<Pack>,
+    pub(super) settings: Arc<Settings>,
+    /// What evidence about it is kept under: the hash, and the settings that chose other routes than the usual ones, of which
+    /// what was found of those says nothing.
+    pub(super) served: String,
     /// The same, as the dual run sees it.
     pub(super) knowledge: Arc<Knowledge>,
     /// Folder, or `built in`.
@@ -37,7 +53,7 @@ pub(super) fn read(folder: Option<&Path>) -> Result<PackSource, String> {
 }
 
 /// Compiles a pack and runs its examples. The error is what `switchback check` and `switchback test` would show.
-pub(super) fn load(folder: Option<&Path>) -> Result<LoadedPack, String> {
+pub(super) fn load(folder: Option<&Path>) -> Result<ReadPack, String> {
     let source = read(folder)?;
     let hash = hash(&source);
     let compiled = mapping::compile(&source);
@@ -48,9 +64,34 @@ pub(super) fn load(folder: Option<&Path>) -> Result<LoadedPack, String> {
     let pack = without_checks(pack);
     let source = folder.map_or_else(|| BUILT_IN.to_owned(), |folder| folder.display().to_string());
     let contracts = compiled.contracts.expect("a pack is compiled out of its contracts");
-    let contracts = contracts.map(|contract| Box::new(Promised(contract)) as Box<dyn CallContract>);
-    let knowledge = Arc::new(Knowledge::new(Arc::clone(&pack), &hash, contracts));
-    Ok(LoadedPack { pack, knowledge, source, hash })
+    Ok(ReadPack { pack, contracts, source, hash })
+}
+
+impl ReadPack {
+    /// What a configuration must know of the pack.
+    pub(super) fn facts(&self) -> PackFacts {
+        facts(&self.pack)
+    }
+
+    /// The names of its sides, old one first.
+    pub(super) fn sides(&self) -> [String; 2] {
+        self.pack.sides.each_ref().map(|side| side.name.clone())
+    }
+
+    /// The pack as it serves with these settings.
+    pub(super) fn under(mut self, given: &Value) -> Result<LoadedPack, Vec<SettingError>> {
+        let settings = Settings::new(&self.pack, given)?;
+        let own = Arc::get_mut(&mut self.pack).expect("nobody else has been given the pack yet");
+        let chose = settings.choose(own);
+        let mut served = self.hash.clone();
+        for setting in chose {
+            let _ = write!(served, "+{}", own.settings[usize::from(setting)].name);
+        }
+        let contracts = self.contracts.map(|contract| Box::new(Promised(contract)) as Box<dyn CallContract>);
+        let knowledge = Arc::new(Knowledge::new(Arc::clone(&self.pack), &served, contracts));
+        let settings = Arc::new(settings);
+        Ok(LoadedPack { pack: self.pack, settings, served, knowledge, source: self.source, hash: self.hash })
+    }
 }
 
 /// A contract, as the dual run asks it.
@@ -98,8 +139,7 @@ pub(super) fn hash(source: &PackSource) -> String {
     })
 }
 
-/// What a configuration must know of a pack.
-pub(super) fn facts(pack: &Pack) -> PackFacts {
+fn facts(pack: &Pack) -> PackFacts {
     let side = |id: SideId| {
         let side = &pack.sides[usize::from(id.0)];
         let direction = &pack.directions[usize::from(id.0)];
@@ -116,8 +156,11 @@ pub(super) fn facts(pack: &Pack) -> PackFacts {
             plan::SettingKind::Boolean => SettingKind::Boolean,
             plan::SettingKind::Integer => SettingKind::Integer,
             plan::SettingKind::String => SettingKind::String,
+            plan::SettingKind::Date => SettingKind::Date,
         },
-        is_required: setting.default.is_none(),
+        is_required: setting.is_required,
+        values: setting.values.clone(),
+        about: setting.about.clone(),
     };
     PackFacts {
         sides: [side(SideId::OLD), side(SideId::NEW)],
@@ -134,6 +177,8 @@ mod tests {
         let compiled = mapping::compile(&builtin::source()).pack.expect("the built-in pack compiles");
         assert!(!compiled.examples.is_empty() && !compiled.shapes.is_empty());
         let loaded = load(None).expect("the built-in pack is fit to serve");
+        let loaded =
+            loaded.under(&Value::Object(switchback_json::Object::new())).expect("no setting is wrong");
         assert!(loaded.pack.examples.is_empty() && loaded.pack.shapes.is_empty());
         assert_eq!(loaded.pack.directions[0].routes.len(), compiled.directions[0].routes.len());
     }

@@ -74,11 +74,12 @@ impl Reloader {
             None => self.config.clone(),
         };
         let folder = config.mapping.clone();
-        let loaded = spawn_blocking(move || pack::load(folder.as_deref()))
+        let read = spawn_blocking(move || pack::load(folder.as_deref()))
             .await
             .map_err(|error| error.to_string())??;
-        warn(check_against_pack(&config, &pack::facts(&loaded.pack), self.file.as_deref())?);
+        warn(check_against_pack(&config, &read.facts(), self.file.as_deref())?);
         let text = |error: StartError| error.to_string();
+        let loaded = assemble::under(&config, read).map_err(text)?;
         let services = Services::new(&config, &self.limits, Some(&self.services)).map_err(text)?;
         let tables = assemble::tables(&config, &loaded);
         let program = assemble::program(&config, &loaded, &services, &tables).map_err(text)?;

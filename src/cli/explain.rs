@@ -43,6 +43,11 @@ pub fn run(args: &Args) -> ExitCode {
     };
     let route = &pack.directions[usize::from(at.serves.0)].routes[usize::from(at.route.0)];
     let mut said = plan::explain(&pack, at.serves, route);
+    for instead in &route.instead {
+        let setting = &pack.settings[usize::from(instead.setting)].name;
+        said.push_str(&format!("\nwhile {setting} is on:\n"));
+        said.push_str(&plan::explain(&pack, at.serves, &instead.route));
+    }
     if let Some(path) = &args.body {
         match std::fs::read(path) {
             Ok(body) => said.push_str(&first_step(&pack, at, body)),

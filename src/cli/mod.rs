@@ -10,6 +10,7 @@ mod completions;
 mod demo;
 mod diff;
 mod explain;
+mod export;
 mod key;
 mod man;
 mod pack;
@@ -55,6 +56,8 @@ enum Verb {
     Key(key::Args),
     /// Manual pages, one for each verb
     Man(man::Args),
+    /// The pack that is built in: export
+    Pack(export::Args),
     /// How operations are answered, and moving them while gateways serve: list, set, reset, moves
     Phase(phase::Args),
     /// Recorded traffic through a pack that may have changed: which answers change
@@ -86,6 +89,7 @@ pub fn main() -> ExitCode {
         Verb::Explain(args) => explain::run(&args),
         Verb::Key(args) => key::run(args),
         Verb::Man(args) => man::run(&args),
+        Verb::Pack(args) => export::run(&args),
         Verb::Phase(args) => phase::run(args),
         Verb::Replay(args) => replay::run(&args),
         Verb::Report(args) => report::run(&args),

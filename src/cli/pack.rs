@@ -1,6 +1,7 @@
 //! The PACK argument that verbs about mappings share, and the reading of it.
 
 use crate::app::builtin::{self, BUILT_IN};
+use serde_json::json;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -8,6 +9,8 @@ use std::sync::Arc;
 use switchback_compiler::diagnostic::{self, Colour, Severity};
 use switchback_compiler::mapping::load::PackSource;
 use switchback_compiler::mapping::{Compiled, compile};
+use switchback_engine::translate::Settings;
+use switchback_json::{Limits, Value};
 use switchback_plan::Pack;
 
 /// Which pack.
@@ -64,4 +67,39 @@ impl PackArg {
 pub(super) fn shown(compiled: &Compiled, terminal: bool) -> String {
     let colour = if terminal { Colour::Always } else { Colour::Never };
     diagnostic::to_text(&compiled.sources, &compiled.findings, colour)
+}
+
+/// Values for the settings of the pack, where no configuration gives them.
+#[derive(clap::Args)]
+pub(super) struct SettingsArg {
+    /// A setting that the pack reads, such as limits.things=10; repeat for several
+    #[arg(long = "set", value_name = "NAME=JSON")]
+    settings: Vec<String>,
+}
+
+impl SettingsArg {
+    /// Whether none is given.
+    pub fn is_empty(&self) -> bool {
+        self.settings.is_empty()
+    }
+
+    /// The pack's defaults with these values over them.
+    pub fn of(&self, pack: &Pack) -> Result<Settings, String> {
+        let mut tree = json!({});
+        for text in &self.settings {
+            let form = || format!("`{text}` is not NAME=JSON, such as limits.things=10");
+            let (name, value) = text.split_once('=').ok_or_else(form)?;
+            // What is no JSON is meant as text.
+            let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
+            let mut place = &mut tree;
+            for part in name.split('.') {
+                place = place.as_object_mut().ok_or_else(form)?.entry(part).or_insert_with(|| json!({}));
+            }
+            *place = value;
+        }
+        let tree = Value::parse(tree.to_string().as_bytes(), &Limits::DOCUMENT)
+            .map_err(|error| error.to_string())?;
+        Settings::new(pack, &tree)
+            .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
+    }
 }

@@ -1,6 +1,6 @@
 //! `switchback replay`: recorded traffic through a pack that may have changed.
 
-use super::pack::{COULD_NOT_RUN, HAS_FINDINGS, PackArg};
+use super::pack::{COULD_NOT_RUN, HAS_FINDINGS, PackArg, SettingsArg};
 use crate::replay::{Change, Fronts, Live, Outcome, Replayer, Verdict};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -12,8 +12,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use switchback_engine::har::{self, Exchange, Malformed};
-use switchback_engine::translate::Settings;
-use switchback_json::{Limits, Value};
 use switchback_plan::Pack;
 
 /// Runs the exchanges of an HTTP Archive (HAR) through a pack and says which answers, and which calls to the other
@@ -41,9 +39,8 @@ pub struct Args {
     #[arg(long = "front", value_name = "PREFIX=SIDE")]
     fronts: Vec<String>,
 
-    /// A setting that the pack reads, such as limits.things=10; repeat for several
-    #[arg(long = "set", value_name = "NAME=JSON")]
-    settings: Vec<String>,
+    #[command(flatten)]
+    settings: SettingsArg,
 
     /// Send the calls to this service instead of taking recorded replies
     #[arg(long, value_name = "URL")]
@@ -100,7 +97,7 @@ pub fn run(args: &Args) -> ExitCode {
 }
 
 fn replay(args: &Args, pack: Arc<Pack>) -> Result<Tally, String> {
-    let settings = settings(&pack, &args.settings)?;
+    let settings = args.settings.of(&pack)?;
     let mut fronts = Fronts::of(&pack);
     args.fronts.iter().try_for_each(|text| fronts.add(text))?;
     let replayer = Replayer::new(pack, settings, fronts);
@@ -130,25 +127,6 @@ fn replay(args: &Args, pack: Arc<Pack>) -> Result<Tally, String> {
 
 fn open(path: &Path) -> io::Result<Box<dyn Read>> {
     if path.as_os_str() == "-" { Ok(Box::new(io::stdin().lock())) } else { Ok(Box::new(File::open(path)?)) }
-}
-
-fn settings(pack: &Pack, given: &[String]) -> Result<Settings, String> {
-    let mut tree = json!({});
-    for text in given {
-        let form = || format!("`{text}` is not NAME=JSON, such as limits.things=10");
-        let (name, value) = text.split_once('=').ok_or_else(form)?;
-        // What is no JSON is meant as text.
-        let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
-        let mut place = &mut tree;
-        for part in name.split('.') {
-            place = place.as_object_mut().ok_or_else(form)?.entry(part).or_insert_with(|| json!({}));
-        }
-        *place = value;
-    }
-    let tree =
-        Value::parse(tree.to_string().as_bytes(), &Limits::DOCUMENT).map_err(|error| error.to_string())?;
-    Settings::new(pack, &tree)
-        .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
 }
 
 /// `text` with `${NAME}` replaced: a credential on a command line is seen by everyone on the machine.

@@ -1,16 +1,21 @@
 //! `switchback report`: what a pack keeps, changes, loses and refuses.
 
-use super::pack::{COULD_NOT_RUN, PackArg};
+use super::pack::{COULD_NOT_RUN, HAS_FINDINGS, PackArg, SettingsArg};
 use std::io::{self, Write};
 use std::process::ExitCode;
+use std::sync::Arc;
 use switchback_plan as plan;
 
 /// Shows for each operation of both sides how well it is kept, what is lost, how it differs, how many calls it makes and
-/// how much of a body is held. As Markdown it is a document for the people whose integrations run through the pack.
+/// how much of a body is held, and which settings the pack reads. With settings given, only the routes that answer with them
+/// are shown. As Markdown it is a document for the people whose integrations run through the pack.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
     pack: PackArg,
+
+    #[command(flatten)]
+    settings: SettingsArg,
 
     /// How to show it
     #[arg(long, value_enum, default_value = "text")]
@@ -26,10 +31,20 @@ enum Format {
 
 /// Runs the verb.
 pub fn run(args: &Args) -> ExitCode {
-    let pack = match args.pack.pack() {
+    let mut pack = match args.pack.pack() {
         Ok(pack) => pack,
         Err(code) => return code,
     };
+    if !args.settings.is_empty() {
+        match (args.settings.of(&pack), Arc::get_mut(&mut pack)) {
+            (Ok(settings), Some(own)) => drop(settings.choose(own)),
+            (Err(why), _) => {
+                eprintln!("{why}");
+                return ExitCode::from(HAS_FINDINGS);
+            }
+            (_, None) => return ExitCode::from(COULD_NOT_RUN),
+        }
+    }
     let report = plan::report(&pack);
     let said = match args.format {
         Format::Text => report.text(),

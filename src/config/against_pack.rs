@@ -6,6 +6,7 @@ use super::read::Placed;
 use serde_json::Value;
 use switchback_compiler::diagnostic::{Code, Finding, Findings, Span, did_you_mean};
 use switchback_gateway::shadow::{OperationKey, Phase};
+use switchback_plan::is_day;
 
 /// What a configuration must know of a pack. `app` fills it from the compiled pack, so that this module does not depend
 /// on its form.
@@ -36,6 +37,10 @@ pub struct SettingFacts {
     pub name: String,
     pub kind: SettingKind,
     pub is_required: bool,
+    /// The only texts that it may be; empty = any.
+    pub values: Vec<String>,
+    /// What it is for.
+    pub about: String,
 }
 
 /// The type of a setting.
@@ -44,6 +49,8 @@ pub enum SettingKind {
     Boolean,
     Integer,
     String,
+    /// A day.
+    Date,
 }
 
 /// Checks a configuration against its pack. `fronts` are those of the configuration, or the default ones.
@@ -60,7 +67,7 @@ pub fn against_pack(config: &Config, pack: &PackFacts) -> Findings {
         known_side(&sunset.side, pack, &mut findings);
     }
     check_phases(config, pack, &mut findings);
-    check_settings(&config.settings, pack, &mut findings);
+    check_settings(config, pack, &mut findings);
     findings
 }
 
@@ -240,7 +247,11 @@ fn known_side<'p>(
     found
 }
 
-fn check_settings(settings: &Placed<Value>, pack: &PackFacts, findings: &mut Findings) {
+fn check_settings(config: &Config, pack: &PackFacts, findings: &mut Findings) {
+    let settings = &config.settings;
+    let place = |name: &str| {
+        config.setting_places.iter().find(|(known, _)| known == name).map_or(settings.span, |(_, span)| *span)
+    };
     let mut given = Vec::new();
     leaves(&settings.value, String::new(), &mut given);
     let names: Vec<&str> = pack.settings.iter().map(|setting| setting.name.as_str()).collect();
@@ -248,12 +259,21 @@ fn check_settings(settings: &Placed<Value>, pack: &PackFacts, findings: &mut Fin
         let Some(setting) = pack.settings.iter().find(|setting| setting.name == *name) else {
             let what = format!("the pack reads no setting `{name}`");
             let help = did_you_mean(name, names.iter().copied());
-            findings.push(Finding::error(Code::PackMismatch, settings.span, what).maybe_help(help));
+            findings.push(Finding::error(Code::PackMismatch, place(name), what).maybe_help(help));
             continue;
         };
+        // Null is as if nothing was given.
+        if value.is_null() && !setting.is_required {
+            continue;
+        }
         if !setting.kind.fits(value) {
             let what = format!("the setting `{name}` is {}", setting.kind.word());
-            findings.push(Finding::error(Code::PackMismatch, settings.span, what));
+            findings.push(Finding::error(Code::PackMismatch, place(name), what).help(setting.about.clone()));
+        } else if let Some(text) = value.as_str().filter(|text| !setting.is_listed(text)) {
+            let values = setting.values.iter().map(|value| format!("`{value}`")).collect::<Vec<_>>();
+            let what = format!("the setting `{name}` is one of {}", values.join(", "));
+            let help = did_you_mean(text, setting.values.iter().map(String::as_str));
+            findings.push(Finding::error(Code::PackMismatch, place(name), what).maybe_help(help));
         }
     }
     for setting in pack.settings.iter().filter(|setting| setting.is_required) {
@@ -278,12 +298,19 @@ fn leaves<'v>(value: &'v Value, name: String, found: &mut Vec<(String, &'v Value
     }
 }
 
+impl SettingFacts {
+    fn is_listed(&self, text: &str) -> bool {
+        self.values.is_empty() || self.values.iter().any(|value| value == text)
+    }
+}
+
 impl SettingKind {
     fn fits(self, value: &Value) -> bool {
         match self {
             SettingKind::Boolean => value.is_boolean(),
             SettingKind::Integer => value.is_i64() || value.is_u64(),
             SettingKind::String => value.is_string(),
+            SettingKind::Date => value.as_str().is_some_and(is_day),
         }
     }
 
@@ -292,6 +319,7 @@ impl SettingKind {
             SettingKind::Boolean => "`true` or `false`",
             SettingKind::Integer => "a whole number",
             SettingKind::String => "a text",
+            SettingKind::Date => "a day, written `YYYY-MM-DD`",
         }
     }
 }

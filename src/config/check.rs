@@ -27,7 +27,7 @@ pub(super) fn check(raw: RawConfig, findings: &mut Findings) -> Option<Config> {
     check_limits(&raw.limits.value, findings);
     dual::check_shadow(&raw.shadow.value, findings);
     let settings = raw.settings;
-    if !settings.0.is_object() {
+    if !settings.value.value.is_object() {
         findings.push(Finding::error(
             Code::WrongKind,
             settings.span,
@@ -67,7 +67,8 @@ pub(super) fn check(raw: RawConfig, findings: &mut Findings) -> Option<Config> {
         upstreams,
         oauth,
         clients,
-        settings: Placed { value: settings.value.0, span: settings.span },
+        settings: Placed { value: settings.value.value, span: settings.span },
+        setting_places: settings.value.places,
         phases,
         shadow: dual::shadow(&raw.shadow.value),
         gate,

@@ -7,6 +7,7 @@ use serde_json::Value;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+use switchback_compiler::diagnostic::Span;
 use switchback_gateway::secret::Secret;
 use switchback_gateway::server::IpNet;
 use switchback_gateway::shadow::{GateSettings, OperationKey, PerOperation, Phase, Share};
@@ -38,6 +39,8 @@ pub struct Config {
     pub clients: Vec<Client>,
     /// A JSON object.
     pub settings: Placed<Value>,
+    /// Where each of the settings stands, by its dotted name.
+    pub setting_places: Vec<(String, Span)>,
     pub phases: Phases,
     pub shadow: Shadow,
     pub gate: GateSettings,

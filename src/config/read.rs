@@ -381,11 +381,24 @@ impl<K: FromYaml, T: FromYaml> FromYaml for Named<K, T> {
 
 /// Any value: the pack says what it must be.
 #[derive(Clone, Debug)]
-pub(super) struct Free(pub(super) Value);
+pub(super) struct Free {
+    pub(super) value: Value,
+    /// Where each value that is no map stands, by its dotted name.
+    pub(super) places: Vec<(String, Span)>,
+}
+
+impl Free {
+    /// What stands there when nothing is given.
+    pub(super) fn nothing() -> Free {
+        Free { value: json!({}), places: Vec::new() }
+    }
+}
 
 impl FromYaml for Free {
     fn read(node: &Node, _: &mut Reading<'_>) -> Option<Self> {
-        Some(Free(free(node)))
+        let mut places = Vec::new();
+        place_leaves(node, "", &mut places);
+        Some(Free { value: free(node), places })
     }
 
     fn schema() -> Value {
@@ -393,7 +406,18 @@ impl FromYaml for Free {
     }
 
     fn shown(&self) -> Value {
-        self.0.clone()
+        self.value.clone()
+    }
+}
+
+fn place_leaves(node: &Node, name: &str, places: &mut Vec<(String, Span)>) {
+    let Kind::Map(entries) = &node.kind else {
+        places.push((name.to_owned(), node.span));
+        return;
+    };
+    for (key, value) in entries {
+        let dot = if name.is_empty() { "" } else { "." };
+        place_leaves(value, &format!("{name}{dot}{}", key.name), places);
     }
 }
 

@@ -52,7 +52,7 @@ section! {
         /// Clients that are ensured at start. Others can be added while the gateway runs.
         clients: Vec<RawClient> = Vec::new(),
         /// What the pack reads as `$.config`; the pack says which settings there are.
-        settings: Free = Free(json!({})),
+        settings: Free = Free::nothing(),
         /// How operations are answered until something else is set at run time: `default` and operations such as
         /// `GET /things/{id}`, each `legacy` (forwarded unchanged to the upstream of the side that the client speaks),
         /// `shadow` (so too, and the other side is asked beside it), `{ phase: canary, share: 0.1 }` (the other side for

@@ -292,13 +292,20 @@ mod with_a_pack {
             is_served,
             has_scope: true,
         };
-        let setting =
-            |name: &str, kind, is_required| SettingFacts { name: name.to_owned(), kind, is_required };
+        let setting = |name: &str, kind, is_required, values: &[&str]| SettingFacts {
+            name: name.to_owned(),
+            kind,
+            is_required,
+            values: values.iter().map(|value| (*value).to_owned()).collect(),
+            about: "What it is for.".to_owned(),
+        };
         PackFacts {
             sides: [side("old", true), side("new", false)],
             settings: vec![
-                setting("a.limit", SettingKind::Integer, true),
-                setting("b", SettingKind::String, false),
+                setting("a.limit", SettingKind::Integer, true, &[]),
+                setting("b", SettingKind::String, false, &[]),
+                setting("a.form", SettingKind::String, false, &["short", "long"]),
+                setting("a.until", SettingKind::Date, false, &[]),
             ],
         }
     }
@@ -356,6 +363,15 @@ mod with_a_pack {
     }
 
     #[test]
+    fn a_setting_is_blamed_where_it_stands_and_the_nearest_one_is_offered() {
+        let text = format!("{SMALLEST}settings:\n  a:\n    limit: 1\n    from: long\n");
+        let findings = against_pack(&config(&text), &pack());
+        let finding = &findings.sorted()[0];
+        assert_eq!(text.get(finding.span.start as usize..finding.span.end as usize), Some("long"));
+        assert_eq!(finding.help.as_deref(), Some("did you mean `a.form`?"));
+    }
+
+    #[test]
     fn what_the_pack_does_not_have_is_refused() {
         let settings = "settings: { a: { limit: 1 } }";
         for (more, message) in [
@@ -379,6 +395,17 @@ mod with_a_pack {
             assert_eq!(mismatches(&format!("{settings}\n{more}")), [message], "{more}");
         }
         assert_eq!(mismatches("settings: { a: { limit: x } }"), ["the setting `a.limit` is a whole number"]);
+        assert_eq!(
+            mismatches("settings: { a: { limit: 1, form: lon, until: 2027-02-30 } }"),
+            [
+                "the setting `a.form` is one of `short`, `long`",
+                "the setting `a.until` is a day, written `YYYY-MM-DD`"
+            ]
+        );
+        assert_eq!(
+            mismatches("settings: { a: { limit: 1, form: long, until: '2027-02-28' }, b: null }"),
+            Vec::<String>::new()
+        );
         assert_eq!(mismatches("settings: { b: x }"), ["the pack needs the setting `a.limit`"]);
         assert_eq!(mismatches("settings: { a: { limit: 1 }, c: 1 }"), ["the pack reads no setting `c`"]);
         let reversed = mismatches(&format!("{settings}\nfronts: {{ /new: {{ speaks: new }} }}"));

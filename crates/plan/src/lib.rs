@@ -34,9 +34,12 @@ pub use expr::{Expr, Location, NullElse, Overlay, Path, Segment};
 pub use form::{Conform, Form, FormField, FormKind, Listed};
 pub use head::{CallHead, HeaderRule, PathPart, QueryFrom, QueryRefusal, QueryRule, StatusFrom, StatusTo};
 pub use oauth::{BodyForm, ClientAuth, RefreshExtra, TokenRequests};
-pub use report::{GapReport, LossReport, OperationReport, Report, ShapeReport, SideReport, report};
+pub use report::{
+    GapReport, InsteadReport, LossReport, OperationReport, Report, SettingReport, ShapeReport, SideReport,
+    report,
+};
 pub use route::{
-    BodyExpected, Effect, Loss, Note, NoteKind, Operation, Pair, ParameterKind, Refusal, Response,
+    BodyExpected, Effect, Instead, Loss, Note, NoteKind, Operation, Pair, ParameterKind, Refusal, Response,
     ResponseBody, Route, RouteId, RouteKind, Variable, Verdict,
 };
 pub use step::{
@@ -83,6 +86,8 @@ pub struct Pack {
     pub refuse: RefusePolicy,
     /// What the pack reads under `$.config`, in declaration order.
     pub settings: Vec<Setting>,
+    /// The field (lower case) in which answers name the approximations that they are made by.
+    pub approximate_header: Option<String>,
     /// Named shapes, in the order of the program.
     pub shapes: Vec<Shape>,
     /// In the order of the program.
@@ -130,7 +135,7 @@ pub struct Direction {
 impl Direction {
     /// Whether at least one operation of this side is answered by something other than a refusal.
     pub fn is_served(&self) -> bool {
-        self.routes.iter().any(|route| !matches!(route.kind, RouteKind::Refuse(_)))
+        self.routes.iter().flat_map(Route::all).any(|route| !matches!(route.kind, RouteKind::Refuse(_)))
     }
 }
 
@@ -153,9 +158,18 @@ pub struct RefusePolicy {
     /// By served side: forward unchanged to that side's upstream while one is configured.
     pub legacy_forward: [bool; 2],
     pub status: u16,
-    /// From this date (`YYYY-MM-DD`, UTC) on, `after_status` is answered instead.
-    pub after_date: Option<String>,
+    /// From this day on, `after_status` is answered instead.
+    pub after_date: Option<AfterDate>,
     pub after_status: u16,
+}
+
+/// From when on a refusal is for good.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AfterDate {
+    /// `YYYY-MM-DD`, UTC.
+    Day(String),
+    /// The day that the operator gives with this setting (index into [`Pack::settings`]); none given, never.
+    Setting(u16),
 }
 
 /// One value the pack reads from the operator's configuration.
@@ -164,9 +178,15 @@ pub struct Setting {
     /// Dotted path below `$.config`.
     pub name: String,
     pub kind: SettingKind,
-    /// JSON text used when the operator gives nothing; none = the operator must give one.
+    /// JSON text used when the operator gives nothing.
     pub default: Option<Raw>,
+    /// Whether the operator must give one.
+    pub is_required: bool,
+    /// The only texts that it may be; empty = any.
+    pub values: Vec<String>,
     pub about: String,
+    /// Which open point of a contract it settles.
+    pub reading: Option<String>,
     pub origin: Origin,
 }
 
@@ -176,4 +196,43 @@ pub enum SettingKind {
     Boolean,
     Integer,
     String,
+    /// `YYYY-MM-DD`.
+    Date,
+}
+
+impl SettingKind {
+    /// The kinds as packs name them.
+    pub const WORDS: &'static [(&'static str, SettingKind)] = &[
+        ("boolean", SettingKind::Boolean),
+        ("integer", SettingKind::Integer),
+        ("string", SettingKind::String),
+        ("date", SettingKind::Date),
+    ];
+
+    /// The kind as packs name it.
+    pub fn word(self) -> &'static str {
+        Self::WORDS.iter().find(|(_, kind)| *kind == self).map_or("", |(word, _)| word)
+    }
+}
+
+/// Whether a text is a day that there is, written `YYYY-MM-DD`.
+pub fn is_day(text: &str) -> bool {
+    let number = |part: std::ops::Range<usize>| text.get(part).and_then(|digits| digits.parse::<u32>().ok());
+    let is_written = text.len() == 10
+        && text.bytes().enumerate().all(|(at, byte)| match at {
+            4 | 7 => byte == b'-',
+            _ => byte.is_ascii_digit(),
+        });
+    let (true, Some(year), Some(month), Some(day)) = (is_written, number(0..4), number(5..7), number(8..10))
+    else {
+        return false;
+    };
+    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let days = match month {
+        2 => 28 + u32::from(is_leap),
+        4 | 6 | 9 | 11 => 30,
+        1..=12 => 31,
+        _ => 0,
+    };
+    (1..=days).contains(&day)
 }

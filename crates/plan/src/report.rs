@@ -3,7 +3,9 @@
 
 mod show;
 
-use super::{Class, Direction, Effect, Loss, NoteKind, Pack, Route, RouteKind, Shape, SideId, Verdict};
+use super::{
+    Class, Direction, Effect, Loss, NoteKind, Pack, Route, RouteKind, Setting, Shape, SideId, Verdict,
+};
 use serde::Serialize;
 
 /// A pack's report: what clients of each side can expect.
@@ -11,7 +13,26 @@ use serde::Serialize;
 pub struct Report {
     pub pack: String,
     pub sides: Vec<SideReport>,
+    pub settings: Vec<SettingReport>,
     pub shapes: Vec<ShapeReport>,
+}
+
+/// What the operator can set.
+#[derive(Debug, Serialize)]
+pub struct SettingReport {
+    pub setting: String,
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    /// JSON text; none where the operator must give a value, or where there is none without him.
+    pub default: Option<String>,
+    pub required: bool,
+    pub values: Vec<String>,
+    pub about: String,
+    /// Which open point of a contract it settles.
+    pub reading: Option<String>,
+    /// The operations that another route answers while it is on.
+    pub switches: Vec<String>,
+    pub place: String,
 }
 
 /// What clients of one side can expect when the other side answers.
@@ -55,7 +76,17 @@ pub struct OperationReport {
     pub read_back: Option<String>,
     /// Why a refused operation is refused, in the default language; for others, the reasons of what is refused of it.
     pub refusals: Vec<String>,
+    /// What becomes of it while a setting is on.
+    pub instead: Vec<InsteadReport>,
     pub place: String,
+}
+
+/// What becomes of an operation while a setting is on.
+#[derive(Debug, Serialize)]
+pub struct InsteadReport {
+    pub setting: String,
+    #[serde(flatten)]
+    pub operation: OperationReport,
 }
 
 /// A field of an answer without a source.
@@ -91,7 +122,27 @@ pub fn report(pack: &Pack) -> Report {
     Report {
         pack: pack.name.clone(),
         sides: pack.directions.iter().map(|direction| side(pack, direction)).collect(),
+        settings: pack.settings.iter().zip(0..).map(|(one, at)| setting(pack, one, at)).collect(),
         shapes: pack.shapes.iter().map(|shape| shape_report(pack, shape)).collect(),
+    }
+}
+
+fn setting(pack: &Pack, setting: &Setting, at: u16) -> SettingReport {
+    let switches = pack.directions.iter().flat_map(|direction| {
+        let side = &pack.sides[usize::from(direction.serves.0)].name;
+        let switched = |route: &&Route| route.instead.iter().any(|instead| instead.setting == at);
+        direction.routes.iter().filter(switched).map(move |route| format!("{side} {}", route.operation.key))
+    });
+    SettingReport {
+        setting: setting.name.clone(),
+        kind: setting.kind.word(),
+        default: setting.default.as_ref().map(|json| String::from_utf8_lossy(json).into_owned()),
+        required: setting.is_required,
+        values: setting.values.clone(),
+        about: setting.about.clone(),
+        reading: setting.reading.clone(),
+        switches: switches.collect(),
+        place: format!("{}:{}", setting.origin.file, setting.origin.line),
     }
 }
 
@@ -119,8 +170,12 @@ fn operation(pack: &Pack, serves: SideId, route: &Route) -> OperationReport {
     let notes = |kind| -> Vec<String> {
         let mut texts: Vec<String> = Vec::new();
         for note in route.notes.iter().filter(|note| note.kind == kind) {
-            if !texts.contains(&note.text) {
-                texts.push(note.text.clone());
+            let text = match &note.name {
+                Some(name) => format!("{} (`{name}`)", note.text),
+                None => note.text.clone(),
+            };
+            if !texts.contains(&text) {
+                texts.push(text);
             }
         }
         texts
@@ -154,6 +209,14 @@ fn operation(pack: &Pack, serves: SideId, route: &Route) -> OperationReport {
         refusals: super::explain::refusals(route)
             .into_iter()
             .filter_map(|id| pack.reasons[usize::from(id.0)].texts.get(pack.languages.first()?).cloned())
+            .collect(),
+        instead: route
+            .instead
+            .iter()
+            .map(|instead| InsteadReport {
+                setting: pack.settings[usize::from(instead.setting)].name.clone(),
+                operation: operation(pack, serves, &instead.route),
+            })
             .collect(),
         place: format!("{}:{}", route.origin.file, route.origin.line),
     }

@@ -3,7 +3,7 @@
 use super::body::{BodyPlan, Class};
 use super::head::{CallHead, HeaderRule, QueryRefusal, StatusFrom, StatusTo};
 use super::step::Serve;
-use super::{CompareRule, Origin, ReadBack, ReasonId};
+use super::{AfterDate, CompareRule, Origin, ReadBack, ReasonId};
 use std::sync::Arc;
 
 /// Index into [`super::Direction::routes`].
@@ -30,10 +30,31 @@ pub struct Route {
     pub compare: Vec<CompareRule>,
     /// What a dual run may read after this write.
     pub read_back: Option<ReadBack>,
+    /// What answers instead while a setting is on; of several the first.
+    pub instead: Vec<Instead>,
     pub origin: Origin,
 }
 
+/// A route that answers an operation while a boolean setting is on.
+#[derive(Debug)]
+pub struct Instead {
+    /// Index into [`super::Pack::settings`].
+    pub setting: u16,
+    /// Has the id of the route that it stands in for.
+    pub route: Route,
+}
+
 impl Route {
+    /// The place in [`Route::instead`] of what answers with these settings, which `is_on` knows; none for the route itself.
+    pub fn chosen(&self, is_on: impl Fn(u16) -> bool) -> Option<usize> {
+        self.instead.iter().position(|instead| is_on(instead.setting))
+    }
+
+    /// The route itself, then what may answer instead.
+    pub fn all(&self) -> impl Iterator<Item = &Route> {
+        std::iter::once(self).chain(self.instead.iter().map(|instead| &instead.route))
+    }
+
     /// The most expensive class among the bodies of the route, or none when it makes no call.
     pub fn class(&self) -> Option<Class> {
         match &self.kind {
@@ -148,7 +169,7 @@ pub struct Refusal {
     /// Forward unchanged to the upstream of the served side while one is configured.
     pub legacy_forward: bool,
     pub status: u16,
-    pub after_date: Option<String>,
+    pub after_date: Option<AfterDate>,
     pub after_status: u16,
 }
 
@@ -169,6 +190,8 @@ pub enum Verdict {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
     pub kind: NoteKind,
+    /// What answers that are made so are marked with.
+    pub name: Option<Arc<str>>,
     pub text: String,
     pub origin: Origin,
 }

@@ -184,7 +184,8 @@ impl Loaded {
             let value = match setting.kind {
                 SettingKind::Boolean => Value::from(true),
                 SettingKind::Integer => Value::from(5),
-                SettingKind::String => Value::string("given"),
+                SettingKind::String => Value::string(setting.values.first().map_or("given", String::as_str)),
+                SettingKind::Date => Value::string("2027-01-31"),
             };
             (setting.name.as_str(), value)
         });

@@ -58,6 +58,7 @@ pub fn things() -> Pack {
             after_status: 410,
         },
         settings: Vec::new(),
+        approximate_header: None,
         shapes: Vec::new(),
         examples: Vec::new(),
         compared_headers: Vec::new(),
@@ -129,6 +130,7 @@ fn route(
         business_errors: Vec::new(),
         compare: Vec::new(),
         read_back: None,
+        instead: Vec::new(),
         origin: origin(),
     }
 }

@@ -132,6 +132,7 @@ codes! {
     BodyUnexpected "M111" "body-unexpected": "A body is made only where the contract has one.";
     VerdictSaid "M112" "verdict": "The verdict that a route declares is the one that follows from it.";
     RefusalPolicy "M113" "refusal-policy": "A refusal is answered with the status of an error, and ends on a day that there is.";
+    ApproximationName "M114" "approximation-name": "An approximation has a name where answers are marked with it.";
 
     // Paths and values.
     PathSyntax "M120" "path-syntax": "A path is JSONPath as RFC 9535 has it, without `..`.";

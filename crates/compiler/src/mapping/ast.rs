@@ -49,6 +49,8 @@ pub struct Manifest {
     pub errors: Errors,
     /// `refuse: {legacy: forward, status: 501, after: {date: null, status: 410}}`
     pub refuse: RefusePolicy,
+    /// `headers: {approximate: x-approximate}`: fields with which the gateway says what it did.
+    pub headers: OwnHeaders,
     /// `settings: {things.max: {type: integer, about: …}}`
     pub settings: Vec<Setting>,
     /// `compare: {headers: […], types: {v2: {Thing: {key: id, …}}}, read_back: {v2: {POST /things: 'GET /things/{$.answer.body.id}'}}}`
@@ -87,6 +89,13 @@ pub struct CompareType {
     pub secret: Vec<Spanned<Place>>,
 }
 
+/// Names of header fields that answers get.
+#[derive(Debug, Default)]
+pub struct OwnHeaders {
+    /// Says by which approximations an answer was made.
+    pub approximate: Option<Spanned<String>>,
+}
+
 #[derive(Debug)]
 pub struct Credential {
     pub read: Vec<Spanned<String>>,
@@ -123,17 +132,38 @@ pub struct RefusePolicy {
     /// `legacy: forward | never`, by side of the client; `{v2: forward, v3: never}` where they differ.
     pub legacy_forward: [Option<bool>; 2],
     pub status: Option<Spanned<i64>>,
-    pub after_date: Option<Spanned<Option<String>>>,
+    pub after_date: Option<Spanned<AfterDate>>,
     pub after_status: Option<Spanned<i64>>,
+}
+
+/// From when on a refusal is for good.
+#[derive(Clone, Debug)]
+pub enum AfterDate {
+    Never,
+    Day(String),
+    /// `$.config.name`: the operator says when.
+    Setting(Spanned<String>),
 }
 
 #[derive(Debug)]
 pub struct Setting {
     pub name: Spanned<String>,
-    /// `boolean`, `integer`, `string`.
+    /// `boolean`, `integer`, `string`, `date`.
     pub kind: Spanned<String>,
+    /// `null` for a setting that may be left out without standing for anything.
     pub default: Option<Node>,
+    /// The only texts that a `string` may be; any where this is empty.
+    pub values: Vec<Spanned<String>>,
     pub about: Spanned<String>,
+    /// Which open point of a contract the setting settles.
+    pub reading: Option<Spanned<String>>,
+}
+
+impl Setting {
+    /// Whether there may be no value: the default is `null`.
+    pub fn is_optional(&self) -> bool {
+        self.default.as_ref().is_some_and(Node::is_null)
+    }
 }
 
 /// A lens between a type of the old side and a type of the new one. Inline shapes (in a pair's `request:`) have no name
@@ -276,9 +306,21 @@ pub enum Route {
     Serve(Serve),
 }
 
+impl Route {
+    /// The setting that it answers with.
+    pub fn only_if(&self) -> Option<&Spanned<String>> {
+        match self {
+            Route::Pair(pair) => pair.only_if.as_ref(),
+            Route::Serve(serve) => serve.only_if.as_ref(),
+        }
+    }
+}
+
 /// `pair: {v2: GET /a, v3: GET /b, front: v2}`
 #[derive(Debug)]
 pub struct Pair {
+    /// `if: $.config.name`: answers while the setting is on, instead of the route that has no `if`.
+    pub only_if: Option<Spanned<String>>,
     /// Operation keys, by side.
     pub operations: [Spanned<String>; 2],
     /// Only this side is served by the pair; both when left out.
@@ -323,7 +365,8 @@ pub struct Notes {
     pub verdict: Vec<(Option<SideRef>, Spanned<String>)>,
     /// `differs: …` and `approximate: …`: sentences.
     pub differs: Vec<Spanned<String>>,
-    pub approximate: Vec<Spanned<String>>,
+    /// Each with its name where the pack marks answers: `approximate: {name: sentence}`.
+    pub approximate: Vec<(Option<Spanned<String>>, Spanned<String>)>,
 }
 
 #[derive(Debug)]
@@ -354,6 +397,8 @@ pub enum Body {
 /// `serve: v2, at: POST /a`
 #[derive(Debug)]
 pub struct Serve {
+    /// As in [`Pair::only_if`].
+    pub only_if: Option<Spanned<String>>,
     pub side: SideRef,
     pub at: Spanned<String>,
     pub check: Vec<Check>,

@@ -50,7 +50,7 @@ fn lower(
     let (reasons, placeholders) = texts::reasons(&program.reasons, &languages, sources, findings);
     let settings = manifest::settings(written, sources, findings);
     let sides = manifest::sides(written, findings);
-    let refuse = routes::refuse_policy(&written.refuse, findings);
+    let refuse = routes::refuse_policy(&written.refuse, &names, findings);
     let error_types = errors::types(written, contracts, findings);
     let world = World { program, contracts, names: &names, sources };
     let lenses = Lenses::check(world, findings);
@@ -67,6 +67,7 @@ fn lower(
     let has_plans = error_plans.is_some();
     let error_plans = error_plans.unwrap_or_else(|| [keep(), keep()]);
     let comparisons = compare::check(written, contracts, sources, findings);
+    let approximate_header = manifest::own_header(written.headers.approximate.as_ref(), findings);
     let ground = routes::Ground {
         sources,
         comparisons: &comparisons,
@@ -80,6 +81,7 @@ fn lower(
         errors: &error_plans,
         error_types,
         credential_headers: &credential_headers,
+        approximate_header: approximate_header.as_deref(),
     };
     let [old_routes, new_routes] = routes::compile(&ground, program, findings);
     let compared_errors = [0, 1].map(|side| comparisons.of_type(side, &written.errors.types[side].value));
@@ -105,6 +107,7 @@ fn lower(
         errors: style?,
         refuse,
         settings,
+        approximate_header,
         shapes,
         examples,
         compared_headers: comparisons.headers,

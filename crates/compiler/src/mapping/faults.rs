@@ -33,7 +33,7 @@ pub(super) fn scope(scope: &Spanned<String>) -> Finding {
 
 pub(super) fn setting_inside(name: &Spanned<String>, other: Span) -> Finding {
     Finding::error(Code::SettingForm, name.span, format!("`{}` lies inside another setting", name.value))
-        .help("a setting is a boolean, an integer or a text, and holds no others")
+        .help("a setting is a boolean, an integer, a text or a date, and holds no others")
         .related(other, "which is this one")
 }
 
@@ -44,6 +44,16 @@ pub(super) fn setting_name(name: &Spanned<String>) -> Finding {
 
 pub(super) fn setting_default(span: Span, kind: &str) -> Finding {
     Finding::error(Code::SettingForm, span, format!("the default is not of the type `{kind}`"))
+}
+
+pub(super) fn setting_values(span: Span, kind: &str) -> Finding {
+    Finding::error(Code::SettingForm, span, format!("a setting of the type `{kind}` has no list of values"))
+        .help("leave `values` out, or make it a `string`")
+}
+
+pub(super) fn setting_default_unlisted(span: Span, values: &[String]) -> Finding {
+    Finding::error(Code::SettingForm, span, "the default is not among `values`")
+        .help(format!("it is one of {}", list(values)))
 }
 
 pub(super) fn error_type(name: &Spanned<String>, side: &str, known: &[&str]) -> Finding {

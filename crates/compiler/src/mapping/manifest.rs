@@ -42,6 +42,11 @@ fn credential(written: &ast::Credential, findings: &mut Findings) -> Option<Cred
     })
 }
 
+/// The lower-case name of a field that the gateway itself makes.
+pub(super) fn own_header(name: Option<&Spanned<String>>, findings: &mut Findings) -> Option<String> {
+    header(name?, findings)
+}
+
 fn header(name: &Spanned<String>, findings: &mut Findings) -> Option<String> {
     match http::HeaderName::from_bytes(name.value.as_bytes()) {
         Ok(parsed) => Some(parsed.as_str().to_owned()),
@@ -79,15 +84,25 @@ pub(super) fn settings(manifest: &Manifest, sources: &Sources, findings: &mut Fi
         }
         // A type that there is not was reported when the names were collected.
         let Some(kind) = setting_kind(&setting.kind.value) else { continue };
-        let default = setting.default.as_ref();
+        let listed = setting.values.iter().filter(|_| kind == SettingKind::String);
+        let values: Vec<String> = listed.map(|value| value.value.clone()).collect();
+        if let (Some(first), false) = (setting.values.first(), kind == SettingKind::String) {
+            findings.push(faults::setting_values(first.span, &setting.kind.value));
+        }
+        let default = setting.default.as_ref().filter(|node| !node.is_null());
         if let Some(node) = default.filter(|node| !is_of(node, kind)) {
             findings.push(faults::setting_default(node.span, &setting.kind.value));
+        } else if let Some(node) = default.filter(|node| !is_listed(node, &values)) {
+            findings.push(faults::setting_default_unlisted(node.span, &values));
         }
         settings.push(Setting {
             name: name.clone(),
             kind,
             default: default.map(literal::json),
+            is_required: setting.default.is_none(),
+            values,
             about: setting.about.value.clone(),
+            reading: setting.reading.as_ref().map(|reading| reading.value.clone()),
             origin: origin(sources, setting.name.span),
         });
     }
@@ -98,6 +113,12 @@ fn is_of(node: &Node, kind: SettingKind) -> bool {
     match (&node.kind, kind) {
         (Kind::Bool(_), SettingKind::Boolean) | (Kind::String(..), SettingKind::String) => true,
         (Kind::Number(text), SettingKind::Integer) => !text.contains(['.', 'e', 'E']),
+        (Kind::String(text, _), SettingKind::Date) => switchback_plan::is_day(text),
         _ => false,
     }
+}
+
+/// Whether a text is among those that a setting may be, where it may not be any.
+fn is_listed(node: &Node, values: &[String]) -> bool {
+    values.is_empty() || node.as_str().is_some_and(|text| values.iter().any(|value| value == text))
 }

@@ -9,38 +9,45 @@ use switchback_plan::{ReasonId, SettingKind};
 /// The settings and reasons of a program. Looking one up marks it as used.
 #[derive(Debug, Default)]
 pub struct Names {
-    settings: Table<Option<SettingKind>>,
+    settings: Table<SettingRef>,
     reasons: Table<()>,
 }
 
 /// A setting that was looked up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingRef {
     /// Index into [`switchback_plan::Pack::settings`].
     pub index: u16,
     /// None when its declaration names no type that there is; that is reported where it is declared.
     pub kind: Option<SettingKind>,
+    /// Whether there may be no value.
+    pub optional: bool,
+    /// The only texts that it may be; empty = any.
+    pub values: Vec<String>,
 }
 
 impl Names {
     /// Collects the declarations of a program, in its order. A second declaration of a name is reported.
     pub fn collect(program: &Program, findings: &mut Findings) -> Names {
         let mut names = Names::default();
-        for setting in &program.manifest.settings {
+        for (index, setting) in program.manifest.settings.iter().enumerate() {
             let kind = setting_kind(&setting.kind.value);
             if kind.is_none() {
-                let words = ["boolean", "integer", "string"];
-                let near = did_you_mean(&setting.kind.value, words.to_vec());
+                let words = SettingKind::WORDS.iter().map(|(word, _)| *word);
+                let near = did_you_mean(&setting.kind.value, words.collect::<Vec<_>>());
                 findings.push(
                     Finding::error(
                         Code::SettingType,
                         setting.kind.span,
-                        "a setting is a boolean, an integer or a string",
+                        "a setting is a boolean, an integer, a string or a date",
                     )
                     .maybe_help(near),
                 );
             }
-            names.settings.add(&setting.name, kind, "setting", findings);
+            let listed = setting.values.iter().filter(|_| kind == Some(SettingKind::String));
+            let values = listed.map(|value| value.value.clone()).collect();
+            let declared = SettingRef { index: index as u16, kind, optional: setting.is_optional(), values };
+            names.settings.add(&setting.name, declared, "setting", findings);
         }
         for reason in &program.reasons {
             names.reasons.add(&reason.name, (), "reason", findings);
@@ -57,7 +64,7 @@ impl Names {
             let help = near.unwrap_or_else(|| "declare it under `settings:` in `pack.yaml`".to_owned());
             findings.push(Finding::error(Code::UnknownSetting, name.span, message).help(help));
         }
-        found.map(|(index, kind)| SettingRef { index: index as u16, kind: *kind })
+        found.map(|(_, declared)| declared.clone())
     }
 
     /// The reason of this name.
@@ -95,12 +102,7 @@ impl Names {
 
 /// The kind that a setting's `type:` names.
 pub fn setting_kind(word: &str) -> Option<SettingKind> {
-    match word {
-        "boolean" => Some(SettingKind::Boolean),
-        "integer" => Some(SettingKind::Integer),
-        "string" => Some(SettingKind::String),
-        _ => None,
-    }
+    SettingKind::WORDS.iter().find(|(known, _)| *known == word).map(|(_, kind)| *kind)
 }
 
 #[derive(Debug)]

@@ -45,7 +45,8 @@ pub struct Outcome {
     pub problems: Vec<Problem>,
     /// Values for its open places (`'?'`), in the order they are written in.
     pub found: Vec<Value>,
-    marks: Vec<(SideId, RouteId, Mark)>,
+    /// With the place of the route among those of its operation.
+    marks: Vec<(SideId, RouteId, usize, Mark)>,
 }
 
 /// One way in which an example does not hold.
@@ -78,15 +79,11 @@ pub fn run_all(pack: &Arc<Pack>) -> Report {
     let reached: BTreeSet<_> = outcomes.iter().flat_map(|outcome| &outcome.marks).cloned().collect();
     let mut unreached = Vec::new();
     for direction in &pack.directions {
-        for route in &direction.routes {
-            let missed = ends(route)
-                .into_iter()
-                .filter(|reach| !reached.contains(&(direction.serves, route.id, reach.mark.clone())));
-            unreached.extend(missed.map(|reach| Unreached {
-                serves: direction.serves,
-                route: route.id,
-                reach,
-            }));
+        for (route, at) in direction.routes.iter().flat_map(|route| route.all().zip(0..)) {
+            let way = |mark| (direction.serves, route.id, at, mark);
+            let missed = ends(route).into_iter().filter(|reach| !reached.contains(&way(reach.mark.clone())));
+            let serves = direction.serves;
+            unreached.extend(missed.map(|reach| Unreached { serves, route: route.id, reach }));
         }
     }
     Report { outcomes, unreached }
@@ -240,7 +237,8 @@ impl Trial<'_> {
             let what = format!("a call that is never made: {} {}", left.method, left.target);
             self.problem_at(left.origin.clone(), what, Vec::new());
         }
-        let marks = run.marks().iter().cloned().map(|mark| (serves, route, mark));
+        let at = run.instead().map_or(0, |at| at + 1);
+        let marks = run.marks().iter().cloned().map(|mark| (serves, route, at, mark));
         self.outcome.marks.extend(marks);
         ended
     }

@@ -31,6 +31,8 @@ pub struct Run {
     pack: Arc<Pack>,
     direction: SideId,
     route: RouteId,
+    /// Place in [`Route::instead`].
+    instead: Option<usize>,
     settings: Arc<Settings>,
     request: Request,
     limits: Limits,
@@ -79,7 +81,11 @@ impl Run {
         settings: Arc<Settings>,
         limits: Limits,
     ) -> Run {
-        Run { pack, direction, route, settings, request, limits, state: State::Fresh, marks: Vec::new() }
+        let routes = pack.directions.get(usize::from(direction.0)).map(|direction| &direction.routes);
+        let planned = routes.and_then(|routes| routes.get(usize::from(route.0)));
+        let instead = planned.and_then(|route| route.chosen(|setting| settings.is_on(setting)));
+        let state = State::Fresh;
+        Run { pack, direction, route, instead, settings, request, limits, state, marks: Vec::new() }
     }
 
     /// Takes what happened and says what to do next. After an answer, a refusal or a fault the run is over.
@@ -134,7 +140,14 @@ impl Run {
     }
 
     fn route_in<'p>(&self, pack: &'p Pack) -> Option<&'p Route> {
-        pack.directions.get(usize::from(self.direction.0))?.routes.get(usize::from(self.route.0))
+        let route =
+            pack.directions.get(usize::from(self.direction.0))?.routes.get(usize::from(self.route.0))?;
+        Some(self.instead.map_or(route, |at| &route.instead[at].route))
+    }
+
+    /// Which of the routes that answer instead is at work.
+    pub fn instead(&self) -> Option<usize> {
+        self.instead
     }
 
     // --- pairs ---------------------------------------------------------------------------------------------------
@@ -371,8 +384,9 @@ impl Run {
         let mut next = Call { is_read, ..call(head, at.calls, target, headers, body) };
         if let Some(exprs) = resume {
             let served = self.route_in(&self.pack).map_or("", |route| &route.operation.key);
-            let mut key =
-                vec![Value::string(served), Value::string(&head.operation), Value::from(i64::from(at.calls))];
+            // A repeated request may come to the step by another number of calls.
+            let place = format!("{:?} {}", at.outcomes, at.step);
+            let mut key = vec![Value::string(served), Value::string(&head.operation), Value::string(&place)];
             for expr in exprs {
                 key.push(scope.value(expr)?.unwrap_or(Value::Null));
             }

@@ -1,8 +1,9 @@
 //! What the pack reads from the operator's configuration, as JSON text by index.
 
+use std::collections::BTreeSet;
 use std::fmt;
-use switchback_json::Value;
-use switchback_plan::{Pack, Raw, SettingKind};
+use switchback_json::{Limits, Value};
+use switchback_plan::{Pack, Raw, SettingKind, is_day};
 
 /// The values of a pack's settings. What has no value and no default is found by [`Settings::missing`].
 #[derive(Clone, Debug, Default)]
@@ -21,6 +22,11 @@ pub enum SettingError {
         name: String,
         expected: SettingKind,
     },
+    /// A text that is not among those it may be.
+    Unlisted {
+        name: String,
+        values: Vec<String>,
+    },
 }
 
 impl fmt::Display for SettingError {
@@ -32,8 +38,12 @@ impl fmt::Display for SettingError {
                     SettingKind::Boolean => "true or false",
                     SettingKind::Integer => "an integer",
                     SettingKind::String => "a text",
+                    SettingKind::Date => "a day, written YYYY-MM-DD",
                 };
                 write!(out, "the setting `{name}` must be {expected}")
+            }
+            SettingError::Unlisted { name, values } => {
+                write!(out, "the setting `{name}` must be one of {}", values.join(", "))
             }
         }
     }
@@ -53,8 +63,13 @@ impl Settings {
         for (name, value) in leaves {
             match pack.settings.iter().position(|setting| setting.name == name) {
                 None => errors.push(SettingError::Unknown { name }),
+                // As if nothing was given.
+                Some(at) if value.is_null() && !pack.settings[at].is_required => {}
                 Some(at) if !fits(pack.settings[at].kind, value) => {
                     errors.push(SettingError::WrongKind { name, expected: pack.settings[at].kind });
+                }
+                Some(at) if !is_listed(&pack.settings[at].values, value) => {
+                    errors.push(SettingError::Unlisted { name, values: pack.settings[at].values.clone() });
                 }
                 Some(at) => values[at] = Some(value.to_vec().into()),
             }
@@ -73,10 +88,38 @@ impl Settings {
         self.values.get(usize::from(at))?.as_ref()
     }
 
+    /// Leaves of each operation of a pack the one route that answers with these settings. Gives the settings (indexes into
+    /// [`Pack::settings`], in order) that chose another than the usual one.
+    pub fn choose(&self, pack: &mut Pack) -> BTreeSet<u16> {
+        let mut chose = BTreeSet::new();
+        for route in pack.directions.iter_mut().flat_map(|direction| &mut direction.routes) {
+            let chosen = route.chosen(|setting| self.is_on(setting));
+            let mut instead = std::mem::take(&mut route.instead);
+            if let Some(at) = chosen {
+                let instead = instead.swap_remove(at);
+                chose.insert(instead.setting);
+                *route = instead.route;
+            }
+        }
+        chose
+    }
+
+    /// Whether a boolean setting is on.
+    pub fn is_on(&self, at: u16) -> bool {
+        self.get(at).is_some_and(|value| **value == *b"true")
+    }
+
+    /// The text of a setting that is one.
+    pub fn text(&self, at: u16) -> Option<String> {
+        let value = Value::parse(self.get(at)?, &Limits::UNLIMITED).ok()?;
+        value.as_str().map(|text| text.into_owned())
+    }
+
     /// Names of the settings that the operator must still give.
     pub fn missing<'p>(&self, pack: &'p Pack) -> Vec<&'p str> {
-        let without =
-            |(at, _): &(usize, &switchback_plan::Setting)| !matches!(self.values.get(*at), Some(Some(_)));
+        let without = |(at, setting): &(usize, &switchback_plan::Setting)| {
+            setting.is_required && !matches!(self.values.get(*at), Some(Some(_)))
+        };
         pack.settings.iter().enumerate().filter(without).map(|(_, setting)| setting.name.as_str()).collect()
     }
 }
@@ -99,5 +142,10 @@ fn fits(kind: SettingKind, value: &Value) -> bool {
         SettingKind::Boolean => value.as_bool().is_some(),
         SettingKind::Integer => value.as_i64().is_some(),
         SettingKind::String => value.as_str().is_some(),
+        SettingKind::Date => value.as_str().is_some_and(|text| is_day(&text)),
     }
+}
+
+fn is_listed(values: &[String], value: &Value) -> bool {
+    values.is_empty() || value.as_str().is_some_and(|text| values.iter().any(|known| *known == text))
 }

@@ -435,7 +435,8 @@ impl Exchange<'_> {
             let pseudonym = self.composer.pseudonym.clone();
             return Box::pin(forward(calls, Arc::clone(own), request, target, pseudonym)).await;
         }
-        let status = if is_over(&refused.refusal, &self.composer.clock) {
+        let settings = self.facts.program.settings();
+        let status = if is_over(&refused.refusal, settings, &self.composer.clock) {
             refused.refusal.after_status
         } else {
             refused.refusal.status
@@ -473,12 +474,17 @@ pub(super) fn scope_prefix(template: &str, account: &str) -> Result<String, Gate
 }
 
 /// Whether the day has come from which a refusal is for good.
-fn is_over(refusal: &plan::Refusal, clock: &Clock) -> bool {
-    let Some(date) = &refusal.after_date else { return false };
+fn is_over(refusal: &plan::Refusal, settings: &translate::Settings, clock: &Clock) -> bool {
+    let date = match &refusal.after_date {
+        None => None,
+        Some(plan::AfterDate::Day(day)) => Some(day.clone()),
+        Some(plan::AfterDate::Setting(at)) => settings.text(*at),
+    };
+    let Some(date) = date else { return false };
     let today =
         time::OffsetDateTime::from_unix_timestamp(clock.unix_ms().div_euclid(1000)).map(|now| now.date());
     // Both are written year first, so that text compares as dates do.
-    today.is_ok_and(|today| today.to_string() >= *date)
+    today.is_ok_and(|today| today.to_string() >= date)
 }
 
 /// Failures that plans know how to go on from.

@@ -1,7 +1,7 @@
 //! The report as people read it: the two directions side by side, then each with its details. Text and Markdown; the facts
 //! are gathered in `report`.
 
-use super::{GapReport, LossReport, OperationReport, Report, SideReport};
+use super::{GapReport, LossReport, OperationReport, Report, SettingReport, SideReport};
 use std::fmt::Write as _;
 
 impl Report {
@@ -28,7 +28,22 @@ impl Report {
                 for (what, text) in op.details() {
                     let _ = writeln!(out, "      {what}: {text}");
                 }
+                for instead in &op.instead {
+                    let op = &instead.operation;
+                    let (name, verdict, calls) = (&instead.setting, op.verdict(), op.calls());
+                    let _ = writeln!(out, "    while {name} is on: {verdict}, calls: {calls}");
+                    for (what, text) in op.details() {
+                        let _ = writeln!(out, "      {what}: {text}");
+                    }
+                }
             }
+        }
+        if !self.settings.is_empty() {
+            out.push_str("\nSettings\n\n");
+        }
+        for setting in &self.settings {
+            let _ = writeln!(out, "  {}: {}", setting.setting, setting.form());
+            let _ = writeln!(out, "      {}", setting.told());
         }
         out.push('\n');
         for shape in &self.shapes {
@@ -64,6 +79,15 @@ impl Report {
                     let _ = writeln!(out, "- **{what}**: {text}");
                 }
             }
+            for (op, instead) in
+                side.operations.iter().flat_map(|op| op.instead.iter().map(move |one| (op, one)))
+            {
+                let (name, verdict) = (&instead.setting, instead.operation.verdict());
+                let _ = writeln!(out, "\n### `{}` while `{name}` is on: {verdict}\n", op.operation);
+                for (what, text) in instead.operation.details() {
+                    let _ = writeln!(out, "- **{what}**: {text}");
+                }
+            }
             let refused: Vec<_> = side.operations.iter().filter(|op| op.route == "refuse").collect();
             if !refused.is_empty() {
                 out.push_str("\n### Refused\n\n");
@@ -71,6 +95,13 @@ impl Report {
                     let _ = writeln!(out, "- `{}`: {}", op.operation, op.refusals.join(" "));
                 }
             }
+        }
+        if !self.settings.is_empty() {
+            out.push_str("\n## Settings\n\n| Setting | Value | About |\n|---|---|---|\n");
+        }
+        for setting in &self.settings {
+            let (form, told) = (setting.form().replace('|', "\\|"), setting.told().replace('|', "\\|"));
+            let _ = writeln!(out, "| `{}` | {form} | {told} |", setting.setting);
         }
         out
     }
@@ -94,6 +125,29 @@ impl Report {
             rows.push([String::new(), String::new(), name, verdict]);
         }
         rows
+    }
+}
+
+impl SettingReport {
+    /// Type and default.
+    fn form(&self) -> String {
+        let kind = match self.values.as_slice() {
+            [] => self.kind.to_owned(),
+            values => values.join(" or "),
+        };
+        match &self.default {
+            Some(default) => format!("{kind}, {default} unless set"),
+            None if self.required => format!("{kind}, must be set"),
+            None => format!("{kind}, nothing unless set"),
+        }
+    }
+
+    /// What it is for.
+    fn told(&self) -> String {
+        let reading = self.reading.iter().map(|reading| format!(" Settles {reading}."));
+        let switches =
+            (!self.switches.is_empty()).then(|| format!(" Switches {}.", self.switches.join(", ")));
+        self.about.clone() + &reading.chain(switches).collect::<String>()
     }
 }
 

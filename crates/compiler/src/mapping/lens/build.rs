@@ -365,7 +365,12 @@ impl Builder<'_, '_> {
                             String::from_utf8_lossy(&literal::json(value)),
                             found.ty.ty
                         );
-                        self.notes.push(Note { kind: NoteKind::Despite, text, origin: origin.clone() });
+                        self.notes.push(Note {
+                            kind: NoteKind::Despite,
+                            name: None,
+                            text,
+                            origin: origin.clone(),
+                        });
                     }
                     (true, None) => {}
                 }
@@ -377,6 +382,8 @@ impl Builder<'_, '_> {
                 let Some(setting) = world.names.setting(name, self.findings) else { return };
                 if setting.kind.is_some_and(|kind| !setting_fits(kind, found.ty)) {
                     self.findings.push(faults::setting_type(name, found.ty));
+                } else if setting.optional {
+                    self.findings.push(faults::setting_optional(name));
                 }
                 CloseFrom::Setting(setting.index)
             }
@@ -525,7 +532,7 @@ fn setting_fits(kind: SettingKind, ty: TypeIn<'_>) -> bool {
         TypeKind::Scalar(scalar) => match kind {
             SettingKind::Boolean => scalar.kind == ScalarKind::Boolean,
             SettingKind::Integer => matches!(scalar.kind, ScalarKind::Integer | ScalarKind::Number),
-            SettingKind::String => scalar.kind == ScalarKind::String,
+            SettingKind::String | SettingKind::Date => scalar.kind == ScalarKind::String,
         },
         _ => false,
     }

@@ -201,6 +201,12 @@ pub(super) fn despite_nothing(span: Span, place: &Place, ty: TypeIn<'_>) -> Find
         .help("write the value alone")
 }
 
+pub(super) fn setting_optional(name: &Spanned<String>) -> Finding {
+    let message = format!("the setting `{}` may have no value, and a field needs one", name.value);
+    Finding::error(Code::SettingType, name.span, message)
+        .help("give the setting a default, or none, so that the operator must say")
+}
+
 pub(super) fn setting_type(name: &Spanned<String>, ty: TypeIn<'_>) -> Finding {
     Finding::error(
         Code::SettingType,

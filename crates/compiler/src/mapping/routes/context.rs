@@ -45,6 +45,8 @@ pub(super) struct Context {
     pub read: BTreeSet<String>,
     /// What checks have made sure of.
     pub proofs: Proofs,
+    /// Optional settings that have a value here, by dotted name.
+    set: BTreeSet<String>,
 }
 
 /// A fact about a place, from a check that held or a row that matched.
@@ -125,6 +127,11 @@ impl Context {
         self.members.iter().map(|(name, _)| name.as_str())
     }
 
+    /// Whether a check or a row has made sure that an optional setting has a value.
+    pub fn is_set(&self, setting: &str) -> bool {
+        self.set.contains(setting)
+    }
+
     /// Whether something at or below this place was read, or a place that holds it.
     pub fn is_read(&self, place: &str) -> bool {
         self.read.iter().any(|read| read == place || is_below(read, place) || is_below(place, read))
@@ -137,6 +144,12 @@ impl Context {
             return;
         }
         let [root, names @ ..] = names else { return };
+        if *root == "config" {
+            if matches!(fact, Fact::Present) {
+                self.set.insert(names.join("."));
+            }
+            return;
+        }
         let Some((_, held)) = self.members.iter_mut().find(|(known, _)| known == root) else { return };
         let types = &contracts[usize::from(held.side.0)].types;
         let mut required = !held.absent;

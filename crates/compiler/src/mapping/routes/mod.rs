@@ -31,16 +31,16 @@ pub(super) use policy::of_pack as refuse_policy;
 use super::ast::{ConversionUse, Paging, Pair, Program, Route, Spanned};
 use super::compare::Comparisons;
 use super::lens::{Lenses, ReadConversion, World, read_conversion};
-use super::names::Names;
+use super::names::{Names, SettingRef};
 use crate::contract::{Contract, Type, Types, assignable};
 use crate::diagnostic::{Findings, Sources, Span};
 use route::RouteCheck;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use switchback_plan::{
     self as plan, BodyPlan, Loss, Note, Origin, ReasonId, RefusePolicy, RouteId, RouteKind, SettingKind,
     SideId, Verdict,
 };
-use totality::Assigned;
+use totality::{Answered, Assigned};
 
 /// What is known before any route is looked at.
 pub(super) struct Ground<'a> {
@@ -60,6 +60,8 @@ pub(super) struct Ground<'a> {
     pub error_types: [Option<&'a Type>; 2],
     /// Lower-case names of the fields that carry tokens on either side.
     pub credential_headers: &'a [String],
+    /// The field that says by which approximations an answer was made.
+    pub approximate_header: Option<&'a str>,
 }
 
 /// A route in one direction, lowered, before it has its number.
@@ -82,21 +84,26 @@ pub(super) fn compile(
     findings: &mut Findings,
 ) -> [Vec<plan::Route>; 2] {
     let assigned = totality::assign(program, ground.contracts, findings);
+    let switches: HashMap<*const Route, Option<u16>> = program
+        .routes
+        .iter()
+        .filter_map(|route| Some((std::ptr::from_ref(route), ground.switch(route.only_if()?, findings))))
+        .collect();
     for route in &program.routes {
         check_once(ground, route, &assigned, findings);
     }
     let mut routes = assigned.map(|assigned| {
         let mut routes = Vec::new();
-        for one in assigned {
-            let compare = ground.comparisons.of_operation(usize::from(one.serves.0), one.operation);
-            let check = RouteCheck::new(ground, one.serves, one.operation, findings);
-            let served = match (one.route, one.operations) {
-                (Route::Pair(pair), Some(operations)) => check.pair(pair, operations),
-                (Route::Pair(_), None) => None,
-                (Route::Serve(serve), _) => check.serve(serve),
-            };
+        for (one, others) in assigned {
             let id = RouteId(routes.len() as u16);
-            routes.extend(served.map(|served| plan::Route { compare, ..served.with_id(id) }));
+            let usual = lower(ground, &one, id, findings);
+            let mut instead = Vec::new();
+            for other in others {
+                let setting = switches.get(&std::ptr::from_ref(other.route)).copied().flatten();
+                let route = lower(ground, &other, id, findings);
+                instead.extend(setting.zip(route).map(|(setting, route)| plan::Instead { setting, route }));
+            }
+            routes.extend(usual.map(|usual| plan::Route { instead, ..usual }));
         }
         routes
     });
@@ -104,15 +111,32 @@ pub(super) fn compile(
     routes
 }
 
+fn lower(
+    ground: &Ground<'_>,
+    one: &Assigned<'_>,
+    id: RouteId,
+    findings: &mut Findings,
+) -> Option<plan::Route> {
+    let compare = ground.comparisons.of_operation(usize::from(one.serves.0), one.operation);
+    let check = RouteCheck::new(ground, one.serves, one.operation, findings);
+    let served = match (one.route, one.operations) {
+        (Route::Pair(pair), Some(operations)) => check.pair(pair, operations),
+        (Route::Pair(_), None) => None,
+        (Route::Serve(serve), _) => check.serve(serve),
+    };
+    served.map(|served| plan::Route { compare, ..served.with_id(id) })
+}
+
 /// What is the same in both directions of a route is said once.
 fn check_once(
     ground: &Ground<'_>,
     route: &Route,
-    assigned: &[Vec<Assigned<'_>>; 2],
+    assigned: &[Vec<Answered<'_>>; 2],
     findings: &mut Findings,
 ) {
     let of_route = |one: &&Assigned<'_>| std::ptr::eq(one.route, route);
-    let served: Vec<&Assigned<'_>> = assigned.iter().flatten().filter(of_route).collect();
+    let all = assigned.iter().flatten().flat_map(|(one, others)| std::iter::once(one).chain(others));
+    let served: Vec<&Assigned<'_>> = all.filter(of_route).collect();
     let (notes, own) = match route {
         Route::Pair(pair) => (&pair.notes, pair.front.map(|front| front.side)),
         Route::Serve(serve) => (&serve.notes, Some(serve.side.side)),
@@ -189,6 +213,7 @@ impl Served {
             business_errors: self.business_errors,
             compare: Vec::new(),
             read_back: None,
+            instead: Vec::new(),
             origin: self.origin,
         }
     }
@@ -211,9 +236,24 @@ impl<'a> Ground<'a> {
         super::origin(self.sources, span)
     }
 
-    /// The type of a setting; `None` after a finding.
-    fn setting(&self, name: &Spanned<String>, findings: &mut Findings) -> Option<SettingKind> {
-        self.names.setting(name, findings)?.kind
+    /// A setting that has a type; `None` after a finding.
+    fn setting(&self, name: &Spanned<String>, findings: &mut Findings) -> Option<SettingRef> {
+        self.names.setting(name, findings).filter(|setting| setting.kind.is_some())
+    }
+
+    /// The boolean setting that a route answers with, written `$.config.name`. `None` after a finding.
+    fn switch(&self, path: &Spanned<String>, findings: &mut Findings) -> Option<u16> {
+        let Some(name) = path.value.strip_prefix("$.config.") else {
+            findings.push(faults::route_without_setting(path));
+            return None;
+        };
+        let name = Spanned { value: name.to_owned(), span: path.span };
+        let setting = self.setting(&name, findings)?;
+        if setting.kind != Some(SettingKind::Boolean) || setting.optional {
+            findings.push(faults::setting_switches_nothing(&name));
+            return None;
+        }
+        Some(setting.index)
     }
 
     /// A reason by name, whose placeholders are the ones given. `None` after a finding.

@@ -36,6 +36,9 @@ impl<'a> RouteCheck<'_, 'a> {
         let mut responses = self.responses(pair, called);
         for response in &mut responses {
             response.headers = answer_headers.clone();
+            if !matches!(response.body, ResponseBody::Error(_)) {
+                response.headers.extend(self.approximate_header());
+            }
         }
         let responses = (!self.findings.errors_since(mark)).then_some(responses);
         let verdict = self.verdict(&pair.notes, pair.span);

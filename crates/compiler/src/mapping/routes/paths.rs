@@ -7,7 +7,7 @@
 use super::context::{Context, Held, list};
 use super::faults;
 use super::{Findings, Ground};
-use crate::contract::{Additional, ScalarKind, Type, TypeKind};
+use crate::contract::{Additional, Enum, Literal, ScalarKind, Type, TypeKind};
 use crate::diagnostic::{Sources, Span};
 use crate::mapping::ast::Spanned;
 use crate::mapping::syntax::unquoted;
@@ -170,13 +170,21 @@ impl Reading<'_, '_> {
         }
         let name = names.join(".");
         let span = words.next(&name);
-        let kind = self.ground.setting(&Spanned { value: name, span }, self.findings)?;
-        let kind = match kind {
-            SettingKind::Boolean => ScalarKind::Boolean,
-            SettingKind::Integer => ScalarKind::Integer,
-            SettingKind::String => ScalarKind::String,
-        };
-        Some(Held::there(super::context::scalar(kind, span), switchback_plan::SideId::OLD))
+        let absent = !self.context.is_set(&name);
+        let setting = self.ground.setting(&Spanned { value: name, span }, self.findings)?;
+        let mut ty = super::context::scalar(
+            match setting.kind? {
+                SettingKind::Boolean => ScalarKind::Boolean,
+                SettingKind::Integer => ScalarKind::Integer,
+                SettingKind::String | SettingKind::Date => ScalarKind::String,
+            },
+            span,
+        );
+        if let (TypeKind::Scalar(scalar), false) = (&mut ty.kind, setting.values.is_empty()) {
+            let values = setting.values.into_iter().map(Literal::String).collect();
+            scalar.values = Some(Enum { values, open: false });
+        }
+        Some(Held { ty, side: switchback_plan::SideId::OLD, absent: setting.optional && absent })
     }
 
     /// Along the segments from a value that is known.

@@ -3,31 +3,53 @@
 use super::faults;
 use crate::diagnostic::Findings;
 use crate::mapping::ast;
-use switchback_plan::RefusePolicy;
+use crate::mapping::names::Names;
+use switchback_plan::{self as plan, AfterDate, RefusePolicy, SettingKind};
 
 /// The pack's policy. What it leaves out: refused calls are not forwarded, and are answered 501 now, 410 from a date on.
-pub(in crate::mapping) fn of_pack(written: &ast::RefusePolicy, findings: &mut Findings) -> RefusePolicy {
-    check(written, findings);
+pub(in crate::mapping) fn of_pack(
+    written: &ast::RefusePolicy,
+    names: &Names,
+    findings: &mut Findings,
+) -> RefusePolicy {
+    let after_date = check(written, names, findings);
     let status = |status: &Option<ast::Spanned<i64>>, or: u16| status.as_ref().map_or(or, |s| s.value as u16);
     RefusePolicy {
         legacy_forward: written.legacy_forward.map(|said| said.unwrap_or(false)),
         status: status(&written.status, 501),
-        after_date: written.after_date.as_ref().and_then(|date| date.value.clone()),
+        after_date: after_date.flatten(),
         after_status: status(&written.after_status, 410),
     }
 }
 
-/// A refusal is an error to the client, and its date a day that there is.
-pub(super) fn check(written: &ast::RefusePolicy, findings: &mut Findings) {
+/// A refusal is an error to the client, and its date a day that there is, or a setting that is one. Gives the date, if one is
+/// said.
+pub(super) fn check(
+    written: &ast::RefusePolicy,
+    names: &Names,
+    findings: &mut Findings,
+) -> Option<Option<AfterDate>> {
     for status in written.status.iter().chain(&written.after_status) {
         if status.value < 400 {
             findings.push(faults::refusal_status(status));
         }
     }
-    let Some(date) = &written.after_date else { return };
-    let Some(text) = &date.value else { return };
-    let format = time::macros::format_description!("[year]-[month]-[day]");
-    if time::Date::parse(text, format).is_err() {
-        findings.push(faults::refusal_date(text, date.span));
-    }
+    let date = written.after_date.as_ref()?;
+    Some(match &date.value {
+        ast::AfterDate::Never => None,
+        ast::AfterDate::Day(text) => {
+            if !plan::is_day(text) {
+                findings.push(faults::refusal_date(text, date.span));
+            }
+            Some(AfterDate::Day(text.clone()))
+        }
+        ast::AfterDate::Setting(name) => {
+            let setting = names.setting(name, findings);
+            if setting.as_ref().is_some_and(|found| found.kind.is_some_and(|kind| kind != SettingKind::Date))
+            {
+                findings.push(faults::refusal_setting(name));
+            }
+            setting.map(|setting| AfterDate::Setting(setting.index))
+        }
+    })
 }

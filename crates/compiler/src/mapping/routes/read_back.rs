@@ -32,7 +32,11 @@ pub(super) fn declare(
         // A route with faults of its own is not among them.
         let Some(route) = routes.iter_mut().find(|route| is_of(route, write)) else { continue };
         let origin = ground.origin(line.write.span);
-        route.read_back = Some(plan::ReadBack { operation: read.key.to_string().into(), path, origin });
+        let read_back = plan::ReadBack { operation: read.key.to_string().into(), path, origin };
+        for instead in &mut route.instead {
+            instead.route.read_back = Some(read_back.clone());
+        }
+        route.read_back = Some(read_back);
     }
 }
 
@@ -54,7 +58,9 @@ fn fits(
         findings.push(faults::read_back_writes(line.read.span, &read.key));
     }
     for (span, operation) in [(line.write.span, write), (line.read.span, read)] {
-        if of(operation).is_some_and(|route| matches!(route.kind, RouteKind::Refuse(_))) {
+        let is_refused =
+            |route: &plan::Route| route.all().all(|one| matches!(one.kind, RouteKind::Refuse(_)));
+        if of(operation).is_some_and(is_refused) {
             findings.push(faults::read_back_refused(span, &operation.key));
         }
     }

@@ -13,7 +13,8 @@ use crate::mapping::literal;
 use crate::yaml::Node;
 use std::sync::Arc;
 use switchback_plan::{
-    self as plan, BodyExpected, Effect, Loss, Note, NoteKind, ParameterKind, Refusal, SideId, Variable,
+    self as plan, BodyExpected, Effect, HeaderRule, Key, Loss, Note, NoteKind, ParameterKind, Refusal,
+    SideId, Variable,
 };
 
 /// One route, served to clients of one side.
@@ -47,6 +48,8 @@ pub(super) struct RouteCheck<'g, 'a> {
     pub judged: bool,
     /// Operations that are called, for the statuses that they list.
     pub called: Vec<&'a Operation>,
+    /// Names of the approximations that the place in hand is served by.
+    pub approximations: Vec<Arc<str>>,
 }
 
 /// See [`RouteCheck::answers`].
@@ -82,6 +85,7 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
             called_as: Vec::new(),
             judged: false,
             called: Vec::new(),
+            approximations: Vec::new(),
         }
     }
 
@@ -92,16 +96,46 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
 
     pub fn note(&mut self, kind: NoteKind, text: String, span: Span) {
         let origin = self.ground.origin(span);
-        self.notes.push(Note { kind, text, origin });
+        self.notes.push(Note { kind, name: None, text, origin });
     }
 
     /// The sentences of a route or an outcome.
     pub fn sentences(&mut self, notes: &Notes) {
         let differs = notes.differs.iter().map(|text| (NoteKind::Differs, text));
-        let approximate = notes.approximate.iter().map(|text| (NoteKind::Approximate, text));
-        for (kind, text) in differs.chain(approximate) {
+        for (kind, text) in differs {
             self.note(kind, text.value.clone(), text.span);
         }
+        for (name, text) in &notes.approximate {
+            let origin = self.ground.origin(text.span);
+            let name = self.approximation(name.as_ref(), text);
+            self.notes.push(Note { kind: NoteKind::Approximate, name, text: text.value.clone(), origin });
+        }
+    }
+
+    /// The name under which answers say that they are approximate, which counts from here on.
+    fn approximation(&mut self, name: Option<&Spanned<String>>, text: &Spanned<String>) -> Option<Arc<str>> {
+        let Some(name) = name else {
+            if self.ground.approximate_header.is_some() {
+                self.findings.push(faults::approximation_without_name(text));
+            }
+            return None;
+        };
+        let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+        if name.value.is_empty() || !name.value.bytes().all(is_name) {
+            self.findings.push(faults::approximation_name(name));
+        }
+        let name: Arc<str> = name.value.as_str().into();
+        if !self.approximations.contains(&name) {
+            self.approximations.push(Arc::clone(&name));
+        }
+        Some(name)
+    }
+
+    /// The field with which successful answers say by what they were approximated, if by anything.
+    pub fn approximate_header(&self) -> Option<HeaderRule> {
+        let name = self.ground.approximate_header.filter(|_| !self.approximations.is_empty())?;
+        let value = format!("\"{}\"", self.approximations.join(", "));
+        Some(HeaderRule { name: Key::new(name), value: plan::Expr::Constant(value.into_bytes().into()) })
     }
 
     /// What a shape says of the route that uses it; `read` is the place that it reads, where that is not the body of the one
@@ -175,13 +209,13 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
     pub fn refusal(&mut self, refuse: &Refuse) -> Option<Refusal> {
         let reason = self.ground.reason(&refuse.reason, &[], self.findings)?;
         let (pack, own) = (&self.ground.refuse, &refuse.policy);
-        super::policy::check(own, self.findings);
+        let after_date = super::policy::check(own, self.ground.names, self.findings);
         let side = usize::from(self.serves.0);
         Some(Refusal {
             reason,
             legacy_forward: own.legacy_forward[side].unwrap_or(pack.legacy_forward[side]),
             status: own.status.as_ref().map_or(pack.status, |status| status.value as u16),
-            after_date: own.after_date.as_ref().map_or(pack.after_date.clone(), |date| date.value.clone()),
+            after_date: after_date.unwrap_or_else(|| pack.after_date.clone()),
             after_status: own.after_status.as_ref().map_or(pack.after_status, |status| status.value as u16),
         })
     }

@@ -449,7 +449,10 @@ impl<'a> RouteCheck<'_, 'a> {
     pub(super) fn answer(&mut self, answer: &Answer) -> Option<plan::Answer> {
         let operation = self.operation;
         let status = self.promised(&answer.status);
-        let headers = self.made_headers(&answer.headers);
+        let mut headers = self.made_headers(&answer.headers);
+        if let (Some(headers), true) = (&mut headers, answer.status.value < 300) {
+            headers.extend(self.approximate_header());
+        }
         let promised = status.and_then(|status| operation.response(status));
         let body = match (&answer.body, promised.map(|response| response.body.as_ref())) {
             (None, None | Some(None)) => Some(None),
@@ -485,13 +488,14 @@ impl<'a> RouteCheck<'_, 'a> {
             let (before, wrote, judged) = (self.context.clone(), self.wrote.clone(), self.judged);
             let facts = table.as_ref().map(|table| table.facts[at].as_slice()).unwrap_or_default();
             self.context.learn_all(facts, self.ground.contracts);
-            let noted = self.notes.len();
+            let (noted, named) = (self.notes.len(), self.approximations.len());
             self.sentences(&outcome.notes);
             let notes = self.notes[noted..].to_vec();
             let block = self.block(&outcome.block);
             let read = std::mem::replace(&mut self.context, before).read;
             self.context.read.extend(read);
             (self.wrote, self.judged) = (wrote, judged);
+            self.approximations.truncate(named);
             outcomes.push(block.map(|block| plan::Outcome {
                 name: outcome.name.value.clone(),
                 block,

@@ -18,14 +18,22 @@ pub(super) struct Assigned<'a> {
     pub operations: Option<[&'a Operation; 2]>,
 }
 
+/// An operation's route, and those that answer instead while a setting is on, in the order of the program.
+pub(super) type Answered<'a> = (Assigned<'a>, Vec<Assigned<'a>>);
+
 /// All routes whose operations exist, by side in the order of the contract. Says what is answered twice or not at all.
 pub(super) fn assign<'a>(
     program: &'a Program,
     contracts: &'a [Contract; 2],
     findings: &mut Findings,
-) -> [Vec<Assigned<'a>>; 2] {
+) -> [Vec<Answered<'a>>; 2] {
     let mut assigned: [HashMap<*const Operation, (Assigned<'a>, Span)>; 2] = [HashMap::new(), HashMap::new()];
+    let mut instead: Vec<Assigned<'a>> = Vec::new();
     let mut take = |one: Assigned<'a>, span: Span, findings: &mut Findings| {
+        if one.route.only_if().is_some() {
+            instead.push(one);
+            return;
+        }
         let routes = &mut assigned[usize::from(one.serves.0)];
         if let Some((_, first)) = routes.get(&std::ptr::from_ref(one.operation)) {
             findings.push(faults::answered_twice(&one.operation.key, span, *first));
@@ -60,8 +68,14 @@ pub(super) fn assign<'a>(
     for (side, routes) in assigned.iter().enumerate() {
         for operation in &contracts[side].operations {
             match routes.get(&std::ptr::from_ref(operation)) {
-                Some((one, _)) => in_order[side].push(*one),
-                None => findings.push(faults::unanswered(operation, &contracts[side].name)),
+                Some((one, _)) => {
+                    let same = |other: &&Assigned<'a>| std::ptr::eq(other.operation, operation);
+                    in_order[side].push((*one, instead.iter().filter(same).copied().collect()));
+                }
+                None => {
+                    let sometimes = instead.iter().any(|other| std::ptr::eq(other.operation, operation));
+                    findings.push(faults::unanswered(operation, &contracts[side].name, sometimes));
+                }
             }
         }
     }

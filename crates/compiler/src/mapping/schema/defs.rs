@@ -44,7 +44,11 @@ pub(super) fn policy() -> Value {
     let after = object(
         &keys::AFTER,
         &[
-            ("date", "`YYYY-MM-DD`, or null for never.", json!({"type": ["string", "null"]})),
+            (
+                "date",
+                "`YYYY-MM-DD`, `$.config.name` for a setting that is a date, or null for never.",
+                json!({"type": ["string", "null"]}),
+            ),
             ("status", "Answered from that day on.", reference("status")),
         ],
     );
@@ -234,6 +238,11 @@ fn pair(sides: Sides<'_>) -> Value {
     );
     let lines: Vec<Line<'_>> = vec![
         ("pair", "The operation of each side; with `front`, the side that is served.", operations),
+        (
+            "if",
+            "A boolean setting, `$.config.name`: answers instead of the other route while it is on.",
+            text(),
+        ),
         ("path", "Path variables: `{old: new}`; those of the same name are passed.", texts.clone()),
         (
             "query",
@@ -256,7 +265,11 @@ fn pair(sides: Sides<'_>) -> Value {
         ("retry", "Whether a repeat of this write is harmless.", words(&["safe", "never"])),
         ("effect", "Whether it writes, where the method misleads.", words(&["write", "none"])),
         ("differs", "What differs, for the report.", reference("sentences")),
-        ("approximate", "What is only nearly the same, for the report.", reference("sentences")),
+        (
+            "approximate",
+            "What is only nearly the same, for the report; with names, answers are marked with them.",
+            json!({"anyOf": [reference("sentences"), map_of(&text())]}),
+        ),
         ("verdict", "How well the operation is kept.", verdict(sides)),
     ];
     object(&keys::PAIR, &lines)
@@ -276,7 +289,11 @@ fn block() -> Vec<Line<'static>> {
         ("decide", "The end: a table that chooses an outcome.", reference("decide")),
         ("outcomes", "What the table chooses among, by name.", map_of(&reference("outcome"))),
         ("differs", "What differs, for the report.", reference("sentences")),
-        ("approximate", "What is only nearly the same, for the report.", reference("sentences")),
+        (
+            "approximate",
+            "What is only nearly the same, for the report; with names, answers are marked with them.",
+            json!({"anyOf": [reference("sentences"), map_of(&text())]}),
+        ),
     ]
 }
 
@@ -289,6 +306,11 @@ fn serve(sides: Sides<'_>) -> Value {
     let mut lines: Vec<Line<'_>> = vec![
         ("serve", "The side that is served.", side),
         ("at", "The operation that is served.", operation()),
+        (
+            "if",
+            "A boolean setting, `$.config.name`: answers instead of the other route while it is on.",
+            text(),
+        ),
         ("check", "Conditions on the request, before anything is called.", list_of(&reference("check"))),
         ("fill", "Defaults of the request's body.", map_of(&anything())),
         ("query", "Query parameters that go nowhere: `{name: drop}`.", map_of(&words(&["drop"]))),

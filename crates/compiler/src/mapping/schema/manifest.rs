@@ -2,8 +2,7 @@
 
 use super::{Line, Sides, anything, by_side, keys, list_of, map_of, object, reference, text, words};
 use serde_json::{Value, json};
-use switchback_plan::GATEWAY_ERRORS;
-use switchback_plan::{BodyForm, ClientAuth, RefreshExtra};
+use switchback_plan::{BodyForm, ClientAuth, GATEWAY_ERRORS, RefreshExtra, SettingKind};
 
 pub(super) fn manifest(sides: Sides<'_>) -> Value {
     let side_names = object(
@@ -31,6 +30,14 @@ pub(super) fn manifest(sides: Sides<'_>) -> Value {
             "refuse",
             "What happens to operations that are refused, unless their route says otherwise.",
             reference("policy"),
+        ),
+        (
+            "headers",
+            "Header fields with which answers say how they were made.",
+            object(
+                &keys::OWN_HEADERS,
+                &[("approximate", "Names the approximations that an answer is made by.", text())],
+            ),
         ),
         ("settings", "What the pack reads under `$.config`; the operator gives values.", map_of(&setting())),
         ("compare", "What comparing two answers in a dual run looks at and looks away from.", compare(sides)),
@@ -117,16 +124,19 @@ fn errors(sides: Sides<'_>) -> Value {
 }
 
 fn setting() -> Value {
+    let kinds: Vec<&str> = SettingKind::WORDS.iter().map(|(word, _)| *word).collect();
     object(
         &keys::SETTING,
         &[
-            ("type", "Type of the value.", words(&["boolean", "integer", "string"])),
+            ("type", "Type of the value.", words(&kinds)),
             ("about", "What it is for, for the operator.", text()),
             (
                 "default",
-                "Used when the operator gives nothing; without it, the operator must.",
-                json!({"type": ["boolean", "integer", "string"]}),
+                "Used when the operator gives nothing; `null` for no value at all. Without it, the operator must give one.",
+                json!({"type": ["boolean", "integer", "string", "null"]}),
             ),
+            ("values", "The only texts that it may be.", list_of(&text())),
+            ("reading", "Which open point of a contract it settles.", text()),
         ],
     )
 }

@@ -7,7 +7,7 @@ use crate::yaml::Keys;
 pub(in crate::mapping) const PACK: Keys = Keys::new(
     "a pack",
     &["pack", "sides", "contracts", "credentials", "languages", "errors", "refuse"],
-    &["scope", "paging", "settings", "compare"],
+    &["scope", "paging", "headers", "settings", "compare"],
 );
 pub(in crate::mapping) const SIDES: Keys = Keys::new("`sides`", &["old", "new"], &[]);
 pub(in crate::mapping) const CREDENTIAL: Keys =
@@ -15,9 +15,11 @@ pub(in crate::mapping) const CREDENTIAL: Keys =
 pub(in crate::mapping) const OAUTH: Keys =
     Keys::new("`oauth`", &[], &["body", "client_auth", "refresh_sends"]);
 pub(in crate::mapping) const PAGING: Keys = Keys::new("`paging`", &["query", "first", "size"], &[]);
+pub(in crate::mapping) const OWN_HEADERS: Keys = Keys::new("`headers`", &[], &["approximate"]);
 pub(in crate::mapping) const ERRORS: Keys =
     Keys::new("`errors`", &["body", "types"], &["shape", "status", "text", "kind"]);
-pub(in crate::mapping) const SETTING: Keys = Keys::new("a setting", &["type", "about"], &["default"]);
+pub(in crate::mapping) const SETTING: Keys =
+    Keys::new("a setting", &["type", "about"], &["default", "values", "reading"]);
 pub(in crate::mapping) const COMPARE: Keys = Keys::new("`compare`", &[], &["headers", "types", "read_back"]);
 pub(in crate::mapping) const COMPARE_TYPE: Keys =
     Keys::new("a comparison", &[], &["key", "noise", "unordered", "secret"]);
@@ -51,6 +53,7 @@ pub(in crate::mapping) const PAIR: Keys = Keys::new(
     "a pair",
     &["pair"],
     &[
+        "if",
         "path",
         "query",
         "headers",
@@ -71,6 +74,7 @@ pub(in crate::mapping) const SERVE: Keys = Keys::new(
     "a `serve` route",
     &["serve", "at"],
     &[
+        "if",
         "check",
         "fill",
         "query",

@@ -3,8 +3,8 @@
 use super::{Reader, keys};
 use crate::diagnostic::Findings;
 use crate::mapping::ast::{
-    Compare, CompareType, Credential, Errors, Manifest, Paging, Place, ReadBack, RefusePolicy, Setting,
-    Spanned,
+    Compare, CompareType, Credential, Errors, Manifest, OwnHeaders, Paging, Place, ReadBack, RefusePolicy,
+    Setting, Spanned,
 };
 use crate::yaml::{Fields, Node};
 use switchback_plan::{BodyForm, ClientAuth, RefreshExtra, TokenRequests};
@@ -25,6 +25,7 @@ pub(super) fn read(root: &Node, findings: &mut Findings) -> Option<Manifest> {
         paging: fields.get("paging").and_then(|node| reader.paging(node)),
         errors: errors?,
         refuse: fields.get("refuse").map_or_else(RefusePolicy::default, |node| reader.policy(node)),
+        headers: fields.get("headers").map(|node| reader.own_headers(node)).unwrap_or_default(),
         settings: reader.settings(fields.get("settings")),
         compare: fields.get("compare").and_then(|node| reader.compare(node)).unwrap_or_default(),
         span: root.span,
@@ -81,6 +82,11 @@ impl Reader<'_> {
         Some(Paging { query: query?, first: first?, size: size? })
     }
 
+    fn own_headers(&mut self, node: &Node) -> OwnHeaders {
+        let Some(fields) = self.fields(node, &keys::OWN_HEADERS) else { return OwnHeaders::default() };
+        OwnHeaders { approximate: self.text_of(fields.get("approximate")) }
+    }
+
     fn errors(&mut self, node: &Node) -> Option<Errors> {
         let fields = self.fields(node, &keys::ERRORS)?;
         let types = fields.get("types").and_then(|node| self.texts_by_side(node, "`types`"));
@@ -103,7 +109,9 @@ impl Reader<'_> {
                 name: Self::key(key),
                 kind,
                 default: fields.get("default").cloned(),
+                values: self.texts(fields.get("values")),
                 about,
+                reading: self.text_of(fields.get("reading")),
             });
         }
         settings

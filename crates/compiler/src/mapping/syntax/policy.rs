@@ -1,7 +1,7 @@
 //! What happens to refused operations, as the manifest and single routes say it.
 
 use super::{Reader, keys};
-use crate::mapping::ast::{Refuse, RefusePolicy, Spanned};
+use crate::mapping::ast::{AfterDate, Refuse, RefusePolicy, Spanned};
 use crate::yaml::{Kind, Node};
 
 impl Reader<'_> {
@@ -17,11 +17,22 @@ impl Reader<'_> {
             return policy;
         };
         if let Some(date) = after.get("date") {
-            let value = if date.is_null() { Some(None) } else { self.text(date).map(|t| Some(t.value)) };
-            policy.after_date = value.map(|value| Spanned { value, span: date.span });
+            policy.after_date = self.after_date(date).map(|value| Spanned { value, span: date.span });
         }
         policy.after_status = after.get("status").and_then(|n| self.status(n));
         policy
+    }
+
+    /// `null`, a day, or `$.config.name`.
+    fn after_date(&mut self, node: &Node) -> Option<AfterDate> {
+        if node.is_null() {
+            return Some(AfterDate::Never);
+        }
+        let text = self.text(node)?;
+        Some(match text.value.strip_prefix("$.config.") {
+            Some(name) => AfterDate::Setting(Spanned { value: name.to_owned(), span: text.span }),
+            None => AfterDate::Day(text.value),
+        })
     }
 
     /// `forward` or `never`, for clients of both sides or `{v2: forward, v3: never}`.

@@ -32,6 +32,7 @@ impl Reader<'_> {
         let path = self.texts_map(fields.get("path"));
         let (query, refused_query) = self.query(fields.get("query"));
         Some(Pair {
+            only_if: self.text_of(fields.get("if")),
             operations,
             front,
             path,
@@ -169,7 +170,7 @@ impl Reader<'_> {
     pub(super) fn notes(&mut self, node: &Node) -> Notes {
         let mut notes = Notes {
             differs: self.sentences(node.get("differs")),
-            approximate: self.sentences(node.get("approximate")),
+            approximate: self.approximate(node.get("approximate")),
             verdict: Vec::new(),
         };
         match node.get("verdict") {
@@ -189,6 +190,16 @@ impl Reader<'_> {
     fn verdict(&mut self, node: &Node) -> Option<Spanned<String>> {
         let word = node.word(&["exact", "different", "partly"], self.findings)?;
         Some(Spanned { value: word.to_owned(), span: node.span })
+    }
+
+    /// Sentences, or `{name: sentence}`.
+    fn approximate(&mut self, node: Option<&Node>) -> Vec<(Option<Spanned<String>>, Spanned<String>)> {
+        match node.map(|n| &n.kind) {
+            Some(Kind::Map(_)) => {
+                self.texts_map(node).into_iter().map(|(name, text)| (Some(name), text)).collect()
+            }
+            _ => self.sentences(node).into_iter().map(|text| (None, text)).collect(),
+        }
     }
 
     /// One sentence or a list of them.
@@ -213,6 +224,7 @@ impl Reader<'_> {
             dropped.extend(value.word(&["drop"], self.findings).map(|_| Self::key(key)));
         }
         Some(Serve {
+            only_if: self.text_of(fields.get("if")),
             fill: fill.collect(),
             dropped,
             check,

@@ -63,9 +63,13 @@ pub fn pack() -> Arc<Pack> {
             name: "notes.max".into(),
             kind: SettingKind::Integer,
             default: Some(raw("5")),
+            is_required: false,
+            values: Vec::new(),
             about: String::new(),
+            reading: None,
             origin: origin(),
         }],
+        approximate_header: None,
         shapes: Vec::new(),
         examples: Vec::new(),
         compared_headers: Vec::new(),
@@ -120,6 +124,7 @@ fn route(id: RouteId, method: &str, template: &str, body: BodyExpected, kind: Ro
         business_errors: Vec::new(),
         compare: Vec::new(),
         read_back: None,
+        instead: Vec::new(),
         origin: origin(),
     }
 }

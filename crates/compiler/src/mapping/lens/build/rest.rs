@@ -79,7 +79,12 @@ impl Builder<'_, '_> {
                 let value = String::from_utf8_lossy(&value);
                 for (place, ty) in misfits {
                     let text = format!("`{place}` is {value}, not {ty}");
-                    self.notes.push(Note { kind: NoteKind::Despite, text, origin: origin.clone() });
+                    self.notes.push(Note {
+                        kind: NoteKind::Despite,
+                        name: None,
+                        text,
+                        origin: origin.clone(),
+                    });
                 }
             }
             (true, None) => {}

@@ -30,8 +30,9 @@ pub(in super::super) fn unknown_operation(key: &OpKey, span: Span, contract: &Co
     .maybe_help(near.or_else(same))
 }
 
-pub(in super::super) fn unanswered(operation: &Operation, side: &str) -> Finding {
-    let message = format!("no route answers `{}` of `{side}`", operation.key);
+pub(in super::super) fn unanswered(operation: &Operation, side: &str, sometimes: bool) -> Finding {
+    let when = if sometimes { " while no setting is on" } else { "" };
+    let message = format!("no route answers `{}` of `{side}`{when}", operation.key);
     Finding::error(Code::Unanswered, operation.span, message).help(format!(
         "add a pair or a `serve` route, or `{{serve: {side}, at: {}, refuse: <reason>}}`",
         operation.key
@@ -202,6 +203,35 @@ pub(in super::super) fn refusal_status(status: &Spanned<i64>) -> Finding {
 
 pub(in super::super) fn refusal_date(text: &str, span: Span) -> Finding {
     Finding::error(Code::RefusalPolicy, span, format!("`{text}` is not a date")).help("such as 2027-01-31")
+}
+
+pub(in super::super) fn route_without_setting(path: &Spanned<String>) -> Finding {
+    Finding::error(Code::ConfigPath, path.span, format!("`{}` is not a setting", path.value))
+        .help("a route is switched by one setting: `if: $.config.<name>`")
+}
+
+pub(in super::super) fn setting_switches_nothing(name: &Spanned<String>) -> Finding {
+    Finding::error(
+        Code::SettingType,
+        name.span,
+        format!("the setting `{}` cannot switch a route", name.value),
+    )
+    .help("declare it with `type: boolean` and a default")
+}
+
+pub(in super::super) fn approximation_without_name(text: &Spanned<String>) -> Finding {
+    Finding::error(Code::ApproximationName, text.span, "this approximation has no name for the header field")
+        .help("give it one: `approximate: {name: sentence}`")
+}
+
+pub(in super::super) fn approximation_name(name: &Spanned<String>) -> Finding {
+    let message = format!("`{}` is not a name for an approximation", name.value);
+    Finding::error(Code::ApproximationName, name.span, message).help("small letters, digits and `_`")
+}
+
+pub(in super::super) fn refusal_setting(name: &Spanned<String>) -> Finding {
+    Finding::error(Code::RefusalPolicy, name.span, format!("the setting `{}` is not a date", name.value))
+        .help("declare it with `type: date`")
 }
 
 pub(in super::super) fn error_type(span: Span, key: &OpKey, status: &str, why: &str) -> Finding {

@@ -1,0 +1,61 @@
+//! `switchback pack export`: the pack that is built into the program, as files that can be read and changed.
+
+use super::pack::{COULD_NOT_RUN, HAS_FINDINGS};
+use crate::app::builtin;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// The pack that is built into the program.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(clap::Subcommand)]
+enum Verb {
+    /// Writes it out as a folder, for `mapping:` of a configuration. What its settings do not say can then be changed
+    Export {
+        /// A folder that is empty or not there yet
+        #[arg(value_name = "FOLDER")]
+        folder: PathBuf,
+    },
+}
+
+/// Runs the verb.
+pub fn run(args: &Args) -> ExitCode {
+    let Verb::Export { folder } = &args.verb;
+    match is_free(folder) {
+        Ok(true) => {}
+        Ok(false) => {
+            eprintln!("{} is not empty; nothing was written", folder.display());
+            return ExitCode::from(HAS_FINDINGS);
+        }
+        Err(error) => return could_not(folder, &error),
+    }
+    let source = builtin::source();
+    for (name, content) in source.files() {
+        let path = folder.join(name);
+        let written = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+        if let Err(error) = written.and_then(|()| std::fs::write(&path, content)) {
+            return could_not(&path, &error);
+        }
+    }
+    println!("{} files in {}", source.files().len(), folder.display());
+    ExitCode::SUCCESS
+}
+
+/// Whether nothing of somebody's can be lost there.
+fn is_free(folder: &Path) -> io::Result<bool> {
+    match std::fs::read_dir(folder) {
+        Ok(mut entries) => Ok(entries.next().is_none()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+        Err(error) => Err(error),
+    }
+}
+
+fn could_not(path: &Path, error: &io::Error) -> ExitCode {
+    eprintln!("{}: {error}", path.display());
+    ExitCode::from(COULD_NOT_RUN)
+}
