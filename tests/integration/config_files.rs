@@ -58,6 +58,27 @@ fn uncomment(line: &str) -> String {
     }
 }
 
+/// An operator finds every setting of the pack that is built in, with a value that it takes, and its page says what it is for.
+#[test]
+fn the_sample_has_every_setting_of_the_built_in_pack() {
+    let compiled = switchback_compiler::mapping::compile(&switchback::app::builtin::source());
+    let pack = compiled.pack.expect("it compiles");
+    let sample: Vec<String> = text("deploy/switchback.sample.yaml").lines().map(uncomment).collect();
+    let config = assert_read("sample", &sample.join("\n"));
+    let mut given: Vec<&str> = config.setting_places.iter().map(|(name, _)| name.as_str()).collect();
+    let mut known: Vec<&str> = pack.settings.iter().map(|setting| setting.name.as_str()).collect();
+    given.sort_unstable();
+    known.sort_unstable();
+    assert_eq!(given, known);
+    let values = config.settings.value.to_string();
+    let values = switchback_json::Value::parse(values.as_bytes(), &switchback_json::Limits::DOCUMENT);
+    let settings = switchback_engine::translate::Settings::new(&pack, &values.expect("it is JSON"));
+    assert!(settings.is_ok(), "{settings:?}");
+    let page = text("mappings/messaging/README.md");
+    let untold: Vec<&&str> = known.iter().filter(|name| !page.contains(&format!("`{name}`"))).collect();
+    assert!(untold.is_empty(), "{untold:?}");
+}
+
 #[test]
 fn the_sample_has_every_key_of_the_schema() {
     let sample: Vec<String> = text("deploy/switchback.sample.yaml").lines().map(uncomment).collect();

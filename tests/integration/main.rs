@@ -26,6 +26,7 @@ mod manual;
 mod mutated_requests;
 mod oauth_connect;
 mod oauth_peer;
+mod operator_settings;
 mod pack;
 mod program;
 mod reload_pack;

@@ -9,7 +9,8 @@ use switchback_gateway::store::seal::SealingKey;
 use switchback_sandbox::{Account, Sandbox};
 use tempfile::TempDir;
 
-/// Writes a configuration: what every gateway of a test needs, then `more`, which is lines of YAML from line 7 on. `upstream`
+/// Writes a configuration: what every gateway of a test needs, then `more`, which is lines of YAML from line 7 on, or
+/// from line 6 on where it begins with settings of its own. `upstream`
 /// is the address of the v3 service.
 pub fn write(folder: &Path, upstream: &str, more: &str) -> PathBuf {
     write_before(folder, upstream, &["v3"], more)
@@ -19,9 +20,13 @@ pub fn write(folder: &Path, upstream: &str, more: &str) -> PathBuf {
 pub fn write_before(folder: &Path, service: &str, sides: &[&str], more: &str) -> PathBuf {
     let file = folder.join("switchback.yaml");
     let upstreams = sides.iter().map(|side| format!("{side}: {{ url: 'http://{service}/{side}' }}"));
+    let settings = match more.starts_with("settings:") {
+        true => "",
+        false => "settings: { agents: { max_chats: 5 } }\n",
+    };
     let text = format!(
         "listen: 127.0.0.1:0\nadmin: {{ listen: 127.0.0.1:0 }}\nstore: sqlite:{}/store.db\nkey: ${{TEST_KEY}}\n\
-         upstreams: {{ {} }}\nsettings: {{ agents: {{ max_chats: 5 }} }}\n{more}",
+         upstreams: {{ {} }}\n{settings}{more}",
         folder.display(),
         upstreams.collect::<Vec<_>>().join(", ")
     );
