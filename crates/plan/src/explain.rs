@@ -232,7 +232,7 @@ impl Text<'_> {
             ValueOp::Keep => self.line(&format!("{to} ← {from} as it is"), None),
             ValueOp::Constant(raw) => self.line(&format!("{to} ← {}", json(raw)), None),
             ValueOp::Convert(conversion) => {
-                self.line(&format!("{to} ← {from} by {}", conversion.kind.spec().name), None);
+                self.line(&format!("{to} ← {from} by {}", conversion.kind.name()), None);
             }
             ValueOp::Array(inner) => self.op(inner, &format!("{from}[*]"), &format!("{to}[*]")),
             ValueOp::Wrap(inner) => self.op(inner, from, &format!("{to}[0]")),
@@ -256,7 +256,7 @@ impl Text<'_> {
                     match &emit.op {
                         ValueOp::Keep => self.line(&format!("{target} ← {source}"), Some(&member.origin)),
                         ValueOp::Convert(conversion) => {
-                            let what = format!("{target} ← {source} by {}", conversion.kind.spec().name);
+                            let what = format!("{target} ← {source} by {}", conversion.kind.name());
                             self.line(&what, Some(&member.origin));
                         }
                         inner => self.op(inner, &source, &target),
@@ -474,7 +474,7 @@ fn expr(pack: &Pack, value: &Expr) -> String {
         Expr::Constant(raw) => json(raw),
         Expr::At(location) => location.text.to_string(),
         Expr::Convert { from, conversion } => {
-            format!("{} by {}", expr(pack, from), conversion.kind.spec().name)
+            format!("{} by {}", expr(pack, from), conversion.kind.name())
         }
         Expr::Object(_) => "an object".to_owned(),
         Expr::Array(_) => "an array".to_owned(),

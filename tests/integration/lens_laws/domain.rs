@@ -229,6 +229,10 @@ fn domain(conversion: &Conversion, plain: BoxedStrategy<Value>) -> BoxedStrategy
             let key = key.to_string();
             plain.prop_map(move |entries| with_different_keys(entries, &key)).boxed()
         }
+        // Values that only a later one takes are other spellings of what the first takes.
+        (ConversionKind::FirstOf(kinds), forward) => {
+            domain(&Conversion::new(kinds[0].clone(), forward), plain)
+        }
         (ConversionKind::Date { old, new }, forward) => {
             let pattern = if forward { old.to_string() } else { new.to_string() };
             let parts = (0..10_000u16, 1..=12u8, 1..=28u8, 0..24u8, 0..60u8, 0..=60u8);

@@ -224,6 +224,8 @@ pub struct ConversionUse {
     pub arguments: Option<Node>,
     /// `else: error | keep | <literal>`
     pub otherwise: Option<Node>,
+    /// `as: [this, …]`: tried in this order where this one does not take the value.
+    pub or: Vec<ConversionUse>,
 }
 
 /// Name of a side as written, resolved: 0 old, 1 new.

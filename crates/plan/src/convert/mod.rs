@@ -13,6 +13,7 @@ mod null_is_absent;
 mod pairs;
 mod string_to_integer;
 mod table;
+mod union;
 
 pub use date::check_patterns as check_date_patterns;
 pub use table::Table;
@@ -51,6 +52,8 @@ pub enum ConversionKind {
     ObjectToPairs { key: Arc<str>, value: Arc<str> },
     /// old text in the first date pattern ↔ new text in the second.
     Date { old: Arc<str>, new: Arc<str> },
+    /// The first of these that takes the value; at least two.
+    FirstOf(Arc<[ConversionKind]>),
 }
 
 /// What follows when a value is outside a conversion's domain.
@@ -192,13 +195,28 @@ impl ConversionKind {
             ConversionKind::CsvToArray => &csv::SPEC,
             ConversionKind::ObjectToPairs { .. } => &pairs::SPEC,
             ConversionKind::Date { .. } => &date::SPEC,
+            ConversionKind::FirstOf(_) => &union::SPEC,
         }
+    }
+
+    /// The conversions that it is made of: itself, or those that it chooses from.
+    pub fn alternatives(&self) -> &[ConversionKind] {
+        match self {
+            ConversionKind::FirstOf(kinds) => kinds,
+            kind => std::slice::from_ref(kind),
+        }
+    }
+
+    /// Its name as mappings write it; of several, with `or` between.
+    pub fn name(&self) -> String {
+        self.alternatives().iter().map(|kind| kind.spec().name).collect::<Vec<_>>().join(" or ")
     }
 
     /// The kinds of values on this side that the conversion takes, and gives when it comes from the other side.
     pub fn kinds(&self, side: SideId) -> Kinds {
         match self {
             ConversionKind::Table(table) => table.kinds(side),
+            ConversionKind::FirstOf(kinds) => union::kinds(kinds, side),
             _ => self.spec().domain(side).kinds,
         }
     }
@@ -251,7 +269,14 @@ impl Conversion {
 
     /// None = outside the domain; `out` may then hold a part of something.
     fn convert(&self, json: &[u8], out: &mut Vec<u8>) -> Option<Yield> {
-        match (&self.kind, self.forward) {
+        self.kind.convert(json, self.forward, out)
+    }
+}
+
+impl ConversionKind {
+    fn convert(&self, json: &[u8], forward: bool, out: &mut Vec<u8>) -> Option<Yield> {
+        match (self, forward) {
+            (ConversionKind::FirstOf(kinds), forward) => union::convert(kinds, json, forward, out),
             (ConversionKind::IntegerToString, true) => integer_to_string::to_string(json, out),
             (ConversionKind::IntegerToString, false) => integer_to_string::to_integer(json, out),
             (ConversionKind::StringToInteger, true) => integer_to_string::to_integer(json, out),
@@ -287,6 +312,7 @@ fn expected(kind: &ConversionKind, forward: bool) -> &'static str {
         (ConversionKind::ObjectToPairs { .. }, true) => "an object",
         (ConversionKind::ObjectToPairs { .. }, false) => "an array of objects with a different key each",
         (ConversionKind::Date { .. }, _) => "a date in the pattern of its side",
+        (ConversionKind::FirstOf(_), _) => "a value that one of its conversions takes",
     }
 }
 

@@ -57,6 +57,33 @@ fn examples_keep_to_the_kinds_that_are_claimed() {
 }
 
 #[test]
+fn the_first_of_several_that_takes_a_value_converts_it() {
+    let pairs = ConversionKind::ObjectToPairs { key: "k".into(), value: "v".into() };
+    let kind = ConversionKind::FirstOf(vec![ConversionKind::EmptyArrayToNull, pairs].into());
+    let none = Otherwise::Value(Raw::from(&b"[]"[..]));
+    let back = Conversion { otherwise: none, ..Conversion::new(kind.clone(), false) };
+    for (new, old) in [
+        ("null", "[]"),
+        ("[]", "[]"),
+        ("{}", "[]"),
+        (r#"{"a":1}"#, r#"{"a":1}"#),
+        (r#"[{"k":"a","v":1},{"v":null,"k":"b"}]"#, r#"{"a":1,"b":null}"#),
+        // Not even a part of what did not work out is left behind.
+        (r#"[{"k":"a","v":1},7]"#, "[]"),
+        ("false", "[]"),
+        (r#""""#, "[]"),
+        ("0", "[]"),
+    ] {
+        assert_eq!(convert(&back, Some(new)).unwrap().as_deref(), Some(old), "{new}");
+    }
+    let there = Conversion::new(kind, true);
+    assert_eq!(convert(&there, Some("[]")).unwrap().as_deref(), Some("null"));
+    assert_eq!(convert(&there, Some(r#"{"a":1}"#)).unwrap().as_deref(), Some(r#"{"a":1}"#));
+    let error = convert(&there, Some("7")).unwrap_err().to_string();
+    assert_eq!(error, "`a list of conversions` expects a value that one of its conversions takes");
+}
+
+#[test]
 fn a_value_outside_the_domain_is_an_error_or_what_else_says() {
     let outside: &[(ConversionKind, bool, &[&str])] = &[
         (ConversionKind::IntegerToString, true, &["1.5", "1e3", "\"1\"", "true", "[]"]),

@@ -35,6 +35,10 @@ pub fn read(
     findings: &mut Findings,
 ) -> Option<Read> {
     if used.name.value == SINGLE_IN_ARRAY {
+        if !used.or.is_empty() {
+            findings.push(faults::not_one_of_several(&used.name));
+            return None;
+        }
         if let Some(arguments) = &used.arguments {
             findings.push(faults::no_arguments(&used.name, arguments.span));
         }
@@ -61,7 +65,32 @@ pub fn read(
         (Arguments::Patterns, Some(arguments)) => patterns(arguments, world, findings)?,
     };
     let otherwise = used.otherwise.as_ref().map_or(Otherwise::Error, otherwise);
+    let kind = match used.or.is_empty() {
+        true => kind,
+        false => first_of(kind, used, types, world, findings)?,
+    };
     Some(Read::Convert { kind, otherwise })
+}
+
+/// Several conversions of one place. What looks at absence, or is an op of its own, cannot be one of several.
+fn first_of(
+    first: ConversionKind,
+    used: &ConversionUse,
+    types: [Option<TypeIn<'_>>; 2],
+    world: &World<'_>,
+    findings: &mut Findings,
+) -> Option<ConversionKind> {
+    let mut kinds = Vec::new();
+    let others = used.or.iter().map(|one| (&one.name, read(one, types, world, findings)));
+    let others: Vec<_> = others.collect();
+    let first = (&used.name, Some(Read::Convert { kind: first, otherwise: Otherwise::Error }));
+    for (name, read) in std::iter::once(first).chain(others) {
+        match read? {
+            Read::Convert { kind, .. } if !matches!(kind, ConversionKind::AbsentToNull) => kinds.push(kind),
+            _ => findings.push(faults::not_one_of_several(name)),
+        }
+    }
+    (kinds.len() == used.or.len() + 1).then(|| ConversionKind::FirstOf(kinds.into()))
 }
 
 /// A conversion without arguments.
@@ -176,7 +205,7 @@ fn beyond(have: Kinds, allowed: Kinds) -> Vec<&'static str> {
 /// Whether a conversion in one direction takes what the source may be, and gives what the target takes. `Ok(true)` when
 /// going there loses something.
 pub fn check(conversion: &Conversion, from: TypeIn<'_>, to: TypeIn<'_>) -> Result<bool, String> {
-    let (spec, from_side) = (conversion.kind.spec(), conversion.from());
+    let from_side = conversion.from();
     if matches!(conversion.kind, ConversionKind::AbsentToNull) {
         super::goes_but_for_null(from, to).map_err(|why| why.to_string())?;
         let shown = !matches!(from.types.resolve(from.ty).kind, TypeKind::Any);
@@ -194,17 +223,24 @@ pub fn check(conversion: &Conversion, from: TypeIn<'_>, to: TypeIn<'_>) -> Resul
     }
     let is_any = |ty: TypeIn<'_>| matches!(ty.types.resolve(ty.ty).kind, TypeKind::Any);
     let strict = matches!(conversion.otherwise, Otherwise::Error);
+    let alternatives = conversion.kind.alternatives();
+    let passes = alternatives.iter().any(|kind| kind.spec().null_passes);
     let mut takes = conversion.kind.kinds(from_side);
-    takes.null |= spec.null_passes;
+    takes.null |= passes;
     let too_much = beyond(kinds_of(from), takes);
     if !is_any(from) && !too_much.is_empty() && strict {
         return Err(format!("it does not take {}, which may stand there", too_much.join(" or ")));
     }
-    if spec.domain(from_side).integer && has_fraction(from) && strict {
+    let integers = |kind: &ConversionKind| kind.spec().domain(from_side).integer;
+    if alternatives.iter().all(integers) && has_fraction(from) && strict {
         return Err("it takes integers, and any number may stand there".to_owned());
     }
     let mut gives = conversion.kind.kinds(from_side.other());
-    gives.null = (spec.null_passes && kinds_of(from).null) || (gives.null && !spec.null_passes);
+    let to_side = from_side.other();
+    let makes_null = |kind: &ConversionKind| !kind.spec().null_passes && kind.kinds(to_side).null;
+    // Null passes where none of them takes it for something else.
+    let takes_null = alternatives.iter().any(|kind| kind.kinds(from_side).null);
+    gives.null = (passes && !takes_null && kinds_of(from).null) || alternatives.iter().any(makes_null);
     let not_taken = beyond(gives, kinds_of(to));
     if !is_any(to) && !not_taken.is_empty() {
         return Err(format!("it gives {}, which may not stand at the other place", not_taken.join(" or ")));
@@ -212,14 +248,17 @@ pub fn check(conversion: &Conversion, from: TypeIn<'_>, to: TypeIn<'_>) -> Resul
     if let ConversionKind::Table(table) = &conversion.kind {
         check_table(table, conversion, from, to)?;
     }
-    Ok(spec.law == Law::Lens && !conversion.forward)
+    let loses = |kind: &ConversionKind| kind.spec().law == Law::Lens;
+    Ok(alternatives.iter().any(loses) && !conversion.forward)
 }
 
 /// Declared members of a list's entries that the old side has no place for.
 pub fn passed_over(kind: &ConversionKind, list: TypeIn<'_>) -> Vec<String> {
-    let (ConversionKind::ObjectToPairs { key, value }, TypeKind::Array(array)) =
-        (kind, list.types.resolve(list.ty).kind)
-    else {
+    let pairs = kind.alternatives().iter().find_map(|kind| match kind {
+        ConversionKind::ObjectToPairs { key, value } => Some((key, value)),
+        _ => None,
+    });
+    let (Some((key, value)), TypeKind::Array(array)) = (pairs, list.types.resolve(list.ty).kind) else {
         return Vec::new();
     };
     let TypeKind::Object(entry) = list.types.resolve(&array.items).kind else { return Vec::new() };

@@ -293,6 +293,15 @@ pub(super) fn unknown_conversion(name: &Spanned<String>) -> Finding {
         .help(near.unwrap_or(all))
 }
 
+pub(super) fn not_one_of_several(name: &Spanned<String>) -> Finding {
+    Finding::error(
+        Code::ConversionArguments,
+        name.span,
+        format!("`{}` cannot be one of several conversions", name.value),
+    )
+    .help("it does not turn values into others: use it alone")
+}
+
 pub(super) fn no_arguments(name: &Spanned<String>, span: Span) -> Finding {
     Finding::error(Code::ConversionArguments, span, format!("`{}` takes no arguments", name.value))
         .help(format!("write `as: {}`", name.value))

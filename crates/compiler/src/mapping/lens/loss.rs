@@ -15,10 +15,15 @@ pub(super) fn path(place: &Place) -> String {
 
 /// Whether a conversion looks at a whole list or object.
 pub(super) fn is_structural(kind: &ConversionKind) -> bool {
-    matches!(
-        kind,
-        ConversionKind::EmptyArrayToNull | ConversionKind::CsvToArray | ConversionKind::ObjectToPairs { .. }
-    )
+    let whole = |kind: &ConversionKind| {
+        matches!(
+            kind,
+            ConversionKind::EmptyArrayToNull
+                | ConversionKind::CsvToArray
+                | ConversionKind::ObjectToPairs { .. }
+        )
+    };
+    kind.alternatives().iter().any(whole)
 }
 
 /// The kind that a word of `by_kind` stands for.

@@ -176,6 +176,8 @@ fn conversion(sides: Sides<'_>) -> Value {
             }));
         }
     }
+    let several = json!({"type": "array", "minItems": 2, "items": {"anyOf": forms.clone()}});
+    forms.push(describe("The first that takes the value.", several));
     json!({"anyOf": forms})
 }
 

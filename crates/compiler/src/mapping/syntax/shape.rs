@@ -82,7 +82,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `as: name` or `as: {name: arguments}`, with `else:` beside it.
+    /// `as: name`, `as: {name: arguments}` or a list of these, with `else:` beside it.
     pub(super) fn conversion(
         &mut self,
         node: Option<&Node>,
@@ -97,14 +97,27 @@ impl Reader<'_> {
         {
             self.findings.push(faults::nearly_otherwise(word, near, *span));
         }
-        let otherwise = otherwise.cloned();
-        match &node.kind {
+        let mut conversions = match &node.kind {
+            Kind::Seq(items) if items.len() > 1 => {
+                items.iter().filter_map(|item| self.one_conversion(item)).collect()
+            }
+            _ => vec![self.one_conversion(node)?],
+        };
+        let or = if conversions.is_empty() { Vec::new() } else { conversions.split_off(1) };
+        let first = conversions.pop()?;
+        Some(ConversionUse { otherwise: otherwise.cloned(), or, ..first })
+    }
+
+    /// A conversion by its name, or by its name and arguments.
+    fn one_conversion(&mut self, node: &Node) -> Option<ConversionUse> {
+        let (name, arguments) = match &node.kind {
             Kind::Map(entries) if entries.len() == 1 => {
                 let (key, arguments) = &entries[0];
-                Some(ConversionUse { name: Self::key(key), arguments: Some(arguments.clone()), otherwise })
+                (Self::key(key), Some(arguments.clone()))
             }
-            _ => Some(ConversionUse { name: self.text(node)?, arguments: None, otherwise }),
-        }
+            _ => (self.text(node)?, None),
+        };
+        Some(ConversionUse { name, arguments, otherwise: None, or: Vec::new() })
     }
 
     /// `{side: {name: $.place}}`
