@@ -29,6 +29,7 @@ mod oauth_peer;
 mod operator_settings;
 mod pack;
 mod program;
+mod readings;
 mod reload_pack;
 mod reverse_fronts;
 mod reverse_witnesses;

@@ -1,8 +1,9 @@
 //! How errors of the gateway look to clients of a pack: the closed list of their kinds, and the body, statuses and words that
 //! a pack gives them.
 
-use super::{Raw, ReasonId};
+use super::{Form, Raw, ReasonId};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use switchback_json::text::escape;
 
 /// How errors made by the gateway look to a client of this pack.
@@ -17,6 +18,9 @@ pub struct ErrorStyle {
     pub statuses: BTreeMap<String, u16>,
     pub texts: BTreeMap<String, ReasonId>,
     pub words: BTreeMap<String, String>,
+    /// By served side: what its contract says of an error. An error of the other side that is nothing of the kind is told
+    /// in the gateway's words.
+    pub forms: [Option<Arc<Form>>; 2],
 }
 
 /// A part of the body of errors.

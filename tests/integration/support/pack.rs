@@ -47,6 +47,7 @@ pub fn things() -> Pack {
         errors: ErrorStyle {
             body: vec![ErrorPiece::Json(raw(r#"{"why":"#)), ErrorPiece::Text, ErrorPiece::Json(raw("}"))],
             words: BTreeMap::new(),
+            forms: [None, None],
             content_type: "application/json".into(),
             statuses: BTreeMap::from([("wrong_method".into(), 501)]),
             texts: BTreeMap::from([("not_found".into(), ReasonId(1))]),

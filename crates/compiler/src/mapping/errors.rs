@@ -3,7 +3,7 @@
 use super::ast::{self, Manifest, Spanned};
 use super::lens::{Lenses, Supply};
 use super::names::Names;
-use super::{faults, literal};
+use super::{faults, form, literal};
 use crate::contract::{Contract, Type, TypeIn, assignable};
 use crate::diagnostic::Findings;
 use crate::yaml::{Kind, Node};
@@ -107,7 +107,9 @@ pub(super) fn style(
     if let ([(first, _), ..], 0) = (manifest.errors.kind.as_slice(), count(ErrorPiece::Kind)) {
         findings.push(faults::error_words(first.span));
     }
-    Some(ErrorStyle { body, content_type: "application/json".to_owned(), statuses, texts, words })
+    let form = |side: usize| types[side].map(|ty| form::of(ty, &contracts[side].types));
+    let content_type = "application/json".to_owned();
+    Some(ErrorStyle { body, content_type, statuses, texts, words, forms: [form(0), form(1)] })
 }
 
 /// Lines by kind of error; kinds that there are not are reported.

@@ -6,6 +6,7 @@ mod compile;
 mod errors;
 pub mod examples;
 mod faults;
+mod form;
 pub mod lens;
 mod literal;
 pub mod load;

@@ -1,15 +1,18 @@
 //! Error answers of the other side, as clients of the served side know them.
 
 use super::document::{Env, document};
+use super::form;
 use super::settings::Settings;
 use super::text::gateway_error;
 use switchback_json::{Limits, Value};
-use switchback_plan::{Pack, ValueOp};
+use switchback_plan::{Pack, SideId, ValueOp};
 
-/// The body of the answer to an error of the other side: its own body through `op` where that is an object in which `op`
-/// finds something, else the gateway's words for the status in the pack's form.
+/// The body of the answer to an error of the other side: its own body through `op` where that gives an error as the served
+/// contract has it, else the gateway's words for the status in the pack's form.
+#[allow(clippy::too_many_arguments)]
 pub fn error_answer(
     pack: &Pack,
+    served: SideId,
     op: &ValueOp,
     settings: &Settings,
     language: usize,
@@ -19,9 +22,13 @@ pub fn error_answer(
 ) -> Vec<u8> {
     let mut out = Vec::new();
     let translated = document(op, body, &Env::of(settings), limits, &mut out);
+    let form = pack.errors.forms[usize::from(served.0)].as_ref();
     let says_something = |json: &[u8]| {
         let value = Value::parse(json, &Limits::UNLIMITED);
-        value.is_ok_and(|value| value.as_object().is_some_and(|members| !members.is_empty()))
+        value.is_ok_and(|value| {
+            let is_something = value.as_object().is_some_and(|members| !members.is_empty());
+            is_something && form.is_none_or(|form| form::fits(&value, form))
+        })
     };
     if translated.is_ok() && says_something(&out) {
         return out;

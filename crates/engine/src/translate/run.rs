@@ -597,6 +597,7 @@ impl Run {
     fn error_answer(&self, op: &plan::ValueOp, reply: &Reply) -> Vec<u8> {
         error_answer(
             &self.pack,
+            self.direction,
             op,
             &self.settings,
             self.request.language,

@@ -125,8 +125,9 @@ impl Exchange<'_> {
                 });
                 let (pack, settings) = (self.facts.program.pack(), self.facts.program.settings());
                 let limits = switchback_json::Limits::DOCUMENT;
+                let served = self.matched().front.serves;
                 let language = self.facts.language.0;
-                Body::full(error_answer(pack, &plan.op, settings, language, &limits, status, &words))
+                Body::full(error_answer(pack, served, &plan.op, settings, language, &limits, status, &words))
             }
         };
         let mut answer = Response::new(body);

@@ -7,14 +7,13 @@
 
 use super::faults;
 use super::route::RouteCheck;
-use crate::contract::{
-    Additional, Body, JsonKind, Literal, Object, Operation, ScalarKind, Type, TypeId, TypeKind, Types,
-};
+use crate::contract::{Additional, Body, JsonKind, Object, Operation, ScalarKind, Type, TypeKind, Types};
 use crate::diagnostic::Span;
+use crate::mapping::form;
 use jsonpath_rust::parser::model::{Segment as Selected, Selector};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use switchback_plan::{self as plan, Form, FormField, FormKind, Key, Location, Path, Segment, ValueOp};
+use switchback_plan::{self as plan, Form, Location, Path, Segment, ValueOp};
 
 /// How a place of the request's body is used.
 #[derive(Clone, Copy, Debug)]
@@ -243,7 +242,7 @@ impl RouteCheck<'_, '_> {
             let field = object.field(name)?;
             (ty, required) = (&field.ty, required && field.required);
         }
-        Some((Forms { types, made: HashMap::new() }.form(ty), required))
+        Some((form::of(ty, types), required))
     }
 }
 
@@ -361,72 +360,5 @@ fn verbatim(expr: &plan::Expr, see: &mut dyn FnMut(&Location)) {
         // Lines and texts are judged where they are made.
         Expr::Lines { .. } | Expr::Text { .. } | Expr::Constant(_) => {}
         Expr::At(_) | Expr::Object(_) | Expr::Shape { .. } | Expr::Each { .. } => all(expr, see),
-    }
-}
-
-/// Makes forms of types; a named type once.
-struct Forms<'t> {
-    types: &'t Types,
-    made: HashMap<(TypeId, bool), Arc<Form>>,
-}
-
-impl Forms<'_> {
-    fn form(&mut self, ty: &Type) -> Arc<Form> {
-        let resolved = self.types.resolve(ty);
-        let named = match &ty.kind {
-            TypeKind::Named(reference) => Some((reference.id, resolved.nullable)),
-            _ => None,
-        };
-        if let Some(made) = named.and_then(|named| self.made.get(&named)) {
-            return Arc::clone(made);
-        }
-        let kind = match resolved.kind {
-            TypeKind::Any | TypeKind::Named(_) => FormKind::Any,
-            TypeKind::Null => FormKind::Null,
-            TypeKind::Scalar(scalar) => {
-                let closed = scalar.values.as_ref().filter(|values| !values.open);
-                let listed = closed.map(|values| values.values.iter().map(json).collect());
-                match scalar.kind {
-                    ScalarKind::Boolean => FormKind::Boolean,
-                    ScalarKind::Integer => FormKind::Integer(listed),
-                    ScalarKind::Number => FormKind::Number(listed),
-                    ScalarKind::String => FormKind::String(listed),
-                }
-            }
-            TypeKind::Array(array) => FormKind::Array {
-                items: self.form(&array.items),
-                items_min: array.min_items,
-                items_max: array.max_items,
-            },
-            TypeKind::Object(object) => {
-                let fields = object.fields.iter().map(|field| FormField {
-                    name: Key::new(&field.name),
-                    form: self.form(&field.ty),
-                    required: field.required,
-                });
-                let fields = fields.collect();
-                let others = match &object.additional {
-                    Additional::Of(ty) => Some(self.form(ty)),
-                    Additional::Open | Additional::Closed => None,
-                };
-                FormKind::Object { fields, others }
-            }
-            TypeKind::OneOf(alternatives) => {
-                FormKind::OneOf(alternatives.iter().map(|one| self.form(one)).collect())
-            }
-        };
-        let form = Arc::new(Form { kind, nullable: resolved.nullable });
-        if let Some(named) = named {
-            self.made.insert(named, Arc::clone(&form));
-        }
-        form
-    }
-}
-
-fn json(literal: &Literal) -> plan::Raw {
-    match literal {
-        Literal::Boolean(value) => value.to_string().into_bytes().into(),
-        Literal::Number(text) => text.clone().into_bytes().into(),
-        Literal::String(text) => serde_json::Value::from(text.as_str()).to_string().into_bytes().into(),
     }
 }

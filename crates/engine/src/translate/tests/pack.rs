@@ -52,6 +52,7 @@ pub fn pack() -> Arc<Pack> {
             statuses: BTreeMap::new(),
             texts: BTreeMap::new(),
             words: BTreeMap::new(),
+            forms: [None, None],
         },
         refuse: RefusePolicy {
             legacy_forward: [true, true],

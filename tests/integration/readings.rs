@@ -1,0 +1,84 @@
+//! Readings of the service's document: what it leaves open, in every form that a service may give it.
+
+use crate::support::raw::exchange;
+use crate::support::serving::Serving;
+use crate::support::witness::json;
+use serde_json::{Value, json as object};
+use switchback_sandbox::{Options, Sandbox};
+
+async fn control(sandbox: &Sandbox, line: &str, body: &str) {
+    let request =
+        format!("{line} HTTP/1.1\r\nhost: sandbox.test\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+    let answer = exchange(sandbox.address(), request).await.expect("an answer");
+    assert!(answer.status < 300, "{line}: {}", answer.text());
+}
+
+/// A10: how v3 shows the custom fields of a contact is not in the document.
+#[tokio::test]
+async fn custom_fields_are_shown_in_whatever_form_they_come() {
+    let sandbox = Sandbox::start(Options::default()).await.expect("it starts");
+    let gateway = Serving::before(&sandbox).await;
+    let token = &sandbox.credentials().account("administrator").expect("every sandbox has one").v2_token;
+    for (form, shown) in [
+        (object!(null), object!([])),
+        (object!([]), object!([])),
+        (object!({"cpf": "1", "vip": null}), object!({"cpf": "1", "vip": null})),
+        (
+            object!([{"token": "cpf", "value": "1", "id": 3}, {"value": [1], "token": "x"}]),
+            object!({"cpf": "1", "x": [1]}),
+        ),
+        (object!([{"token": "cpf"}]), object!([])),
+        (object!([1, 2]), object!([])),
+        (object!(""), object!([])),
+        (object!("cpf=1"), object!([])),
+        (object!(false), object!([])),
+        (object!(7), object!([])),
+    ] {
+        control(&sandbox, "DELETE /_sandbox/differences", "").await;
+        let rule = object!({"side": "v3", "resource": "contact", "of": 1001, "field": "$.customFields", "change": {"set": form}});
+        control(&sandbox, "POST /_sandbox/differences", &rule.to_string()).await;
+        for line in ["GET /v2/contacts", "GET /v2/contacts/1001"] {
+            let request =
+                format!("{line} HTTP/1.1\r\nhost: gateway.test\r\nx-authorization: Bearer {token}\r\n\r\n");
+            let answer = exchange(gateway.address, request).await.expect("an answer");
+            assert_eq!(answer.status, 200, "{line} {form}: {}", answer.text());
+            let contact = match json(&answer) {
+                Value::Array(page) => {
+                    page.into_iter().find(|contact| contact["id"] == "1001").expect("it is listed")
+                }
+                contact => contact,
+            };
+            assert_eq!(contact["customFields"], shown, "{line} {form}");
+        }
+    }
+}
+
+/// Errors are a reason, and the reason is a text: what a service says otherwise is told in the gateway's words, with its status.
+#[tokio::test]
+async fn an_error_without_a_reason_is_told_in_the_form_of_errors() {
+    let sandbox = Sandbox::start(Options::default()).await.expect("it starts");
+    let gateway = Serving::before(&sandbox).await;
+    let token = &sandbox.credentials().account("administrator").expect("every sandbox has one").v2_token;
+    for (said, told) in [
+        (object!({"reason": "No.", "code": 7}), object!({"reason": "No.", "code": 7})),
+        (object!({"message": "x"}), object!({"reason": "The request is not valid."})),
+        (object!({"reason": {"a": 1}}), object!({"reason": "The request is not valid."})),
+        (object!({"reason": null}), object!({"reason": "The request is not valid."})),
+        (object!({}), object!({"reason": "The request is not valid."})),
+        (object!([{"reason": "No."}]), object!({"reason": "The request is not valid."})),
+    ] {
+        control(&sandbox, "DELETE /_sandbox/faults", "").await;
+        let fault =
+            object!({"side": "v3", "action": {"status": {"code": 400, "body": said, "when": "before"}}});
+        control(&sandbox, "POST /_sandbox/faults", &fault.to_string()).await;
+        // A pair, a route of several calls.
+        for line in ["GET /v2/chats/1", "POST /v2/chats/1/queue"] {
+            let length = if line.starts_with('P') { "content-length: 0\r\n" } else { "" };
+            let request = format!(
+                "{line} HTTP/1.1\r\nhost: gateway.test\r\nx-authorization: Bearer {token}\r\n{length}\r\n"
+            );
+            let answer = exchange(gateway.address, request).await.expect("an answer");
+            assert_eq!((answer.status, json(&answer)), (400, told.clone()), "{line} {said}");
+        }
+    }
+}
