@@ -12,6 +12,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use switchback_engine::har::{self, Exchange, Malformed};
+use switchback_engine::redact::Salt;
 use switchback_plan::Pack;
 
 /// Runs the exchanges of an HTTP Archive (HAR) through a pack and says which answers, and which calls to the other
@@ -100,7 +101,9 @@ fn replay(args: &Args, pack: Arc<Pack>) -> Result<Tally, String> {
     let settings = args.settings.of(&pack)?;
     let mut fronts = Fronts::of(&pack);
     args.fronts.iter().try_for_each(|text| fronts.add(text))?;
-    let replayer = Replayer::new(pack, settings, fronts);
+    let mut salt = [0; 32];
+    getrandom::fill(&mut salt).map_err(|error| format!("the system gives no random bytes: {error}"))?;
+    let replayer = Replayer::new(pack, settings, fronts, Salt::new(salt));
     let input = open(&args.archive).map_err(|error| format!("{}: {error}", args.archive.display()))?;
     let mut tally = Tally::new(args.show);
     let mut progress = Progress::new();

@@ -2,17 +2,20 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
+use std::sync::Arc;
 use switchback_engine::diff::{
     self, Candidate, Comparison, Finding, Held, Noise, OperationRules, Rules, View,
 };
 use switchback_engine::redact::{MASK, Redactor, Salt};
 use switchback_json::{Limits, Value};
-use switchback_plan::{Pack, RouteId, SideId};
+use switchback_plan::{Disclosures, Pack, RouteId, SideId};
 
 /// Compares recorded messages with those that a pack makes now.
 pub(super) struct Judge {
     rules: Rules,
     redactor: Redactor,
+    /// By side.
+    disclosures: [Arc<Disclosures>; 2],
 }
 
 /// The route of an exchange.
@@ -26,14 +29,15 @@ pub(super) struct At {
 pub(super) type Answered = (u16, HeaderMap, Bytes);
 
 impl Judge {
-    pub fn new(pack: &Pack) -> Judge {
-        // Nothing is told by its hash here, so the salt need not be secret.
-        Judge { rules: Rules::of(pack), redactor: Redactor::new(Salt::new([0; 32])) }
+    /// `salt` keys the hashes that are printed for values that are not shown.
+    pub fn new(pack: &Pack, salt: Salt) -> Judge {
+        let disclosures = pack.disclosures.each_ref().map(Arc::clone);
+        Judge { rules: Rules::of(pack), redactor: Redactor::new(salt), disclosures }
     }
 
     /// Compares the recorded answer with the one that the plan gives now. `by_service`: the recorded one is a service's own,
     /// which differs by what the pack declares as lost or as noise; one of the gateway's must not differ at all.
-    /// `masked`: places whose numbers the recording has masked.
+    /// `masked`: places whose values in the recording stand for others.
     pub fn answers(
         &self,
         at: At,
@@ -50,11 +54,18 @@ impl Judge {
         self.compare(&rules.without_excuses(), before, now)
     }
 
-    /// Compares the bodies of two calls.
-    pub fn bodies(&self, before: Bytes, now: Bytes) -> Vec<Finding> {
+    /// Compares the bodies of two calls. `masked`: as for [`Judge::answers`].
+    pub fn bodies(&self, masked: &[String], before: Bytes, now: Bytes) -> Vec<Finding> {
         let call = |body: Bytes| (200, HeaderMap::new(), body);
-        let (before, now) = alike(call(before), call(now), &[]);
+        let (before, now) = alike(call(before), call(now), masked);
         self.compare(&OperationRules::unknown(), before, now).findings
+    }
+
+    /// The address of a call to a side, as it is shown.
+    pub fn target(&self, called: SideId, method: &str, target: &str) -> String {
+        let disclosures = &self.disclosures[usize::from(called.0)];
+        let path = target.split('?').next().unwrap_or_default();
+        self.redactor.target(target, disclosures, disclosures.find(method, path))
     }
 
     fn compare(&self, rules: &OperationRules, before: Answered, now: Answered) -> Comparison {
@@ -118,7 +129,11 @@ fn mask(place: &str, before: &Value, now: &mut Value, masked: &[String]) {
         (Value::String(text), now @ Value::String(_)) if text.decode().contains(MASK) => {
             *now = before.clone()
         }
-        (Value::Number(_), now @ Value::Number(_)) if masked.iter().any(|masked| masked == place) => {
+        (Value::Number(_), now @ Value::Number(_))
+        | (Value::Bool(_), now @ Value::Bool(_))
+        | (Value::String(_), now @ Value::String(_))
+            if masked.iter().any(|masked| masked == place) =>
+        {
             *now = before.clone();
         }
         (Value::Array(before), Value::Array(now)) => {

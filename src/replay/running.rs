@@ -5,6 +5,7 @@ use super::outcome::{Change, Outcome, Unknown, Verdict};
 use http::{HeaderMap, Method, header};
 use std::sync::Arc;
 use switchback_engine::har::{self, Exchange};
+use switchback_engine::redact::Salt;
 use switchback_engine::translate::example::same_target;
 use switchback_engine::translate::{
     self, Answer, Event, FailKind, Fault, Next, Refused, Reply, Run, Settings, gateway_error, negotiate,
@@ -50,10 +51,11 @@ pub struct Running<'r> {
 
 impl Replayer {
     /// `settings`: what the pack reads of the operator's configuration. `fronts`: where its clients speak it.
-    pub fn new(pack: Arc<Pack>, settings: Settings, fronts: Fronts) -> Replayer {
+    /// `salt` keys the hashes that stand for values that are not shown.
+    pub fn new(pack: Arc<Pack>, settings: Settings, fronts: Fronts, salt: Salt) -> Replayer {
         Replayer {
             routers: [0, 1].map(|side: usize| Router::new(&pack.directions[side])),
-            judge: super::judge::Judge::new(&pack),
+            judge: super::judge::Judge::new(&pack, salt),
             settings: Arc::new(settings),
             fronts,
             pack,
@@ -132,7 +134,7 @@ impl Running<'_> {
     pub fn next(&mut self, event: Event) -> Step {
         match self.run.next(event) {
             Ok(Next::Call(call)) => {
-                self.calls.push(name(&call));
+                self.calls.push(self.name(&call));
                 Step::Call(call)
             }
             Ok(Next::Answer(answer)) => Step::Over(self.over(&answer)),
@@ -152,7 +154,8 @@ impl Running<'_> {
         let at = (0..calls.len()).find(|at| !self.used[*at] && is_same(&calls[*at]));
         let Some(at) = at else {
             if self.compares_calls {
-                self.changes.push(Change::NewCall { number, call: name(call) });
+                let call = self.name(call);
+                self.changes.push(Change::NewCall { number, call });
             }
             return None;
         };
@@ -171,12 +174,10 @@ impl Running<'_> {
     fn compare_body(&mut self, number: usize, call: &translate::Call, recorded: &Exchange) {
         let Some(before) = recorded.request.body.known() else { return };
         let now = call.body.clone().unwrap_or_default();
-        let findings = self.replayer.judge.bodies(before, now);
-        self.changes.extend(findings.into_iter().map(|finding| Change::CallBody {
-            number,
-            call: name(call),
-            finding,
-        }));
+        let findings = self.replayer.judge.bodies(&recorded.request.masked, before, now);
+        let call = self.name(call);
+        let change = |finding| Change::CallBody { number, call: call.clone(), finding };
+        self.changes.extend(findings.into_iter().map(change));
     }
 
     /// Ends an exchange whose last call has no reply.
@@ -194,7 +195,7 @@ impl Running<'_> {
         if self.compares_calls {
             let calls = self.exchange.gateway.as_ref().map_or(&[][..], |known| &known.calls);
             let lost = calls.iter().zip(&self.used).filter(|(_, used)| !**used).map(|(call, _)| {
-                Change::LostCall { call: format!("{} {}", call.request.method, call.request.url) }
+                Change::LostCall { call: self.called(&call.request.method, &call.request.url) }
             });
             self.changes.extend(lost.collect::<Vec<_>>());
         }
@@ -242,6 +243,16 @@ impl Running<'_> {
         Outcome { operation: Some(self.operation.clone()), calls: std::mem::take(&mut self.calls), verdict }
     }
 
+    /// A call as it is shown.
+    fn name(&self, call: &translate::Call) -> String {
+        self.called(call.method.as_str(), &call.target)
+    }
+
+    fn called(&self, method: &str, target: &str) -> String {
+        let target = self.replayer.judge.target(self.at.serves.other(), method, target);
+        format!("{method} {target}")
+    }
+
     /// The findings between the recorded answer and this one, and what it means when there are none.
     fn compare(&self, answer: &Answer) -> Result<(Vec<switchback_engine::diff::Finding>, Verdict), Unknown> {
         let recorded = self.exchange.response.as_ref().ok_or(Unknown::NoAnswer)?;
@@ -254,8 +265,4 @@ impl Running<'_> {
         let comparison = self.replayer.judge.answers(self.at, by_service, masked, before, now);
         Ok((comparison.findings, Verdict::of_equal(comparison.coverage)))
     }
-}
-
-fn name(call: &translate::Call) -> String {
-    format!("{} {}", call.method, call.target)
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use switchback_compiler::mapping::compile;
 use switchback_compiler::mapping::load::PackSource;
 use switchback_engine::har::{self, Gateway, Request, Response};
+use switchback_engine::redact::Salt;
 use switchback_engine::translate::Settings;
 use switchback_plan::{Pack, SideId};
 
@@ -16,7 +17,7 @@ fn pack() -> Arc<Pack> {
 fn replayer() -> Replayer {
     let pack = pack();
     let fronts = Fronts::of(&pack);
-    Replayer::new(pack, Settings::default(), fronts)
+    Replayer::new(pack, Settings::default(), fronts, Salt::new([7; 32]))
 }
 
 fn at(url: &str) -> Exchange {
@@ -71,6 +72,7 @@ fn recorded(
             url: (*url).into(),
             headers: Vec::new(),
             body: body(sent),
+            masked: Vec::new(),
         },
         response: reply.clone(),
         ..Exchange::default()

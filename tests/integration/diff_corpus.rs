@@ -83,7 +83,7 @@ const WAYS: &[Way] = &[
     way(
         "/contacts/1005",
         Differ("v2", "/contacts/1005", r#"{"field":"$.customFields.codigo_cliente","change":{"set":"008"}}"#),
-        &[("value $.customFields.codigo_cliente", FIELDS)],
+        &[("value $.customFields['#']", FIELDS)],
     ),
     way(
         "/contacts/1006",
@@ -364,7 +364,15 @@ fn agreed(dice: &mut fastrand::Rng) -> String {
 
 fn said(comparison: &Comparison) -> Vec<String> {
     let findings = comparison.findings.iter();
-    findings.map(|f| format!("{} {}: {}", f.kind.word(), f.place, f.cause)).collect()
+    findings.map(|f| unhashed(format!("{} {}: {}", f.kind.word(), f.place, f.cause))).collect()
+}
+
+/// Names that are data are shown as hashes, which differ from one gateway to the next.
+fn unhashed(said: String) -> String {
+    match said.split_once("['#").and_then(|(before, rest)| Some((before, rest.split_once("']")?.1))) {
+        Some((before, after)) => format!("{before}['#']{after}"),
+        None => said,
+    }
 }
 
 struct Judge {

@@ -22,8 +22,6 @@ pub enum CompareKind {
     Noise,
     /// The order of the array says nothing.
     Unordered,
-    /// The value is never shown.
-    Secret,
 }
 
 /// The reading that shows what a write of the same side has changed.

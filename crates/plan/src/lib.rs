@@ -7,6 +7,7 @@
 mod body;
 mod compare;
 pub mod convert;
+mod disclosure;
 mod errors;
 mod example;
 mod explain;
@@ -24,6 +25,9 @@ pub use body::{
     Others, Raw, ValueOp,
 };
 pub use compare::{CompareKind, CompareRule, ReadBack};
+pub use disclosure::{
+    Disclosed, Disclosure, DisclosureId, Disclosures, Exposure, OperationDisclosure, SegmentDisclosure,
+};
 pub use errors::{ErrorPiece, ErrorStyle, GATEWAY_ERRORS};
 pub use example::{
     Example, ExampleCall, ExampleEnd, ExampleKind, Exchange, RouteExample, Shape, ShapeExample, ShapePlan,
@@ -96,6 +100,8 @@ pub struct Pack {
     pub compared_headers: Vec<String>,
     /// What is declared of error bodies, by side.
     pub compared_errors: [Vec<CompareRule>; 2],
+    /// What may be shown of messages, by side.
+    pub disclosures: [Arc<Disclosures>; 2],
 }
 
 /// One side of a pack.

@@ -64,6 +64,7 @@ pub fn things() -> Pack {
         examples: Vec::new(),
         compared_headers: Vec::new(),
         compared_errors: [Vec::new(), Vec::new()],
+        disclosures: Default::default(),
     }
 }
 

@@ -87,6 +87,8 @@ pub struct CompareType {
     pub noise: Vec<Spanned<Place>>,
     pub unordered: Vec<Spanned<Place>>,
     pub secret: Vec<Spanned<Place>>,
+    /// Places whose texts may be shown.
+    pub harmless: Vec<Spanned<Place>>,
 }
 
 /// Names of header fields that answers get.

@@ -1,14 +1,15 @@
 //! `compare:` of `pack.yaml`: what is declared of types, checked against the contracts and brought down to the places where
-//! each operation's answer has values of those types.
+//! each operation's answer has values of those types. What may be shown of values is brought down in `disclosures`.
 
 use super::ast::{CompareType, Manifest, Place, Spanned};
-use super::{faults, origin};
+use super::disclosures::Declared as Shown;
+use super::{disclosures, faults, origin};
 use crate::contract::{Additional, Contract, Operation, StatusPattern, Type, TypeIn, TypeKind};
 use crate::diagnostic::{Findings, Sources};
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
-use switchback_plan::{CompareKind, CompareRule};
+use switchback_plan::{CompareKind, CompareRule, Disclosures};
 
 /// How often a type may lie within itself before it is followed no further.
 const REPEATS_MAX: usize = 2;
@@ -25,7 +26,11 @@ pub(super) struct Comparisons<'a> {
 
 struct Declared<'a> {
     written: &'a CompareType,
-    used: Cell<bool>,
+    /// What is declared of showing its values.
+    shown: Shown,
+    /// Whether an answer, or any message, has a value of the type in it.
+    is_answered: Cell<bool>,
+    is_used: Cell<bool>,
 }
 
 /// Checks the declarations of a pack.
@@ -45,7 +50,14 @@ pub(super) fn check<'a>(
             continue;
         };
         check_members(written, contract.types.at(&named.ty), findings);
-        types[side].insert(written.name.value.as_str(), Declared { written, used: Cell::new(false) });
+        let places = |places: &'a [Spanned<Place>]| places.iter().map(|place| &place.value);
+        let declared = Declared {
+            written,
+            shown: Shown::of(places(&written.secret), places(&written.harmless)),
+            is_answered: Cell::new(false),
+            is_used: Cell::new(false),
+        };
+        types[side].insert(written.name.value.as_str(), declared);
     }
     let headers = headers(manifest, findings);
     Comparisons { contracts, sources, types, headers }
@@ -86,8 +98,14 @@ fn check_members(written: &CompareType, ty: TypeIn<'_>, findings: &mut Findings)
             findings.push(faults::compared_order(place.span, &found.ty.to_string()));
         }
     }
-    for place in written.noise.iter().chain(&written.secret) {
+    for place in written.noise.iter().chain(&written.secret).chain(&written.harmless) {
         member(ty, place, &written.name.value, findings);
+    }
+    for place in &written.harmless {
+        if let Some(secret) = written.secret.iter().find(|secret| place.value.0.starts_with(&secret.value.0))
+        {
+            findings.push(faults::harmless_secret(place.span, secret.span));
+        }
     }
 }
 
@@ -150,18 +168,43 @@ impl Comparisons<'_> {
         rules
     }
 
-    /// Reports declarations of types that no answer has, whatever the routes make of the operations.
+    /// What may be shown of the messages of each side.
+    pub(super) fn disclosures(&self) -> [Disclosures; 2] {
+        [0, 1].map(|side| disclosures::of_side(self, side))
+    }
+
+    pub(super) fn contract(&self, side: usize) -> &Contract {
+        &self.contracts[side]
+    }
+
+    /// What is declared of showing values of a type that some message has.
+    pub(super) fn declared(&self, side: usize, name: &str) -> Option<&Shown> {
+        let declared = self.types[side].get(name)?;
+        declared.is_used.set(true);
+        Some(&declared.shown)
+    }
+
+    /// Reports declarations of types that no message has, whatever the routes make of the operations; of those that are about
+    /// comparing, those that no answer has. To be asked after [`Comparisons::disclosures`].
     pub(super) fn unused(&self, findings: &mut Findings) {
         for (side, contract) in
             self.contracts.iter().enumerate().filter(|(side, _)| !self.types[*side].is_empty())
         {
             contract.operations.iter().for_each(|operation| drop(self.of_operation(side, operation)));
         }
-        let mut unused: Vec<_> =
-            self.types.iter().flat_map(HashMap::values).filter(|one| !one.used.get()).collect();
-        unused.sort_by_key(|one| one.written.name.span);
-        for one in unused {
-            findings.push(faults::compared_unused(&one.written.name));
+        let mut declared: Vec<_> = self.types.iter().flat_map(HashMap::values).collect();
+        declared.sort_by_key(|one| one.written.name.span);
+        for one in declared {
+            let compares = one.written.key.iter().chain(&one.written.noise).chain(&one.written.unordered);
+            match compares.into_iter().next() {
+                _ if !one.is_used.get() && !one.is_answered.get() => {
+                    findings.push(faults::compared_unused(&one.written.name));
+                }
+                Some(place) if !one.is_answered.get() => {
+                    findings.push(faults::compared_unanswered(place.span, &one.written.name.value));
+                }
+                _ => {}
+            }
         }
     }
 
@@ -170,7 +213,7 @@ impl Comparisons<'_> {
             return;
         }
         if let Some(declared) = self.types[side].get(name) {
-            declared.used.set(true);
+            declared.is_answered.set(true);
             self.declare(declared.written, &walk.at, rules);
         }
         walk.within.push(name.to_owned());
@@ -217,7 +260,6 @@ impl Comparisons<'_> {
         }
         written.noise.iter().for_each(|place| add(below(place), CompareKind::Noise, place.span));
         written.unordered.iter().for_each(|place| add(below(place), CompareKind::Unordered, place.span));
-        written.secret.iter().for_each(|place| add(below(place), CompareKind::Secret, place.span));
     }
 }
 

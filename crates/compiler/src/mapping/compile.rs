@@ -85,6 +85,7 @@ fn lower(
     };
     let [old_routes, new_routes] = routes::compile(&ground, program, findings);
     let compared_errors = [0, 1].map(|side| comparisons.of_type(side, &written.errors.types[side].value));
+    let disclosures = comparisons.disclosures().map(Arc::new);
     comparisons.unused(findings);
     let shapes = shapes(program, &lenses, sources);
     lenses.unused(findings);
@@ -112,6 +113,7 @@ fn lower(
         examples,
         compared_headers: comparisons.headers,
         compared_errors,
+        disclosures,
     })
 }
 

@@ -115,12 +115,19 @@ pub(super) fn compared_order(at: Span, found: &str) -> Finding {
 }
 
 pub(super) fn compared_unused(name: &Spanned<String>) -> Finding {
-    Finding::warning(
-        Code::Unused,
-        name.span,
-        format!("no answer of an operation has a `{}` in it", name.value),
-    )
-    .help("comparisons are of what clients get; take the line out")
+    let message = format!("no message of an operation has a `{}` in it", name.value);
+    Finding::warning(Code::Unused, name.span, message).help("take the line out")
+}
+
+pub(super) fn compared_unanswered(at: Span, name: &str) -> Finding {
+    let message = format!("no answer of an operation has a `{name}` in it, and only answers are compared");
+    Finding::warning(Code::Unused, at, message)
+        .help("take it out; `secret` and `harmless` hold for requests as well")
+}
+
+pub(super) fn harmless_secret(at: Span, secret: Span) -> Finding {
+    Finding::error(Code::Comparison, at, "what is in a secret is secret")
+        .related(secret, "declared secret here")
 }
 
 pub(super) fn compared_credential(name: &Spanned<String>) -> Finding {

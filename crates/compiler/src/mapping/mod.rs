@@ -3,6 +3,7 @@
 pub mod ast;
 mod compare;
 mod compile;
+mod disclosures;
 mod errors;
 pub mod examples;
 mod faults;

@@ -139,13 +139,7 @@ impl Walk<'_> {
         if node.is_unordered {
             return self.excuse_if(true, |excused| &mut excused.declared);
         }
-        self.note(
-            FindingKind::Order,
-            Some(a.part.value),
-            Some(b.part.value),
-            node,
-            cause(&node.source, around),
-        );
+        self.note(FindingKind::Order, Some(a.part.value), Some(b.part.value), cause(&node.source, around));
     }
 
     /// Elements that are the same are matched wherever they stand; what is left, in order.
@@ -268,7 +262,7 @@ impl Walk<'_> {
         let same = (0..common).find(|at| !self.same(a.item(*at), b.item(*at), element, around));
         if same.is_some() {
             let cause = cause(&node.source, around);
-            self.note(FindingKind::Value, Some(a.part.value), Some(b.part.value), node, cause);
+            self.note(FindingKind::Value, Some(a.part.value), Some(b.part.value), cause);
         } else if !b.part.is_open() && a.len() > b.len() {
             self.matched((Some(common), None), a, b, element, around);
         } else if !a.part.is_open() && b.len() > a.len() {

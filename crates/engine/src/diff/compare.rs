@@ -8,6 +8,7 @@ use super::view::{Candidate, View};
 use super::walk::{Part, Walk};
 use crate::redact::{Kind, Redactor, Sample};
 use http::HeaderMap;
+use switchback_plan::Disclosed;
 
 /// Headers that matter to every client. Of `content-type` the type is compared, not its parameters. Dates, lengths, codings,
 /// validators, identifiers of requests and whatever describes a connection never matter: they describe a message, not what
@@ -84,7 +85,13 @@ fn at(place: &str, kind: FindingKind, cause: Cause) -> Finding {
     }
 }
 
-fn answers(walk: &mut Walk<'_>, rules: &OperationRules, reference: &View, candidate: &View, limits: &Limits) {
+fn answers<'a>(
+    walk: &mut Walk<'a>,
+    rules: &'a OperationRules,
+    reference: &View,
+    candidate: &View,
+    limits: &Limits,
+) {
     if reference.status != candidate.status {
         let sample = |status: u16| Some(number(walk.redactor, status));
         walk.keep(Finding {
@@ -102,7 +109,7 @@ fn answers(walk: &mut Walk<'_>, rules: &OperationRules, reference: &View, candid
 }
 
 fn number(redactor: &Redactor, status: u16) -> Sample {
-    redactor.sample(None, false, &switchback_json::Value::from(i64::from(status)))
+    redactor.sample(None, Disclosed::UNKNOWN, &switchback_json::Value::from(i64::from(status)))
 }
 
 fn headers(walk: &mut Walk<'_>, rules: &OperationRules, reference: &HeaderMap, candidate: &HeaderMap) {
@@ -136,12 +143,20 @@ fn value(name: &str, headers: &HeaderMap) -> Option<String> {
     }
 }
 
-fn bodies(walk: &mut Walk<'_>, rules: &OperationRules, reference: &View, candidate: &View, limits: &Limits) {
+fn bodies<'a>(
+    walk: &mut Walk<'a>,
+    rules: &'a OperationRules,
+    reference: &View,
+    candidate: &View,
+    limits: &Limits,
+) {
     let (wanted, found) = (&reference.body, &candidate.body);
     if wanted == found {
         return;
     }
     let node = rules.body(reference.status);
+    let root = rules.disclosed(reference.status);
+    walk.disclosing(root);
     let around = match &node.source {
         Source::Made(origin) => Cause::made(origin),
         Source::Copied(origin) => Cause::copied(origin),
@@ -169,18 +184,18 @@ fn bodies(walk: &mut Walk<'_>, rules: &OperationRules, reference: &View, candida
                 _ => FindingKind::Type,
             };
             let (reference, candidate) = (
-                sample(walk.redactor, wanted, &wanted_content),
-                sample(walk.redactor, found, &found_content),
+                sample(walk.redactor, root, wanted, &wanted_content),
+                sample(walk.redactor, root, found, &found_content),
             );
             walk.keep(Finding { reference, candidate, ..at("$", kind, around) });
         }
     }
 }
 
-fn sample(redactor: &Redactor, held: &Held, content: &Content) -> Option<Sample> {
+fn sample(redactor: &Redactor, root: Disclosed<'_>, held: &Held, content: &Content) -> Option<Sample> {
     match content {
         Content::Empty => None,
-        Content::Json { value, .. } => Some(redactor.sample(None, false, value)),
+        Content::Json { value, .. } => Some(redactor.sample(None, root, value)),
         Content::Other | Content::Unread => {
             let sample = redactor.sample_of_bytes(held.start());
             Some(Sample { kind: Kind::Bytes, length: held.total_bytes(), ..sample })

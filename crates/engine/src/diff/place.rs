@@ -1,6 +1,7 @@
 //! Places of a body, as texts: `$[3].name`, and with every index as `*`.
 
 use crate::redact::{Redactor, is_active};
+use switchback_plan::Disclosed;
 
 /// One step down into a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -9,27 +10,39 @@ pub(super) enum Step {
     Element(usize),
 }
 
-/// The place, and the place of any element like it. Names that look like a secret are shown as their hash.
-pub(super) fn texts(steps: &[Step], redactor: &Redactor) -> (String, String) {
+/// The place, and the place of any element like it. Names that look like a secret, or are data, are shown as their hash.
+/// `root` is what may be shown of the body.
+pub(super) fn texts(steps: &[Step], redactor: &Redactor, root: Disclosed<'_>) -> (String, String) {
     let (mut place, mut pattern) = ("$".to_owned(), "$".to_owned());
+    let mut around = root;
     for step in steps {
         match step {
             Step::Element(at) => {
                 place.push_str(&format!("[{at}]"));
                 pattern.push_str("[*]");
+                around = around.element();
             }
             Step::Member(name) => {
-                let shown = member(name, redactor);
+                let shown = member(name, redactor, around);
                 place.push_str(&shown);
                 pattern.push_str(&shown);
+                around = around.member(name);
             }
         }
     }
     (place, pattern)
 }
 
-fn member(name: &str, redactor: &Redactor) -> String {
-    if redactor.masks_name(name) {
+/// What may be shown at a place.
+pub(super) fn disclosed<'d>(steps: &[Step], root: Disclosed<'d>) -> Disclosed<'d> {
+    steps.iter().fold(root, |around, step| match step {
+        Step::Element(_) => around.element(),
+        Step::Member(name) => around.member(name),
+    })
+}
+
+fn member(name: &str, redactor: &Redactor, around: Disclosed<'_>) -> String {
+    if redactor.masks_name(name) || around.is_data_name(name) {
         return format!("['#{}']", redactor.hash(name.as_bytes()));
     }
     member_path(name)

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use switchback_json::{Limits, Value};
 use switchback_plan::{
-    Absent, Answer, Block, Close, CloseFrom, CompareKind, CompareRule, End, Expr, Loss, MemberAction,
-    ObjectOp, OnFail, Origin, Others, Pack, ResponseBody, Route, RouteId, RouteKind, SideId, StatusFrom,
-    StatusTo, StepAction, ValueOp,
+    Absent, Answer, Block, Close, CloseFrom, CompareKind, CompareRule, Disclosed, Disclosures, End, Expr,
+    Loss, MemberAction, ObjectOp, OnFail, Origin, Others, Pack, ResponseBody, Route, RouteId, RouteKind,
+    SideId, StatusFrom, StatusTo, StepAction, ValueOp,
 };
 
 /// All rules of a pack; compiled once, with it.
@@ -32,6 +32,8 @@ pub struct OperationRules {
     /// Headers compared beside the usual ones; lower case.
     pub(super) headers: Arc<[String]>,
     pub(super) vocabulary: Arc<Vocabulary>,
+    /// What may be shown of messages of the served side.
+    disclosures: Arc<Disclosures>,
 }
 
 /// Which answers of the served side a tree is for.
@@ -59,7 +61,6 @@ pub(super) struct Node {
     pub is_unordered: bool,
     /// The member by whose value elements are the same.
     pub key: Option<Arc<str>>,
-    pub is_secret: bool,
     /// A text for people.
     pub is_text: bool,
 }
@@ -116,6 +117,7 @@ impl Rules {
                 origin: route.origin.clone(),
                 headers: Arc::clone(&headers),
                 vocabulary: Arc::clone(&vocabulary),
+                disclosures: Arc::clone(&pack.disclosures[side]),
             });
             rules.collect()
         });
@@ -137,6 +139,7 @@ impl OperationRules {
             origin: Origin { file: "".into(), line: 0 },
             headers: Arc::default(),
             vocabulary: Arc::default(),
+            disclosures: Arc::default(),
         }
     }
 
@@ -153,7 +156,14 @@ impl OperationRules {
             origin: self.origin.clone(),
             headers: Arc::clone(&self.headers),
             vocabulary: Arc::clone(&self.vocabulary),
+            disclosures: Arc::clone(&self.disclosures),
         }
+    }
+
+    /// What may be shown of the body of an answer with this status.
+    pub(super) fn disclosed(&self, status: u16) -> Disclosed<'_> {
+        let operation = self.disclosures.operation(&self.operation);
+        operation.map_or(Disclosed::UNKNOWN, |operation| self.disclosures.answer(operation, status))
     }
 
     /// What is known of the body of an answer with this status.
@@ -169,6 +179,7 @@ impl OperationRules {
         origin: Origin,
         mut node: Node,
         declared: &[CompareRule],
+        disclosures: Disclosures,
     ) -> OperationRules {
         declare(&mut node, declared);
         OperationRules {
@@ -177,19 +188,8 @@ impl OperationRules {
             origin,
             headers: Arc::new([]),
             vocabulary: Arc::default(),
+            disclosures: Arc::new(disclosures),
         }
-    }
-
-    /// Whether the pack declares the value at this place secret. `names` are the names from the top, `*` for any element.
-    pub fn is_secret(&self, status: u16, names: &[&str]) -> bool {
-        let mut node = Some(self.body(status));
-        for name in names {
-            if node.is_some_and(|node| node.is_secret) {
-                return true;
-            }
-            node = node.and_then(|node| node.below(name));
-        }
-        node.is_some_and(|node| node.is_secret)
     }
 }
 
@@ -214,7 +214,6 @@ impl Node {
         is_noise: false,
         is_unordered: false,
         key: None,
-        is_secret: false,
         is_text: false,
     };
 
@@ -246,7 +245,6 @@ impl Node {
         self.is_closed |= other.is_closed;
         self.is_noise |= other.is_noise;
         self.is_unordered |= other.is_unordered;
-        self.is_secret |= other.is_secret;
         self.is_text |= other.is_text;
     }
 }
@@ -349,7 +347,6 @@ fn declare(node: &mut Node, rules: &[CompareRule]) {
             CompareKind::Key(name) => at.key = Some(Arc::clone(name)),
             CompareKind::Noise => at.is_noise = true,
             CompareKind::Unordered => at.is_unordered = true,
-            CompareKind::Secret => at.is_secret = true,
         }
     }
 }

@@ -4,10 +4,11 @@
 use super::compare::Limits;
 use super::finding::{Cause, Comparison, Coverage, Excused, Finding, FindingKind};
 use super::noise::Noise;
-use super::place::{Step, texts};
+use super::place::{Step, disclosed, texts};
 use super::rules::{Expected, Node, OperationRules, Source};
-use crate::redact::Redactor;
+use crate::redact::{Redactor, is_telling_name};
 use switchback_json::{Object, Value};
+use switchback_plan::Disclosed;
 
 /// A value and how much of it was read.
 #[derive(Clone, Copy)]
@@ -38,8 +39,8 @@ pub(super) struct Walk<'a> {
     found: Comparison,
     /// While this is some, differences are only counted, up to two: is this the same, nearly, or another thing?
     counting: Option<u32>,
-    /// Declared secret around the place in hand.
-    secrets: u32,
+    /// What may be shown of the bodies.
+    root: Disclosed<'a>,
 }
 
 impl<'a> Walk<'a> {
@@ -57,12 +58,17 @@ impl<'a> Walk<'a> {
             at: Vec::new(),
             found: Comparison::default(),
             counting: None,
-            secrets: 0,
+            root: Disclosed::UNKNOWN,
         }
     }
 
     pub fn finish(self) -> Comparison {
         self.found
+    }
+
+    /// What may be shown of the bodies that are walked next.
+    pub fn disclosing(&mut self, root: Disclosed<'a>) {
+        self.root = root;
     }
 
     /// Something was not looked at.
@@ -79,9 +85,7 @@ impl<'a> Walk<'a> {
             return self.excuse_if(a.value != b.value, |excused| &mut excused.expected);
         }
         let cause = cause(&node.source, around);
-        self.secrets += u32::from(node.is_secret);
         self.pair(a, b, node, cause);
-        self.secrets -= u32::from(node.is_secret);
     }
 
     fn pair(&mut self, a: Part<'_>, b: Part<'_>, node: &Node, cause: Cause) {
@@ -95,7 +99,7 @@ impl<'a> Walk<'a> {
                 if let Some(kind) = self.scalars(left, right, node) {
                     match node.is_noise && kind != FindingKind::Type {
                         true => self.excuse_if(true, |excused| &mut excused.declared),
-                        false => self.note(kind, Some(left), Some(right), node, cause),
+                        false => self.note(kind, Some(left), Some(right), cause),
                     }
                 }
             }
@@ -167,7 +171,7 @@ impl<'a> Walk<'a> {
             return self.excuse_if(true, |excused| &mut excused.expected);
         }
         let (reference, candidate) = if is_missing { (Some(value), None) } else { (None, Some(value)) };
-        self.note(kind, reference, candidate, node, cause(&node.source, around));
+        self.note(kind, reference, candidate, cause(&node.source, around));
     }
 
     /// Takes down a difference at the place in hand.
@@ -176,25 +180,26 @@ impl<'a> Walk<'a> {
         kind: FindingKind,
         reference: Option<&Value>,
         candidate: Option<&Value>,
-        node: &Node,
         cause: Cause,
     ) {
         if self.counting.is_some() {
             // Noise that is learnt goes by place; the place counts here, too.
-            let (_, pattern) = texts(&self.at, self.redactor);
+            let (_, pattern) = texts(&self.at, self.redactor, self.root);
             let counts = !self.noise.excuses(&pattern, kind);
             return self.counting.iter_mut().for_each(|count| *count += u32::from(counts));
         }
-        let (place, pattern) = texts(&self.at, self.redactor);
+        let (place, pattern) = texts(&self.at, self.redactor, self.root);
         if self.noise.excuses(&pattern, kind) {
             return self.excuse_if(true, |excused| &mut excused.learnt);
         }
-        let is_secret = node.is_secret || self.secrets > 0;
-        let name = self.at.iter().rev().find_map(|step| match step {
+        let disclosed = disclosed(&self.at, self.root);
+        let mut names = self.at.iter().rev().filter_map(|step| match step {
             Step::Member(name) => Some(name.as_str()),
             Step::Element(_) => None,
         });
-        let sample = |value: Option<&Value>| value.map(|value| self.redactor.sample(name, is_secret, value));
+        // A name that tells does so for all that is in its value.
+        let name = names.clone().find(|name| is_telling_name(name)).or_else(|| names.next());
+        let sample = |value: Option<&Value>| value.map(|value| self.redactor.sample(name, disclosed, value));
         let (reference, candidate) = (sample(reference), sample(candidate));
         self.keep(Finding { place, pattern, kind, cause, times: 1, reference, candidate, detail: None });
     }

@@ -43,8 +43,8 @@ pub struct Gateway {
     pub client: String,
     /// Index of the client's language among the pack's.
     pub language: usize,
-    /// Places of the answer's body whose numbers stand for others that must not be kept, with `*` for every index: a masked
-    /// text can be seen, a number cannot.
+    /// Places of the answer's body whose values (numbers, booleans, moments) stand for others that must not be kept, with `*`
+    /// for every index: a masked text can be seen, these cannot.
     pub masked: Vec<String>,
     /// The calls made to the other side, in their order. Their own `gateway` is none.
     pub calls: Vec<Exchange>,
@@ -58,6 +58,8 @@ pub struct Request {
     pub url: String,
     pub headers: Vec<(String, String)>,
     pub body: Body,
+    /// Of calls of the gateway: places of the body whose values stand for others, as in [`Gateway::masked`].
+    pub masked: Vec<String>,
 }
 
 /// What was answered.

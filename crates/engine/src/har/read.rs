@@ -174,6 +174,8 @@ struct EntryRequest {
     post_data: Option<PostData>,
     #[serde(default)]
     body_size: Option<f64>,
+    #[serde(default, rename = "_masked")]
+    masked: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -253,7 +255,13 @@ fn request(entry: EntryRequest) -> Request {
         None if entry.body_size.is_some_and(|size| size > 0.0) => Body::Missing,
         None => Body::None,
     };
-    Request { method: entry.method, url: entry.url, headers: fields(entry.headers), body }
+    Request {
+        method: entry.method,
+        url: entry.url,
+        headers: fields(entry.headers),
+        body,
+        masked: entry.masked,
+    }
 }
 
 fn posted(data: PostData) -> Body {

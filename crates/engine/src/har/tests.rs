@@ -127,7 +127,7 @@ prop_compose! {
         Exchange {
             started: "2026-05-01T10:00:00Z".into(),
             millis: f64::from(millis) / 8.0,
-            request: Request { method, url, headers: sent, body },
+            request: Request { method, url, headers: sent, body, masked: Vec::new() },
             response: answered.then_some(Response { status, headers: got, body: answer }),
             gateway: None,
         }

@@ -1,4 +1,5 @@
-//! Writing archives, one entry a line, so that a long recording needs no memory and can be looked at with line tools.
+//! Writing archives, one entry a line, so that a long recording needs no memory and can be looked at with line tools. A comma
+//! stands before its entry: so a line is whole as soon as its entry is there, and a reader need not wait for the next one.
 
 use super::{Body, Exchange, Gateway, Request, Response};
 use base64::Engine as _;
@@ -16,20 +17,20 @@ impl<W: Write> Writer<W> {
     /// Begins an archive.
     pub fn new(mut out: W) -> io::Result<Writer<W>> {
         let creator = json!({"name": "Switchback", "version": env!("CARGO_PKG_VERSION")});
-        write!(out, "{{\"log\":{{\"version\":\"1.2\",\"creator\":{creator},\"pages\":[],\"entries\":[")?;
+        writeln!(out, "{{\"log\":{{\"version\":\"1.2\",\"creator\":{creator},\"pages\":[],\"entries\":[")?;
         Ok(Writer { out, is_first: true })
     }
 
     /// Adds an entry. What must not be kept has to be gone from it.
     pub fn entry(&mut self, exchange: &Exchange) -> io::Result<()> {
-        let separator = if self.is_first { "\n" } else { ",\n" };
+        let separator = if self.is_first { "" } else { "," };
         self.is_first = false;
-        write!(self.out, "{separator}{}", entry(exchange))
+        writeln!(self.out, "{separator}{}", entry(exchange))
     }
 
     /// Ends the archive and gives back what it was written to, flushed.
     pub fn finish(mut self) -> io::Result<W> {
-        self.out.write_all(b"\n]}}\n")?;
+        self.out.write_all(b"]}}\n")?;
         self.out.flush()?;
         Ok(self.out)
     }
@@ -79,6 +80,9 @@ fn request(request: &Request) -> Value {
         "headersSize": -1,
         "bodySize": size(&request.body),
     });
+    if !request.masked.is_empty() {
+        value["_masked"] = request.masked.clone().into();
+    }
     if request.body != Body::None {
         let mut data = content(&request.body);
         data.insert("mimeType".into(), mime_type(&request.headers).into());

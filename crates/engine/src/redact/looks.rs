@@ -1,9 +1,10 @@
 //! What tells a credential: the name it goes by, or its looks. Both err on the side of masking: a masked identifier costs a
 //! reader a look at its hash, a shown token costs more.
 
-/// Names, as they stand in headers, query strings, members and token answers, whose value is a credential. Compared in
-/// lower case without `-` and `_`, as a whole or as the end of a longer name (`x-client-secret`).
-const TELLING: [&str; 22] = [
+/// Names, as they stand in headers, query strings, members and token answers, whose value is a credential or a person's
+/// number. Compared in lower case without `-` and `_`. In the languages that programmers name members in; a name in another
+/// one is no loss where texts are masked anyway.
+const TELLING: [&str; 53] = [
     "accesstoken",
     "refreshtoken",
     "idtoken",
@@ -17,6 +18,7 @@ const TELLING: [&str; 22] = [
     "privatekey",
     "password",
     "passwd",
+    "pwd",
     "passphrase",
     "secret",
     "token",
@@ -26,19 +28,63 @@ const TELLING: [&str; 22] = [
     "setcookie",
     "session",
     "signature",
+    "passwort",
+    "kennwort",
+    "geheim",
+    "geheimnis",
+    "senha",
+    "segredo",
+    "chave",
+    "contraseña",
+    "contrasena",
+    "secreto",
+    "clave",
+    "motdepasse",
+    "mdp",
+    "jeton",
+    "parola",
+    "wachtwoord",
+    "lösenord",
+    "hasło",
+    "haslo",
+    "heslo",
+    "şifre",
+    "пароль",
+    "секрет",
+    "токен",
+    "密码",
+    "密碼",
+    "パスワード",
+    "비밀번호",
+    "iban",
+    "cpf",
 ];
 
 /// Names that tell only when they are the whole name.
-const TELLING_ALONE: [&str; 5] = ["code", "pin", "otp", "auth", "jwt"];
+const TELLING_ALONE: [&str; 9] = ["code", "pin", "otp", "auth", "jwt", "cvv", "cvc", "ssn", "sid"];
 
 /// Endings after which a name is a credential's, whatever stands before.
-const TELLING_ENDS: [&str; 6] = ["token", "secret", "password", "apikey", "authorization", "credential"];
+const TELLING_ENDS: [&str; 12] = [
+    "token",
+    "secret",
+    "password",
+    "passphrase",
+    "apikey",
+    "authorization",
+    "credential",
+    "passwort",
+    "kennwort",
+    "senha",
+    "contraseña",
+    "motdepasse",
+];
 
 /// Whether a value under this name is a credential, by the name alone.
 ///
 /// ```
 /// use switchback::redact::is_telling_name;
 /// assert!(is_telling_name("X-Authorization") && is_telling_name("client_secret") && is_telling_name("botToken"));
+/// assert!(is_telling_name("Passwort") && is_telling_name("nova_senha") && is_telling_name("contraseña"));
 /// assert!(!is_telling_name("barcode") && !is_telling_name("tokens_used"));
 /// ```
 pub fn is_telling_name(name: &str) -> bool {
@@ -119,6 +165,83 @@ fn is_telephone(text: &str) -> bool {
     let only_marks =
         text.chars().all(|c| c.is_ascii_digit() || matches!(c, '+' | '(' | ')' | ' ' | '-' | '.'));
     digits >= 8 && only_marks && !is_date(text)
+}
+
+/// Header fields whose values say nothing of a person and open nothing: what messages are and how they travel. Any other field
+/// may be a credential under a name of somebody's own.
+const HARMLESS_HEADERS: [&str; 31] = [
+    "accept",
+    "accept-charset",
+    "accept-encoding",
+    "accept-language",
+    "accept-ranges",
+    "age",
+    "allow",
+    "cache-control",
+    "connection",
+    "content-encoding",
+    "content-language",
+    "content-length",
+    "content-type",
+    "date",
+    "deprecation",
+    "expect",
+    "expires",
+    "host",
+    "keep-alive",
+    "last-modified",
+    "pragma",
+    "prefer",
+    "range",
+    "retry-after",
+    "server",
+    "sunset",
+    "te",
+    "transfer-encoding",
+    "upgrade",
+    "vary",
+    "via",
+];
+
+/// Whether the value of this header field (in any case) may be shown as far as it does not look like a secret.
+pub fn is_harmless_header(name: &str) -> bool {
+    HARMLESS_HEADERS.iter().any(|harmless| harmless.eq_ignore_ascii_case(name))
+}
+
+/// Digits from which on a number in a text may be a telephone number or a document of a person.
+const PERSONAL_DIGITS_MIN: usize = 8;
+
+/// Whether a text is by its form no text that a person wrote: nothing, a short number, a moment.
+///
+/// ```
+/// use switchback_engine::redact::is_plain;
+/// assert!(is_plain("") && is_plain("-12.5") && is_plain("2024-03-09") && is_plain("09/03/2024 10:00:00"));
+/// assert!(!is_plain("Ana") && !is_plain("5511988887777") && !is_plain("2024-03-09 call me"));
+/// ```
+pub fn is_plain(text: &str) -> bool {
+    let digits = text.bytes().filter(u8::is_ascii_digit).count();
+    let number = text.strip_prefix('-').unwrap_or(text);
+    let is_number = number.starts_with(|c: char| c.is_ascii_digit())
+        && number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+        && number.matches('.').count() <= 1;
+    text.is_empty() || (is_number && digits < PERSONAL_DIGITS_MIN) || is_moment(text)
+}
+
+/// Whether a text is a date, with or without a time of day and a zone, and nothing else.
+pub fn is_moment(text: &str) -> bool {
+    if text.len() > 40 || !is_date(text) {
+        return false;
+    }
+    // What follows `YYYY-MM-DD` or `DD/MM/YYYY`, which both have ten characters.
+    let Some(time) = text.get(10..) else { return false };
+    let is_time_mark = |c: char| c.is_ascii_digit() || matches!(c, ':' | '.' | '+' | '-');
+    match time.strip_prefix(['T', ' ']) {
+        None => time.is_empty(),
+        Some(time) => {
+            let time = time.strip_suffix('Z').unwrap_or(time);
+            time.len() >= 5 && time.as_bytes()[2] == b':' && time.chars().all(is_time_mark)
+        }
+    }
 }
 
 /// `YYYY-MM-DD` or `DD-MM-YYYY` with any of the usual separators, and what may follow.

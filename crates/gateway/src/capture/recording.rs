@@ -117,6 +117,7 @@ impl Recording {
                 headers: fields(head.headers),
                 // A request whose body nobody read had none, or was answered without it.
                 body: gathered.request_body.map_or(Body::None, |copied| body(&copied)),
+                masked: Vec::new(),
             },
             response: Some(Response {
                 status: head.status,
@@ -145,6 +146,7 @@ impl Recording {
                 url: call.target,
                 headers: fields(&call.headers),
                 body: call.body.map_or(Body::Missing, Body::from),
+                masked: Vec::new(),
             },
             response: call.head.map(|(status, headers)| Response {
                 status,

@@ -1,77 +1,77 @@
-//! Making a recorded exchange fit to be kept, so that it can still be run again: what is masked in one of its messages is
+//! Making a recorded exchange fit to be kept, so that it can still be run again: what is secret in one of its messages is
 //! masked in all of them, since plans carry values from one to the other.
 
 use http::Method;
 use std::collections::BTreeSet;
-use switchback_engine::diff::Rules;
-use switchback_engine::har::{Body, Exchange, Request, Response};
-use switchback_engine::redact::{MASK, Redactor, Salt, is_telling_name};
+use std::sync::Arc;
+use switchback_engine::har::{Body, Exchange, Gateway, Request, Response};
+use switchback_engine::redact::{Masked, Redactor, Salt, is_telling_name};
 use switchback_json::{Limits, Value};
-use switchback_plan::router::{Found, Router};
-use switchback_plan::{Pack, RouteId, SideId};
+use switchback_plan::{Disclosed, Disclosures, OperationDisclosure, Pack};
 
 /// Shorter texts are masked where they stand, and not wherever they occur: they would occur by chance.
 const CARRIED_CHARS_MIN: usize = 6;
 
 /// What must not be kept, by the pack and by looks.
 pub struct Redaction {
-    names: [String; 2],
-    rules: Rules,
-    /// By served side.
-    routers: [Router; 2],
+    /// By side: its name, and what may be shown of its messages.
+    sides: [(String, Arc<Disclosures>); 2],
     redactor: Redactor,
 }
 
 impl Redaction {
-    /// By what the pack declares secret. `salt` is for what is shown of masked values: nothing, here.
+    /// By the contracts of a pack and what it declares. `salt` keys what stands for masked texts: one for each capture.
     pub fn new(pack: &Pack, salt: Salt) -> Redaction {
-        Redaction {
-            names: pack.sides.each_ref().map(|side| side.name.clone()),
-            rules: Rules::of(pack),
-            routers: [0, 1].map(|side: usize| Router::new(&pack.directions[side])),
-            redactor: Redactor::new(salt),
-        }
+        let side = |at: usize| (pack.sides[at].name.clone(), Arc::clone(&pack.disclosures[at]));
+        Redaction { sides: [side(0), side(1)], redactor: Redactor::new(salt) }
     }
 
     /// The exchange without anything secret.
     pub fn redact(&self, exchange: &Exchange) -> Exchange {
-        let credentials = credentials(&exchange.request);
-        let redactor = self.redactor.knowing(credentials.iter().map(String::as_str));
-        let route = self.route(exchange);
-        let mut pass = Pass {
-            rules: &self.rules,
-            route,
-            redactor: &redactor,
-            masked: BTreeSet::new(),
-            numbers: BTreeSet::new(),
-        };
-        let once = pass.exchange(exchange);
-        if pass.masked.is_empty() {
+        let mut known = credentials(&exchange.request);
+        let mut secrets = BTreeSet::new();
+        let once = self.pass(exchange, &known, &mut secrets);
+        if secrets.is_subset(&known) {
             return once;
         }
-        let known = credentials.iter().chain(&pass.masked).map(String::as_str);
-        let redactor = self.redactor.knowing(known.collect::<Vec<_>>());
-        Pass {
-            rules: &self.rules,
-            route,
-            redactor: &redactor,
-            masked: BTreeSet::new(),
-            numbers: BTreeSet::new(),
-        }
-        .exchange(exchange)
+        known.append(&mut secrets);
+        self.pass(exchange, &known, &mut secrets)
     }
 
-    fn route(&self, exchange: &Exchange) -> Option<(SideId, RouteId)> {
-        let known = exchange.gateway.as_ref()?;
-        let serves = self.names.iter().position(|name| *name == known.side)?;
-        let method: Method = exchange.request.method.parse().ok()?;
-        let path = known.target.split('?').next().unwrap_or_default();
-        match self.routers[serves].find(&method, path) {
-            Found::Route { route, .. } => Some((SideId(serves as u8), route)),
-            _ => None,
-        }
+    /// Masks what must not be shown and these texts; adds the secret texts that it masks to `secrets`.
+    fn pass(
+        &self,
+        exchange: &Exchange,
+        known: &BTreeSet<String>,
+        secrets: &mut BTreeSet<String>,
+    ) -> Exchange {
+        let redactor = self.redactor.knowing(known);
+        let gateway = exchange.gateway.as_ref();
+        let served = gateway.and_then(|known| self.sides.iter().position(|(name, _)| *name == known.side));
+        let side = |at: Option<usize>| {
+            let at = at.map(|at| &*self.sides[at].1);
+            Side { redactor: &redactor, disclosures: at.unwrap_or(&NOTHING_KNOWN) }
+        };
+        let target = gateway.map(|known| known.target.as_str());
+        let own = side(served).message(exchange, target, secrets);
+        let Some(gateway) = gateway else { return own.exchange };
+        let called = side(served.map(|served| 1 - served));
+        let calls = gateway.calls.iter().map(|call| {
+            let message = called.message(call, Some(&call.request.url), secrets);
+            let mut exchange = message.exchange;
+            exchange.request.url = message.target.unwrap_or_default();
+            exchange.request.masked = message.masked_request;
+            exchange
+        });
+        let calls = calls.collect();
+        let target = own.target.unwrap_or_default();
+        let gateway = Gateway { target, masked: own.masked_answer, calls, ..gateway.clone() };
+        Exchange { gateway: Some(gateway), ..own.exchange }
     }
 }
+
+/// Of a side that the pack does not have.
+static NOTHING_KNOWN: Disclosures = Disclosures { values: Vec::new(), operations: Vec::new() };
 
 /// The texts that the request is authorised with, with and without their scheme.
 fn credentials(request: &Request) -> BTreeSet<String> {
@@ -83,109 +83,112 @@ fn credentials(request: &Request) -> BTreeSet<String> {
         .collect()
 }
 
-/// One way through an exchange.
-struct Pass<'p> {
-    rules: &'p Rules,
-    route: Option<(SideId, RouteId)>,
-    redactor: &'p Redactor,
-    /// Texts that were masked whole.
-    masked: BTreeSet<String>,
-    /// Places of the client's answer whose numbers were masked.
-    numbers: BTreeSet<String>,
+/// What is known of the messages of one side.
+struct Side<'s> {
+    redactor: &'s Redactor,
+    disclosures: &'s Disclosures,
 }
 
-impl Pass<'_> {
-    fn exchange(&mut self, exchange: &Exchange) -> Exchange {
-        let request = Request {
-            method: exchange.request.method.clone(),
-            url: self.url(&exchange.request.url),
-            headers: self.headers(&exchange.request.headers),
-            body: self.body(&exchange.request.body, None),
+/// A request and its answer, redacted.
+struct Message {
+    /// Without what only a gateway knows.
+    exchange: Exchange,
+    target: Option<String>,
+    masked_request: Vec<String>,
+    masked_answer: Vec<String>,
+}
+
+impl Side<'_> {
+    /// Redacts a request and its answer. `target` is path and query below the side's base, where that is known.
+    fn message(&self, exchange: &Exchange, target: Option<&str>, secrets: &mut BTreeSet<String>) -> Message {
+        let Exchange { request, response, .. } = exchange;
+        let path = target.map(|target| target.split('?').next().unwrap_or_default());
+        let operation = path.and_then(|path| self.disclosures.find(&request.method, path));
+        let shown = target.map(|target| self.redactor.target(target, self.disclosures, operation));
+        let (mut sent, mut answered) = (Masked::default(), Masked::default());
+        let redacted = Request {
+            method: method(&request.method),
+            url: self.url(&request.url, target, shown.as_deref()),
+            headers: self.headers(&request.headers, operation),
+            body: self.body(
+                &request.body,
+                operation.map_or(Disclosed::UNKNOWN, |operation| self.disclosures.request(operation)),
+                &mut sent,
+            ),
+            masked: Vec::new(),
         };
-        // What the pack declares, it declares of the answers that clients get.
-        let is_clients = exchange.gateway.is_some();
-        let response = exchange.response.as_ref().map(|response| Response {
-            status: response.status,
-            headers: self.headers(&response.headers),
-            body: self.body(&response.body, is_clients.then_some(response.status)),
+        let response = response.as_ref().map(|response| {
+            let disclosed = operation
+                .map_or(Disclosed::UNKNOWN, |operation| self.disclosures.answer(operation, response.status));
+            Response {
+                status: response.status,
+                headers: self.headers(&response.headers, None),
+                body: self.body(&response.body, disclosed, &mut answered),
+            }
         });
-        let gateway = exchange.gateway.as_ref().map(|known| switchback_engine::har::Gateway {
-            target: self.redactor.target(&known.target),
-            masked: std::mem::take(&mut self.numbers).into_iter().collect(),
-            calls: known.calls.iter().map(|call| self.exchange(call)).collect(),
-            ..known.clone()
-        });
-        Exchange { started: exchange.started.clone(), millis: exchange.millis, request, response, gateway }
+        secrets.append(&mut sent.texts);
+        secrets.append(&mut answered.texts);
+        Message {
+            exchange: Exchange {
+                started: exchange.started.clone(),
+                millis: exchange.millis,
+                request: redacted,
+                response,
+                gateway: None,
+            },
+            target: shown,
+            masked_request: sent.places.into_iter().collect(),
+            masked_answer: answered.places.into_iter().collect(),
+        }
     }
 
-    fn url(&self, url: &str) -> String {
-        let path = url.find("://").and_then(|at| Some(at + 3 + url[at + 3..].find('/')?)).unwrap_or(0);
-        format!("{}{}", &url[..path], self.redactor.target(&url[path..]))
+    /// An address. It ends in `target`, for which `shown` stands; what is before it is the gateway's own, but for names of
+    /// users, which a client may have put in.
+    fn url(&self, url: &str, target: Option<&str>, shown: Option<&str>) -> String {
+        if let Some((base, shown)) = target.and_then(|target| url.strip_suffix(target)).zip(shown) {
+            return format!("{}{shown}", without_user(base));
+        }
+        let origin = url.find("://").map_or(0, |at| at + 3);
+        let path = url[origin..].find('/').map_or(url.len(), |at| origin + at);
+        let target = self.redactor.target(&url[path..], self.disclosures, None);
+        format!("{}{target}", without_user(&url[..path]))
     }
 
-    fn headers(&self, headers: &[(String, String)]) -> Vec<(String, String)> {
-        headers.iter().map(|(name, value)| (name.clone(), self.redactor.header(name, value))).collect()
+    fn headers(
+        &self,
+        headers: &[(String, String)],
+        operation: Option<&OperationDisclosure>,
+    ) -> Vec<(String, String)> {
+        let field = |(name, value): &(String, String)| {
+            let lower = name.to_ascii_lowercase();
+            let disclosed =
+                operation.map_or(Disclosed::UNKNOWN, |operation| self.disclosures.header(operation, &lower));
+            (name.clone(), self.redactor.header(name, value, disclosed))
+        };
+        headers.iter().map(field).collect()
     }
 
-    fn body(&mut self, body: &Body, status: Option<u16>) -> Body {
+    fn body(&self, body: &Body, disclosed: Disclosed<'_>, masked: &mut Masked) -> Body {
         let Body::Whole(bytes) = body else { return body.clone() };
-        let Ok(value) = Value::parse(bytes, &Limits::DOCUMENT) else {
-            return Body::Whole(self.redactor.text(&String::from_utf8_lossy(bytes)).into());
-        };
-        let declared = self.route.zip(status);
-        let is_secret = |names: &[&str]| {
-            declared.is_some_and(|((serves, route), status)| {
-                self.rules.of_route(serves, route).is_secret(status, names)
-            })
-        };
-        let redacted = self.redactor.value(&value, &is_secret);
-        collect(&value, &redacted, &mut self.masked);
-        if status.is_some() {
-            numbers("$", &value, &redacted, &mut self.numbers);
+        match Value::parse(bytes, &Limits::DOCUMENT) {
+            Ok(value) => Body::Whole(self.redactor.value(&value, disclosed, masked).to_string().into()),
+            Err(_) => Body::Whole(self.redactor.unread(bytes).into()),
         }
-        Body::Whole(redacted.to_string().into())
     }
 }
 
-/// The texts of `before` that `after` has a mask for.
-fn collect(before: &Value, after: &Value, masked: &mut BTreeSet<String>) {
-    match (before, after) {
-        (Value::String(before), Value::String(after)) if after.decode() == MASK => {
-            let text = before.decode();
-            if text != MASK && text.chars().count() >= CARRIED_CHARS_MIN {
-                masked.insert(text.into_owned());
-            }
-        }
-        (Value::Array(before), Value::Array(after)) => {
-            before.iter().zip(after.iter()).for_each(|(before, after)| collect(before, after, masked));
-        }
-        (Value::Object(before), Value::Object(after)) => {
-            // Members keep their order, whatever becomes of their names.
-            let pairs = before.iter().zip(after.iter());
-            pairs.for_each(|((_, before), (_, after))| collect(before, after, masked));
-        }
-        _ => {}
-    }
+/// Methods of one's own may be anything; those of the standards are shown.
+fn method(method: &str) -> String {
+    let is_plain = method.len() <= 16 && method.bytes().all(|byte| byte.is_ascii_uppercase());
+    let known = is_plain && method.parse::<Method>().is_ok();
+    if known { method.to_owned() } else { "OTHER".to_owned() }
 }
 
-/// The places at which `after` has another number than `before`.
-fn numbers(place: &str, before: &Value, after: &Value, masked: &mut BTreeSet<String>) {
-    match (before, after) {
-        (Value::Number(before), Value::Number(after)) if before != after => {
-            masked.insert(place.to_owned());
-        }
-        (Value::Array(before), Value::Array(after)) => {
-            let place = format!("{place}[*]");
-            before
-                .iter()
-                .zip(after.iter())
-                .for_each(|(before, after)| numbers(&place, before, after, masked));
-        }
-        (Value::Object(before), Value::Object(after)) => {
-            for ((_, before), (name, after)) in before.iter().zip(after.iter()) {
-                numbers(&format!("{place}.{}", name.decode()), before, after, masked);
-            }
-        }
-        _ => {}
+fn without_user(base: &str) -> String {
+    let origin = base.find("://").map_or(0, |at| at + 3);
+    let end = base[origin..].find('/').map_or(base.len(), |at| origin + at);
+    match base[origin..end].rfind('@') {
+        Some(at) => format!("{}{}", &base[..origin], &base[origin + at + 1..]),
+        None => base.to_owned(),
     }
 }

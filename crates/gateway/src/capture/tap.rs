@@ -3,8 +3,11 @@
 use arc_swap::ArcSwapOption;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
 use switchback_engine::har::{Body, Exchange};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 /// Requests recorded at one time.
 const RECORDINGS_MAX: usize = 64;
@@ -39,6 +42,10 @@ pub struct Capture {
     queued_bytes: AtomicUsize,
     left_out: AtomicU64,
     exchanges: mpsc::Sender<Exchange>,
+    /// Somebody asked it to end.
+    ending: CancellationToken,
+    /// A recording has ended.
+    released: Notify,
 }
 
 /// An open capture, as its reader sees it. Dropping it closes the capture.
@@ -47,7 +54,12 @@ pub struct Captured {
     tap: Tap,
     capture: Arc<Capture>,
     pub(super) exchanges: mpsc::Receiver<Exchange>,
+    /// Until when recordings at work are waited for, once it is ending.
+    until: Option<Instant>,
 }
+
+/// How long requests that are being answered are waited for when a capture is asked to end.
+const LAST_WAIT: Duration = Duration::from_secs(1);
 
 impl Tap {
     /// Opens a capture; none while another is open.
@@ -59,10 +71,22 @@ impl Tap {
             queued_bytes: AtomicUsize::new(0),
             left_out: AtomicU64::new(0),
             exchanges: sender,
+            ending: CancellationToken::new(),
+            released: Notify::new(),
         });
         let none: Option<Arc<Capture>> = None;
         let before = self.0.compare_and_swap(&none, Some(Arc::clone(&capture)));
-        before.is_none().then(|| Captured { tap: self.clone(), capture, exchanges })
+        before.is_none().then(|| Captured { tap: self.clone(), capture, exchanges, until: None })
+    }
+
+    /// Asks the open capture to end: nothing further is recorded, and what is being recorded is still handed over. Says
+    /// whether one was open.
+    pub fn end(&self) -> bool {
+        let capture = self.0.swap(None);
+        capture.is_some_and(|capture| {
+            capture.ending.cancel();
+            true
+        })
     }
 
     /// The open capture, when it takes this request. `dice` is between 0 and 1.
@@ -96,6 +120,7 @@ impl Capture {
     /// A recording that [`Tap::take`] allowed has ended.
     pub(super) fn release(&self) {
         self.at_work.fetch_sub(1, Relaxed);
+        self.released.notify_one();
     }
 
     /// Hands an exchange over, or counts it where there is no room.
@@ -110,11 +135,34 @@ impl Capture {
 }
 
 impl Captured {
-    /// The next exchange; waits for one.
+    /// The next exchange; waits for one. None when the capture was asked to end and nothing is left.
     pub async fn next(&mut self) -> Option<Exchange> {
-        let exchange = self.exchanges.recv().await?;
+        let ending = self.capture.ending.clone();
+        let exchange = tokio::select! {
+            biased;
+            exchange = self.exchanges.recv() => exchange?,
+            () = ending.cancelled() => self.last().await?,
+        };
         self.capture.queued_bytes.fetch_sub(bytes(&exchange), Relaxed);
         Some(exchange)
+    }
+
+    /// What is still handed over by requests that were being answered when the capture was asked to end.
+    async fn last(&mut self) -> Option<Exchange> {
+        let until = *self.until.get_or_insert_with(|| Instant::now() + LAST_WAIT);
+        loop {
+            // Looked at before the queue is: a recording hands over first and ends then.
+            let is_done = self.capture.at_work.load(Relaxed) == 0;
+            match self.exchanges.try_recv() {
+                Ok(exchange) => return Some(exchange),
+                Err(_) if is_done => return None,
+                Err(_) => {}
+            }
+            let released = self.capture.released.notified();
+            if tokio::time::timeout_at(until, released).await.is_err() {
+                return self.exchanges.try_recv().ok();
+            }
+        }
     }
 
     /// Requests that there was no room for.
@@ -125,7 +173,8 @@ impl Captured {
 
 impl Drop for Captured {
     fn drop(&mut self) {
-        self.tap.0.store(None);
+        // Another one may have been opened since this one was asked to end.
+        self.tap.0.compare_and_swap(&Some(Arc::clone(&self.capture)), None);
     }
 }
 

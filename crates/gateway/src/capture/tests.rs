@@ -98,6 +98,43 @@ async fn a_reader_that_does_not_come_holds_no_more_than_the_queue() {
 }
 
 #[tokio::test]
+async fn what_was_being_answered_when_a_capture_is_asked_to_end_is_in_it() {
+    let tap = Tap::default();
+    let mut captured = tap.open(wanted()).unwrap();
+    record(&tap, "GET /a", "acme", whole("{}"));
+    let at_work = tap.take(|| 0.0).expect("a capture is open");
+    assert!(tap.end() && !tap.end());
+    assert!(tap.take(|| 0.0).is_none(), "nothing further is recorded");
+    let another = tap.open(wanted()).expect("the next one can be opened at once");
+    let late = tokio::spawn(async move {
+        tokio::task::yield_now().await;
+        let headers = HeaderMap::new();
+        let head = Head {
+            method: &Method::GET,
+            url: "http://g/v1/late".into(),
+            headers: &headers,
+            side: "v1",
+            target: "/late",
+            operation: "GET /late",
+            client: "acme",
+            language: 0,
+            status: 200,
+            answer_headers: &headers,
+        };
+        Recording::new(at_work).finish(&head, whole("{}"));
+    });
+    let mut seen = Vec::new();
+    while let Some(exchange) = captured.next().await {
+        seen.push(exchange.request.url);
+    }
+    late.await.unwrap();
+    assert_eq!(seen, ["http://g/v1/x", "http://g/v1/late"]);
+    drop(captured);
+    assert!(tap.take(|| 0.0).is_some(), "the other one goes on");
+    drop(another);
+}
+
+#[tokio::test]
 async fn a_body_that_was_cut_is_said_to_be_missing() {
     let tap = Tap::default();
     let mut captured = tap.open(wanted()).unwrap();
@@ -131,6 +168,7 @@ fn what_is_masked_in_one_message_is_masked_in_all() {
             url: "http://g/v2/things/1".into(),
             headers: fields(&[("Authorization", "Bearer battery-staple"), ("accept", "x")]),
             body: body(r#"{"text":"my token is battery-staple"}"#),
+            masked: Vec::new(),
         },
         response: answered(r#"{"body":"correct-horse"}"#),
         gateway: Some(Gateway {
@@ -145,6 +183,7 @@ fn what_is_masked_in_one_message_is_masked_in_all() {
     let text = format!("{redacted:?}");
     assert!(!text.contains("correct-horse") && !text.contains("battery-staple"), "{text}");
     let Some(Body::Whole(answer)) = redacted.response.map(|response| response.body) else { panic!("a body") };
-    assert_eq!(answer, format!("{{\"body\":\"{MASK}\"}}"));
+    let masked: serde_json::Value = serde_json::from_slice(&answer).expect("it is JSON still");
+    assert!(masked["body"].as_str().is_some_and(|text| text.starts_with(MASK)), "{masked}");
     assert_eq!(redacted.request.headers[1], ("accept".to_owned(), "x".to_owned()));
 }

@@ -12,6 +12,7 @@ use switchback_engine::diff::{
 };
 use switchback_engine::redact::Redactor;
 use switchback_json::{self as json, Value};
+use switchback_plan::{Disclosed, Disclosures};
 
 /// Noise that was learnt, by side and operation.
 type Learnt = HashMap<(String, String), Arc<Noise>>;
@@ -120,7 +121,7 @@ impl Judge {
         }
         // A call that was not made proves nothing of its answer.
         let comparison = Comparison { findings, coverage: Coverage::Sample, ..Comparison::default() };
-        let planned = shown(redactor, planned);
+        let planned = shown(redactor, subject.knowledge.disclosures(subject.serves.other()), planned);
         let record = record(subject, redactor, at_ms, comparison);
         // A call that is against the contract is wrong, whatever would have followed it; else nobody knows how the plan goes on.
         let is_unanswered = is_unread && record.comparison.findings.is_empty();
@@ -141,7 +142,7 @@ impl Judge {
             PlanEnd::Whole { status: Some(status) }
                 if planned.calls.is_empty() && planned.readings == 0 && !(200..300).contains(status) =>
             {
-                let sample = |status: u16| Some(redactor.sample(None, false, &number(status)));
+                let sample = |status: u16| Some(redactor.sample(None, Disclosed::UNKNOWN, &number(status)));
                 Some(Finding {
                     reference: sample(reference_status),
                     candidate: sample(*status),
@@ -180,56 +181,61 @@ fn number(status: u16) -> Value {
 }
 
 fn record(subject: &Subject, redactor: &Redactor, at_ms: i64, comparison: Comparison) -> Record {
+    let disclosures = subject.knowledge.disclosures(subject.serves);
+    let operation = disclosures.operation(&subject.operation);
     Record {
         operation: subject.operation.to_string(),
         side: subject.side.to_string(),
         at_ms,
         client: Some(subject.client.to_string()),
-        target: redactor.target(&subject.target),
+        target: redactor.target(&subject.target, disclosures, operation),
         request_id: Some(subject.request_id.clone()),
         read_back: None,
         comparison,
     }
 }
 
-/// A plan as it is kept: addresses and bodies with every value masked that must not be kept.
-fn shown(redactor: &Redactor, planned: Planned) -> PlannedRecord {
+/// A plan as it is kept: addresses and bodies with every value masked that must not be kept. `called` is what may be shown of
+/// messages of the side that is called.
+fn shown(redactor: &Redactor, called: &Disclosures, planned: Planned) -> PlannedRecord {
     let (status, ends) = match planned.end {
         PlanEnd::Whole { status } => (status, None),
         PlanEnd::Open => (None, Some("what follows depends on the answer to the last call".to_owned())),
         PlanEnd::Unread { why } | PlanEnd::Impossible { why } => (None, Some(redactor.text(&why))),
     };
-    let calls = planned.calls.into_iter().map(|call| shown_call(redactor, &call)).collect();
+    let calls = planned.calls.into_iter().map(|call| shown_call(redactor, called, &call)).collect();
     PlannedRecord { calls, readings: planned.readings, is_all: ends.is_none(), status, ends }
 }
 
-fn shown_call(redactor: &Redactor, call: &PlannedCall) -> CallRecord {
+fn shown_call(redactor: &Redactor, called: &Disclosures, call: &PlannedCall) -> CallRecord {
     let body = call.body.as_deref().and_then(|text| Value::parse(text, &json::Limits::DOCUMENT).ok());
+    let operation = called.operation(&call.operation);
+    let disclosed = operation.map_or(Disclosed::UNKNOWN, |operation| called.request(operation));
     CallRecord {
         operation: call.operation.to_string(),
         method: call.method.to_string(),
-        target: redactor.target(&call.target),
-        body: body.map(|body| sample_of(redactor, &body)),
+        target: redactor.target(&call.target, called, operation),
+        body: body.map(|body| sample_of(redactor, disclosed, &body)),
     }
 }
 
-/// The members of a body, each as a sample: names and kinds, and values only where nothing about them is secret.
-fn sample_of(redactor: &Redactor, body: &Value) -> serde_json::Value {
+/// The members of a body, each as a sample: names and kinds, and values only where that is known to be harmless.
+fn sample_of(redactor: &Redactor, disclosed: Disclosed<'_>, body: &Value) -> serde_json::Value {
     match body {
         Value::Object(members) => members
             .iter()
             .enumerate()
             .map(|(at, (name, value))| {
                 let name = name.decode();
-                let shown = match redactor.masks_name(&name) {
+                let shown = match redactor.masks_name(&name) || disclosed.is_data_name(&name) {
                     true => format!("{}{at}", switchback_engine::redact::MASK),
                     false => name.clone().into_owned(),
                 };
-                (shown, redactor.sample(Some(&name), false, value).to_string().into())
+                (shown, redactor.sample(Some(&name), disclosed.member(&name), value).to_string().into())
             })
             .collect::<serde_json::Map<_, _>>()
             .into(),
-        other => redactor.sample(None, false, other).to_string().into(),
+        other => redactor.sample(None, disclosed, other).to_string().into(),
     }
 }
 

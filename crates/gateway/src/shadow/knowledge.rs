@@ -5,7 +5,7 @@ use super::job::PlannedCall;
 use std::fmt::Debug;
 use std::sync::Arc;
 use switchback_engine::diff::{OperationRules, Rules};
-use switchback_plan::{Origin, Pack, RouteId, SideId};
+use switchback_plan::{Disclosures, Origin, Pack, RouteId, SideId};
 
 /// The contract of one side, as far as the dual run asks it. The gateway sees plans only, so whoever read the contract
 /// implements this.
@@ -38,6 +38,11 @@ impl Knowledge {
 
     pub(super) fn rules(&self, serves: SideId, route: RouteId) -> &OperationRules {
         self.rules.of_route(serves, route)
+    }
+
+    /// What may be shown of messages of a side.
+    pub(super) fn disclosures(&self, side: SideId) -> &Disclosures {
+        &self.pack.disclosures[usize::from(side.0)]
     }
 
     /// The line of the mapping that answers a route.

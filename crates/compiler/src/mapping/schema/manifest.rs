@@ -148,7 +148,16 @@ fn compare(sides: Sides<'_>) -> Value {
             ("key", "Member by whose value elements of a list of this type are the same.", text()),
             ("noise", "Members whose value differs from one asking to the next.", list_of(&text())),
             ("unordered", "Lists whose order says nothing.", list_of(&text())),
-            ("secret", "Members whose value is never stored or shown.", list_of(&text())),
+            (
+                "secret",
+                "Members whose value is never stored or shown, in requests and answers.",
+                list_of(&text()),
+            ),
+            (
+                "harmless",
+                "Members whose texts may be stored and shown; other texts are masked.",
+                list_of(&text()),
+            ),
         ],
     );
     object(

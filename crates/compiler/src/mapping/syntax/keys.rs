@@ -22,7 +22,7 @@ pub(in crate::mapping) const SETTING: Keys =
     Keys::new("a setting", &["type", "about"], &["default", "values", "reading"]);
 pub(in crate::mapping) const COMPARE: Keys = Keys::new("`compare`", &[], &["headers", "types", "read_back"]);
 pub(in crate::mapping) const COMPARE_TYPE: Keys =
-    Keys::new("a comparison", &[], &["key", "noise", "unordered", "secret"]);
+    Keys::new("a comparison", &[], &["key", "noise", "unordered", "secret", "harmless"]);
 pub(in crate::mapping) const POLICY: Keys =
     Keys::new("a policy of refusal", &[], &["legacy", "status", "after"]);
 pub(in crate::mapping) const AFTER: Keys = Keys::new("`after`", &["date"], &["status"]);

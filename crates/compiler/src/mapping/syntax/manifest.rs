@@ -133,6 +133,7 @@ impl Reader<'_> {
                     noise: self.places(fields.get("noise")),
                     unordered: self.places(fields.get("unordered")),
                     secret: self.places(fields.get("secret")),
+                    harmless: self.places(fields.get("harmless")),
                 });
             }
         }

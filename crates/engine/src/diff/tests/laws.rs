@@ -2,8 +2,10 @@
 
 use super::{compared, redactor, rules, said, view};
 use crate::diff::{Candidate, Coverage, Held, Holding, Limits, Noise, Verdict, compare};
+use crate::redact::Masked;
 use proptest::prelude::*;
 use switchback_json::{Limits as JsonLimits, Object, Value};
+use switchback_plan::{Disclosed, Disclosures};
 
 /// Any document, of a size that shrinks well. Scalars differ by text, so that an edit can be told from what was there.
 fn document() -> impl Strategy<Value = Value> {
@@ -232,7 +234,7 @@ proptest! {
             let kept = serde_json::to_string(&found).expect("a comparison can be written");
             prop_assert!(!kept.contains(&secret), "{kept}");
         }
-        let masked = text(&redactor().value(&planted, &|_| false));
+        let masked = text(&redactor().value(&planted, Disclosed::UNKNOWN, &mut Masked::default()));
         prop_assert!(!masked.contains(&secret), "{masked}");
         prop_assert!(Value::parse(masked.as_bytes(), &JsonLimits::UNLIMITED).is_ok());
     }
@@ -247,12 +249,12 @@ proptest! {
         let around = format!("{before}{secret}{after}");
         prop_assert!(!redactor.text(&around).contains(&secret));
         let target = format!("/a/{secret}?b={around}");
-        prop_assert!(!redactor.target(&target).contains(&secret));
+        prop_assert!(!redactor.target(&target, &Disclosures::default(), None).contains(&secret));
         let mut object = Object::new();
         object.insert(around.as_str(), Value::string(&around));
         let value = Value::Object(object);
-        prop_assert!(!text(&redactor.value(&value, &|_| false)).contains(&secret));
-        let sample = redactor.sample(Some("n"), false, &Value::string(&around));
+        prop_assert!(!text(&redactor.value(&value, Disclosed::UNKNOWN, &mut Masked::default())).contains(&secret));
+        let sample = redactor.sample(Some("n"), Disclosed::UNKNOWN, &Value::string(&around));
         prop_assert!(!serde_json::to_string(&sample).expect("JSON").contains(&secret));
     }
 }

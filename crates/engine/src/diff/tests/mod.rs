@@ -8,7 +8,9 @@ use super::rules::{Node, OperationRules, Source};
 use super::{Candidate, Comparison, Held, Limits, Noise, View, compare};
 use crate::redact::{Redactor, Salt};
 use http::HeaderMap;
-use switchback_plan::{CompareKind, CompareRule, Origin};
+use switchback_plan::{
+    CompareKind, CompareRule, Disclosure, DisclosureId, Disclosures, OperationDisclosure, Origin,
+};
 
 pub(super) fn redactor() -> Redactor {
     Redactor::new(Salt::new([7; 32]))
@@ -20,9 +22,45 @@ fn origin(line: u32) -> Origin {
 
 /// Rules of an operation whose body nothing is known of, but for declarations such as `key $[*] id`.
 pub(super) fn rules(declared: &[&str]) -> OperationRules {
-    let rules: Vec<CompareRule> = declared.iter().map(|line| declaration(line)).collect();
+    let shows = |line: &&&str| line.starts_with("secret ") || line.starts_with("harmless ");
+    let disclosures = disclosures(declared.iter().filter(shows));
+    let rules: Vec<CompareRule> =
+        declared.iter().filter(|line| !shows(line)).map(|line| declaration(line)).collect();
     let node = Node { source: Source::Copied(origin(2)), ..Node::UNKNOWN };
-    OperationRules::for_tests("GET /things", origin(1), node, &rules)
+    OperationRules::for_tests("GET /things", origin(1), node, &rules, disclosures)
+}
+
+/// What lines such as `secret $.note` let be shown of any answer.
+fn disclosures<'l>(lines: impl Iterator<Item = &'l &'l str>) -> Disclosures {
+    let mut values = vec![Disclosure::default()];
+    for line in lines {
+        let (word, place) = line.split_once(' ').expect("a word and a place");
+        let at = super::place::names(place).expect("a place").iter().fold(0, |at, name| {
+            let new = DisclosureId(u32::try_from(values.len()).expect("few"));
+            let found = match name.as_str() {
+                "*" => *values[at].element.get_or_insert(new),
+                name => *values[at].members.entry(name.into()).or_insert(new),
+            };
+            if found == new {
+                values.push(Disclosure::default());
+            }
+            found.0 as usize
+        });
+        match word {
+            "secret" => values[at].is_secret = true,
+            _ => values[at].is_harmless = true,
+        }
+    }
+    let operation = OperationDisclosure {
+        key: "GET /things".into(),
+        method: http::Method::GET,
+        path: Vec::new(),
+        query: Vec::new(),
+        headers: Vec::new(),
+        request: None,
+        answers: vec![(None, DisclosureId(0))],
+    };
+    Disclosures { values, operations: vec![operation] }
 }
 
 fn declaration(line: &str) -> CompareRule {
@@ -32,7 +70,6 @@ fn declaration(line: &str) -> CompareRule {
         "key" => CompareKind::Key(words.next().expect("a name").into()),
         "noise" => CompareKind::Noise,
         "unordered" => CompareKind::Unordered,
-        "secret" => CompareKind::Secret,
         other => panic!("no declaration: {other}"),
     };
     let at = super::place::names(place).expect("a place").iter().map(|name| name.as_str().into()).collect();

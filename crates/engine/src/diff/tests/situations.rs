@@ -231,3 +231,29 @@ fn noise_is_learnt_from_one_side_asked_twice_and_forgotten_again() {
     }
     assert_eq!(noise.patterns().count(), 0);
 }
+
+#[test]
+fn a_value_is_shown_only_where_that_is_known_to_be_harmless() {
+    let check = |declared: &[&str], reference: &str, shown: &str| {
+        let found = compared(&rules(declared), &format!(r#"{{"a":{reference}}}"#), r#"{"a":null}"#);
+        let said = found.findings[0].reference.as_ref().expect("the reference has it").to_string();
+        let said = said.split(" #").next().expect("a text");
+        assert_eq!(said, shown, "{declared:?} {reference}");
+    };
+    for (declared, reference, shown) in [
+        (&[][..], r#""Call Ana""#, "<string like Aaaa Aaa"),
+        (&["harmless $.a"], r#""Call Ana""#, r#""Call Ana""#),
+        (&["harmless $.a"], r#""0f3a9c8e7d6b5a4f3e2d1c0b""#, "<string like 9a9a9a9a9a9a9a9a9a9a9a9a"),
+        (&[], r#""""#, r#""""#),
+        (&[], r#""2024-03-09 10:00:00""#, r#""2024-03-09 10:00:00""#),
+        (&["secret $.a"], r#""2024-03-09""#, "<string like 9999-99-99"),
+        (&[], "7", "7"),
+        (&["secret $.a"], "7", "<number like 9"),
+        (&[], "true", "true"),
+        (&["secret $.a"], "true", "<boolean of 0"),
+        (&[], r#""!$%""#, "<string like ???"),
+        (&["secret $.a", "harmless $"], r#""Ana""#, "<string like Aaa"),
+    ] {
+        check(declared, reference, shown);
+    }
+}

@@ -75,6 +75,7 @@ pub fn pack() -> Arc<Pack> {
         examples: Vec::new(),
         compared_headers: Vec::new(),
         compared_errors: [Vec::new(), Vec::new()],
+        disclosures: Default::default(),
     })
 }
 

@@ -1,0 +1,195 @@
+//! What may be shown of the messages of a side: its contract and what `compare.types` declares `secret` and `harmless`,
+//! brought down from types to the bodies, paths, queries and header fields of operations.
+
+use super::ast::Place;
+use super::compare::Comparisons;
+use crate::contract::{
+    Additional, Contract, Literal, Operation, Parameter, ScalarKind, Segment, StatusPattern, Type, TypeId,
+    TypeKind,
+};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use switchback_plan::{
+    Disclosure, DisclosureId, Disclosures, OperationDisclosure, SegmentDisclosure, StatusFrom,
+};
+
+/// What is declared of a type and of places in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Declared {
+    is_secret: bool,
+    is_harmless: bool,
+    members: BTreeMap<String, Declared>,
+}
+
+impl Declared {
+    pub(super) fn of<'p>(
+        secret: impl IntoIterator<Item = &'p Place>,
+        harmless: impl IntoIterator<Item = &'p Place>,
+    ) -> Declared {
+        let mut declared = Declared::default();
+        secret.into_iter().for_each(|place| declared.at(place).is_secret = true);
+        harmless.into_iter().for_each(|place| declared.at(place).is_harmless = true);
+        declared
+    }
+
+    fn at(&mut self, place: &Place) -> &mut Declared {
+        place.0.iter().fold(self, |declared, name| declared.members.entry(name.clone()).or_default())
+    }
+
+    /// What both say.
+    fn and(&self, other: &Declared) -> Declared {
+        let mut both = self.clone();
+        both.is_secret |= other.is_secret;
+        both.is_harmless |= other.is_harmless;
+        for (name, declared) in &other.members {
+            let member = both.members.entry(name.clone()).or_default();
+            *member = member.and(declared);
+        }
+        both
+    }
+}
+
+/// What may be shown of all messages of a side.
+pub(super) fn of_side(comparisons: &Comparisons<'_>, side: usize) -> Disclosures {
+    let contract = comparisons.contract(side);
+    let mut builder = Builder { comparisons, contract, side, values: Vec::new(), known: HashMap::new() };
+    let operations = contract.operations.iter().map(|operation| builder.operation(operation)).collect();
+    Disclosures { values: builder.values, operations }
+}
+
+struct Builder<'b> {
+    comparisons: &'b Comparisons<'b>,
+    contract: &'b Contract,
+    side: usize,
+    values: Vec<Disclosure>,
+    /// Named types by what is declared of their places from outside. There are finitely many such declarations, so types
+    /// that contain themselves come to an end.
+    known: HashMap<(TypeId, Declared), DisclosureId>,
+}
+
+impl Builder<'_> {
+    fn operation(&mut self, operation: &Operation) -> OperationDisclosure {
+        let mut variables = operation.path_params.iter();
+        let segments = operation.key.path.segments().iter();
+        OperationDisclosure {
+            key: operation.key.to_string().into(),
+            method: operation.key.method.clone(),
+            path: segments
+                .map(|segment| match segment {
+                    Segment::Literal(text) => SegmentDisclosure::Literal(text.as_str().into()),
+                    Segment::Variable(_) => {
+                        let ty = variables.next().map(|parameter| &parameter.ty);
+                        SegmentDisclosure::Variable(self.outermost(ty))
+                    }
+                })
+                .collect(),
+            query: self.parameters(&operation.query, str::to_owned),
+            headers: self.parameters(&operation.headers, str::to_ascii_lowercase),
+            request: operation.body.as_ref().map(|body| self.outermost(Some(&body.ty))),
+            answers: operation
+                .responses
+                .iter()
+                .filter_map(|response| Some((statuses(response.status), response.body.as_ref()?)))
+                .map(|(statuses, ty)| (statuses, self.outermost(Some(ty))))
+                .collect(),
+        }
+    }
+
+    fn parameters(
+        &mut self,
+        parameters: &[Parameter],
+        name: fn(&str) -> String,
+    ) -> Vec<(Arc<str>, DisclosureId)> {
+        parameters
+            .iter()
+            .map(|parameter| (name(&parameter.name).into(), self.outermost(Some(&parameter.ty))))
+            .collect()
+    }
+
+    fn outermost(&mut self, ty: Option<&Type>) -> DisclosureId {
+        match ty {
+            Some(ty) => self.value(ty, &Declared::default()),
+            None => self.add(Disclosure::default()),
+        }
+    }
+
+    fn add(&mut self, value: Disclosure) -> DisclosureId {
+        let id = u32::try_from(self.values.len()).expect("contracts are bounded by the size of their files");
+        self.values.push(value);
+        DisclosureId(id)
+    }
+
+    /// A value of a type, of whose places `declared` says more than the type itself.
+    fn value(&mut self, ty: &Type, declared: &Declared) -> DisclosureId {
+        let named = match &ty.kind {
+            TypeKind::Named(reference) => Some((reference.id, declared.clone())),
+            _ => None,
+        };
+        if let Some(id) = named.as_ref().and_then(|named| self.known.get(named)) {
+            return *id;
+        }
+        let id = self.add(Disclosure::default());
+        if let Some(named) = named {
+            self.known.insert(named, id);
+        }
+        let mut value = Disclosure::default();
+        self.fill(&mut value, ty, declared);
+        self.values[id.0 as usize] = value;
+        id
+    }
+
+    fn fill(&mut self, value: &mut Disclosure, ty: &Type, declared: &Declared) {
+        value.is_secret |= declared.is_secret;
+        value.is_harmless |= declared.is_harmless;
+        match &ty.kind {
+            TypeKind::Named(reference) => {
+                let by_name = self.comparisons.declared(self.side, &reference.name);
+                let both = by_name.map_or_else(|| declared.clone(), |by_name| declared.and(by_name));
+                let named = self.contract.types.by_id(reference.id);
+                self.fill(value, &named.ty, &both);
+            }
+            TypeKind::Scalar(scalar) => {
+                value.is_number |= scalar.kind != ScalarKind::String;
+                let listed = scalar.values.iter().flat_map(|listed| &listed.values);
+                value.listed.extend(listed.filter_map(|literal| match literal {
+                    Literal::String(text) => Some(text.as_str().into()),
+                    Literal::Boolean(_) | Literal::Number(_) => None,
+                }));
+            }
+            TypeKind::Array(array) => value.element = Some(self.value(&array.items, &Declared::default())),
+            TypeKind::Object(object) => {
+                for field in &object.fields {
+                    let below = declared.members.get(&field.name);
+                    let id = match below {
+                        Some(below) => self.value(&field.ty, below),
+                        None => self.value(&field.ty, &Declared::default()),
+                    };
+                    value.members.insert(field.name.as_str().into(), id);
+                }
+                match &object.additional {
+                    Additional::Of(others) => {
+                        value.others = Some(self.value(others, &Declared::default()));
+                        value.has_data_names = true;
+                    }
+                    // An object of which no member is declared is a map in all but name.
+                    Additional::Open => value.has_data_names |= object.fields.is_empty(),
+                    Additional::Closed => {}
+                }
+            }
+            // They differ by JSON kind, so what is said of one cannot be taken for what is said of another.
+            TypeKind::OneOf(alternatives) => {
+                alternatives.iter().for_each(|one| self.fill(value, one, declared));
+            }
+            TypeKind::Any => value.has_data_names = true,
+            TypeKind::Null => {}
+        }
+    }
+}
+
+fn statuses(pattern: StatusPattern) -> Option<StatusFrom> {
+    match pattern {
+        StatusPattern::Exact(status) => Some(StatusFrom::Exact(status)),
+        StatusPattern::Class(class) => Some(StatusFrom::Class(class)),
+        StatusPattern::Default => None,
+    }
+}
