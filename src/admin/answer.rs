@@ -82,6 +82,11 @@ impl Answer {
     }
 }
 
+/// A text of several lines as it may stand in HTML, in an element that shows lines as they are.
+pub(super) fn escape_lines(text: &str) -> String {
+    text.lines().map(escape).collect::<Vec<_>>().join("\n")
+}
+
 /// A text as it may stand in HTML, between tags and in quoted attributes.
 pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -109,6 +114,7 @@ mod tests {
             escape("<script>alert('1')</script> & \" onload=\u{0}"),
             "&lt;script&gt;alert(&#39;1&#39;)&lt;/script&gt; &amp; &quot; onload=\u{fffd}"
         );
+        assert_eq!(escape_lines("a: 1\n  <b>\r\n\u{1b}c\n"), "a: 1\n  &lt;b&gt;\n\u{fffd}c");
     }
 
     #[test]

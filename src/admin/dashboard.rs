@@ -2,7 +2,7 @@
 //! shows what the admin API tells, holds no script, and refreshes itself by reloading.
 
 use super::Parts;
-use super::answer::{Answer, escape};
+use super::answer::{Answer, escape, escape_lines};
 use super::status::{PackStatus, ReloadOutcome};
 use http::StatusCode;
 use std::collections::BTreeMap;
@@ -68,7 +68,7 @@ fn reload(outcome: &ReloadOutcome) -> String {
         None => format!("<p class=\"good\">Reloaded at {at}.</p>\n"),
         Some(error) => format!(
             "<p class=\"bad\">The reload at {at} failed; what was loaded before goes on serving.</p>\n<pre>{}</pre>\n",
-            escape(error)
+            escape_lines(error)
         ),
     };
     if !outcome.needs_restart.is_empty() {

@@ -24,6 +24,7 @@ mod serve;
 mod stored;
 mod test;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -80,7 +81,11 @@ enum Verb {
 
 /// Parses the command line and runs the verb.
 pub fn main() -> ExitCode {
-    match Cli::parse().verb {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => without_values(error).exit(),
+    };
+    match cli.verb {
         Verb::Capture(args) => capture::run(&args),
         Verb::Check(args) => check::run(&args),
         Verb::Client(args) => client::run(args),
@@ -101,4 +106,32 @@ pub fn main() -> ExitCode {
         Verb::Schema(args) => schema::run(&args),
         Verb::Test(args) => test::run(&args),
     }
+}
+
+/// What stands for a value that was not understood.
+const UNSHOWN: &str = "…";
+
+/// The error without the value that was wrong: whoever writes a secret where a reference to one is wanted, or forgets the
+/// option before it, has it in the shell's history already, and must not find it in a log as well. Words out of a list are
+/// shown: the list is.
+fn without_values(mut error: clap::Error) -> clap::Error {
+    match error.kind() {
+        ErrorKind::ValueValidation => {
+            error.insert(ContextKind::InvalidValue, ContextValue::String(UNSHOWN.to_owned()));
+        }
+        ErrorKind::UnknownArgument => {
+            if let Some(ContextValue::String(text)) = error.get(ContextKind::InvalidArg) {
+                let option = text.split('=').next().filter(|name| name.starts_with('-')).map(str::to_owned);
+                let is_option = option.is_some();
+                let shown = option.unwrap_or_else(|| UNSHOWN.to_owned());
+                error.insert(ContextKind::InvalidArg, ContextValue::String(shown));
+                if !is_option {
+                    // The tip repeats the word.
+                    error.remove(ContextKind::Suggested);
+                }
+            }
+        }
+        _ => {}
+    }
+    error
 }

@@ -2,7 +2,7 @@
 //! `against_pack`.
 
 use super::checked::{
-    Admin, Client, Config, Front, Grant, Limits, OAuth, Phases, Reload, Sunset, TlsFiles, Upstream,
+    Admin, Client, Config, Front, Grant, Limits, OAuth, Phases, Places, Reload, Sunset, TlsFiles, Upstream,
 };
 use super::dual;
 use super::read::{FromYaml, Named, OneOrMore, Placed};
@@ -34,6 +34,13 @@ pub(super) fn check(raw: RawConfig, findings: &mut Findings) -> Option<Config> {
             "`settings` is a map from names to values",
         ));
     }
+    let places = Places {
+        listen: raw.listen.span,
+        admin_listen: raw.admin.listen.span,
+        store: raw.store.span,
+        key: raw.key.as_ref().map(|key| key.span).unwrap_or_default(),
+        tls: raw.tls.as_ref().map(|tls| tls.span).unwrap_or_default(),
+    };
     let admin = admin(&raw.admin.value, findings);
     let health = raw.health.and_then(|health| health.value.listen);
     let callback = raw.oauth.as_ref().and_then(|oauth| oauth.value.listen.clone());
@@ -62,6 +69,7 @@ pub(super) fn check(raw: RawConfig, findings: &mut Findings) -> Option<Config> {
         health: health.map(|listen| listen.value),
         mapping: raw.mapping.map(|mapping| mapping.value),
         store: raw.store.value,
+        places,
         keys: keys(raw.key, findings)?,
         fronts,
         upstreams,
@@ -190,7 +198,7 @@ fn clients(
     let mut names = Seen::new("client");
     let mut clients = Vec::new();
     for client in raw {
-        if client.tokens.is_empty() {
+        if !client.has_token {
             let what = "a client needs the token by which it is known";
             let help = "add `<side>_token`, for example `v2_token: ${ACME_TOKEN}`";
             findings.push(Finding::error(Code::MissingKey, client.span, what).help(help));

@@ -52,6 +52,17 @@ pub struct Config {
     pub reload: Reload,
     /// The whole file as JSON, defaults filled in, secrets as `***`.
     pub masked: Value,
+    pub places: Places,
+}
+
+/// Where values stand that can turn out to be wrong only when they are used. Of what the file leaves out, its beginning.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Places {
+    pub listen: Span,
+    pub admin_listen: Span,
+    pub store: Span,
+    pub key: Span,
+    pub tls: Span,
 }
 
 impl Config {

@@ -69,6 +69,8 @@ section! {
 pub(super) struct RawGate(Option<RawPolicy>);
 
 impl FromYaml for RawGate {
+    const IS_HARMLESS: bool = true;
+
     fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
         match node.kind {
             Kind::Map(_) => RawPolicy::read(node, reading).map(|policy| RawGate(Some(policy))),
@@ -155,6 +157,8 @@ pub(super) fn check_shadow(raw: &RawShadow, findings: &mut Findings) {
 const PHASE: Keys = Keys::new("a phase", &["phase"], &["share", "check"]);
 
 impl FromYaml for Phase {
+    const IS_HARMLESS: bool = true;
+
     /// A word, or `{ phase: canary, share: 0.1 }`, or `{ phase: translated, check: 0.01 }`.
     fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
         let Kind::Map(_) = node.kind else {
@@ -164,6 +168,10 @@ impl FromYaml for Phase {
             };
         };
         let fields = Fields::read(node, &PHASE, reading.findings)?;
+        ["phase", "share", "check"]
+            .iter()
+            .filter_map(|key| fields.get(key))
+            .for_each(|value| reading.quote(value));
         let name = fields.get("phase")?.word(&PHASES, reading.findings)?;
         for (key, owner) in [("share", "canary"), ("check", "translated")] {
             if let Some((key, _)) = fields.entry(key).filter(|_| name != owner) {
@@ -216,6 +224,8 @@ fn no_share<T>(node: &Node, reading: &mut Reading<'_>) -> Option<T> {
 }
 
 impl FromYaml for Share {
+    const IS_HARMLESS: bool = true;
+
     fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
         let text = scalar_text(node, "a share such as `0.1`", reading)?;
         text.parse()

@@ -9,6 +9,7 @@ mod against_pack;
 mod check;
 mod checked;
 mod dual;
+mod quoting;
 mod read;
 mod references;
 mod scalars;
@@ -18,14 +19,15 @@ mod tests;
 
 pub use against_pack::{PackFacts, SettingFacts, SettingKind, SideFacts, against_pack};
 pub use checked::{
-    Admin, Client, Config, Front, Grant, Limits, OAuth, Phases, Reload, Shadow, Sunset, TlsFiles, Upstream,
+    Admin, Client, Config, Front, Grant, Limits, OAuth, Phases, Places, Reload, Shadow, Sunset, TlsFiles,
+    Upstream,
 };
 pub use read::Placed;
 pub use scalars::{Moment, Period, Prefix, Size, StoreUrl, WebUrl};
 
 use read::{FromYaml, Reading};
 use std::path::Path;
-use switchback_compiler::diagnostic::{Findings, Sources, Span};
+use switchback_compiler::diagnostic::{Code, Findings, Sources};
 use switchback_compiler::yaml;
 
 /// Where values come from that are not in the file.
@@ -62,51 +64,24 @@ pub fn parse(name: &str, text: &str, surroundings: &Surroundings<'_>) -> Outcome
     // Each text below is the one file of its own sources and has the same length, so places in one are places in all.
     let mut stand_ins = Sources::new();
     let tree = yaml::read(&mut stand_ins, name, replaced.as_bytes(), &mut findings);
+    let Some(tree) = tree else {
+        let quotable = quoting::unread(text, &references);
+        findings.for_each(|finding| quoting::without_values(finding, text, None));
+        let mut sources = Sources::new();
+        sources.add(name, quotable);
+        return Outcome { config: None, findings, sources };
+    };
+    let references::Resolved { tree, unset } = references.resolve(tree, surroundings.variable, &mut findings);
     let mut reading =
-        Reading { findings: &mut findings, read_file: surroundings.read_file, secret_places: Vec::new() };
-    let raw = tree.and_then(|tree| {
-        let tree = references.resolve(tree, surroundings.variable, reading.findings);
-        sections::RawConfig::read(&tree, &mut reading)
-    });
-    let quotable = match &raw {
-        Some(_) => quotable(text, &reading.secret_places),
-        None => quotable_unread(text),
-    };
+        Reading { findings: &mut findings, read_file: surroundings.read_file, text, quotable: Vec::new() };
+    let raw = sections::RawConfig::read(&tree, &mut reading);
+    let shown = quoting::Shown::of(&tree, reading.quotable, &references);
     let config = raw.and_then(|raw| check::check(raw, &mut findings)).filter(|_| !findings.has_errors());
+    findings.retain(|finding| finding.code == Code::Reference || !unset.contains(&finding.span));
+    findings.for_each(|finding| quoting::without_values(finding, text, Some(&shown)));
     let mut sources = Sources::new();
-    sources.add(name, quotable);
+    sources.add(name, shown.quotable(text));
     Outcome { config, findings, sources }
-}
-
-/// The text as findings may quote it: secrets that stand in it are starred out, references to secrets are not.
-fn quotable(text: &str, secret_places: &[Span]) -> String {
-    let mut quotable = text.to_owned();
-    for place in secret_places {
-        let range = place.start as usize..place.end as usize;
-        let Some(secret) = text.get(range.clone()).filter(|typed| !is_reference(typed)) else { continue };
-        quotable.replace_range(range, &"*".repeat(secret.len()));
-    }
-    quotable
-}
-
-/// The same for a text that could not be read, so that it is not known what is a secret: what follows the colons of lines
-/// with a telling word is starred out.
-fn quotable_unread(text: &str) -> String {
-    const TELLING: [&str; 5] = ["key", "token", "secret", "store", "password"];
-    let hide = |line: &str| {
-        let lower = line.to_ascii_lowercase();
-        let colon = line.find(':').filter(|_| TELLING.iter().any(|word| lower.contains(word)));
-        let (shown, hidden) = line.split_at(colon.unwrap_or(line.len()));
-        shown.to_owned() + &hidden.replace(|c: char| c.is_ascii_alphanumeric(), "*")
-    };
-    text.split_inclusive('\n').map(hide).collect()
-}
-
-fn is_reference(typed: &str) -> bool {
-    let bare = typed.trim_matches(['\'', '"']);
-    bare.starts_with("${") && bare.find('}') == Some(bare.len() - 1)
-        || bare.starts_with("file:")
-        || bare.starts_with("sqlite:")
 }
 
 /// Reads and checks a configuration file.

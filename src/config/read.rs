@@ -8,7 +8,7 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use switchback_compiler::diagnostic::{Code, Finding, Findings, Span};
 use switchback_compiler::yaml::{Kind, Node};
-use switchback_engine::redact::MASK;
+use switchback_engine::redact::{MASK, is_telling_name, looks_secret};
 use switchback_gateway::secret::Secret;
 use switchback_gateway::server::IpNet;
 
@@ -16,12 +16,52 @@ use switchback_gateway::server::IpNet;
 pub(super) struct Reading<'a> {
     pub(super) findings: &'a mut Findings,
     pub(super) read_file: &'a dyn Fn(&Path) -> std::io::Result<Vec<u8>>,
-    /// Places of values that must not be shown when findings quote their lines.
-    pub(super) secret_places: Vec<Span>,
+    /// The text that is read.
+    pub(super) text: &'a str,
+    /// Places of values that findings may quote: those of keys that are known and hold nothing secret. Whatever else stands in
+    /// the file may be a secret, under a key that somebody mistyped.
+    pub(super) quotable: Vec<Span>,
+}
+
+impl Reading<'_> {
+    /// Findings may quote this scalar, or the scalars of this list.
+    pub(super) fn quote(&mut self, node: &Node) {
+        match &node.kind {
+            Kind::Seq(items) => items.iter().filter(|item| is_scalar(item)).for_each(|item| self.quote(item)),
+            Kind::Map(_) => {}
+            _ => self.quotable.push(node.span),
+        }
+    }
+
+    /// Findings may quote these bytes of a scalar as it stands in the file.
+    fn quote_part(&mut self, node: &Node, part: std::ops::Range<usize>) {
+        let at = |offset: usize| node.span.start + u32::try_from(offset).unwrap_or(u32::MAX);
+        self.quotable.push(Span::new(node.span.file, at(part.start), at(part.end)));
+    }
+
+    /// A scalar as it stands in the file, with its quotes.
+    fn typed(&self, node: &Node) -> &str {
+        self.text.get(node.span.start as usize..node.span.end as usize).unwrap_or_default()
+    }
+}
+
+fn is_scalar(node: &Node) -> bool {
+    !matches!(node.kind, Kind::Seq(_) | Kind::Map(_))
+}
+
+/// Reads the value of a known key.
+pub(super) fn value_of<T: FromYaml>(node: &Node, reading: &mut Reading<'_>) -> Option<T> {
+    if T::IS_HARMLESS {
+        reading.quote(node);
+    }
+    T::read(node, reading)
 }
 
 /// A kind of value that can stand in the configuration.
 pub(super) trait FromYaml: Sized {
+    /// Whether findings may quote a value of this kind, right or wrong.
+    const IS_HARMLESS: bool = false;
+
     /// Reads it; on a mistake reports it and returns `None`.
     fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self>;
     /// Its JSON Schema.
@@ -48,6 +88,8 @@ impl<T> Deref for Placed<T> {
 }
 
 impl<T: FromYaml> FromYaml for Placed<T> {
+    const IS_HARMLESS: bool = T::IS_HARMLESS;
+
     fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
         T::read(node, reading).map(|value| Placed { value, span: node.span })
     }
@@ -62,6 +104,8 @@ impl<T: FromYaml> FromYaml for Placed<T> {
 }
 
 impl<T: FromYaml> FromYaml for Option<T> {
+    const IS_HARMLESS: bool = T::IS_HARMLESS;
+
     fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
         T::read(node, reading).map(Some)
     }
@@ -110,10 +154,12 @@ macro_rules! section {
             fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
                 let fields = switchback_compiler::yaml::Fields::read(node, &Self::KEYS, reading.findings)?;
                 Some($name {
-                    $( $rkey: fields.get(stringify!($rkey)).and_then(|node| FromYaml::read(node, reading)), )*
+                    $( $rkey: fields
+                        .get(stringify!($rkey))
+                        .and_then(|node| $crate::config::read::value_of(node, reading)), )*
                     $( $okey: fields
                         .get(stringify!($okey))
-                        .and_then(|node| FromYaml::read(node, reading))
+                        .and_then(|node| $crate::config::read::value_of(node, reading))
                         .unwrap_or_else(|| section!(@assumed $okind $(, $odefault)?)), )*
                 })
             }
@@ -188,6 +234,8 @@ fn parsed<T>(
 macro_rules! text_kinds {
     ($($kind:ty, $wanted:literal, $parse:expr, $show:expr, $example:literal;)*) => {$(
         impl FromYaml for $kind {
+            const IS_HARMLESS: bool = true;
+
             fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
                 parsed(node, $wanted, $parse, reading)
             }
@@ -209,17 +257,41 @@ text_kinds! {
     Period, "a duration", str::parse, Period::to_string, "15s";
     SocketAddr, "an address", scalars::address, SocketAddr::to_string, "127.0.0.1:8080";
     IpNet, "an address or a network", scalars::network, IpNet::to_string, "10.0.0.0/8";
-    WebUrl, "a URL", str::parse, WebUrl::to_string, "https://api.example.com/v3";
     Moment, "a day or a moment", str::parse, Moment::to_string, "2026-12-31";
     Prefix, "a path prefix", str::parse, Prefix::to_string, "/v2";
     PathBuf, "a path", scalars::path, |path| path.display().to_string(), "mappings/messaging";
     String, "a text", |text| match text { "" => Err("expected a text, and this is empty".to_owned()), _ => Ok(text.to_owned()) }, String::clone, "a text";
 }
 
-impl FromYaml for StoreUrl {
-    /// It may hold a password, so its place is not shown.
+impl FromYaml for WebUrl {
+    /// A user, a password and a query may be secret, and so may a path that looks like it.
     fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
-        reading.secret_places.push(node.span);
+        let typed = reading.typed(node);
+        let end = typed.find(['?', '#']).unwrap_or(typed.len());
+        let origin = typed.find("://").map_or(0, |at| at + 3);
+        let user = typed[..end].rfind('@').map_or(origin, |at| at + 1);
+        let path = typed[user..end].find('/').map_or(end, |at| user + at);
+        let end = if looks_secret(&typed[path..end]) { path } else { end };
+        reading.quote_part(node, 0..origin.min(end));
+        reading.quote_part(node, user..end.max(user));
+        parsed(node, "a URL", str::parse, reading)
+    }
+
+    fn schema() -> Value {
+        json!({"type": ["string", "integer"], "examples": ["https://api.example.com/v3"]})
+    }
+
+    fn shown(&self) -> Value {
+        Value::String(self.masked())
+    }
+}
+
+impl FromYaml for StoreUrl {
+    /// It may hold a password.
+    fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
+        if reading.typed(node).trim_start_matches(['\'', '"']).starts_with("sqlite:") {
+            reading.quote(node);
+        }
         parsed(node, "a store", str::parse, reading)
     }
 
@@ -233,6 +305,8 @@ impl FromYaml for StoreUrl {
 }
 
 impl FromYaml for bool {
+    const IS_HARMLESS: bool = true;
+
     fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
         node.boolean(reading.findings)
     }
@@ -255,6 +329,8 @@ impl Count {
 }
 
 impl FromYaml for Count {
+    const IS_HARMLESS: bool = true;
+
     fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
         let value = node.whole(1..=u64::from(Count::MAX), reading.findings)?;
         u32::try_from(value).ok().map(Count)
@@ -272,7 +348,9 @@ impl FromYaml for Count {
 impl FromYaml for Secret<String> {
     /// A text, `${NAME}`, or `file:PATH` for the content of a file without the line break at its end.
     fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
-        reading.secret_places.push(node.span);
+        if reading.typed(node).trim_start_matches(['\'', '"']).starts_with("file:") {
+            reading.quote(node);
+        }
         let text = scalar_text(node, "a secret, such as `${NAME}` or `file:PATH`", reading)?;
         let Some(path) = text.strip_prefix("file:") else {
             return nonempty_secret(text.to_owned(), node.span, reading);
@@ -313,6 +391,8 @@ fn nonempty_secret(text: String, span: Span, reading: &mut Reading<'_>) -> Optio
 }
 
 impl<T: FromYaml> FromYaml for Vec<T> {
+    const IS_HARMLESS: bool = T::IS_HARMLESS;
+
     fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
         let items = node.list(reading.findings)?;
         Some(items.iter().filter_map(|item| T::read(item, reading)).collect())
@@ -332,6 +412,8 @@ impl<T: FromYaml> FromYaml for Vec<T> {
 pub(super) struct OneOrMore<T>(pub(super) Vec<T>);
 
 impl<T: FromYaml> FromYaml for OneOrMore<T> {
+    const IS_HARMLESS: bool = T::IS_HARMLESS;
+
     fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
         match node.kind {
             Kind::Seq(_) => Vec::read(node, reading).map(OneOrMore),
@@ -361,7 +443,7 @@ impl<K: FromYaml, T: FromYaml> FromYaml for Named<K, T> {
                 kind: Kind::String(key.name.clone(), switchback_compiler::yaml::Style::Plain),
             };
             let key = Placed::<K>::read(&key_node, reading);
-            named.extend(key.zip(T::read(value, reading)));
+            named.extend(key.zip(value_of(value, reading)));
         }
         Some(Named(named))
     }
@@ -405,8 +487,24 @@ impl FromYaml for Free {
         json!({"type": "object"})
     }
 
+    /// The pack knows what a setting is for; texts that look or are called like a secret are not shown all the same.
     fn shown(&self) -> Value {
-        self.value.clone()
+        masked(&self.value, false)
+    }
+}
+
+fn masked(value: &Value, tells: bool) -> Value {
+    match value {
+        Value::String(text) if tells || looks_secret(text) => Value::String(MASK.to_owned()),
+        Value::Number(_) if tells => Value::String(MASK.to_owned()),
+        Value::Array(items) => items.iter().map(|item| masked(item, tells)).collect(),
+        Value::Object(members) => {
+            let member = |(name, value): (&String, &Value)| {
+                (name.clone(), masked(value, tells || is_telling_name(name)))
+            };
+            Value::Object(members.iter().map(member).collect())
+        }
+        value => value.clone(),
     }
 }
 

@@ -27,6 +27,13 @@ pub(super) struct References {
     found: Vec<Reference>,
 }
 
+/// A tree in which references are resolved.
+pub(super) struct Resolved {
+    pub(super) tree: Node,
+    /// Values in which something is not set. That was reported; what else is wrong with them follows from it.
+    pub(super) unset: Vec<Span>,
+}
+
 impl References {
     /// Finds the references of `text` and returns it with stand-ins in their place. A `${` that does not go on as a
     /// reference is reported and stays.
@@ -59,22 +66,36 @@ impl References {
     /// Resolves the references within a tree by `variable`. Keys are not expanded; a reference in one is reported.
     pub(super) fn resolve(
         &self,
-        node: Node,
+        tree: Node,
         variable: &dyn Fn(&str) -> Option<String>,
         findings: &mut Findings,
-    ) -> Node {
+    ) -> Resolved {
+        let mut resolving = Resolving { variable, findings, unset: Vec::new() };
+        let tree = self.resolved(tree, &mut resolving);
+        Resolved { tree, unset: resolving.unset }
+    }
+
+    /// What of the references may be shown wherever they stand, as places in the text: all but defaults.
+    pub(super) fn names(&self) -> impl Iterator<Item = std::ops::Range<usize>> {
+        self.found.iter().flat_map(|reference| {
+            let default = reference.default.as_ref().map_or(0, String::len);
+            [reference.start..reference.end - 1 - default, reference.end - 1..reference.end]
+        })
+    }
+
+    fn resolved(&self, node: Node, resolving: &mut Resolving<'_>) -> Node {
         let kind = match node.kind {
             Kind::String(text, style) if text.contains(MARK) => {
-                self.expand(&text, style, node.span, variable, findings)
+                self.expand(&text, style, node.span, resolving)
             }
             Kind::Seq(items) => {
-                Kind::Seq(items.into_iter().map(|item| self.resolve(item, variable, findings)).collect())
+                Kind::Seq(items.into_iter().map(|item| self.resolved(item, resolving)).collect())
             }
             Kind::Map(entries) => Kind::Map(
                 entries
                     .into_iter()
                     .map(|(key, value)| {
-                        (self.plain_key(key, findings), self.resolve(value, variable, findings))
+                        (self.plain_key(key, resolving.findings), self.resolved(value, resolving))
                     })
                     .collect(),
             ),
@@ -85,27 +106,22 @@ impl References {
 
     /// A text with its stand-ins replaced. When an unquoted value is one reference and nothing else, and what it leads to
     /// is a number or a boolean, then it is that, as if it stood in the file.
-    fn expand(
-        &self,
-        text: &str,
-        style: Style,
-        place: Span,
-        variable: &dyn Fn(&str) -> Option<String>,
-        findings: &mut Findings,
-    ) -> Kind {
+    fn expand(&self, text: &str, style: Style, place: Span, resolving: &mut Resolving<'_>) -> Kind {
         let mut within = self.within(place);
         let mut out = String::new();
         let mut rest = text;
         while let Some(at) = rest.find(MARK) {
             out.push_str(&rest[..at]);
             let Some(reference) = within.next() else { break };
-            let value = variable(&reference.name)
+            let value = (resolving.variable)(&reference.name)
                 .filter(|value| !value.is_empty())
                 .or_else(|| reference.default.clone());
             match value {
                 Some(value) => out.push_str(&value),
                 None => {
-                    findings.push(unset(&reference.name, span(place.file, reference.start, reference.end)))
+                    let at = span(place.file, reference.start, reference.end);
+                    resolving.findings.push(unset(&reference.name, at));
+                    resolving.unset.push(place);
                 }
             }
             rest = rest[at + MARK.len_utf8()..].get(reference.fill()..).unwrap_or_default();
@@ -133,6 +149,13 @@ impl References {
         let (from, to) = (place.start as usize, place.end as usize);
         self.found.iter().filter(move |reference| reference.start >= from && reference.end <= to)
     }
+}
+
+/// What resolving needs, and what it leaves.
+struct Resolving<'r> {
+    variable: &'r dyn Fn(&str) -> Option<String>,
+    findings: &'r mut Findings,
+    unset: Vec<Span>,
 }
 
 impl Reference {
@@ -212,7 +235,7 @@ mod tests {
             "EMPTY" => Some(String::new()),
             _ => None,
         };
-        let tree = tree.map(|node| references.resolve(node, &variable, &mut findings));
+        let tree = tree.map(|node| references.resolve(node, &variable, &mut findings).tree);
         (tree, findings.sorted().iter().map(|finding| finding.message.clone()).collect())
     }
 

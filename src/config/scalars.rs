@@ -7,6 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
+use switchback_engine::redact::{MASK, looks_secret};
 use switchback_gateway::server::IpNet;
 use time::{Date, Month, OffsetDateTime, Time, format_description::well_known::Rfc3339};
 
@@ -127,6 +128,24 @@ impl WebUrl {
     /// Whether it has a query part.
     pub fn has_query(&self) -> bool {
         self.0.query().is_some()
+    }
+
+    /// The URL for people: without the values of its query, and without what looks like a secret in its path.
+    pub fn masked(&self) -> String {
+        let whole = self.0.to_string();
+        let (address, query) =
+            whole.split_once('?').map_or((whole.as_str(), None), |(address, query)| (address, Some(query)));
+        let origin = address.find("://").map_or(0, |at| at + 3);
+        let path = address[origin..].find('/').map_or(address.len(), |at| origin + at);
+        let segments = address[path..].split('/');
+        let segments = segments.map(|segment| if looks_secret(segment) { MASK } else { segment });
+        let mut masked = format!("{}{}", &address[..path], segments.collect::<Vec<_>>().join("/"));
+        for (at, pair) in query.into_iter().flat_map(|query| query.split('&')).enumerate() {
+            let name = pair.split_once('=').map_or("", |(name, _)| name);
+            masked.push_str(if at == 0 { "?" } else { "&" });
+            masked.push_str(&format!("{name}={MASK}"));
+        }
+        masked
     }
 
     /// Whether its host is the local machine, by name or address.
@@ -357,6 +376,12 @@ mod tests {
             "http://a/#x",
             "http:// a",
         ]);
+        let masked = |text: &str| text.parse::<WebUrl>().unwrap().masked();
+        assert_eq!(masked("https://a.example/v3"), "https://a.example/v3");
+        assert_eq!(
+            masked("https://a.example/hooks/Zx81Qm2Lp04Nv7Rk55Tb/in?key=abc&x"),
+            "https://a.example/hooks/***/in?key=***&=***"
+        );
         assert_eq!("http://a/v3/".parse::<WebUrl>().unwrap().base_path(), "/v3");
         assert_eq!("http://a".parse::<WebUrl>().unwrap().base_path(), "");
     }

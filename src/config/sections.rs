@@ -407,6 +407,8 @@ pub(super) struct RawClient {
     pub(super) base: RawClientBase,
     /// By side: how the client is known on fronts of that side.
     pub(super) tokens: Vec<(Placed<String>, Placed<Secret<String>>)>,
+    /// Whether a token is given, right or wrong.
+    pub(super) has_token: bool,
     pub(super) span: Span,
 }
 
@@ -419,6 +421,7 @@ impl FromYaml for RawClient {
             .iter()
             .cloned()
             .partition(|(key, _)| key.name.ends_with(TOKEN_SUFFIX));
+        let has_token = !tokens.is_empty();
         let mut read = Vec::new();
         for (key, value) in &tokens {
             let side = key.name.trim_end_matches(TOKEN_SUFFIX);
@@ -432,7 +435,7 @@ impl FromYaml for RawClient {
         }
         let tokens = read;
         let base = RawClientBase::read(&Node { span: node.span, kind: Kind::Map(others) }, reading)?;
-        Some(RawClient { base, tokens, span: node.span })
+        Some(RawClient { base, tokens, has_token, span: node.span })
     }
 
     fn schema() -> Value {
@@ -452,6 +455,8 @@ impl FromYaml for RawClient {
 }
 
 impl FromYaml for LogFormat {
+    const IS_HARMLESS: bool = true;
+
     fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
         match node.word(&["text", "json"], reading.findings)? {
             "json" => Some(LogFormat::Json),
@@ -476,6 +481,8 @@ impl FromYaml for LogFormat {
 pub(super) struct Filter(pub(super) String);
 
 impl FromYaml for Filter {
+    const IS_HARMLESS: bool = true;
+
     fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
         let text = scalar_text(node, "a level such as `info`", reading)?;
         if let Err(why) = check_filter(text) {

@@ -165,7 +165,6 @@ phases: { default: canary }
         [
             "Y020 1: the configuration has no key `lisen`",
             "G001 2: the environment variable `NOT_SET` is not set, or is empty",
-            "G002 2: a secret must not be empty",
             "G004 3: others can reach the admin port on 0.0.0.0:9090, and `admin.token` is not set",
             "G002 5: `ftp` is not supported; use `http` or `https`",
             "G002 7: expected a number of bytes such as `512`, `64KiB`, `10MiB` or `1GiB`",
@@ -182,21 +181,111 @@ fn a_mistake_is_shown_with_its_place_and_what_to_do() {
     let text = to_text(&outcome.sources, &outcome.findings, Colour::Never);
     assert!(outcome.config.is_none());
     for part in
-        ["error[Y020]", "switchback.yaml:3:11", "limits: { boddy_bytes: 1MiB }", "did you mean `body_bytes`?"]
+        ["error[Y020]", "switchback.yaml:3:11", "limits: { boddy_bytes: **** }", "did you mean `body_bytes`?"]
     {
         assert!(text.contains(part), "{part} in\n{text}");
     }
 }
 
+/// What the findings about a text say, excerpts included.
+fn said(text: &str) -> String {
+    let outcome = parsed(text);
+    assert!(outcome.config.is_none(), "{text}");
+    let json = switchback_compiler::diagnostic::to_json(&outcome.sources, &outcome.findings);
+    format!("{}\n{json}", to_text(&outcome.sources, &outcome.findings, Colour::Never))
+}
+
 #[test]
 fn findings_do_not_quote_secrets_of_their_line() {
-    let outcome = parsed("{key: [hunter2, ${KEY}], store: 'postgres://u:hunter3@db/x', upstrems: {}}");
-    let text = to_text(&outcome.sources, &outcome.findings, Colour::Never);
+    let text = said("{key: [hunter2, ${KEY}], store: 'postgres://u:hunter3@db/x', upstrems: {}}");
     assert!(!text.contains("hunter"), "{text}");
     assert!(text.contains("${KEY}") && text.contains("upstrems"), "{text}");
-    let outcome = parsed("{key: hunter2, store: 'postgres://u:hunter3@db/x', listen: ]");
-    let text = to_text(&outcome.sources, &outcome.findings, Colour::Never);
+    let text = said("{key: hunter2, store: 'postgres://u:hunter3@db/x', listen: ]");
     assert!(!text.contains("hunter") && text.contains("Y001"), "{text}");
+}
+
+/// A secret in every place where a slip can leave one, and what the finding must still say.
+#[test]
+fn a_slip_beside_a_secret_shows_the_slip_and_not_the_secret() {
+    for (slip, wanted) in [
+        ("oauth: { client_secrt: hunter2 }", "client_secrt"),
+        ("clients: [{ name: a, clientsecret: hunter2 }]", "clientsecret"),
+        ("clients: [{ name: a, clientsecret: { deep: [hunter2, 'hunter3'] } }]", "clientsecret"),
+        (
+            "clients: [{ name: a, x_token: t1234567, grant: { client_id: i, client_secret: hunter2, client_secret: hunter3 } }]",
+            "`client_secret` is given twice",
+        ),
+        (
+            "clients: [{ name: a, x_token: t1234567, grant: { client_id: i, client_secret:hunter2 } }]",
+            "client_secret…",
+        ),
+        (
+            "clients: [{ name: a, x_token: t1234567, grant: { client_id: i, client_secret: !hunter2 } }]",
+            "tags",
+        ),
+        ("clients: [{ name: a, x_token: [hunter2] }]", "this is a list"),
+        ("admin: { token: hunter2 }", "shorter than"),
+        ("admin: { listne: 127.0.0.1:1, token: hunter2-hunter2-hunter2 }", "listne"),
+        ("admin: { listne: 127.0.0.1:1, token: '${NONE:-hunter2-hunter2-hunter2}' }", "${NONE"),
+        ("admin: { listne: 127.0.0.1:1 } # the token was hunter2", "listne"),
+        ("upstreams: { new: { url: 'https://me:hunter2@api.example.com/v3' } }", "api.example.com"),
+        ("upstreams: { new: { url: 'https://api.example.com/v3?key=hunter2' } }", "api.example.com"),
+        (
+            "oauth: { authorize_url: 'ftp://x', token_url: 'https://me:hunter2@x/t', redirect_url: 'https://x' }",
+            "ftp",
+        ),
+        ("store: hunter2", "postgres"),
+        ("clients: [{ name: a, x_token: 0hunter2 }, { nmae: b, x_token: 'hunter3' }]", "nmae"),
+        ("clients: [{ name: a, x_token: hunter2-abc }, { name: b, x_token: hunter2-abc }]", "the same token"),
+        ("settings: hunter2", "map"),
+        ("clients: [{ name: a, x_token: \"hunter2: and: more }]", "Y001"),
+        ("clients: [{ name: a, x_token: 'hunter2, token: hunter3 ]", "Y001"),
+        ("admin: { token: hunter2\nlisten: 127.0.0.1:1", "Y001"),
+    ] {
+        let text = said(&format!("{SMALLEST}{slip}\n"));
+        assert!(!text.contains("hunter"), "{slip}\n{text}");
+        assert!(text.contains(wanted), "{wanted} for {slip}\n{text}");
+    }
+    // A number is a token too, and YAML has words for numbers.
+    let text = said(&format!("{SMALLEST}clients: [{{ name: a, x_token: 0123456789 }}, {{ nmae: b }}]\n"));
+    assert!(!text.contains("0123456789"), "{text}");
+}
+
+#[test]
+fn what_is_known_to_be_harmless_is_quoted() {
+    for (slip, wanted) in [
+        ("limits: { body_bytes: 10MB }", "body_bytes: 10MB"),
+        ("log: { format: jsno }", "`jsno` is not one of the words"),
+        ("phases: { default: canary }", "default: canary"),
+        ("fronts: { v2: { speaks: new } }", "speaks: new"),
+        ("listen: localhost:80", "listen: localhost:80"),
+        ("clients: [{ name: 'two words', x_token: t1234567 }]", "name: 'two words'"),
+    ] {
+        let text = said(&format!("{SMALLEST}{slip}\n"));
+        assert!(text.contains(wanted), "{wanted} for {slip}\n{text}");
+    }
+}
+
+#[test]
+fn a_variable_that_is_not_set_is_one_finding() {
+    for line in [
+        "clients: [{ name: a, x_token: '${NONE}' }]",
+        "admin: { token: '${NONE}', listen: 127.0.0.1:1 }",
+        "listen: '${NONE}'",
+        "limits: { body_bytes: '${NONE}' }",
+    ] {
+        let found = found(&format!("{SMALLEST}{line}\n"));
+        assert_eq!(found, ["G001 3: the environment variable `NONE` is not set, or is empty"], "{line}");
+    }
+}
+
+#[test]
+fn a_level_is_one_of_the_levels() {
+    let text = said(&format!("{SMALLEST}log: {{ level: verbose }}\n"));
+    assert!(
+        text.contains("`verbose` is no level; levels are off, error, warn, info, debug, trace"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -106,7 +106,18 @@ fn mistakes_are_told_calmly_and_with_the_right_exit_code() {
     assert_eq!((unknown.code, unknown.err.as_str()), (Some(2), "error: there is no client called nobody\n"));
     let plain = run(&["client", "add", "x", "--token", "secret-on-the-command-line"]);
     assert_eq!(plain.code, Some(2));
-    assert!(plain.err.contains("env:NAME"), "{}", plain.err);
+    assert!(plain.err.contains("env:NAME") && !plain.err.contains("secret-on"), "{}", plain.err);
+    for words in [
+        &["client", "add", "x", "secret-on-the-command-line"][..],
+        &["client", "add", "x", "--tokn=secret-on-the-command-line"],
+        &["client", "credential", "x", "v2=secret-on-the-command-line"],
+    ] {
+        let told = run(words);
+        assert_eq!(told.code, Some(2));
+        assert!(!told.err.contains("secret-on"), "{}", told.err);
+    }
+    let nowhere = run(&["client", "list", "--store", "sqlite:/nowhere/at-all.db"]);
+    assert!(nowhere.err.contains("/nowhere/at-all.db"), "{}", nowhere.err);
     let unset = run(&["client", "add", "x", "--token", "env:NOT_SET"]);
     assert!(unset.err.contains("NOT_SET is not set"), "{}", unset.err);
     let wrong = switchback(folder.path(), crate::support::tokens::key().expose(), &["client", "list"]);

@@ -138,6 +138,16 @@ impl Findings {
         self.all.extend(other.all);
     }
 
+    /// Changes each of them, for front ends whose texts hold what must not be repeated.
+    pub fn for_each(&mut self, change: impl FnMut(&mut Finding)) {
+        self.all.iter_mut().for_each(change);
+    }
+
+    /// Keeps those for which this is so.
+    pub fn retain(&mut self, keep: impl FnMut(&Finding) -> bool) {
+        self.all.retain(keep);
+    }
+
     /// All of them by file, position and number: the same for the same text, whatever the order of the
     /// checks that found them. Findings that are equal in all parts are one.
     pub fn sorted(&self) -> Vec<&Finding> {

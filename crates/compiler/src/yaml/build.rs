@@ -288,6 +288,38 @@ impl<'a> Places<'a> {
         let line = self.text[..at as usize].rfind('\n').map_or(0, |newline| newline + 1);
         let indent = self.text[line..].bytes().take_while(|b| matches!(b, b' ' | b'\t'));
         let tab = indent.into_iter().any(|b| b == b'\t');
-        faults::syntax(Span::new(self.file, at, at), info, tab)
+        let fault = faults::syntax(Span::new(self.file, at, at), info, tab);
+        // The parser stops where it can go on no more, which is lines after what was forgotten.
+        match unclosed(&self.text[..at as usize]) {
+            Some(open) => faults::unclosed(fault, Span::new(self.file, open as u32, open as u32 + 1)),
+            None => fault,
+        }
     }
+}
+
+/// The innermost brace, bracket or quote of a text that is not closed. Marks within words are no marks.
+fn unclosed(text: &str) -> Option<usize> {
+    let mut open: Vec<(usize, char)> = Vec::new();
+    let mut before = '\n';
+    for (at, c) in text.char_indices() {
+        // What a value can begin after.
+        let begins = matches!(before, '\n' | '[' | '{' | ',' | ':' | '-');
+        match (open.last().map(|(_, mark)| *mark), c) {
+            (Some('#'), '\n') => drop(open.pop()),
+            (Some('#'), _) => continue,
+            (Some(quote @ ('"' | '\'')), c) if c == quote && before != '\\' => drop(open.pop()),
+            (Some('"' | '\''), _) => {}
+            (Some('{'), '}') | (Some('['), ']') => drop(open.pop()),
+            (_, '#') if text[..at].ends_with([' ', '\n']) || at == 0 => {
+                open.push((at, c));
+                continue;
+            }
+            (_, '{' | '[' | '"' | '\'') if begins => open.push((at, c)),
+            _ => {}
+        }
+        if c != ' ' {
+            before = c;
+        }
+    }
+    open.iter().rev().find(|(_, mark)| *mark != '#').map(|(at, _)| *at)
 }

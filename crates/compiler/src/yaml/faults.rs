@@ -8,6 +8,11 @@ pub(super) fn syntax(span: Span, what: &str, tab: bool) -> Finding {
     Finding::error(Code::YamlSyntax, span, format!("this is not YAML: {what}")).maybe_help(help)
 }
 
+/// The same, where something before it was not closed.
+pub(super) fn unclosed(fault: Finding, open: Span) -> Finding {
+    fault.related(open, "opened here, and not closed")
+}
+
 pub(super) fn not_utf8(span: Span, byte: u8) -> Finding {
     Finding::error(Code::NotUtf8, span, format!("the byte 0x{byte:02x} here is not UTF-8"))
         .help("save the file as UTF-8")

@@ -314,3 +314,21 @@ proptest! {
         survives(text.as_bytes());
     }
 }
+
+#[test]
+fn what_is_not_closed_is_shown_where_it_was_opened() {
+    for (text, place) in [
+        ("a: 1\nb: { c: { d: 1 }\ne: 2\n", Some((2, 4))),
+        ("a: [1, 2\nb: 3\n", Some((1, 4))),
+        ("a: \"x\nb: 3\n", Some((1, 4))),
+        ("a: { b: 'it''s # {' }\nc: { d: 1 # }\ne: 2\n", Some((2, 4))),
+        ("a: it's {\n\tb: 1\n c: 2\n", None),
+    ] {
+        let mut sources = Sources::new();
+        let mut findings = Findings::new();
+        let tree = super::read(&mut sources, "a.yaml", text.as_bytes(), &mut findings);
+        assert!(tree.is_none(), "{text}");
+        let found = findings.sorted()[0].related.first().map(|(span, _)| sources.start(*span));
+        assert_eq!(found.map(|at| (at.line, at.column)), place, "{text}");
+    }
+}

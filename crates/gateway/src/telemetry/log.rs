@@ -34,8 +34,20 @@ impl Default for LogSettings {
     }
 }
 
-/// Checks a filter without using it, so that a mistake in the configuration is found with the others.
+/// The levels of a filter, least first.
+pub const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+
+/// Checks a filter without using it, so that a mistake in the configuration is found with the others. A word alone must be a
+/// level or the beginning of a target of ours: the syntax takes any other word for a target, of which there is none, and
+/// then nothing is logged at all.
 pub fn check_filter(filter: &str) -> Result<(), String> {
+    for directive in filter.split(',').map(str::trim) {
+        let is_word = !directive.contains(['=', '[', ':']);
+        let is_level = LEVELS.iter().any(|level| level.eq_ignore_ascii_case(directive));
+        if is_word && !is_level && !directive.starts_with("switchback") {
+            return Err(format!("`{directive}` is no level; levels are {}", LEVELS.join(", ")));
+        }
+    }
     EnvFilter::builder().parse(filter).map(drop).map_err(|error| error.to_string())
 }
 
@@ -97,6 +109,8 @@ mod tests {
         for good in ["info", "warn,switchback::access=off", "switchback=debug"] {
             assert_eq!(check_filter(good), Ok(()), "{good}");
         }
-        assert!(check_filter("switchback=loud").is_err());
+        for bad in ["switchback=loud", "verbose", "", "info,verbose", "info,", "inof"] {
+            assert!(check_filter(bad).is_err(), "{bad}");
+        }
     }
 }
