@@ -1,5 +1,5 @@
 //! `POST /api/capture`: live traffic as an HTTP Archive, written while it happens. It ends after the number of exchanges or
-//! the time that was asked for, or when the asker goes away.
+//! the time that was asked for, when `POST /api/capture/end` asks for it, or when the asker goes away.
 
 use super::Parts;
 use super::answer::Answer;
@@ -95,6 +95,14 @@ pub(super) async fn capture(parts: &Parts, request: Request<Body>) -> Answer {
         );
     });
     Answer::stream(StatusCode::OK, "application/json", body)
+}
+
+/// Asks the open capture to end. Its asker gets what was being answered, and the end of the archive.
+pub(super) fn end(parts: &Parts) -> Answer {
+    match parts.tap.end() {
+        true => Answer::json(StatusCode::ACCEPTED, &serde_json::json!({ "capture": "ends" })),
+        false => Answer::error(StatusCode::NOT_FOUND, "no capture is open"),
+    }
 }
 
 /// An archive being written for an asker.

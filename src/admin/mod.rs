@@ -174,6 +174,7 @@ async fn route(parts: &Arc<Parts>, request: Request<Body>) -> Answer {
         ("POST", ["api", "clients", name, "revoke"]) => api::revoke(parts, name).await,
         ("POST", ["api", "clients", name, "connect"]) => api::connect(parts, name, request).await,
         ("POST", ["api", "capture"]) => capture::capture(parts, request).await,
+        ("POST", ["api", "capture", "end"]) => capture::end(parts),
         ("POST", ["api", "reload"]) => api::reload(parts),
         ("GET", ["api", "phases"]) => phases::list(parts),
         ("POST", ["api", "phases"]) => phases::set(parts, request).await,

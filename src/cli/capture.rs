@@ -4,16 +4,20 @@ use super::stored::{Failure, SecretRef, block_on, configured};
 use crate::config::Period;
 use reqwest::{Client, Url};
 use serde_json::json;
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{self, IsTerminal, Write};
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
+use switchback_engine::har;
 use switchback_gateway::secret::Secret;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Records live traffic of a running gateway as an HTTP Archive (HAR 1.2): what clients asked, which calls that became,
-/// what came back. Credentials, and what the pack declares secret, do not leave the gateway. Ctrl-C ends it early and
-/// leaves a whole archive; `switchback replay` runs it again.
+/// what came back. Credentials, texts that the pack does not call harmless, and what it declares secret do not leave the
+/// gateway. Ctrl-C ends it early; the file is a whole archive at any moment, readable by its owner only. `switchback replay`
+/// runs it again.
 #[derive(clap::Args)]
 #[command(
     after_help = "Example:\n  switchback capture --config switchback.yaml --out traffic.har --for 5m --share 0.1"
@@ -79,11 +83,13 @@ async fn capture(args: &Args) -> Result<(), Failure> {
         "seconds": args.period.0.as_secs().max(1),
         "body_bytes": args.body_bytes,
     });
+    // From here on these signals do not end the program by themselves.
+    let signals = Signals::new().map_err(|error| Failure::Run(error.to_string()))?;
     // The one provider this program is built with; whoever comes first installs it.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client =
         Client::builder().build().map_err(|error| Failure::Run(format!("HTTP cannot be set up: {error}")))?;
-    let response = client.post(url).bearer_auth(token.expose()).json(&asked).send().await;
+    let response = client.post(url.clone()).bearer_auth(token.expose()).json(&asked).send().await;
     let response =
         response.map_err(|error| Failure::Run(format!("the admin port cannot be reached: {error}")))?;
     let status = response.status();
@@ -94,7 +100,9 @@ async fn capture(args: &Args) -> Result<(), Failure> {
         return Err(Failure::Run(format!("the gateway answers {status}: {why}")));
     }
     let out = open(&args.out).map_err(|error| Failure::Usage(format!("{}: {error}", args.out.display())))?;
-    let count = copy(response, out).await.map_err(|error| Failure::Run(error.to_string()))?;
+    let end = client.post(format!("{url}/end")).bearer_auth(token.expose()).send();
+    let copied = copy(response, out, signals, async move { drop(end.await) }).await;
+    let count = copied.map_err(|error| Failure::Run(error.to_string()))?;
     eprintln!("{count} exchanges");
     Ok(())
 }
@@ -123,20 +131,94 @@ fn admin(args: &Args) -> Result<(Url, Secret<String>), Failure> {
     Ok((url, token))
 }
 
-fn open(path: &Path) -> io::Result<Box<dyn Write>> {
-    if path.as_os_str() == "-" { Ok(Box::new(io::stdout())) } else { Ok(Box::new(File::create(path)?)) }
+/// Where an archive goes.
+enum Out {
+    /// Nothing that was written can be taken back.
+    Stream(Box<dyn Write>),
+    File {
+        file: File,
+        /// Where the end of the archive begins, which the next entry takes the place of.
+        end: u64,
+    },
 }
 
-/// Copies the archive line by line; ends it properly wherever it is cut. Gives the number of its entries.
-async fn copy(mut response: reqwest::Response, out: Box<dyn Write>) -> io::Result<u64> {
+fn open(path: &Path) -> io::Result<Out> {
+    if path.as_os_str() == "-" {
+        return Ok(Out::Stream(Box::new(io::stdout())));
+    }
+    let file = File::options().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Ok(Out::Stream(Box::new(file)));
+    }
+    // A file that was there keeps its mode otherwise.
+    file.set_permissions(Permissions::from_mode(0o600))?;
+    // An archive without entries, until the gateway's beginning takes its place.
+    file.write_all_at(&har::Writer::new(Vec::new())?.finish()?, 0)?;
+    Ok(Out::File { file, end: 0 })
+}
+
+impl Out {
+    /// Adds a line. A file ends as an archive must after every one of them: whatever ends the program, what was recorded up
+    /// to then can be read.
+    fn line(&mut self, line: &str) -> io::Result<()> {
+        match self {
+            Out::Stream(out) => {
+                writeln!(out, "{line}")?;
+                out.flush()
+            }
+            Out::File { file, end } => {
+                // In one write, so that there is no moment between an entry and the end.
+                let text = format!("{line}\n{END}\n");
+                file.write_all_at(text.as_bytes(), *end)?;
+                let is_first = *end == 0;
+                *end += line.len() as u64 + 1;
+                if is_first { file.set_len(text.len() as u64) } else { Ok(()) }
+            }
+        }
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        match self {
+            Out::Stream(out) => {
+                writeln!(out, "{END}")?;
+                out.flush()
+            }
+            Out::File { file, .. } => file.sync_all(),
+        }
+    }
+}
+
+/// Copies the archive line by line until it ends, or a signal asks for its end. Gives the number of its entries.
+async fn copy(
+    mut response: reqwest::Response,
+    out: Out,
+    mut signals: Signals,
+    end: impl Future<Output = ()>,
+) -> io::Result<u64> {
     let mut lines = Lines { out, pending: Vec::new(), entries: 0, has_begun: false, is_ended: false };
     let mut progress = Progress { is_shown: io::stderr().is_terminal(), told: Instant::now() };
-    let interrupted = tokio::signal::ctrl_c();
-    tokio::pin!(interrupted);
+    let mut asked = Asked::No;
+    tokio::pin!(end);
+    let until = tokio::time::sleep(END_WAIT);
+    tokio::pin!(until);
     loop {
         let chunk = tokio::select! {
+            biased;
+            // The second time says that nobody wants to wait.
+            () = signals.next() => match asked {
+                Asked::No => {
+                    asked = Asked::Asking;
+                    until.as_mut().reset(tokio::time::Instant::now() + END_WAIT);
+                    continue;
+                }
+                Asked::Asking | Asked::Told => break,
+            },
             chunk = response.chunk() => chunk,
-            _ = &mut interrupted => break,
+            () = &mut end, if matches!(asked, Asked::Asking) => {
+                asked = Asked::Told;
+                continue;
+            }
+            () = &mut until, if !matches!(asked, Asked::No) => break,
         };
         match chunk {
             Ok(Some(chunk)) => lines.push(&chunk)?,
@@ -146,12 +228,44 @@ async fn copy(mut response: reqwest::Response, out: Box<dyn Write>) -> io::Resul
         progress.tell(lines.entries);
     }
     progress.end();
-    lines.finish()
+    lines.finish(!matches!(asked, Asked::No))
+}
+
+/// How far the gateway has been asked to end the capture.
+enum Asked {
+    No,
+    Asking,
+    Told,
+}
+
+/// How long the gateway may take to end a capture.
+const END_WAIT: Duration = Duration::from_secs(5);
+
+/// What asks the verb to end.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn new() -> io::Result<Signals> {
+        Ok(Signals {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
 }
 
 /// The lines of an archive, each entry on one of its own.
 struct Lines {
-    out: Box<dyn Write>,
+    out: Out,
     /// The beginning of a line whose end has not come.
     pending: Vec<u8>,
     entries: u64,
@@ -164,35 +278,30 @@ impl Lines {
         self.pending.extend_from_slice(chunk);
         while let Some(end) = self.pending.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.pending.drain(..=end).collect();
-            self.line(line[..end].strip_suffix(b",").unwrap_or(&line[..end]))?;
+            self.line(&String::from_utf8_lossy(&line[..end]))?;
         }
         Ok(())
     }
 
-    fn line(&mut self, line: &[u8]) -> io::Result<()> {
-        match () {
-            () if line == END.as_bytes() => {
-                self.is_ended = true;
-                return Ok(());
-            }
-            () if !self.has_begun => self.has_begun = true,
-            () => {
-                self.out.write_all(if self.entries == 0 { b"\n" } else { b",\n" })?;
-                self.entries += 1;
-            }
+    fn line(&mut self, line: &str) -> io::Result<()> {
+        if line == END {
+            self.is_ended = true;
+            return Ok(());
         }
-        self.out.write_all(line)
+        self.out.line(line)?;
+        self.entries += u64::from(self.has_begun);
+        self.has_begun = true;
+        Ok(())
     }
 
-    fn finish(mut self) -> io::Result<u64> {
-        if !self.is_ended {
+    fn finish(mut self, was_asked: bool) -> io::Result<u64> {
+        if !self.is_ended && !was_asked {
             eprintln!("the capture was cut short; what was recorded is kept");
         }
         if !self.has_begun {
             return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the gateway sent no archive"));
         }
-        write!(self.out, "\n{END}\n")?;
-        self.out.flush()?;
+        self.out.finish()?;
         Ok(self.entries)
     }
 }

@@ -190,6 +190,7 @@ fn foreign(folder: &Path, exchanges: &[(&str, &str, &str, u16, Bytes)]) -> PathB
             url: (*url).to_owned(),
             headers: json(),
             body: Body::from(Bytes::copy_from_slice(sent.as_bytes())),
+            masked: Vec::new(),
         };
         let response = Response { status: *status, headers: json(), body: Body::from(answer.clone()) };
         let exchange = Exchange { request, response: Some(response), ..Exchange::default() };
@@ -244,4 +245,42 @@ async fn a_browsers_archive_is_compared_with_a_live_service_and_writes_nothing_u
     // Offline, nothing is known of what the service would answer, and that is no success.
     let (code, said) = report(&archive, &[PACK], &[]);
     assert_eq!((code, &said["total"]["unknown"]), (Some(3), &Value::from(4)), "{said:#}");
+}
+
+/// Seven exchanges are made, and the verb is ended in every way there is: all seven are in an archive that can be read, by its
+/// owner only.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_archive_is_whole_however_its_recording_ends() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let sandbox = Sandbox::start(Options::default()).await.expect("a sandbox");
+    let gateway = Gateway::before(&sandbox).await;
+    let token = administrator(&sandbox).v2_token.clone();
+    let file = gateway.folder.path().join("ended.har");
+    let entries = || {
+        let text = fs::read_to_string(&file).unwrap_or_default();
+        let har: Option<Value> = serde_json::from_str(&text).ok();
+        har.and_then(|har| har["log"]["entries"].as_array().map(Vec::len))
+    };
+    for signal in ["INT", "TERM", "KILL"] {
+        fs::write(&file, "x".repeat(100_000)).expect("a file was there");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).expect("and others could read it");
+        let (admin, out) = (format!("http://{}", gateway.admin), file.display().to_string());
+        let arguments = ["capture", "--admin", &admin, "--token", "env:ADMIN", "--out", &out];
+        let capturing = Program::start(&arguments, &[("ADMIN", ADMIN_TOKEN)]);
+        gateway.program.stderr_until("a capture of traffic begins");
+        assert_eq!(send(gateway.clients, &token, &TRAFFIC[..7]).await, 7);
+        if signal == "KILL" {
+            // Nobody tells it that it is to end, so what it has was written before.
+            crate::support::dual::eventually("all are written", async || entries() == Some(7)).await;
+            capturing.kill();
+        } else {
+            capturing.signal(signal);
+            let (status, said) = tokio::task::spawn_blocking(|| capturing.ended()).await.expect("it ends");
+            assert!(status.success() && said.contains("7 exchanges"), "{signal}: {status} {said}");
+        }
+        assert_eq!(entries(), Some(7), "{signal}: seven, in an archive that can be read");
+        let mode = fs::metadata(&file).expect("it is there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{signal}");
+        gateway.program.stderr_until("a capture of traffic ends");
+    }
 }

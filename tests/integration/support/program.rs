@@ -71,6 +71,19 @@ impl Program {
         self.child.wait().expect("it is our child")
     }
 
+    /// Waits for it to end by itself; gives what it printed and what it logged.
+    pub fn all(mut self) -> (ExitStatus, String, String) {
+        let status = self.child.wait().expect("it is our child");
+        let text = |lines: &Receiver<String>| lines.iter().collect::<Vec<_>>().join("\n");
+        (status, text(&self.stdout), text(&self.stderr))
+    }
+
+    /// Ends it at once, as nothing but the kernel can.
+    pub fn kill(mut self) {
+        self.child.kill().expect("it runs");
+        self.child.wait().expect("it is our child");
+    }
+
     /// Waits for it to end by itself; gives what it logged too.
     pub fn ended(mut self) -> (ExitStatus, String) {
         let status = self.child.wait().expect("it is our child");
