@@ -1,15 +1,18 @@
 //! One line in the access log per request, written when the last byte of its answer has been handed over or the client
-//! has gone. Outside `rescue`, so that it sees the status the client got.
+//! has gone. Outside `rescue`, so that it sees the status the client got. At the level `debug` a line beside it, under the
+//! target `switchback::target`, shows path and query, masked.
 
 use super::after::{After, Finish};
 use super::context::Facts;
 use super::{Request, Response};
 use crate::body::{End, Watch};
 use crate::telemetry::access::AccessRecord;
+use crate::telemetry::redact::Escaped;
 use bytes::Bytes;
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll};
+use switchback_engine::redact::{Redactor, Salt};
 use tower::{Layer, Service};
 
 /// What the log says of a client that did not wait for its answer, as nginx does.
@@ -92,12 +95,17 @@ impl Drop for Line {
             (None, Some(End::Failed)) => "the answer broke off",
             (None, Some(End::Abandoned) | None) => "the client went away",
         };
+        if tracing::enabled!(target: "switchback::target", tracing::Level::DEBUG) {
+            let target = self.facts.masked_target(redactor());
+            tracing::debug!(target: "switchback::target", request_id = %self.facts.id, target = %Escaped(&target));
+        }
+        let path = self.facts.shown_path();
         let (id, trace_id) = (self.facts.id.digits(), self.facts.trace.trace_digits());
         AccessRecord {
             request_id: as_text(&id),
             trace_id: as_text(&trace_id),
             method: self.facts.method.as_str(),
-            path: self.facts.uri.path(),
+            path: &path,
             operation: self.facts.operation(),
             client: self.facts.client(),
             status: self.status,
@@ -108,6 +116,17 @@ impl Drop for Line {
         }
         .emit();
     }
+}
+
+/// Masks what lines for developers say of addresses. Equal values have equal masks while the process lives.
+fn redactor() -> &'static Redactor {
+    static REDACTOR: LazyLock<Redactor> = LazyLock::new(|| {
+        let mut salt = [0; 32];
+        // Without random bytes a hash would tell what it is of; then nothing can be logged.
+        getrandom::fill(&mut salt).expect("the system gives random bytes, or nothing could be sealed");
+        Redactor::new(Salt::new(salt))
+    });
+    &REDACTOR
 }
 
 /// Hexadecimal digits as text.

@@ -14,6 +14,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
+use switchback_engine::redact::Redactor;
+use switchback_plan::Disclosures;
 
 /// The name of a request in logs, in `x-request-id`, and nowhere else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,6 +148,39 @@ impl Facts {
         self.matched
             .get()
             .map_or("", |matched| &self.program.route(matched.front.serves, matched.route).operation.key)
+    }
+
+    /// The path as logs show it: the front's prefix and the template of the operation; of a path that no operation has, the
+    /// words of the contract. What else a client puts into a path may be a token.
+    pub fn shown_path(&self) -> String {
+        let Some(front) = self.front() else { return "/*".to_owned() };
+        let Some(matched) = self.matched.get() else {
+            let rest = self.uri.path().get(front.prefix.len()..).unwrap_or_default();
+            return format!("{}{}", front.prefix, self.disclosures(front).outline(rest));
+        };
+        let scope = self.program.side(front.serves).scope.as_deref();
+        let scope = scope.filter(|_| matched.account.is_some()).unwrap_or_default();
+        let template = &self.program.route(front.serves, matched.route).operation.template;
+        format!("{}{scope}{template}", front.prefix)
+    }
+
+    /// Path and query with every value masked that may be secret or personal.
+    pub fn masked_target(&self, redactor: &Redactor) -> String {
+        let target = self.uri.path_and_query().map_or("/", |target| target.as_str());
+        let Some(front) = self.front() else {
+            return redactor.target(target, &Disclosures::default(), None);
+        };
+        let disclosures = self.disclosures(front);
+        let operation = disclosures.operation(self.operation());
+        let rest = target.get(front.prefix.len()..).unwrap_or_default();
+        // With the path of an account before it, the operation's own path does not stand where it is looked for.
+        let operation =
+            operation.filter(|_| self.matched.get().is_some_and(|matched| matched.account.is_none()));
+        format!("{}{}", front.prefix, redactor.target(rest, disclosures, operation))
+    }
+
+    fn disclosures(&self, front: &Front) -> &Disclosures {
+        &self.program.pack().disclosures[usize::from(front.serves.0)]
     }
 
     /// Left by `authenticate`.

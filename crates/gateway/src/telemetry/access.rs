@@ -1,6 +1,6 @@
 //! The access log: one event per answered request, under the target `switchback::access`, so that it can be filtered or
-//! shipped apart from the rest. It holds facts about the exchange and nothing of its content: no query string, no header
-//! values, no bodies.
+//! shipped apart from the rest. It holds facts about the exchange and nothing of its content: no values of paths, no query
+//! string, no header values, no bodies.
 
 use super::access_line::with_line;
 use super::log;
@@ -17,7 +17,7 @@ pub struct AccessRecord<'a> {
     /// 32 hexadecimal digits of the W3C trace, empty when there is none.
     pub trace_id: &'a str,
     pub method: &'a str,
-    /// The path as received, without its query, which may hold personal data or tokens.
+    /// The path as a template, such as `/v2/things/{id}`: values in a path may be personal data or tokens.
     pub path: &'a str,
     /// `GET /things/{id}` of the contract; empty when nothing matched.
     pub operation: &'a str,
