@@ -5,6 +5,7 @@
 mod announcements;
 mod assemble;
 pub mod builtin;
+mod examine;
 mod pack;
 mod reload;
 mod watch;
@@ -13,6 +14,7 @@ use crate::admin::{self, Admin, Area, Board, PackStatus, Status};
 use crate::config::{self, Config};
 use arc_swap::ArcSwap;
 use assemble::Services;
+pub use examine::{Examined, Try, examine};
 use reload::Reloader;
 use std::io;
 use std::net::SocketAddr;
@@ -62,9 +64,12 @@ pub enum StartError {
     Store(#[from] StoreError),
     /// It did not answer for as long as was configured.
     #[error(
-        "store: {0}; check that the database of `store` runs and can be reached from here, or raise `limits.store_wait`"
+        "store {0}: {1}; check that the database of `store` runs and can be reached from here, or raise `limits.store_wait`"
     )]
-    StoreAway(StoreError),
+    StoreAway(String, StoreError),
+    /// With its address, without secrets.
+    #[error("`store` {0} cannot be opened: {1}")]
+    OpenStore(String, StoreError),
     #[error("oauth: {0}")]
     OAuth(#[from] OAuthConfigError),
     #[error("clients: {0}")]
@@ -79,8 +84,9 @@ pub enum StartError {
     Url(String),
     #[error("tls: {0}")]
     Tls(#[from] TlsError),
-    #[error("cannot listen on {0}: {1}")]
-    Listen(SocketAddr, io::Error),
+    /// With the key that says where.
+    #[error("`{0}`: cannot listen on {1}: {2}")]
+    Listen(&'static str, SocketAddr, io::Error),
     #[error("shadow: {0}")]
     Shadow(#[from] shadow::StartError),
     /// The runtime is shutting down.
@@ -145,6 +151,7 @@ impl App {
             reload::check_against_pack(&config, &read.facts(), file.as_deref())
                 .map_err(StartError::Mismatch)?,
         );
+        reload::check_parts(&config, file.as_deref()).map_err(StartError::Mismatch)?;
         let loaded = assemble::under(&config, read)?;
         let metrics = metrics::install();
         let store = open_store(&config, &clock).await?;
@@ -178,9 +185,10 @@ impl App {
         };
         let tls = config.tls.as_ref().map(|files| server::tls_acceptor(&tls_files(files))).transpose()?;
         let (listeners, address) = bind(config.listen, tls)?;
-        let (admin_listener, admin_address) = bind_admin(config.admin.listen)?;
-        let health = config.health.map(bind_admin).transpose()?;
-        let callback = config.oauth.as_ref().and_then(|oauth| oauth.listen).map(bind_admin).transpose()?;
+        let (admin_listener, admin_address) = bind_admin("admin.listen", config.admin.listen)?;
+        let health = config.health.map(|at| bind_admin("health.listen", at)).transpose()?;
+        let callback = config.oauth.as_ref().and_then(|oauth| oauth.listen);
+        let callback = callback.map(|at| bind_admin("oauth.listen", at)).transpose()?;
 
         let now_ms = clock.unix_ms();
         metrics::config_reloaded(true, now_ms.div_euclid(1000));
@@ -224,7 +232,7 @@ impl App {
         }
         let admin_options = Arc::new(assemble::admin_options(&config.limits));
         let cores = Cores::start(listeners, &stack::stack(parts), &options, &drain_clients)
-            .map_err(|error| StartError::Listen(address, error))?;
+            .map_err(|error| StartError::Listen(LISTEN, address, error))?;
         let addresses = Addresses {
             clients: address,
             admin: admin_address,
@@ -343,22 +351,6 @@ impl App {
     }
 }
 
-/// Finds out whether a configuration could serve, without opening the store or an address. Gives what was found that would
-/// not keep it from serving, ready to be shown.
-pub async fn check(config: &Config, file: Option<PathBuf>) -> Result<Option<String>, StartError> {
-    let read = load_pack(config).await?;
-    let warnings =
-        reload::check_against_pack(config, &read.facts(), file.as_deref()).map_err(StartError::Mismatch)?;
-    let loaded = assemble::under(config, read)?;
-    KeyRing::parse(&config.keys)?;
-    endpoint(config, &loaded)?;
-    config.tls.as_ref().map(|files| server::tls_acceptor(&tls_files(files))).transpose()?;
-    let limits = Arc::new(assemble::limits(&config.limits));
-    let services = Services::new(config, &limits, None)?;
-    let tables = assemble::tables(config, &loaded);
-    assemble::program(config, &loaded, &services, &tables).map(|_| warnings)
-}
-
 /// The phases of what a configuration serves, without a gateway that serves it: for the command line, which works on the
 /// store beside a running one.
 pub async fn phases(config: &Config, store: Store, file: Option<PathBuf>) -> Result<Phases, StartError> {
@@ -384,10 +376,12 @@ async fn open_store(config: &Config, clock: &Clock) -> Result<Store, StartError>
         let url = config.store.as_str();
         let error = match Store::open(url, keys.clone(), clock.clone(), Missing::Create).await {
             Err(error @ StoreError::Unavailable(_)) => error,
-            outcome => return Ok(outcome?),
+            outcome => {
+                return outcome.map_err(|error| StartError::OpenStore(config.store.masked(), error));
+            }
         };
         if clock.elapsed() >= end {
-            return Err(StartError::StoreAway(error));
+            return Err(StartError::StoreAway(config.store.masked(), error));
         }
         tracing::warn!(%error, "the store does not answer; trying again before anything is served");
         clock.sleep(STORE_PAUSE).await;
@@ -419,17 +413,20 @@ async fn load_pack(config: &Config) -> Result<pack::ReadPack, StartError> {
     loaded.map_err(|_| StartError::Interrupted)?.map_err(StartError::Pack)
 }
 
+/// The key that says where clients connect.
+const LISTEN: &str = "listen";
+
 /// A socket per core for clients.
 fn bind(address: SocketAddr, tls: Option<TlsAcceptor>) -> Result<(Vec<Bound>, SocketAddr), StartError> {
-    let failed = |error| StartError::Listen(address, error);
+    let failed = |error| StartError::Listen(LISTEN, address, error);
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     let listeners = Bound::together(address, cores, tls).map_err(failed)?;
     let bound = listeners[0].address().map_err(failed)?;
     Ok((listeners, bound))
 }
 
-fn bind_admin(address: SocketAddr) -> Result<(Listener, SocketAddr), StartError> {
-    let failed = |error| StartError::Listen(address, error);
+fn bind_admin(key: &'static str, address: SocketAddr) -> Result<(Listener, SocketAddr), StartError> {
+    let failed = |error| StartError::Listen(key, address, error);
     let listener = Listener::bind(address, None).map_err(failed)?;
     let bound = listener.address().map_err(failed)?;
     Ok((listener, bound))

@@ -3,12 +3,12 @@
 //! they began with.
 
 use super::assemble::{self, Services};
-use super::{StartError, client_of, pack, warn_of};
+use super::{StartError, client_of, examine, pack, warn_of};
 use crate::admin::{Board, PackStatus, ReloadOutcome, Status};
 use crate::config::{self, Config, Surroundings, against_pack};
 use std::path::PathBuf;
 use std::sync::Arc;
-use switchback_compiler::diagnostic::{Colour, to_text};
+use switchback_compiler::diagnostic::{Colour, Findings, to_text};
 use switchback_gateway::clock::{Clock, rfc3339};
 use switchback_gateway::proxy::limits::Limits;
 use switchback_gateway::proxy::program::Current;
@@ -170,7 +170,15 @@ pub(super) fn check_against_pack(
     facts: &config::PackFacts,
     file: Option<&std::path::Path>,
 ) -> Result<Option<String>, String> {
-    let findings = against_pack(config, facts);
+    shown(against_pack(config, facts), file)
+}
+
+/// Checks keys and files that a configuration names, which only a start reads.
+pub(super) fn check_parts(config: &Config, file: Option<&std::path::Path>) -> Result<(), String> {
+    shown(examine::parts(config), file).map(drop)
+}
+
+fn shown(findings: Findings, file: Option<&std::path::Path>) -> Result<Option<String>, String> {
     if findings.is_empty() {
         return Ok(None);
     }

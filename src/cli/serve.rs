@@ -1,13 +1,15 @@
 //! `switchback serve`: the gateway against real upstreams.
 
-use crate::app::{self, App, Start, StartError};
-use crate::config::{self, Config, Surroundings};
+use super::stored::Format;
+use crate::app::{self, App, Examined, Start, StartError, Try};
+use crate::config::{self, Outcome, Surroundings};
+use serde_json::json;
 use std::future::Future;
 use std::io::IsTerminal as _;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
-use switchback_compiler::diagnostic::{Colour, to_text};
+use switchback_compiler::diagnostic::{Colour, Findings, Sources, to_json, to_text};
 use switchback_gateway::clock::Clock;
 use switchback_gateway::resident;
 use switchback_gateway::telemetry::log::{self, LogFormat};
@@ -21,42 +23,96 @@ pub struct Args {
     #[arg(long, short, value_name = "FILE", env = "SWITCHBACK_CONFIG")]
     config: PathBuf,
 
-    /// Say whether configuration and pack are right, and serve nothing
-    #[arg(long)]
-    check: bool,
+    /// Say whether configuration and pack are right, and serve nothing; with `online`, also whether the store, the services
+    /// and the authorization server answer
+    #[arg(long, value_name = "HOW", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "offline")]
+    check: Option<Check>,
+
+    /// How to show what --check finds
+    #[arg(long, value_enum, default_value = "text", requires = "check")]
+    format: Format,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Check {
+    /// Ask nobody
+    Offline,
+    /// Ask the store, the services and the authorization server too
+    Online,
 }
 
 /// Serves until told to stop.
 pub fn run(args: &Args) -> ExitCode {
-    let config = match read(&args.config) {
-        Ok(config) => config,
-        Err(code) => return code,
+    let outcome = match config::load(&args.config, &Surroundings::process()) {
+        Ok(outcome) => outcome,
+        Err(error) => {
+            eprintln!("switchback serve: {} cannot be read: {error}", args.config.display());
+            return ExitCode::from(3);
+        }
     };
+    if let Some(check) = args.check {
+        return checked(args, check, outcome);
+    }
+    show(&outcome.sources, &outcome.findings);
+    let Some(config) = outcome.config else { return ExitCode::from(HAS_FINDINGS) };
     resident::prepare();
     block_on("serve", async {
-        if args.check {
-            if let Some(warnings) = app::check(&config, Some(args.config.clone())).await? {
-                eprint!("{warnings}");
-            }
-            println!("{}: ready to serve", args.config.display());
-            return Ok(());
-        }
         log::init(&config.log);
         serve(Start { config, file: Some(args.config.clone()), clock: Clock::machine() }).await
     })
 }
 
-/// Reads the configuration and shows what was found in it.
-fn read(file: &Path) -> Result<Config, ExitCode> {
-    let outcome = config::load(file, &Surroundings::process()).map_err(|error| {
-        eprintln!("switchback serve: {} cannot be read: {error}", file.display());
-        ExitCode::from(3)
-    })?;
-    if !outcome.findings.is_empty() {
+/// What was examined has findings.
+const HAS_FINDINGS: u8 = 1;
+
+fn show(sources: &Sources, findings: &Findings) {
+    if !findings.is_empty() {
         let colour = if std::io::stderr().is_terminal() { Colour::Always } else { Colour::Never };
-        eprint!("{}", to_text(&outcome.sources, &outcome.findings, colour));
+        eprint!("{}", to_text(sources, findings, colour));
     }
-    outcome.config.ok_or(ExitCode::from(1))
+}
+
+/// Says what is wrong, and serves nothing.
+fn checked(args: &Args, check: Check, mut outcome: Outcome) -> ExitCode {
+    let mut examined = Examined::default();
+    let is_read = outcome.config.is_some();
+    if let Some(config) = &outcome.config {
+        let examining = async {
+            examined = app::examine(config, check == Check::Online).await?;
+            Ok(())
+        };
+        let code = block_on("serve", examining);
+        if code != ExitCode::SUCCESS {
+            return code;
+        }
+    }
+    outcome.findings.append(std::mem::take(&mut examined.findings));
+    let is_ready = is_read && examined.is_ready() && !outcome.findings.has_errors();
+    match args.format {
+        Format::Text => {
+            show(&outcome.sources, &outcome.findings);
+            examined.pack.iter().for_each(|findings| eprintln!("{}", findings.trim_end()));
+            for Try { key, address, error } in &examined.tries {
+                match error {
+                    None => println!("{key}: {address} answers"),
+                    Some(error) => eprintln!("{key}: {address} does not answer: {error}"),
+                }
+            }
+            if is_ready {
+                println!("{}: ready to serve", args.config.display());
+            }
+        }
+        Format::Json => {
+            let said = json!({
+                "ready": is_ready,
+                "configuration": to_json(&outcome.sources, &outcome.findings),
+                "pack": examined.pack,
+                "tries": examined.tries,
+            });
+            println!("{said:#}");
+        }
+    }
+    if is_ready { ExitCode::SUCCESS } else { ExitCode::from(HAS_FINDINGS) }
 }
 
 async fn serve(start: Start) -> Result<(), Failure> {

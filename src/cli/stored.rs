@@ -113,7 +113,10 @@ impl StoreArgs {
             (None, None) => several(&SecretRef::Env(KEY_DEFAULT.to_owned()).read()?),
         };
         let keys = KeyRing::parse(&keys).map_err(Failure::Key)?;
-        let store = Store::open(url, keys, Clock::machine(), missing).await?;
+        let store = Store::open(url, keys, Clock::machine(), missing).await;
+        let address =
+            || url.parse::<config::StoreUrl>().map_or_else(|_| "the store".to_owned(), |url| url.masked());
+        let store = store.map_err(|error| Failure::OpenStore { address: address(), error })?;
         Ok(Opened { store, oauth: config.and_then(|config| config.oauth) })
     }
 }
@@ -232,6 +235,8 @@ pub enum Failure {
     Key(SealError),
     #[error(transparent)]
     Store(#[from] StoreError),
+    #[error("{address} cannot be opened: {error}")]
+    OpenStore { address: String, error: StoreError },
     #[error(transparent)]
     Registry(#[from] RegistryError),
     #[error(transparent)]
@@ -254,7 +259,8 @@ impl Failure {
             Failure::Connect(ConnectError::NoApp(_)) => 2,
             Failure::Registry(RegistryError::Store(error))
             | Failure::Connect(ConnectError::Registry(RegistryError::Store(error)))
-            | Failure::Store(error) => match error {
+            | Failure::Store(error)
+            | Failure::OpenStore { error, .. } => match error {
                 StoreError::Url
                 | StoreError::NoSuchFile(_)
                 | StoreError::WrongKey(_)

@@ -1,5 +1,6 @@
 //! `switchback serve` as an operator runs it: what it says about a configuration, how it starts, reloads and stops.
 
+use crate::support::program::Program;
 use crate::support::raw::{Act, Upstream, exchange};
 use crate::support::serving::{self, start as serve};
 use std::net::SocketAddr;
@@ -137,4 +138,104 @@ async fn a_store_that_is_not_there_is_waited_for_and_the_log_says_so_in_its_own_
     let program = serve(&with("10m"), &[]);
     program.stderr_until("the store does not answer");
     assert!(program.stop().success());
+}
+
+#[test]
+fn keys_and_files_that_are_none_are_found_in_one_run_with_their_places() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = write(folder.path(), "tls: { certificate: /nowhere/c.pem, private_key: /nowhere/k.pem }\n");
+    for arguments in [&["--check"][..], &[]] {
+        let arguments = [&["serve", "--config", file.to_str().expect("a plain name")], arguments].concat();
+        let (status, log) = Program::start(&arguments, &[("TEST_KEY", "hunter2")]).ended();
+        assert_eq!(status.code(), Some(1), "{log}");
+        for part in [
+            "switchback.yaml:4:",
+            "not a sealing key",
+            "switchback.yaml:7:",
+            "/nowhere/c.pem",
+            "/nowhere/k.pem",
+        ] {
+            assert!(log.contains(part), "{part} in {log}");
+        }
+        assert!(!log.contains("hunter2"), "{log}");
+    }
+}
+
+#[test]
+fn what_cannot_be_opened_is_named_with_its_key() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = taken.local_addr().expect("it is bound").to_string();
+    let file = write(folder.path(), "limits: { store_wait: 1ms }\n");
+    let right = std::fs::read_to_string(&file).expect("it was written");
+    for (from, to, said) in [
+        (
+            "listen: 127.0.0.1:0\nadmin",
+            format!("listen: {address}\nadmin"),
+            format!("`listen`: cannot listen on {address}"),
+        ),
+        (
+            "{ listen: 127.0.0.1:0 }",
+            format!("{{ listen: {address} }}"),
+            format!("`admin.listen`: cannot listen on {address}"),
+        ),
+        ("sqlite:", "sqlite:/nowhere".to_owned(), "/nowhere".to_owned()),
+    ] {
+        std::fs::write(&file, right.replace(from, &to)).expect("it is written");
+        // Each start has a key of its own.
+        let _ = std::fs::remove_file(folder.path().join("store.db"));
+        let (status, log) = serve(&file, &[]).ended();
+        assert_eq!(status.code(), Some(3), "{log}");
+        assert!(log.contains(&said), "{said} in {log}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_check_that_asks_finds_out_who_does_not_answer() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let service = Upstream::start(vec![Act::json(404, "{}")]).await;
+    let gone = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    let gone = gone.expect("a port that was free").to_string();
+    let check = async |address: &str, how: &str, format: &str| {
+        let file = serving::write(folder.path(), address, "");
+        let arguments = [how.to_owned(), "--format".to_owned(), format.to_owned()];
+        let running = tokio::task::spawn_blocking(move || {
+            let program = serve(&file, &arguments.each_ref().map(String::as_str));
+            program.all()
+        });
+        running.await.expect("it ends")
+    };
+    let (status, out, _) = check(&service.address.to_string(), "--check=online", "json").await;
+    let said: serde_json::Value = serde_json::from_str(&out).expect("one document");
+    assert!(status.success() && said["ready"] == true, "{said:#}");
+    assert_eq!(said["tries"].as_array().map(Vec::len), Some(2), "{said:#}");
+    assert!(!folder.path().join("store.db").exists(), "nothing is made");
+    assert!(service.seen().iter().all(|seen| seen.values("x-authorization").is_empty()));
+
+    let (status, out, _) = check(&gone, "--check=online", "json").await;
+    let said: serde_json::Value = serde_json::from_str(&out).expect("one document");
+    assert_eq!((status.code(), &said["ready"]), (Some(1), &false.into()), "{said:#}");
+    let tries = said["tries"].as_array().expect("a list");
+    let v3 = tries.iter().find(|one| one["key"] == "upstreams.v3").expect("it was tried");
+    assert!(v3["error"].as_str().is_some_and(|error| error.contains("refused")), "{v3}");
+    let (status, out, error) = check(&gone, "--check=online", "text").await;
+    assert_eq!(status.code(), Some(1), "{out}{error}");
+    assert!(error.contains("upstreams.v3: ") && !out.contains("ready to serve"), "{out}{error}");
+    let (status, out, _) = check(&gone, "--check", "text").await;
+    assert!(status.success() && out.contains("ready to serve"), "{out}");
+}
+
+#[test]
+fn findings_are_json_for_programs() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = write(folder.path(), "realod: { watch: false }\n");
+    let (status, out, _) = serve(&file, &["--check", "--format", "json"]).all();
+    let said: serde_json::Value = serde_json::from_str(&out).expect("one document");
+    assert_eq!((status.code(), &said["ready"]), (Some(1), &false.into()), "{said:#}");
+    let finding = &said["configuration"]["findings"][0];
+    assert_eq!(
+        (&finding["line"], &finding["help"]),
+        (&7.into(), &"did you mean `reload`?".into()),
+        "{said:#}"
+    );
 }

@@ -19,7 +19,7 @@ pub use connection::{Peer, Standing};
 pub use cores::Cores;
 pub use ipnet::IpNet;
 pub use listen::{Bound, Listener, raise_descriptors};
-pub use tls::{TlsError, TlsFiles, tls_acceptor};
+pub use tls::{TlsError, TlsFiles, tls_acceptor, tls_faults};
 
 use crate::body::Body;
 use crate::memory::Memory;

@@ -26,13 +26,33 @@ pub enum TlsError {
     Unfit(#[from] rustls::Error),
 }
 
+/// All that is wrong with the files.
+pub fn tls_faults(files: &TlsFiles) -> Vec<TlsError> {
+    let alone = [certificates(files).err(), key(files).err()];
+    let faults: Vec<TlsError> = alone.into_iter().flatten().collect();
+    if faults.is_empty() { tls_acceptor(files).err().into_iter().collect() } else { faults }
+}
+
+fn certificates(files: &TlsFiles) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let file = &files.certificates;
+    let found: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(file)
+        .and_then(Iterator::collect)
+        .map_err(|reason| TlsError::Certificates { file: file.clone(), reason })?;
+    if found.is_empty() {
+        let reason = rustls_pki_types::pem::Error::NoItemsFound;
+        return Err(TlsError::Certificates { file: file.clone(), reason });
+    }
+    Ok(found)
+}
+
+fn key(files: &TlsFiles) -> Result<PrivateKeyDer<'static>, TlsError> {
+    PrivateKeyDer::from_pem_file(&files.key)
+        .map_err(|reason| TlsError::Key { file: files.key.clone(), reason })
+}
+
 /// Reads the files and makes an acceptor of them.
 pub fn tls_acceptor(files: &TlsFiles) -> Result<TlsAcceptor, TlsError> {
-    let certificates: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(&files.certificates)
-        .and_then(Iterator::collect)
-        .map_err(|reason| TlsError::Certificates { file: files.certificates.clone(), reason })?;
-    let key = PrivateKeyDer::from_pem_file(&files.key)
-        .map_err(|reason| TlsError::Key { file: files.key.clone(), reason })?;
+    let (certificates, key) = (certificates(files)?, key(files)?);
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?

@@ -18,6 +18,7 @@ mod grants;
 mod keys;
 mod outage;
 mod phases;
+mod reach;
 mod reserve;
 mod resume;
 pub mod seal;
@@ -33,6 +34,7 @@ pub(crate) use grants::GrantSeed;
 pub use grants::{Begin, Finish, Flow, GrantKey, GrantRow, GrantState, GrantSummary, NewTokens, Opened};
 pub use keys::Resealed;
 pub use phases::{MoveRow, PhaseRow};
+pub use reach::{Reach, reach};
 
 use crate::clock::Clock;
 use db::{Db, Tx, args};

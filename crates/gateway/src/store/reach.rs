@@ -1,0 +1,77 @@
+//! Whether a store could be opened, without opening, making or changing it.
+
+use super::StoreError;
+use sqlx::postgres::PgConnectOptions;
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions as _, Connection as _};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::str::FromStr as _;
+use std::time::Duration;
+
+/// What is at a store's address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    There,
+    /// No SQLite file, and a folder to make one in.
+    ToBeMade,
+}
+
+/// How long a database server may take to let us in.
+const WAIT: Duration = Duration::from_secs(5);
+
+/// Looks whether something answers at the address of a store.
+pub async fn reach(url: &str) -> Result<Reach, StoreError> {
+    match url.strip_prefix("sqlite:") {
+        Some(file) => sqlite(Path::new(file.strip_prefix("//").unwrap_or(file))).await,
+        None => postgres(url).await,
+    }
+}
+
+async fn sqlite(file: &Path) -> Result<Reach, StoreError> {
+    let unavailable = |path: &Path, error: &dyn std::fmt::Display| {
+        StoreError::Unavailable(format!("{}: {error}", path.display()))
+    };
+    if !file.exists() {
+        let folder = match file.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+            _ => PathBuf::from("."),
+        };
+        return match can_make_in(&folder) {
+            Ok(()) => Ok(Reach::ToBeMade),
+            Err(error) => Err(unavailable(&folder, &error)),
+        };
+    }
+    File::options().read(true).write(true).open(file).map_err(|error| unavailable(file, &error))?;
+    let options = SqliteConnectOptions::new().filename(file).read_only(true);
+    let mut connection = options.connect().await.map_err(|error| unavailable(file, &error))?;
+    let read = sqlx::query("SELECT count(*) FROM sqlite_master").execute(&mut connection).await;
+    read.map_err(|error| unavailable(file, &error))?;
+    Ok(Reach::There)
+}
+
+fn can_make_in(folder: &Path) -> std::io::Result<()> {
+    if !folder.is_dir() {
+        return Err(std::io::Error::new(std::io::ErrorKind::NotFound, "there is no such folder"));
+    }
+    if folder.metadata()?.permissions().readonly() {
+        return Err(std::io::Error::new(
+            std::io::ErrorKind::PermissionDenied,
+            "nothing can be made in this folder",
+        ));
+    }
+    Ok(())
+}
+
+async fn postgres(url: &str) -> Result<Reach, StoreError> {
+    let options = PgConnectOptions::from_str(url).map_err(|_| StoreError::Url)?;
+    let connecting = async {
+        let mut connection = options.connect().await?;
+        connection.ping().await
+    };
+    match tokio::time::timeout(WAIT, connecting).await {
+        Ok(Ok(())) => Ok(Reach::There),
+        Ok(Err(error)) => Err(StoreError::Unavailable(error.to_string())),
+        Err(_) => Err(StoreError::Unavailable(format!("no answer within {} s", WAIT.as_secs()))),
+    }
+}

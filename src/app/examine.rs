@@ -1,0 +1,132 @@
+//! What can be wrong with a configuration beside its text: names that the pack does not have, keys that are none, files that
+//! cannot be read, and, where that is asked for, a store, services and an authorization server that do not answer. All of it
+//! is found in one run, with its place.
+
+use super::{StartError, assemble, endpoint, load_pack, tls_files};
+use crate::config::{Config, Upstream, WebUrl, against_pack};
+use serde::Serialize;
+use std::time::Duration;
+use switchback_compiler::diagnostic::{Code, Finding, Findings, Span};
+use switchback_gateway::server;
+use switchback_gateway::store::seal::{KeyRing, SealError};
+use switchback_gateway::store::{self, Reach};
+
+/// What was found.
+#[derive(Debug, Default)]
+pub struct Examined {
+    /// In the text of the configuration.
+    pub findings: Findings,
+    /// The pack's own, as `switchback check` and `switchback test` show them.
+    pub pack: Option<String>,
+    /// What was tried, where that was asked for.
+    pub tries: Vec<Try>,
+}
+
+/// One thing that was tried.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Try {
+    /// The key of the configuration, such as `upstreams.v3`.
+    pub key: String,
+    /// Its address, without secrets.
+    pub address: String,
+    /// Why it did not do what it is for.
+    pub error: Option<String>,
+}
+
+impl Examined {
+    /// Whether a gateway could serve.
+    pub fn is_ready(&self) -> bool {
+        self.pack.is_none() && !self.findings.has_errors() && self.tries.iter().all(|one| one.error.is_none())
+    }
+}
+
+/// Looks at everything that serving needs. Nothing is opened or changed, but for what `online` asks others.
+pub async fn examine(config: &Config, online: bool) -> Result<Examined, StartError> {
+    let mut examined = Examined::default();
+    match load_pack(config).await {
+        Ok(read) => {
+            examined.findings = against_pack(config, &read.facts());
+            if !examined.findings.has_errors() {
+                let loaded = assemble::under(config, read)?;
+                endpoint(config, &loaded)?;
+                let limits = std::sync::Arc::new(assemble::limits(&config.limits));
+                let services = assemble::Services::new(config, &limits, None)?;
+                let tables = assemble::tables(config, &loaded);
+                assemble::program(config, &loaded, &services, &tables)?;
+            }
+        }
+        Err(StartError::Pack(findings)) => examined.pack = Some(findings),
+        Err(error) => return Err(error),
+    }
+    examined.findings.append(parts(config));
+    if online {
+        examined.tries = tries(config).await;
+    }
+    Ok(examined)
+}
+
+/// Keys and files that the configuration names: what is wrong with them, each at its place.
+pub(super) fn parts(config: &Config) -> Findings {
+    let mut findings = Findings::new();
+    let mut add = |span: Span, what: String| findings.push(Finding::error(Code::ValueForm, span, what));
+    // Each by itself first, so that all that are none are found.
+    let wrong =
+        config.keys.iter().map(|key| KeyRing::parse(std::slice::from_ref(key))).filter_map(Result::err);
+    let wrong: Vec<SealError> = wrong.collect();
+    let ring = wrong.is_empty().then(|| KeyRing::parse(&config.keys).err()).flatten();
+    for error in wrong.into_iter().chain(ring) {
+        add(config.places.key, format!("`key`: {error}"));
+    }
+    if let Some(files) = &config.tls {
+        for error in server::tls_faults(&tls_files(files)) {
+            add(config.places.tls, format!("`tls`: {error}"));
+        }
+    }
+    findings
+}
+
+/// Asks the store, the services and the authorization server whether they are there. Nothing is written, and no credential
+/// is shown to anyone but the store.
+async fn tries(config: &Config) -> Vec<Try> {
+    let store = async {
+        let reach = store::reach(config.store.as_str()).await;
+        let error = match reach {
+            Ok(Reach::There | Reach::ToBeMade) => None,
+            Err(error) => Some(error.to_string()),
+        };
+        Try { key: "store".to_owned(), address: config.store.masked(), error }
+    };
+    let timeout = config.limits.connect_timeout + config.limits.upstream_timeout;
+    let upstreams = config
+        .upstreams
+        .iter()
+        .map(|Upstream { side, url, .. }| asked(format!("upstreams.{}", side.value), url, timeout));
+    let oauth = config.oauth.iter().filter_map(|oauth| {
+        Some(asked("oauth.token_url".to_owned(), oauth.token_url.as_ref()?, oauth.timeout))
+    });
+    let services = futures_util::future::join_all(upstreams.chain(oauth));
+    let (store, services) = futures_util::join!(store, services);
+    std::iter::once(store).chain(services).collect()
+}
+
+/// Whether anything answers at an address: whatever it says to a stranger, it is there.
+async fn asked(key: String, url: &WebUrl, timeout: Duration) -> Try {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let asking = async {
+        let client = reqwest::Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .timeout(timeout)
+            .no_proxy()
+            .build()
+            .map_err(|error| error.to_string())?;
+        let answer = client.head(url.to_string()).send().await;
+        answer.map(drop).map_err(|error| causes(&error.without_url()))
+    };
+    Try { key, address: url.masked(), error: asking.await.err() }
+}
+
+/// An error with all that is behind it: what went wrong is said by the innermost.
+fn causes(error: &dyn std::error::Error) -> String {
+    let sources = std::iter::successors(error.source(), |error| error.source());
+    std::iter::once(error.to_string()).chain(sources.map(ToString::to_string)).collect::<Vec<_>>().join(": ")
+}
