@@ -14,8 +14,9 @@
 use super::StoreError;
 use super::outage::Outage;
 use super::reserve::Reserve;
+use super::schema;
 use crate::clock::Clock;
-use sqlx::migrate::{MigrateError, Migrator};
+use sqlx::migrate::MigrateError;
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions, PgRow, Postgres};
 use sqlx::sqlite::{
@@ -27,9 +28,6 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr as _;
 use std::sync::Arc;
 use std::time::Duration;
-
-static SQLITE_SCHEMA: Migrator = sqlx::migrate!("src/store/migrations/sqlite");
-static POSTGRES_SCHEMA: Migrator = sqlx::migrate!("src/store/migrations/postgres");
 
 /// How long a statement may wait for another writer.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
@@ -212,8 +210,8 @@ impl Db {
 
     async fn migrate_once(&self) -> Result<(), MigrateError> {
         match self {
-            Db::Sqlite { writer, .. } => SQLITE_SCHEMA.run(writer).await,
-            Db::Postgres { pool, .. } => POSTGRES_SCHEMA.run(pool).await,
+            Db::Sqlite { writer, .. } => schema::sqlite().run(writer).await,
+            Db::Postgres { pool, .. } => schema::postgres().run(pool).await,
         }
     }
 

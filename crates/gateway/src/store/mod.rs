@@ -7,7 +7,7 @@
 //!   transaction, and [`Store::change`] tells a reader when to look again. What is exclusive is the *gateway role*
 //!   ([`Store::take_gateway_role`]): who holds it may refresh grants. On SQLite one process has it, by a lock that the
 //!   operating system lets go with the process; on PostgreSQL all have it, and a lease per grant keeps them apart.
-//! - New tables come as a further pair of files under `migrations/`, the same number for both databases.
+//! - New tables come as a further pair of files under `migrations/`, the same name for both databases, listed in `schema.rs`.
 
 mod clients;
 mod connect;
@@ -21,6 +21,7 @@ mod phases;
 mod reach;
 mod reserve;
 mod resume;
+mod schema;
 pub mod seal;
 mod unwritten;
 
