@@ -58,7 +58,32 @@ enum Source {
     Full(Bytes),
     Incoming(Incoming),
     Channel { frames: mpsc::Receiver<Result<Bytes, GatewayError>>, length: Option<u64> },
-    Stream(Pin<Box<dyn http_body::Body<Data = Bytes, Error = GatewayError> + Send>>),
+    Stream { body: Pin<Box<dyn http_body::Body<Data = Bytes, Error = GatewayError> + Send>>, turn: Turn },
+}
+
+/// How long a body that is made while it is read may keep a core in one go, whatever there is to be made: then others get their
+/// turn.
+const TURN: Duration = Duration::from_millis(1);
+
+/// The work of a body since it last let others go on.
+#[derive(Clone, Copy, Debug, Default)]
+struct Turn {
+    worked: Duration,
+}
+
+impl Turn {
+    /// Polls, unless it is the turn of others.
+    fn poll<T>(&mut self, cx: &mut Context<'_>, poll: impl FnOnce(&mut Context<'_>) -> Poll<T>) -> Poll<T> {
+        if self.worked >= TURN {
+            self.worked = Duration::ZERO;
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let begun = std::time::Instant::now();
+        let polled = poll(cx);
+        self.worked = if polled.is_pending() { Duration::ZERO } else { self.worked + begun.elapsed() };
+        polled
+    }
 }
 
 /// How slowly a body may come.
@@ -110,7 +135,7 @@ impl Body {
         body: impl http_body::Body<Data = Bytes, Error = GatewayError> + Send + 'static,
         side: Side,
     ) -> Body {
-        Body::of(Source::Stream(Box::pin(body)), side)
+        Body::of(Source::Stream { body: Box::pin(body), turn: Turn::default() }, side)
     }
 
     fn of(kind: Source, side: Side) -> Body {
@@ -295,7 +320,7 @@ impl Body {
                     Poll::Pending => Poll::Pending,
                 },
                 Source::Channel { frames, .. } => frames.poll_recv(cx),
-                Source::Stream(body) => match body.as_mut().poll_frame(cx) {
+                Source::Stream { body, turn } => match turn.poll(cx, |cx| body.as_mut().poll_frame(cx)) {
                     Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
                         Ok(bytes) => Poll::Ready(Some(Ok(bytes))),
                         Err(_trailers) => continue,
@@ -356,7 +381,7 @@ impl http_body::Body for Body {
             Source::Empty => true,
             Source::Full(_) | Source::Channel { .. } => false,
             Source::Incoming(body) => body.is_end_stream(),
-            Source::Stream(body) => body.is_end_stream(),
+            Source::Stream { body, .. } => body.is_end_stream(),
         }
     }
 
@@ -367,7 +392,7 @@ impl http_body::Body for Body {
             Source::Incoming(body) => body.size_hint(),
             Source::Channel { length: Some(length), .. } => SizeHint::with_exact(*length),
             Source::Channel { length: None, .. } => SizeHint::default(),
-            Source::Stream(body) => body.size_hint(),
+            Source::Stream { body, .. } => body.size_hint(),
         }
     }
 }
@@ -393,7 +418,7 @@ impl fmt::Debug for Body {
             Source::Full(_) => "full",
             Source::Incoming(_) => "incoming",
             Source::Channel { .. } => "channel",
-            Source::Stream(_) => "stream",
+            Source::Stream { .. } => "stream",
         };
         write!(f, "Body({kind}, {:?})", self.length())
     }
@@ -484,5 +509,38 @@ mod tests {
         drop(body);
         assert_eq!(seen.lock().unwrap().end, Some(End::Abandoned));
         drop(sender);
+    }
+
+    /// Work that takes long and never has to wait.
+    struct Busy;
+
+    impl http_body::Body for Busy {
+        type Data = Bytes;
+        type Error = GatewayError;
+
+        fn poll_frame(
+            self: Pin<&mut Self>,
+            _cx: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, GatewayError>>> {
+            let begun = std::time::Instant::now();
+            while begun.elapsed() < TURN / 2 {
+                std::hint::spin_loop();
+            }
+            Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b"x")))))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_body_that_is_work_lets_others_have_their_turn() {
+        let mut body = Body::stream(Busy, Side::Upstream);
+        let other = tokio::spawn(async {});
+        // Without turns the other would never be done; with them it is after few pieces.
+        for _ in 0..100 {
+            body.chunk().await.expect("it has no end").unwrap();
+            if other.is_finished() {
+                return;
+            }
+        }
+        panic!("the body kept the core");
     }
 }

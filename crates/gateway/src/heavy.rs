@@ -32,6 +32,14 @@ impl Heavy {
         };
         runtime.spawn(async move { work() }).await.ok()
     }
+
+    /// Does `work`, which nobody waits for.
+    pub fn leave(&self, work: impl FnOnce() + Send + 'static) {
+        match self.0.get_or_init(Threads::start) {
+            Ok(Threads(Some(runtime))) => drop(runtime.spawn(async move { work() })),
+            _ => work(),
+        }
+    }
 }
 
 impl Threads {

@@ -197,7 +197,7 @@ impl Watch {
     }
 }
 
-/// Bytes that this process may have: the least of what its control groups and the machine have; none where nothing tells.
+/// Bytes that this process may have: the least of what its cgroups and the machine have; none where nothing tells.
 pub fn limit() -> Option<u64> {
     let read = |path: &Path| std::fs::read_to_string(path).ok();
     group_limit(&read).into_iter().chain(machine_limit(&read)).min()
@@ -211,11 +211,11 @@ fn machine_limit(read: ReadFile<'_>) -> Option<u64> {
     total.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
-/// The least bound of the groups that this process is in, of either version (cgroups(7)), up to the outermost that can be
+/// The least bound of the cgroups that this process is in, of either version (cgroups(7)), up to the outermost that can be
 /// seen: inside a container the path of a group may be one that is seen outside only.
 fn group_limit(read: ReadFile<'_>) -> Option<u64> {
-    let groups = read(Path::new("/proc/self/cgroup"))?;
-    let bounds = groups.lines().filter_map(|line| {
+    let cgroups = read(Path::new("/proc/self/cgroup"))?;
+    let bounds = cgroups.lines().filter_map(|line| {
         let mut parts = line.splitn(3, ':');
         let (number, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
         let (root, file) = match controllers.split(',').any(|controller| controller == "memory") {

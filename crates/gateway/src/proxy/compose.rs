@@ -238,12 +238,15 @@ impl Exchange<'_> {
     }
 
     /// `original` is the body as it came, for the old service when the plan refuses late.
-    async fn drive(&mut self, mut run: Box<Run>, original: &Bytes) -> Result<Response, GatewayError> {
+    async fn drive(&mut self, run: Box<Run>, original: &Bytes) -> Result<Response, GatewayError> {
+        let mut run = Ending { run: Some(run), large: None };
         let mut event = Event::Start;
         let mut reply_headers = HeaderMap::new();
         loop {
-            let (back, next) = self.next(run, event).await?;
-            run = back;
+            let at_work = run.run.take().expect("it comes back from each step");
+            run.large = (self.worked > LIGHT_BYTES_MAX).then(|| self.composer.heavy.clone());
+            let (back, next) = self.next(at_work, event).await?;
+            run.run = Some(back);
             match next.map_err(|fault| self.fault(&fault))? {
                 Next::Call(call) => match self.perform(call).await? {
                     Ok((reply, share)) => {
@@ -459,6 +462,20 @@ impl Exchange<'_> {
         match &fault.headers {
             Some(headers) => error.with_headers(HeaderMap::clone(headers)),
             None => error,
+        }
+    }
+}
+
+/// A run at its end: what is large takes long to be let go, too.
+struct Ending {
+    run: Option<Box<Run>>,
+    large: Option<Heavy>,
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        if let (Some(heavy), Some(run)) = (self.large.take(), self.run.take()) {
+            heavy.leave(move || drop(run));
         }
     }
 }

@@ -58,12 +58,25 @@ const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What an HTTP/2 client begins with (RFC 9113, section 3.4).
 const H2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// Tells a client that there are too many connections. With TLS there is no saying so before a handshake: it is closed.
+/// Tells a client that there are too many connections. With TLS there is no saying so before a handshake: it is closed. What
+/// the client sends meanwhile is read and forgotten, since closing with bytes unread would take the answer back (RFC 9112,
+/// section 9.6).
 pub(super) async fn refuse(mut stream: TcpStream, is_tls: bool) {
     if !is_tls {
         let farewell = async {
             stream.write_all(BUSY).await?;
-            stream.shutdown().await
+            stream.shutdown().await?;
+            loop {
+                stream.readable().await?;
+                // Not kept across waits: refusals are many when memory is short.
+                let mut forgotten = [0; 16 * 1024];
+                match stream.try_read(&mut forgotten) {
+                    Ok(0) => return Ok(()),
+                    Ok(_) => {}
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    Err(error) => return Err(error),
+                }
+            }
         };
         let _ = tokio::time::timeout(REFUSAL_TIMEOUT, farewell).await;
     }
