@@ -51,7 +51,7 @@ const CHATS: &str = "chats.map.yaml";
 const MESSAGES: &str = "messages.map.yaml";
 const AGENTS: &str = "agents.map.yaml";
 
-const CONTACT_SAME: Cause = Copied(CONTACTS, "same: [id, name, email, mobile, phone]");
+const CONTACT_SAME: Cause = Copied(CONTACTS, "ContactItem: > same: [id, name, email, mobile, phone]");
 const CONTACT_ROUTE: &str = "- pair: {v2: 'GET /contacts/{id}', v3: 'GET /contacts/{id}'}";
 const BIRTHDAY: Cause = Made(CONTACTS, "birthday: {v3: birthDate");
 const FIELDS: Cause = Made(CONTACTS, "customFields: {v3: customFields");
@@ -339,11 +339,14 @@ impl Cause {
     }
 }
 
-/// `file:line` of the one line that has this text.
+/// `file:line` of the one line that has this text; with `shape: > text`, of the first that has it within that shape.
 fn place(pack: &PackSource, file: &str, text: &str) -> String {
     let (_, content) = pack.files().iter().find(|(name, _)| name == file).expect("a file of the pack");
     let content = String::from_utf8_lossy(content);
-    let mut lines = content.lines().enumerate().filter(|(_, line)| line.contains(text));
+    let (shape, text) = text.split_once(" > ").unwrap_or(("", text));
+    let begins = content.lines().position(|line| line.trim().starts_with(shape)).unwrap_or_default();
+    let within = content.lines().enumerate().skip(begins);
+    let mut lines = within.filter(|(_, line)| line.contains(text)).take(if shape.is_empty() { 2 } else { 1 });
     let (at, _) = lines.next().unwrap_or_else(|| panic!("{file} has no line with {text}"));
     assert!(lines.next().is_none(), "{file} has several lines with {text}");
     format!("{file}:{}", at + 1)
