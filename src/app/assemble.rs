@@ -166,8 +166,9 @@ fn shadow_upstreams(config: &Config, limits: &Limits, before: &Upstreams) -> Res
     let limits = Limits {
         upstream_timeout: config.shadow.timeout,
         connect_timeout: limits.connect_timeout.min(config.shadow.timeout),
-        upstream_in_flight_max: count(config.shadow.calls),
-        // Its calls are nobody's but its own.
+        // Its workers are as many as its calls, each makes one at a time, and whose request they work on is all the same. Twice as
+        // many slots, so that no client's share of them is ever too small.
+        upstream_in_flight_max: count(config.shadow.calls).saturating_mul(2).saturating_add(1),
         client_upstream_in_flight_max: count(config.shadow.calls),
         upstream_idle_max: count(config.shadow.calls),
         response_bytes_max: limits.response_bytes_max.min(SHADOW_ANSWER_BYTES_MAX),

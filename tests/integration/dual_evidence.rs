@@ -4,6 +4,7 @@
 use crate::support::dual::{Dual, Running, Upstreams, control, eventually};
 use crate::support::raw::{Act, Answer, Client, Upstream, exchange};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::path::Path;
 use switchback_gateway::telemetry::metrics as names;
 use switchback_sandbox::{Account, Options, Sandbox};
@@ -229,6 +230,9 @@ async fn a_reset_and_a_mended_mapping_begin_anew() {
     asked_until(&gateway, &service, is_anew).await;
     let moves = dual.cli_json(&["phase", "moves"]).await;
     assert_eq!(moves.as_array().map(Vec::len), Some(2), "{moves}");
+    let packs: BTreeSet<String> =
+        gateway.exported().await.iter().map(|record| record["pack"].to_string()).collect();
+    assert_eq!(packs.len(), 2, "lines of the mapping are lines of one pack: {packs:?}");
 }
 
 fn copy(from: &Path, to: &Path) {

@@ -20,6 +20,9 @@ pub struct Record {
     pub target: String,
     /// The gateway's identifier of the request, as logs have it.
     pub request_id: Option<String>,
+    /// The hash of the pack by which it was translated: lines of the mapping are lines of that one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pack: Option<String>,
     /// The reading by which the effect of a write was looked at; none where the answers themselves were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_back: Option<String>,

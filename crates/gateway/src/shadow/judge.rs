@@ -190,6 +190,7 @@ fn record(subject: &Subject, redactor: &Redactor, at_ms: i64, comparison: Compar
         client: Some(subject.client.to_string()),
         target: redactor.target(&subject.target, disclosures, operation),
         request_id: Some(subject.request_id.clone()),
+        pack: Some(subject.knowledge.pack_hash().to_string()),
         read_back: None,
         comparison,
     }

@@ -65,6 +65,7 @@ fn what_is_read_back_can_speak_against_an_operation_and_never_for_it() {
         client: None,
         target: "/a".to_owned(),
         request_id: None,
+        pack: None,
         read_back: Some("GET /a".to_owned()),
         comparison: compared(&rules, answers.0, answers.1),
     };
