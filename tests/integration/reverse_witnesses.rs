@@ -50,6 +50,8 @@ const CHAT: &[&str] = &["/v3/chats/1", "/v3/chats/1/messages"];
 const CASES: &[Case] = &[
     case("GET /v3/chats", "", Same),
     case("GET /v3/chats?page=1", "", Same),
+    // Two types of channels go by this name.
+    case("GET /v3/chats?channel=whatsapp", "", Same),
     case("GET /v3/chats/1", "", Same),
     case("GET /v3/chats/5", "", Same),
     case("GET /v3/chats/999999", "", Same),
