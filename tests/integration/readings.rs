@@ -1,10 +1,12 @@
 //! Readings of the service's document: what it leaves open, in every form that a service may give it.
 
-use crate::support::raw::exchange;
+use crate::support::raw::{Act, Upstream, exchange};
 use crate::support::serving::Serving;
 use crate::support::witness::json;
 use serde_json::{Value, json as object};
 use switchback_sandbox::{Options, Sandbox};
+
+const TOKEN: &str = "v2-token-of-acme";
 
 async fn control(sandbox: &Sandbox, line: &str, body: &str) {
     let request =
@@ -50,6 +52,36 @@ async fn custom_fields_are_shown_in_whatever_form_they_come() {
             };
             assert_eq!(contact["customFields"], shown, "{line} {form}");
         }
+    }
+}
+
+/// A14: v3 lists four members of a contact and does not call them optional, so one that the contact does not have is sent as
+/// an empty text. Where the operator knows better, it is left out.
+#[tokio::test]
+async fn what_a_contact_does_not_have_is_sent_as_the_operator_says() {
+    let page = |body: &str| Act::json(200, body);
+    let now = r#"{"id":"7","name":"Ana","email":null,"phone":null,"mobile":null,"city":"Recife","obs":null}"#;
+    for (nulls_as_texts, sent) in [
+        (true, object!({"name": "Ana", "email": "", "phone": "5511", "mobile": "", "city": "Recife"})),
+        (false, object!({"name": "Ana", "phone": "5511", "city": "Recife"})),
+    ] {
+        let service = Upstream::start(vec![page(now), page("")]).await;
+        let more = format!(
+            "settings: {{ agents: {{ max_chats: 5 }}, contacts: {{ nulls_as_texts: {nulls_as_texts} }} }}\n\
+             clients: [{{ name: acme, v2_token: {TOKEN}, credentials: {{ v3: secret-at-v3 }} }}]\n"
+        );
+        let gateway = Serving::configured(service.address, &["v3"], &more).await;
+        let body = r#"{"phone":"5511"}"#;
+        let request = format!(
+            "PUT /v2/contacts/7 HTTP/1.1\r\nhost: gateway.test\r\ncontent-type: application/json\r\n\
+             x-authorization: Bearer {TOKEN}\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let answer = exchange(gateway.address, request).await.expect("an answer");
+        assert_eq!(answer.status, 204, "{}", answer.text());
+        let seen = service.seen();
+        let put: Value = serde_json::from_slice(&seen[1].body).expect("it is JSON");
+        assert_eq!((seen[1].line(), put), ("PUT /v3/contacts/7 HTTP/1.1", sent));
     }
 }
 

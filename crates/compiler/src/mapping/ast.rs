@@ -478,6 +478,8 @@ pub struct ShapeExpr {
     pub with: Vec<(Spanned<String>, Expr)>,
     pub null_as: Vec<(Spanned<String>, Node)>,
     pub null_else_absent: Option<Spanned<bool>>,
+    /// `despite: type`: what `null_else: absent` leaves out may be required.
+    pub despite_type: Option<Span>,
 }
 
 /// One entry of `reasons:`.

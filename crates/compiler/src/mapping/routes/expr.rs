@@ -462,16 +462,29 @@ impl RouteCheck<'_, '_> {
             return None;
         }
         let mut fits = true;
+        let mut left_out = Vec::new();
         for field in &fields.fields {
             let Some(source) = old_fields.field(&field.name) else { continue };
-            let cleaned = shape.null_as.iter().any(|(name, _)| name.value == field.name)
-                || (shape.null_else_absent.as_ref().is_some_and(|flag| flag.value) && !field.required);
+            let is_left_out = shape.null_else_absent.as_ref().is_some_and(|flag| flag.value);
+            let named = shape.null_as.iter().any(|(name, _)| name.value == field.name);
+            let cleaned = named || is_left_out && (!field.required || shape.despite_type.is_some());
+            if is_left_out && !named && field.required && old.types.resolve(&source.ty).nullable {
+                left_out.push(format!("`{}`", field.name));
+            }
             let wanted = Type { nullable: cleaned || field.ty.nullable, ..field.ty.clone() };
             if let Err(why) = assignable(old.types.at(&source.ty), target.types.at(&wanted)) {
                 let null = matches!(why.mismatch, Mismatch::Null { .. });
                 self.findings.push(faults::base_field(over.span, &field.name, &why.to_string(), null));
                 fits = false;
             }
+        }
+        match (shape.despite_type, left_out.is_empty()) {
+            (Some(span), true) => self.findings.push(faults::despite_needless(span)),
+            (Some(span), false) => {
+                let text = format!("{} may be left out where the contract requires it", left_out.join(", "));
+                self.note(NoteKind::Despite, text, span);
+            }
+            (None, _) => {}
         }
         fits.then_some(made.expr)
     }

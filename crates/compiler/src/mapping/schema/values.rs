@@ -28,6 +28,7 @@ pub(super) fn value() -> Value {
             ("with", "Fields that the shape cannot make up.", with),
             ("null_as", "Literals instead of null, by member.", map_of(&anything())),
             ("null_else", "What becomes of other nulls.", words(&["keep", "absent"])),
+            ("despite", "Members that are left out may be required.", words(&["type"])),
         ],
     );
     let literal = object(

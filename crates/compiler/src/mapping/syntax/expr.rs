@@ -105,6 +105,9 @@ impl Reader<'_> {
             with: self.exprs(fields.get("with")),
             null_as,
             null_else_absent: self.flag(fields.get("null_else"), "absent", "keep"),
+            despite_type: fields
+                .get("despite")
+                .and_then(|n| n.word(&["type"], self.findings).map(|_| n.span)),
             shape: shape?,
             from: from?,
         })))

@@ -126,7 +126,7 @@ pub(in crate::mapping) const FORMS: &[&str] =
 pub(in crate::mapping) const FROM: Keys = Keys::new("`$from`", &["$from", "as"], &["else"]);
 pub(in crate::mapping) const TEXT: Keys = Keys::new("`$text`", &["$text"], &["with"]);
 pub(in crate::mapping) const SHAPED: Keys =
-    Keys::new("`$shape`", &["$shape", "from"], &["over", "with", "null_as", "null_else"]);
+    Keys::new("`$shape`", &["$shape", "from"], &["over", "with", "null_as", "null_else", "despite"]);
 pub(in crate::mapping) const VALUE: Keys = Keys::new("`$value`", &["$value"], &["despite"]);
 pub(in crate::mapping) const FIRST_OF: Keys = Keys::new("`$first`", &["$first"], &[]);
 pub(in crate::mapping) const PRESENT: Keys = Keys::new("`$present`", &["$present"], &[]);
