@@ -110,7 +110,7 @@ fn faults_are_told_where_they_are() {
         let fed = text.chunks(size).try_for_each(|chunk| grammar.feed(chunk));
         fed.and_then(|()| grammar.finish()).map_err(|error| (error.offset, error.kind)).err()
     };
-    let padded = |text: &str| [&vec![b' '; 70], text.as_bytes(), &vec![b' '; 70]].concat();
+    let padded = |text: &str| [&[b' '; 70], text.as_bytes(), &[b' '; 70]].concat();
     for (text, at, kind) in [
         ("[1,,2]", 3, ErrorKind::Unexpected { expected: super::super::Expected::Value }),
         ("{\"a\" 1}", 5, ErrorKind::Unexpected { expected: super::super::Expected::Colon }),
