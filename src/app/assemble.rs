@@ -56,6 +56,8 @@ pub(super) fn limits(limits: &config::Limits) -> Limits {
         client_upstream_in_flight_max: count(limits.upstream_calls_per_client),
         upstream_idle_max: count(limits.upstream_idle),
         upstream_idle_timeout: limits.upstream_idle_timeout,
+        upstream_fields_max: count(limits.upstream_headers),
+        upstream_head_bytes_max: bytes(limits.upstream_header_bytes),
     }
 }
 

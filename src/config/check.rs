@@ -411,6 +411,8 @@ pub(super) fn limits(raw: &RawLimits) -> Limits {
         upstream_calls_per_client: raw.upstream_calls_per_client.0,
         upstream_idle: raw.upstream_idle.0,
         upstream_idle_timeout: raw.upstream_idle_timeout.0,
+        upstream_headers: raw.upstream_headers.0,
+        upstream_header_bytes: raw.upstream_header_bytes.0,
     }
 }
 
@@ -485,6 +487,7 @@ fn check_limits(raw: &RawLimits, findings: &mut Findings) {
         ("held_bytes_all", &raw.held_bytes_all, raw.held_bytes.0),
         ("whole_bytes", &raw.whole_bytes, 1),
         ("answer_bytes", &raw.answer_bytes, HELD_BYTES_MIN),
+        ("upstream_header_bytes", &raw.upstream_header_bytes, HTTP_BYTES_MIN),
     ];
     for (name, size, floor) in floors {
         if size.0 < floor {

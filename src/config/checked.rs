@@ -229,6 +229,8 @@ pub struct Limits {
     pub upstream_calls_per_client: u32,
     pub upstream_idle: u32,
     pub upstream_idle_timeout: Duration,
+    pub upstream_headers: u32,
+    pub upstream_header_bytes: u64,
 }
 
 impl Default for Limits {

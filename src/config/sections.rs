@@ -329,7 +329,8 @@ section! {
         /// Bodies held by all requests together, and what is made of them; more earns 503. Never more than `memory` has room
         /// for.
         held_bytes_all: Size = Size(256 << 20),
-        /// Answers up to this size are translated before their first byte is sent, so that a fault in them is still a 502.
+        /// So much of an answer is translated before its first byte is sent, so that a fault in it is still a 502. A later one
+        /// breaks the answer off.
         whole_bytes: Size = Size(64 << 10),
         /// Answer of an upstream that streams through, once decoded; beyond it the answer breaks off.
         answer_bytes: Size = Size(1 << 30),
@@ -337,7 +338,7 @@ section! {
         /// earns 502. Otherwise they are checked as far as they are read: UTF-8, brackets, and what the pack names.
         strict_answers: bool = true,
         /// How many times larger than its compressed form a body may be.
-        decode_ratio: Count = Count(100),
+        decode_ratio: Count = Count(500),
         /// What may be held per HTTP/1.1 connection and direction.
         buffer_bytes: Size = Size(64 << 10),
         /// Time for the header fields of a request to arrive.
@@ -371,8 +372,13 @@ section! {
         upstream_calls_per_client: Count = Count(1_024),
         /// Connections to one upstream kept for later.
         upstream_idle: Count = Count(256),
-        /// How long they are kept.
-        upstream_idle_timeout: Period = Period(Duration::from_secs(60)),
+        /// How long they are kept: less than the upstream keeps them, or now and then a write meets their end and earns 502. One
+        /// that says `Keep-Alive: timeout=5` is taken at its word.
+        upstream_idle_timeout: Period = Period(Duration::from_secs(4)),
+        /// Header fields of an upstream's answer, in number; more earn 502.
+        upstream_headers: Count = Count(256),
+        /// Header fields of an upstream's answer, in bytes; more earn 502. Every connection to an upstream may hold as much.
+        upstream_header_bytes: Size = Size(32 << 10),
     }
 }
 

@@ -109,12 +109,12 @@ impl Live {
                 let (status, headers) = (response.status().as_u16(), response.headers().clone());
                 Ok(match whole(response).await {
                     Some(body) => Event::Reply(Reply { status, headers, body }),
-                    None => Event::Failed(FailKind::Broken),
+                    None => FailKind::Broken.into(),
                 })
             }
             Err(error) if error.is_connect() => Err(error.without_url().to_string()),
-            Err(error) if error.is_timeout() => Ok(Event::Failed(FailKind::Timeout)),
-            Err(_) => Ok(Event::Failed(FailKind::Broken)),
+            Err(error) if error.is_timeout() => Ok(FailKind::Timeout.into()),
+            Err(_) => Ok(FailKind::Broken.into()),
         }
     }
 }

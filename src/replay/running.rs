@@ -162,7 +162,7 @@ impl Running<'_> {
         self.used[at] = true;
         self.compare_body(number, call, &calls[at]);
         match &calls[at].response {
-            None => Some(Event::Failed(FailKind::Unreachable)),
+            None => Some(FailKind::Unreachable.into()),
             Some(response) => Some(Event::Reply(Reply {
                 status: response.status,
                 headers: har::header_map(&response.headers),
@@ -224,7 +224,7 @@ impl Running<'_> {
 
     fn in_our_words(&self, kind: &str, status: u16, text: &str) -> Answer {
         let body = self.replayer.pack.errors.body(kind, status, text).into();
-        Answer { status, headers: HeaderMap::new(), body: Some(body) }
+        Answer { status, body: Some(body), ..Answer::default() }
     }
 
     fn outcome(&mut self, answer: Result<&Answer, Unknown>) -> Outcome {

@@ -192,13 +192,135 @@ async fn a_status_that_http_does_not_have_is_a_502() {
 #[tokio::test]
 async fn the_head_of_an_answer_has_a_bound() {
     // What a line may hold bounds it: a buffer that grew with an answer would stay with the line.
-    let answers = [(16 * 1024, 200), (32 * 1024, 502)];
+    let answers = [(16 * 1024, 200), (30 * 1024, 200), (64 * 1024, 502)];
     for (bytes, status) in answers {
         let field = format!("content-type: application/json\r\nx-long: {}\r\n", "a".repeat(bytes));
         let new = Upstream::start(vec![Act::Reply(answer(200, &field, ITEM))]).await;
         let gateway = Gateway::before(&new).await;
         assert_eq!(exchange(gateway.address, get()).await.unwrap().status, status, "{bytes} bytes");
     }
+}
+
+#[tokio::test]
+async fn the_head_of_an_answer_may_have_many_fields_and_more_where_the_operator_wants() {
+    let fields = |count| (0..count).map(|n| format!("x-{n}: {n}\r\n")).collect::<String>();
+    for (count, allowed, status) in [(200, 256, 200), (300, 256, 502), (1000, 2000, 200)] {
+        let field = format!("content-type: application/json\r\n{}", fields(count));
+        let new = Upstream::start(vec![Act::Reply(answer(200, &field, ITEM))]).await;
+        let setup = limited(|limits| limits.upstream_fields_max = allowed);
+        let gateway = Gateway::start(new.address, setup).await;
+        assert_eq!(exchange(gateway.address, get()).await.unwrap().status, status, "{count} fields");
+    }
+    let field = format!("content-type: application/json\r\nx-long: {}\r\n", "a".repeat(100 * 1024));
+    let new = Upstream::start(vec![Act::Reply(answer(200, &field, ITEM))]).await;
+    let gateway =
+        Gateway::start(new.address, limited(|limits| limits.upstream_head_bytes_max = 128 * 1024)).await;
+    assert_eq!(exchange(gateway.address, get()).await.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn what_upstreams_put_around_a_text_is_passed_over() {
+    use async_compression::tokio::write::{DeflateEncoder, GzipEncoder};
+    use tokio::io::AsyncWriteExt as _;
+    let coded = |coding: &str, body: &[u8]| {
+        let head = format!(
+            "HTTP/1.1 200 OK\r\ncontent-encoding: {coding}\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        [head.as_bytes(), body].concat()
+    };
+    let mut members = Vec::new();
+    for part in [&ITEM[..5], &ITEM[5..]] {
+        let mut encoder = GzipEncoder::new(Vec::new());
+        encoder.write_all(part.as_bytes()).await.unwrap();
+        encoder.shutdown().await.unwrap();
+        members.extend(encoder.into_inner());
+    }
+    let mut encoder = DeflateEncoder::new(Vec::new());
+    encoder.write_all(ITEM.as_bytes()).await.unwrap();
+    encoder.shutdown().await.unwrap();
+    let raw = encoder.into_inner();
+    for (what, reply, status) in [
+        ("a byte order mark", answer(200, "", &format!("\u{feff}{ITEM}")), 200),
+        ("no coding, called none", coded("none", ITEM.as_bytes()), 200),
+        ("two members of gzip", coded("gzip", &members), 200),
+        ("one member of gzip of two", coded("gzip", &members[..members.len() / 2]), 502),
+        ("gzip and more", coded("gzip", &[&members[..], b"more"].concat()), 502),
+        ("deflate without its wrapping", coded("deflate", &raw), 200),
+        ("deflate and more", coded("deflate", &[&raw[..], b"more"].concat()), 502),
+    ] {
+        let new = Upstream::start(vec![Act::Reply(reply)]).await;
+        let gateway = Gateway::before(&new).await;
+        let got = exchange(gateway.address, get()).await.unwrap();
+        assert_eq!(got.status, status, "{what}");
+        assert_eq!(got.text() == THING, status == 200, "{what}: {}", got.text());
+    }
+}
+
+/// Two thousand times the same but for a number: services send such lists.
+#[tokio::test]
+async fn an_honest_list_may_shrink_very_much() {
+    use async_compression::tokio::write::GzipEncoder;
+    use tokio::io::AsyncWriteExt as _;
+    let entries: Vec<_> =
+        (0..2000).map(|n| format!(r#"{{"id":{n},"{}":null}}"#, "field".repeat(120))).collect();
+    let text = format!(r#"{{"title":"a","list":[{}]}}"#, entries.join(","));
+    let mut encoder = GzipEncoder::new(Vec::new());
+    encoder.write_all(text.as_bytes()).await.unwrap();
+    encoder.shutdown().await.unwrap();
+    let body = encoder.into_inner();
+    assert!(text.len() / body.len() > 100, "{} {}", text.len(), body.len());
+    let head = format!("HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: {}\r\n\r\n", body.len());
+    let new = Upstream::start(vec![Act::Reply([head.as_bytes(), &body].concat())]).await;
+    let gateway = Gateway::before(&new).await;
+    let got = exchange(gateway.address, get()).await.unwrap();
+    assert!(got.is_complete && got.text() == text.replacen("title", "name", 1));
+}
+
+#[tokio::test]
+async fn a_lost_connection_is_told_as_one() {
+    let lost = r#"{"why":"The connection to the service was lost before it answered."}"#;
+    let garbled = r#"{"why":"The service gave an answer that cannot be understood."}"#;
+    for (act, told) in [
+        (Act::ReplyAndReset(Vec::new()), lost),
+        (Act::ReplyAndClose(Vec::new()), lost),
+        (Act::ReplyAndClose(b"HTTP/1.1 200 OK\r\ncontent-".to_vec()), lost),
+        (Act::Reply(b"what?\r\n\r\n".to_vec()), garbled),
+    ] {
+        let new = Upstream::start(vec![act.clone()]).await;
+        let gateway = Gateway::before(&new).await;
+        let got = exchange(gateway.address, post()).await.unwrap();
+        assert_eq!((got.status, got.text().as_str()), (502, told), "{act:?}");
+        assert_eq!(new.seen().len(), 1, "{act:?}");
+    }
+    let cut = b"HTTP/1.1 200 OK\r\ncontent-length: 30\r\n\r\n{\"title\":".to_vec();
+    let new = Upstream::start(vec![Act::ReplyAndClose(cut)]).await;
+    let gateway = Gateway::before(&new).await;
+    let got = exchange(gateway.address, get()).await.unwrap();
+    assert_eq!((got.status, got.text().as_str()), (502, lost));
+}
+
+#[tokio::test]
+async fn a_connection_is_not_kept_longer_than_the_upstream_says() {
+    let reply = |timeout| {
+        let fields = format!("connection: keep-alive\r\nkeep-alive: timeout={timeout}, max=100\r\n");
+        Act::Reply(answer(200, &fields, ITEM))
+    };
+    for (timeout, connections) in [(0, [0, 1]), (60, [0, 0])] {
+        let new = Upstream::start(vec![reply(timeout)]).await;
+        let gateway = Gateway::before(&new).await;
+        for _ in 0..2 {
+            assert_eq!(exchange(gateway.address, get()).await.unwrap().status, 200);
+        }
+        let seen: Vec<_> = new.seen().iter().map(|seen| seen.connection).collect();
+        assert_eq!(seen, connections, "timeout={timeout}");
+    }
+    // Left alone it is closed in time, though the operator would keep it for an hour.
+    let new = Upstream::start(vec![reply(1)]).await;
+    let setup = limited(|limits| limits.upstream_idle_timeout = Duration::from_secs(3600));
+    let gateway = Gateway::start(new.address, setup).await;
+    assert_eq!(exchange(gateway.address, get()).await.unwrap().status, 200);
+    new.closed(1).await;
 }
 
 #[tokio::test]

@@ -47,4 +47,7 @@ mod token_clients;
 mod token_kill;
 mod token_refresh;
 mod token_replicas;
+mod upstream_answers;
+mod upstream_http2;
+mod upstream_peers;
 mod words;

@@ -62,3 +62,35 @@ fn the_pack_passes_as_it_is() {
     assert_eq!(said, "");
     assert!(passes(&compiled), "{:#?}", example::run_all(compiled.pack.as_ref().expect("no findings")));
 }
+
+#[test]
+fn calls_carry_only_fields_that_are_a_packs_to_choose() {
+    let source = messaging();
+    let (_, manifest) = written(&source).find(|(name, _)| *name == "pack.yaml").expect("every pack has one");
+    for (field, said) in [
+        ("content-type: application/json", ""),
+        ("x-api-version: '3'", ""),
+        ("host: a", "`host` is made by the gateway for each call"),
+        ("content-length: '0'", "`content-length` is made by the gateway for each call"),
+        ("Authorization: a", "`Authorization` is made by the gateway for each call"),
+        ("'a b': c", "`a b` is not the name of a header field"),
+        (r#"x: "a\nb""#, "this is not the value of a header field"),
+    ] {
+        let changed =
+            manifest.replace("headers: {content-type: application/json}", &format!("headers: {{{field}}}"));
+        assert!(changed != manifest || said.is_empty(), "the pack has such a line");
+        let compiled = compile(&with_file(&source, "pack.yaml", changed));
+        let all: Vec<_> = compiled.findings.sorted().iter().map(|finding| finding.message.clone()).collect();
+        let is_as_said = if said.is_empty() { all.is_empty() } else { all.iter().any(|one| one == said) };
+        assert!(is_as_said, "{field}: {all:?}");
+    }
+    let nowhere = manifest.replace("send: authorization", "send: []");
+    let compiled = compile(&with_file(&source, "pack.yaml", nowhere));
+    assert!(
+        compiled
+            .findings
+            .sorted()
+            .iter()
+            .any(|finding| finding.message == "there is no header to send a token in")
+    );
+}

@@ -13,8 +13,10 @@ use crate::error::{GatewayError, Kind, Side};
 use bytes::{Bytes, BytesMut};
 use http_body::{Body as _, Frame, SizeHint};
 use hyper::body::Incoming;
+use std::error::Error as StdError;
 use std::fmt;
 use std::future::Future;
+use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -36,8 +38,41 @@ pub enum End {
 pub trait Watch: Send {
     /// These bytes were read.
     fn chunk(&mut self, bytes: &Bytes);
+    /// This ends the body before its end. [`End::Failed`] follows.
+    fn failed(&mut self, _error: &GatewayError) {}
     /// Called once.
     fn end(&mut self, end: End);
+}
+
+/// What the log says of an answer that ends within its body.
+pub const BROKE_OFF: &str = "the upstream's body broke off";
+
+/// An exchange with an upstream that broke off: its connection was lost, or what came is no HTTP.
+pub fn broke_off(detail: &str, error: impl Into<Box<dyn StdError + Send + Sync>>) -> GatewayError {
+    let error = error.into();
+    let kind = if is_lost(&*error) { Kind::UpstreamClosed } else { Kind::UpstreamBroken };
+    GatewayError::new(kind, detail).because(error).cut()
+}
+
+/// Whether an error is the end of a connection or a stream, rather than something wrong that came on it.
+fn is_lost(error: &(dyn StdError + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let is_http = error
+            .downcast_ref::<hyper::Error>()
+            .is_some_and(|e| e.is_incomplete_message() || e.is_closed() || e.is_canceled());
+        let is_io = error
+            .downcast_ref::<io::Error>()
+            .is_some_and(|e| !matches!(e.kind(), io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput));
+        let is_h2 = error
+            .downcast_ref::<h2::Error>()
+            .is_some_and(|e| e.is_io() || (e.is_remote() && (e.is_reset() || e.is_go_away())));
+        if is_http || is_io || is_h2 {
+            return true;
+        }
+        next = error.source();
+    }
+    false
 }
 
 /// A message body.
@@ -252,9 +287,7 @@ impl Body {
         match side {
             // A client that breaks its own framing is told so; one that left will not read it.
             Side::Client => GatewayError::new(Kind::BadRequest, "the request body broke off").because(error),
-            Side::Gateway | Side::Upstream => {
-                GatewayError::new(Kind::UpstreamBroken, "the upstream's body broke off").because(error).cut()
-            }
+            Side::Gateway | Side::Upstream => broke_off(BROKE_OFF, error),
         }
     }
 
@@ -293,7 +326,10 @@ impl Body {
                 Poll::Ready(()) => Err(self.too_slow()),
             },
         };
-        if outcome.is_err() {
+        if let Err(error) = &outcome {
+            for watcher in &mut self.watchers {
+                watcher.failed(error);
+            }
             self.finish(End::Failed);
             self.kind = Source::Empty;
         }

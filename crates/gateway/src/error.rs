@@ -64,6 +64,9 @@ pub enum Kind {
     /// The account that the request is for cannot be acted on where its calls would go.
     AccountUnavailable,
     UpstreamUnreachable,
+    /// The connection was lost before the answer, or within it.
+    UpstreamClosed,
+    /// What came is no answer.
     UpstreamBroken,
     UpstreamTimeout,
     LoopDetected,
@@ -92,6 +95,7 @@ impl Kind {
             Kind::NeedsReconnect => "needs_reconnect",
             Kind::AccountUnavailable => "account_unavailable",
             Kind::UpstreamUnreachable => "upstream_unreachable",
+            Kind::UpstreamClosed => "upstream_closed",
             Kind::UpstreamBroken => "upstream_broken",
             Kind::UpstreamTimeout => "upstream_timeout",
             Kind::LoopDetected => "loop_detected",
@@ -103,7 +107,10 @@ impl Kind {
     /// Whose fault this kind is.
     pub fn side(&self) -> Side {
         match self {
-            Kind::UpstreamUnreachable | Kind::UpstreamBroken | Kind::UpstreamTimeout => Side::Upstream,
+            Kind::UpstreamUnreachable
+            | Kind::UpstreamClosed
+            | Kind::UpstreamBroken
+            | Kind::UpstreamTimeout => Side::Upstream,
             Kind::Overloaded { .. }
             | Kind::NeedsReconnect
             | Kind::AccountUnavailable
@@ -181,6 +188,14 @@ impl GatewayError {
     #[must_use]
     pub fn with_headers(mut self, headers: http::HeaderMap) -> GatewayError {
         self.0.headers = Some(Box::new(headers));
+        self
+    }
+
+    /// Where it happened, for the log.
+    #[must_use]
+    pub fn at(mut self, place: &str) -> GatewayError {
+        self.0.detail.push_str(", ");
+        self.0.detail.push_str(place);
         self
     }
 

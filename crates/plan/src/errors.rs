@@ -76,6 +76,8 @@ pub const GATEWAY_ERRORS: &[(&str, u16, &str)] = &[
     ("needs_reconnect", 503, "The connection to the service must be renewed by its owner."),
     ("account_unavailable", 501, "This account cannot be acted on here."),
     ("upstream_unreachable", 502, "The service cannot be reached."),
+    ("upstream_refused", 403, "The service refused this request."),
+    ("upstream_closed", 502, "The connection to the service was lost before it answered."),
     ("upstream_broken", 502, "The service gave an answer that cannot be understood."),
     ("upstream_timeout", 504, "The service did not answer in time."),
     ("loop_detected", 508, "The request came back to where it started."),

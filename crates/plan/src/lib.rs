@@ -119,10 +119,12 @@ pub struct Side {
 pub struct Credential {
     /// Headers (lower case) a client's token is read from, the first present one wins.
     pub read: Vec<String>,
-    /// Header (lower case) a token is sent in.
-    pub send: String,
+    /// Headers (lower case) a token is sent in, one at least; all of them carry it.
+    pub send: Vec<String>,
     /// Authentication scheme before the token, such as `Bearer`.
     pub scheme: String,
+    /// Headers (lower case) that every call to the side carries, and their values.
+    pub headers: Vec<(String, String)>,
     /// How its authorization server wants to be asked for tokens.
     pub tokens: TokenRequests,
 }

@@ -7,6 +7,7 @@ pub mod dual;
 pub mod gateway;
 pub mod pack;
 pub mod packs;
+pub mod peers;
 pub mod postgres;
 pub mod program;
 pub mod raw;

@@ -26,9 +26,10 @@ pub fn things() -> Pack {
         name: name.into(),
         credential: Credential {
             read: vec!["x-own".into(), "authorization".into()],
-            send: send.into(),
+            send: vec![send.into()],
             scheme: "Bearer".into(),
             tokens: Default::default(),
+            headers: Vec::new(),
         },
         scope: scope.map(str::to_owned),
     };

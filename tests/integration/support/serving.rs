@@ -16,6 +16,14 @@ pub fn write(folder: &Path, upstream: &str, more: &str) -> PathBuf {
     write_before(folder, upstream, &["v3"], more)
 }
 
+/// The same, the v3 service being at `url`.
+pub fn write_at(folder: &Path, url: &str, more: &str) -> PathBuf {
+    let file = write(folder, "127.0.0.1:9", more);
+    let text = std::fs::read_to_string(&file).expect("it was written a moment ago");
+    std::fs::write(&file, text.replacen("http://127.0.0.1:9/v3", url, 1)).expect("the file is written");
+    file
+}
+
 /// The same before these sides of the service.
 pub fn write_before(folder: &Path, service: &str, sides: &[&str], more: &str) -> PathBuf {
     let file = folder.join("switchback.yaml");
@@ -42,7 +50,10 @@ pub fn start(file: &Path, more: &[&str]) -> Program {
 fn start_with(file: &Path, key: &Secret<String>, more: &[&str]) -> Program {
     let file = file.to_str().expect("temporary folders have plain names");
     let arguments = [&["serve", "--config", file], more].concat();
-    Program::start(&arguments, &[("TEST_KEY", key.expose())])
+    // What upstreams of the tests show behind TLS is trusted, and nothing else.
+    let trusted = super::tls::upstream_certificate();
+    let trusted = trusted.to_str().expect("the project lies at a plain path");
+    Program::start(&arguments, &[("TEST_KEY", key.expose()), ("SSL_CERT_FILE", trusted)])
 }
 
 /// The same with at most so many descriptors.
@@ -103,6 +114,17 @@ impl Serving {
     pub async fn configured(service: SocketAddr, sides: &[&str], more: &str) -> Serving {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let file = write_before(folder.path(), &service.to_string(), sides, more);
+        Serving::of(folder, file).await
+    }
+
+    /// A gateway whose v3 service is at `url`, with `more` lines of configuration.
+    pub async fn at(url: &str, more: &str) -> Serving {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let file = write_at(folder.path(), url, more);
+        Serving::of(folder, file).await
+    }
+
+    async fn of(folder: TempDir, file: PathBuf) -> Serving {
         let key = SealingKey::generate();
         let own_key = key.clone();
         // Waiting blocks, and the sandbox may run on this very thread.

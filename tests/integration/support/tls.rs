@@ -1,7 +1,8 @@
-//! TLS of the tests: a certificate for `gateway.test` that signs itself. Its key protects nothing.
+//! TLS of the tests: a certificate for `gateway.test` that signs itself, and one for upstreams on loopback. Their keys protect
+//! nothing.
 
-use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use switchback_gateway::server::{TlsFiles, tls_acceptor};
@@ -9,6 +10,31 @@ use tokio_rustls::TlsAcceptor;
 
 fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/integration/support/tls").join(name)
+}
+
+/// What upstreams on loopback show, as PEM.
+pub fn upstream_certificate() -> PathBuf {
+    file("upstream.pem")
+}
+
+/// The key of [`upstream_certificate`].
+pub fn upstream_key() -> PathBuf {
+    file("upstream-key.pem")
+}
+
+/// For an upstream on loopback that speaks these protocols.
+pub fn upstream_acceptor(alpn: &[&str]) -> TlsAcceptor {
+    let certificate = CertificateDer::from_pem_file(upstream_certificate()).unwrap();
+    let key = PrivateKeyDer::from_pem_file(upstream_key()).unwrap();
+    let mut config =
+        rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate], key)
+            .unwrap();
+    config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
+    TlsAcceptor::from(Arc::new(config))
 }
 
 /// For the listener.

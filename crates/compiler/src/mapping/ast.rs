@@ -37,7 +37,7 @@ pub struct Manifest {
     pub sides: [Spanned<String>; 2],
     /// `contracts: {v2: contracts/v2.openapi.yaml, …}`, by side.
     pub contracts: [Spanned<String>; 2],
-    /// `credentials: {v2: {read: […], send: …, scheme: …}, …}`, by side.
+    /// `credentials: {v2: {read: […], send: …, scheme: …, headers: {…}}, …}`, by side.
     pub credentials: [Option<Credential>; 2],
     /// `scope: {v3: '/accounts/{account}'}`, by side.
     pub scope: [Option<Spanned<String>>; 2],
@@ -101,10 +101,13 @@ pub struct OwnHeaders {
 #[derive(Debug)]
 pub struct Credential {
     pub read: Vec<Spanned<String>>,
-    pub send: Spanned<String>,
+    /// One or several.
+    pub send: Vec<Spanned<String>>,
     pub scheme: Spanned<String>,
     /// Closed lists of words, so the reader checks them.
     pub tokens: TokenRequests,
+    pub headers: Vec<(Spanned<String>, Spanned<String>)>,
+    pub span: Span,
 }
 
 #[derive(Debug)]

@@ -66,11 +66,8 @@ pub(super) fn check<'a>(
 fn headers(manifest: &Manifest, findings: &mut Findings) -> Vec<String> {
     let carries_token = |name: &str| {
         manifest.credentials.iter().flatten().any(|credential| {
-            credential
-                .read
-                .iter()
-                .chain([&credential.send])
-                .any(|known| known.value.eq_ignore_ascii_case(name))
+            let mut known = credential.read.iter().chain(&credential.send);
+            known.any(|known| known.value.eq_ignore_ascii_case(name))
         })
     };
     let mut names = Vec::new();

@@ -59,7 +59,7 @@ fn lower(
     let credential_headers: Vec<String> = sides
         .iter()
         .flatten()
-        .flat_map(|side| side.credential.read.iter().chain([&side.credential.send]).cloned())
+        .flat_map(|side| side.credential.read.iter().chain(&side.credential.send).cloned())
         .collect();
     // Without a plan for errors the routes are checked all the same, with one that is never run.
     let keep =

@@ -13,8 +13,19 @@ pub(super) fn same_sides(name: &Spanned<String>) -> Finding {
         .help("give them different names")
 }
 
-pub(super) fn no_credential(span: Span) -> Finding {
-    Finding::error(Code::PackForm, span, "there is no header to read a token from").help("add one to `read`")
+pub(super) fn no_credential(span: Span, is_read: bool) -> Finding {
+    let (what, key) = if is_read { ("read a token from", "read") } else { ("send a token in", "send") };
+    Finding::error(Code::PackForm, span, format!("there is no header to {what}"))
+        .help(format!("add one to `{key}`"))
+}
+
+pub(super) fn side_header(name: &Spanned<String>) -> Finding {
+    let what = format!("`{}` is made by the gateway for each call", name.value);
+    Finding::error(Code::HeaderName, name.span, what).help("leave it out of `headers`")
+}
+
+pub(super) fn header_value(value: &Spanned<String>) -> Finding {
+    Finding::error(Code::PackForm, value.span, "this is not the value of a header field")
 }
 
 pub(super) fn scheme(scheme: &Spanned<String>) -> Finding {

@@ -2,6 +2,7 @@
 
 use super::ast::{self, Manifest, Spanned};
 use super::names::setting_kind;
+use super::routes::OWN_HEADERS;
 use super::{faults, literal, origin};
 use crate::contract::PathTemplate;
 use crate::diagnostic::{Findings, Sources};
@@ -25,26 +26,47 @@ pub(super) fn sides(manifest: &Manifest, findings: &mut Findings) -> [Option<Sid
 
 fn credential(written: &ast::Credential, findings: &mut Findings) -> Option<Credential> {
     let read: Vec<_> = written.read.iter().map(|name| header(name, findings)).collect();
-    let send = header(&written.send, findings);
-    if written.read.is_empty() {
-        findings.push(faults::no_credential(written.send.span));
+    let send: Vec<_> = written.send.iter().map(|name| header(name, findings)).collect();
+    if written.read.is_empty() || written.send.is_empty() {
+        findings.push(faults::no_credential(written.span, written.read.is_empty()));
     }
+    let headers: Vec<_> = written.headers.iter().map(|line| call_header(line, written, findings)).collect();
     let token = |c: u8| c.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&c);
     if written.scheme.value.is_empty() || !written.scheme.value.bytes().all(token) {
         findings.push(faults::scheme(&written.scheme));
     }
     let read = read.into_iter().collect::<Option<Vec<_>>>()?;
-    Some(Credential {
-        read,
-        send: send?,
-        scheme: written.scheme.value.clone(),
-        tokens: written.tokens.clone(),
-    })
+    let send = send.into_iter().collect::<Option<Vec<_>>>()?;
+    let headers = headers.into_iter().collect::<Option<Vec<_>>>()?;
+    let (scheme, tokens) = (written.scheme.value.clone(), written.tokens.clone());
+    Some(Credential { read, send, scheme, headers, tokens })
 }
 
 /// The lower-case name of a field that the gateway itself makes.
 pub(super) fn own_header(name: Option<&Spanned<String>>, findings: &mut Findings) -> Option<String> {
     header(name?, findings)
+}
+
+/// A field that all calls to a side carry. Those that the gateway makes itself are not for packs, but for the type that calls
+/// without a body name as well.
+fn call_header(
+    (name, value): &(Spanned<String>, Spanned<String>),
+    credential: &ast::Credential,
+    findings: &mut Findings,
+) -> Option<(String, String)> {
+    let lower = header(name, findings)?;
+    let mut carries_token = credential.read.iter().chain(&credential.send);
+    let carries_token = carries_token.any(|known| known.value.eq_ignore_ascii_case(&lower));
+    let is_own = lower != "content-type" && OWN_HEADERS.contains(&lower.as_str());
+    if carries_token || is_own {
+        findings.push(faults::side_header(name));
+        return None;
+    }
+    if http::HeaderValue::from_str(&value.value).is_err() {
+        findings.push(faults::header_value(value));
+        return None;
+    }
+    Some((lower, value.value.clone()))
 }
 
 fn header(name: &Spanned<String>, findings: &mut Findings) -> Option<String> {

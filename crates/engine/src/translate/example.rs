@@ -328,7 +328,7 @@ impl Trial<'_> {
 
     fn answer_with(&self, kind: &str, status: u16, text: &str) -> Answer {
         let body = self.pack.errors.body(kind, status, text);
-        Answer { status, headers: HeaderMap::new(), body: Some(body.into()) }
+        Answer { status, body: Some(body.into()), ..Answer::default() }
     }
 
     // --- shapes --------------------------------------------------------------------------------------------------

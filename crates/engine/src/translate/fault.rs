@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use switchback_plan::{Expr, Origin, Path, ReasonId, Segment};
 
-/// The kinds of fault, a part of [`switchback_plan::GATEWAY_ERRORS`]. The first four are the client's, the next three the
+/// The kinds of fault, a part of [`switchback_plan::GATEWAY_ERRORS`]. The first four are the client's, the next four the
 /// upstream's, the last is ours or the operator's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FaultKind {
@@ -16,6 +16,7 @@ pub enum FaultKind {
     NotFound,
     UpstreamUnreachable,
     UpstreamTimeout,
+    UpstreamClosed,
     UpstreamBroken,
     Internal,
 }
@@ -30,6 +31,7 @@ impl FaultKind {
             FaultKind::NotFound => "not_found",
             FaultKind::UpstreamUnreachable => "upstream_unreachable",
             FaultKind::UpstreamTimeout => "upstream_timeout",
+            FaultKind::UpstreamClosed => "upstream_closed",
             FaultKind::UpstreamBroken => "upstream_broken",
             FaultKind::Internal => "internal",
         }

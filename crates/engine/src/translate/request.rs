@@ -123,7 +123,7 @@ pub(super) fn header_values(pack: &Pack, headers: &HeaderMap) -> Object {
     let is_secret = |name: &str| {
         matches!(name, "authorization" | "proxy-authorization" | "cookie" | "set-cookie")
             || pack.sides.iter().any(|side| {
-                side.credential.read.iter().any(|known| known == name) || side.credential.send == name
+                side.credential.read.iter().chain(&side.credential.send).any(|known| known == name)
             })
     };
     let mut values = Object::new();

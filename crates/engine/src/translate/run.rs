@@ -6,14 +6,15 @@ use super::blocks::{block_at, call_at, writes};
 use super::context::Context;
 use super::coverage::Mark;
 use super::document::{Env, document};
-use super::failure::{error_answer, kind_of_status};
+use super::failure::{ErrorAnswer, error_answer, kind_of_status};
 use super::fault::{Fault, FaultKind, Sender, Stop};
 use super::gather::{After, Fanned, Paged};
 use super::head::{self, PairHeads, with_parameter};
+use super::reply::{foreign_success, redirect};
 use super::request::{Request, context_of, header_values};
 use super::settings::Settings;
 use super::text::text;
-use super::turn::{Answer, Call, Event, FailKind, Next, Refused, Reply};
+use super::turn::{Answer, Call, Event, FailKind, Failed, Next, Refused, Reply};
 use super::value::{Scope, constant};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header};
@@ -69,7 +70,13 @@ struct Serving {
 /// Why a step has no result.
 enum Failure {
     Replied(Reply),
-    None(FailKind, String),
+    None(Failed),
+}
+
+impl Failure {
+    fn broken(detail: String) -> Failure {
+        Failure::None(Failed { kind: FailKind::Broken, detail })
+    }
 }
 
 impl Run {
@@ -105,15 +112,15 @@ impl Run {
                 (RouteKind::Pair(pair), State::Paired, Event::Reply(reply)) => {
                     self.pair_answer(route, pair, &reply)
                 }
-                (RouteKind::Pair(pair), State::Paired, Event::Failed(kind)) => {
-                    Err(no_reply(kind, "", &pair.call).into())
+                (RouteKind::Pair(pair), State::Paired, Event::Failed(failed)) => {
+                    Err(no_reply(failed.kind, &failed.detail, &pair.call).into())
                 }
                 (RouteKind::Serve(serve), State::Fresh, Event::Start) => self.begin(route, serve),
                 (RouteKind::Serve(serve), State::Serving(at), Event::Reply(reply)) => {
                     self.replied(serve, *at, reply)
                 }
-                (RouteKind::Serve(serve), State::Serving(at), Event::Failed(kind)) => {
-                    self.failed(serve, *at, Failure::None(kind, String::new()))
+                (RouteKind::Serve(serve), State::Serving(at), Event::Failed(failed)) => {
+                    self.failed(serve, *at, Failure::None(failed))
                 }
                 _ => Err(Fault::new(FaultKind::Internal, "an event that does not follow from the last step")
                     .into()),
@@ -184,20 +191,32 @@ impl Run {
             .ok_or_else(|| no_reply(FailKind::Broken, "a status that no rule is for", &pair.call))?;
         let status = head::status(response.to, reply.status);
         let headers = self.pair_heads(route).answer_headers(response, reply.status, &reply.headers)?;
+        let broken = |detail: &str| no_reply(FailKind::Broken, detail, &pair.call);
+        let mut cause = None;
         let body = match &response.body {
-            ResponseBody::Empty => None,
+            ResponseBody::Empty => match foreign_success(&reply.headers, &reply.body) {
+                Some(detail) => return Err(broken(&detail).into()),
+                None => None,
+            },
             ResponseBody::Plan(plan) => {
                 let mut out = Vec::new();
                 document(&plan.op, &reply.body, &Env::of(&self.settings), &self.limits, &mut out)
                     .map_err(|error| during(&pair.call, Fault::of_body(Sender::Upstream, &error)))?;
                 Some(out)
             }
-            ResponseBody::Error(plan) => Some(self.error_answer(&plan.op, reply)),
+            ResponseBody::Error(_) if reply.status < 400 => {
+                return Err(broken(&redirect(reply.status, &reply.headers)).into());
+            }
+            ResponseBody::Error(plan) => {
+                let answer = self.error_answer(&plan.op, reply).map_err(|detail| broken(&detail))?;
+                cause = answer.foreign;
+                Some(answer.body)
+            }
         };
         if !matches!(response.body, ResponseBody::Error(_)) {
             self.marks.push(Mark::Answered);
         }
-        Ok(self.answer(status, headers, body))
+        Ok(self.answer(status, headers, body, cause))
     }
 
     fn pair_heads<'s>(&'s self, route: &'s Route) -> PairHeads<'s> {
@@ -232,7 +251,7 @@ impl Run {
                         let named: Vec<_> = named.into_iter().collect();
                         let text = text(&self.pack, *reason, self.request.language, &named);
                         let body = self.pack.errors.body(kind_of_status(*status), *status, &text);
-                        self.answer(*status, HeaderMap::new(), Some(body))
+                        self.answer(*status, HeaderMap::new(), Some(body), None)
                     }
                 });
             }
@@ -364,7 +383,7 @@ impl Run {
             }
             // What an earlier reply lacks makes this call impossible: the step has failed, and says what then.
             Err(Stop::Fault(fault)) if fault.kind == FaultKind::UpstreamBroken => {
-                self.failed(serve, at, Failure::None(FailKind::Broken, fault.detail))
+                self.failed(serve, at, Failure::broken(fault.detail))
             }
             Err(Stop::Fault(fault)) => Err(during(head, fault).at(&step.origin).into()),
             Err(stop) => Err(stop),
@@ -402,10 +421,13 @@ impl Run {
         if !(200..300).contains(&reply.status) {
             return self.failed(serve, at, Failure::Replied(reply));
         }
+        if let Some(detail) = foreign_success(&reply.headers, &reply.body) {
+            return self.failed(serve, at, Failure::broken(detail));
+        }
         at.wrote |= call.head.effect == Effect::Write;
         let body = match self.reply_body(step.name.is_some(), &reply) {
             Ok(body) => body,
-            Err(detail) => return self.failed(serve, at, Failure::None(FailKind::Broken, detail)),
+            Err(detail) => return self.failed(serve, at, Failure::broken(detail)),
         };
         let Some(pages) = &call.pages else {
             self.set_result(&mut at, step, call, Some(&reply), body);
@@ -414,7 +436,7 @@ impl Run {
         let mut paged = at.pages.take().unwrap_or_default();
         let after = match paged.add(body, pages) {
             Ok(after) => after,
-            Err(detail) => return self.failed(serve, at, Failure::None(FailKind::Broken, detail)),
+            Err(detail) => return self.failed(serve, at, Failure::broken(detail)),
         };
         self.set_result(&mut at, step, call, Some(&reply), Some(paged.so_far()));
         let selects = |place: &plan::Location| at.context.matches(place).iter().any(|value| !value.is_null());
@@ -539,13 +561,18 @@ impl Run {
         let fault = match failure {
             Failure::Replied(reply) if reply.status >= 400 => {
                 let direction = &self.pack.directions[usize::from(self.direction.0)];
-                let body = self.error_answer(&direction.error.op, &reply);
-                return Ok(self.answer(reply.status, headers, Some(body)));
+                match self.error_answer(&direction.error.op, &reply) {
+                    Ok(ErrorAnswer { body, foreign }) => {
+                        let cause = foreign.map(|foreign| called(&foreign, head));
+                        return Ok(self.answer(reply.status, headers, Some(body), cause));
+                    }
+                    Err(detail) => no_reply(FailKind::Broken, &detail, head),
+                }
             }
-            Failure::Replied(_) => {
-                no_reply(FailKind::Broken, "a status that is neither success nor error", head)
+            Failure::Replied(reply) => {
+                no_reply(FailKind::Broken, &redirect(reply.status, &reply.headers), head)
             }
-            Failure::None(kind, detail) => no_reply(kind, &detail, head),
+            Failure::None(failed) => no_reply(failed.kind, &failed.detail, head),
         };
         let headers = (!headers.is_empty()).then(|| Box::new(headers));
         Err(Fault { headers, ..fault.at(&step.origin) }.into())
@@ -557,7 +584,7 @@ impl Run {
             Some(expr) => self.scope(&at.context).value(expr)?.map(|value| value.to_vec()),
             None => None,
         };
-        Ok(self.answer(answer.status, headers, body))
+        Ok(self.answer(answer.status, headers, body, None))
     }
 
     fn headers(&self, rules: &[HeaderRule], at: &Serving) -> Result<HeaderMap, Stop> {
@@ -567,14 +594,20 @@ impl Run {
 
     // --- ends ----------------------------------------------------------------------------------------------------
 
-    fn answer(&self, status: u16, mut headers: HeaderMap, body: Option<Vec<u8>>) -> Next {
+    fn answer(
+        &self,
+        status: u16,
+        mut headers: HeaderMap,
+        body: Option<Vec<u8>>,
+        cause: Option<String>,
+    ) -> Next {
         if body.is_some() && !headers.contains_key(header::CONTENT_TYPE) {
             let style =
                 (status >= 400).then(|| HeaderValue::from_str(&self.pack.errors.content_type).ok()).flatten();
             let json = HeaderValue::from_static("application/json");
             headers.insert(header::CONTENT_TYPE, style.unwrap_or(json));
         }
-        Next::Answer(Answer { status, headers, body: body.map(Bytes::from) })
+        Next::Answer(Answer { status, headers, body: body.map(Bytes::from), cause })
     }
 
     fn refused(&self, refusal: &Refusal, wrote: bool) -> Next {
@@ -594,17 +627,9 @@ impl Run {
         }
     }
 
-    fn error_answer(&self, op: &plan::ValueOp, reply: &Reply) -> Vec<u8> {
-        error_answer(
-            &self.pack,
-            self.direction,
-            op,
-            &self.settings,
-            self.request.language,
-            &self.limits,
-            reply.status,
-            &reply.body,
-        )
+    fn error_answer(&self, op: &plan::ValueOp, reply: &Reply) -> Result<ErrorAnswer, String> {
+        let (served, language) = (self.direction, self.request.language);
+        error_answer(&self.pack, served, op, &self.settings, language, &self.limits, reply)
     }
 
     fn scope<'s>(&'s self, context: &'s Context) -> Scope<'s> {
@@ -653,10 +678,16 @@ fn no_reply(kind: FailKind, detail: &str, head: &CallHead) -> Fault {
     let (kind, words) = match kind {
         FailKind::Unreachable => (FaultKind::UpstreamUnreachable, "no connection"),
         FailKind::Timeout => (FaultKind::UpstreamTimeout, "no reply in time"),
+        FailKind::Closed => (FaultKind::UpstreamClosed, "the connection was lost"),
         FailKind::Broken => (FaultKind::UpstreamBroken, "a reply that cannot be used"),
     };
     let detail = if detail.is_empty() { words.to_owned() } else { format!("{words}: {detail}") };
     during(head, Fault::new(kind, detail)).at(&head.origin)
+}
+
+/// What is to be logged of a call, with the call and its mapping line.
+fn called(detail: &str, head: &CallHead) -> String {
+    format!("{detail}, calling {} ({}:{})", head.operation, head.origin.file, head.origin.line)
 }
 
 fn during(head: &CallHead, fault: Fault) -> Fault {

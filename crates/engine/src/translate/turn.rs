@@ -12,7 +12,7 @@ pub enum Event {
     Start,
     Reply(Reply),
     /// The call got no reply, or none that can be used.
-    Failed(FailKind),
+    Failed(Failed),
 }
 
 /// A reply of the other side.
@@ -24,13 +24,29 @@ pub struct Reply {
     pub body: Bytes,
 }
 
+/// A call that got no reply, or none that can be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failed {
+    pub kind: FailKind,
+    /// For the log; may be empty.
+    pub detail: String,
+}
+
 /// Why a call got no reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailKind {
     Unreachable,
     Timeout,
-    /// The reply was cut short, too large, or no HTTP.
+    /// The connection was lost before the reply, or within it.
+    Closed,
+    /// The reply was too large, no HTTP, or nothing that the contract knows.
     Broken,
+}
+
+impl From<FailKind> for Event {
+    fn from(kind: FailKind) -> Event {
+        Event::Failed(Failed { kind, detail: String::new() })
+    }
 }
 
 /// What to do next.
@@ -72,6 +88,8 @@ pub struct Answer {
     /// What the mapping asks for, and the content type when there is a body.
     pub headers: HeaderMap,
     pub body: Option<Bytes>,
+    /// For the log: an error of the other side that its contract does not know, which this answers in words of ours.
+    pub cause: Option<String>,
 }
 
 /// The route cannot do what is asked for.

@@ -6,6 +6,7 @@ use super::after::{After, Finish};
 use super::context::Facts;
 use super::{Request, Response};
 use crate::body::{End, Watch};
+use crate::error::GatewayError;
 use crate::telemetry::access::AccessRecord;
 use crate::telemetry::redact::Escaped;
 use bytes::Bytes;
@@ -55,6 +56,7 @@ where
             status: CLIENT_GONE,
             body_bytes: 0,
             end: None,
+            broke: None,
         });
         After::wait(self.inner.call(request), line)
     }
@@ -75,11 +77,17 @@ pub struct Line {
     status: u16,
     body_bytes: u64,
     end: Option<End>,
+    /// What ended the answer before its end.
+    broke: Option<String>,
 }
 
 impl Watch for Line {
     fn chunk(&mut self, bytes: &Bytes) {
         self.body_bytes += bytes.len() as u64;
+    }
+
+    fn failed(&mut self, error: &GatewayError) {
+        self.broke = Some(format!("the answer broke off: {}", error.detail()));
     }
 
     fn end(&mut self, end: End) {
@@ -91,8 +99,8 @@ impl Drop for Line {
     fn drop(&mut self) {
         let cause = match (self.facts.fault(), self.end) {
             (Some(fault), _) => fault.detail.as_str(),
-            (None, Some(End::Complete)) => "",
-            (None, Some(End::Failed)) => "the answer broke off",
+            (None, Some(End::Complete)) => self.facts.cause().unwrap_or_default(),
+            (None, Some(End::Failed)) => self.broke.as_deref().unwrap_or("the answer broke off"),
             (None, Some(End::Abandoned) | None) => "the client went away",
         };
         if tracing::enabled!(target: "switchback::target", tracing::Level::DEBUG) {

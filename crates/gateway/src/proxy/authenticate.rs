@@ -103,9 +103,10 @@ mod tests {
     fn read(fields: &[(&'static str, &'static str)]) -> Result<Option<String>, Kind> {
         let credential = Credential {
             read: vec!["x-own".into(), "authorization".into()],
-            send: "x-own".into(),
+            send: vec!["x-own".into()],
             scheme: "Bearer".into(),
             tokens: Default::default(),
+            headers: Vec::new(),
         };
         let mut headers = HeaderMap::new();
         for (name, value) in fields {

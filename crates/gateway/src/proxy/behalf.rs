@@ -5,6 +5,7 @@ use super::Response;
 use super::call::{Call, Caller, Credential};
 use crate::error::{GatewayError, Kind};
 use http::StatusCode;
+use std::sync::Arc;
 
 /// On whose behalf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,17 +29,17 @@ impl<S> ShadowAuth<S> {
 
 impl<S: Caller> Caller for ShadowAuth<S> {
     async fn call(&self, call: &mut Call) -> Result<Response, GatewayError> {
-        let (header, value) = match &call.credential {
+        let (headers, value) = match &call.credential {
             // What the client itself brought is its own affair, its 401 included.
             Credential::Carried | Credential::Ready { .. } => return self.inner.call(call).await,
-            Credential::Fixed { header, value, .. } => (header.clone(), value.clone()),
-            Credential::Grant { client, header } => {
+            Credential::Fixed { headers, value, .. } => (Arc::clone(headers), value.clone()),
+            Credential::Grant { client, headers } => {
                 let token = client.grant.current();
                 let token = token.ok_or_else(|| no_credential("no access token is valid now"))?;
-                (header.clone(), token.header().clone())
+                (Arc::clone(headers), token.header().clone())
             }
         };
-        call.credential = Credential::Ready { header, value };
+        call.credential = Credential::Ready { headers, value };
         let response = self.inner.call(call).await?;
         match response.status() {
             StatusCode::UNAUTHORIZED => Err(no_credential("the credential was refused")),

@@ -2,7 +2,7 @@
 //! and so that nothing but a comparison can come of it. What is done about writes is in `planned` and `read_back`.
 
 use super::call::Credential;
-use super::coding::decoded;
+use super::coding::{decoded, without_mark};
 use super::compose;
 use super::context::Facts;
 use super::dual::Dual;
@@ -311,6 +311,7 @@ impl Dual {
         while read <= enough
             && let Some(chunk) = body.chunk().await.transpose()?
         {
+            let chunk = if read == 0 { without_mark(chunk) } else { chunk };
             read += chunk.len() as u64;
             holding.push(&chunk);
             // Small pieces that are all there already must not keep the timer from its turn.

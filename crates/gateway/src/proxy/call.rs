@@ -50,18 +50,27 @@ pub enum Payload {
 pub enum Credential {
     /// The call carries what it needs already.
     Carried,
-    /// The grant of this client, in this header.
-    Grant { client: Arc<Client>, header: HeaderName },
-    /// This token, in the header as given; it cannot be renewed.
-    Fixed { token: Arc<FixedToken>, header: HeaderName, value: HeaderValue },
+    /// The grant of this client, in these headers.
+    Grant { client: Arc<Client>, headers: Arc<[HeaderName]> },
+    /// This token, in the headers as given; it cannot be renewed.
+    Fixed { token: Arc<FixedToken>, headers: Arc<[HeaderName]>, value: HeaderValue },
     /// This value, added last.
-    Ready { header: HeaderName, value: HeaderValue },
+    Ready { headers: Arc<[HeaderName]>, value: HeaderValue },
 }
 
 impl Payload {
     /// Whether the body can be sent once more.
     pub fn is_whole(&self) -> bool {
         matches!(self, Payload::Whole(_))
+    }
+
+    /// Whether it has no bytes, as far as is known before it is read.
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Payload::Whole(bytes) => bytes.is_empty(),
+            Payload::Stream(body) => body.is_empty(),
+            Payload::Sent => false,
+        }
     }
 
     /// The body, to be sent now.

@@ -3,7 +3,9 @@
 
 use crate::body::Body;
 use crate::error::{GatewayError, Kind, Side};
-use async_compression::tokio::bufread::{BrotliDecoder, GzipDecoder, ZlibDecoder, ZstdDecoder};
+use async_compression::tokio::bufread::{
+    BrotliDecoder, DeflateDecoder, GzipDecoder, ZlibDecoder, ZstdDecoder,
+};
 use bytes::{Buf as _, Bytes};
 use http::{HeaderMap, header};
 use http_body::Frame;
@@ -20,18 +22,26 @@ const PIECE_BYTES: usize = 16 * 1024;
 /// Below this many decoded bytes the ratio is not judged: short texts may well be of one letter.
 const RATIO_GRACE_BYTES: u64 = 32 * 1024;
 
-/// The codings applied to a body, in the order they were applied.
-fn codings(headers: &HeaderMap) -> Vec<String> {
+/// What some services put before a text (RFC 8259, section 8.1): readers may pass it over.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// The codings applied to a body, in the order they were applied. Upstreams say `none` where they mean `identity`.
+fn codings(headers: &HeaderMap, side: Side) -> Vec<String> {
     let lines = headers.get_all(header::CONTENT_ENCODING).iter();
+    let is_coding = |coding: &String| match coding.as_str() {
+        "" | "identity" => false,
+        "none" => side == Side::Client,
+        _ => true,
+    };
     lines
         .flat_map(|line| line.to_str().unwrap_or("?").split(','))
         .map(|coding| coding.trim().to_ascii_lowercase())
-        .filter(|coding| !coding.is_empty() && coding != "identity")
+        .filter(is_coding)
         .collect()
 }
 
 /// The body without its content coding. `side` is who sent it. More than one coding, or one that is not known, is an
-/// error of the sender.
+/// error of the sender. A body without bytes is not coded, whatever its head says.
 pub fn decoded(
     body: Body,
     headers: &HeaderMap,
@@ -39,27 +49,86 @@ pub fn decoded(
     ratio_max: u64,
     bytes_max: u64,
 ) -> Result<Body, GatewayError> {
-    let codings = codings(headers);
+    let codings = codings(headers, side);
     let coding = match codings.as_slice() {
         [] => return Ok(body),
-        [one] => one.as_str(),
+        _ if body.is_empty() => return Ok(body),
+        [one] => Coding::of(one).ok_or_else(|| unsupported(side, "an unknown content coding"))?,
         _ => return Err(unsupported(side, "more than one content coding")),
     };
     let came = Arc::new(AtomicU64::new(0));
     let source = Source { body, chunk: Bytes::new(), came: Arc::clone(&came) };
-    let reader: Pin<Box<dyn AsyncRead + Send>> = match coding {
-        "gzip" | "x-gzip" => Box::pin(GzipDecoder::new(source)),
-        "deflate" => Box::pin(ZlibDecoder::new(source)),
-        "br" => Box::pin(BrotliDecoder::new(source)),
-        "zstd" => Box::pin(ZstdDecoder::new(source)),
-        _ => return Err(unsupported(side, "an unknown content coding")),
-    };
-    Ok(Body::stream(Decoded { reader, came, made: 0, ratio_max, side }, side).limited(bytes_max))
+    let stage = Stage::Waiting(Some(source));
+    Ok(Body::stream(Decoded { stage, coding, came, made: 0, ratio_max, side }, side).limited(bytes_max))
 }
 
 fn unsupported(side: Side, detail: &str) -> GatewayError {
     let kind = if side == Side::Client { Kind::UnsupportedMedia } else { Kind::UpstreamBroken };
     GatewayError::new(kind, detail)
+}
+
+/// A text without its byte order mark.
+pub fn without_mark(mut text: Bytes) -> Bytes {
+    if text.starts_with(BYTE_ORDER_MARK) {
+        text.advance(BYTE_ORDER_MARK.len());
+    }
+    text
+}
+
+/// Whether more has to come before it is known if a text begins with a mark.
+pub fn may_be_mark(text: &[u8]) -> bool {
+    text.len() < BYTE_ORDER_MARK.len() && BYTE_ORDER_MARK.starts_with(text)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Coding {
+    Gzip,
+    Deflate,
+    Brotli,
+    Zstd,
+}
+
+impl Coding {
+    fn of(name: &str) -> Option<Coding> {
+        match name {
+            "gzip" | "x-gzip" => Some(Coding::Gzip),
+            "deflate" => Some(Coding::Deflate),
+            "br" => Some(Coding::Brotli),
+            "zstd" => Some(Coding::Zstd),
+            _ => None,
+        }
+    }
+
+    /// Bytes to see before the decoder is chosen.
+    fn first_bytes(self) -> usize {
+        if self == Coding::Deflate { 2 } else { 1 }
+    }
+
+    /// What undoes the coding of a body that begins like this.
+    fn decoder(self, first: &[u8], source: Source) -> Pin<Box<dyn Decoder>> {
+        match self {
+            // A body may be several members, or frames, one after another.
+            Coding::Gzip => {
+                let mut decoder = GzipDecoder::new(source);
+                decoder.multiple_members(true);
+                Box::pin(decoder)
+            }
+            Coding::Zstd => {
+                let mut decoder = ZstdDecoder::new(source);
+                decoder.multiple_members(true);
+                Box::pin(decoder)
+            }
+            Coding::Brotli => Box::pin(BrotliDecoder::new(source)),
+            // RFC 9110 (section 8.4.1.2) means zlib's format, and knows that some send what is within it alone.
+            Coding::Deflate if is_zlib(first) => Box::pin(ZlibDecoder::new(source)),
+            Coding::Deflate => Box::pin(DeflateDecoder::new(source)),
+        }
+    }
+}
+
+/// Whether a text begins with a header of zlib's (RFC 1950, section 2.2).
+fn is_zlib(first: &[u8]) -> bool {
+    matches!(first, [method, flags, ..] if method & 0x0f == 8 && u16::from_be_bytes([*method, *flags]).is_multiple_of(31))
 }
 
 /// A body as the decoders read it.
@@ -69,17 +138,29 @@ struct Source {
     came: Arc<AtomicU64>,
 }
 
-impl AsyncBufRead for Source {
-    fn poll_fill_buf(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
-        let this = self.get_mut();
-        while this.chunk.is_empty() {
-            match ready!(http_body::Body::poll_frame(Pin::new(&mut this.body), cx)) {
+impl Source {
+    /// What comes next, at least `count` bytes unless the body ends before.
+    fn poll_ahead(&mut self, cx: &mut Context<'_>, count: usize) -> Poll<io::Result<&[u8]>> {
+        while self.chunk.len() < count {
+            match ready!(http_body::Body::poll_frame(Pin::new(&mut self.body), cx)) {
                 None => break,
                 Some(Err(error)) => return Poll::Ready(Err(io::Error::other(error))),
-                Some(Ok(frame)) => this.chunk = frame.into_data().unwrap_or_default(),
+                Some(Ok(frame)) => {
+                    let next = frame.into_data().unwrap_or_default();
+                    self.chunk = match self.chunk.is_empty() {
+                        true => next,
+                        false => [&self.chunk[..], &next].concat().into(),
+                    };
+                }
             }
         }
-        Poll::Ready(Ok(&this.chunk))
+        Poll::Ready(Ok(&self.chunk))
+    }
+}
+
+impl AsyncBufRead for Source {
+    fn poll_fill_buf(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
+        self.get_mut().poll_ahead(cx, 1)
     }
 
     fn consume(mut self: Pin<&mut Self>, count: usize) {
@@ -103,9 +184,35 @@ impl AsyncRead for Source {
     }
 }
 
+/// What undoes a coding, with a way to what it reads from.
+trait Decoder: AsyncRead + Send {
+    fn source(self: Pin<&mut Self>) -> Pin<&mut Source>;
+}
+
+macro_rules! decoders {
+    ($($decoder:ident)*) => {
+        $(impl Decoder for $decoder<Source> {
+            fn source(self: Pin<&mut Self>) -> Pin<&mut Source> {
+                self.get_pin_mut()
+            }
+        })*
+    };
+}
+
+decoders!(GzipDecoder ZlibDecoder DeflateDecoder BrotliDecoder ZstdDecoder);
+
+/// How far a body is decoded.
+enum Stage {
+    /// Its first bytes say how.
+    Waiting(Option<Source>),
+    Decoding(Pin<Box<dyn Decoder>>),
+    Done,
+}
+
 /// What comes out of a decoder.
 struct Decoded {
-    reader: Pin<Box<dyn AsyncRead + Send>>,
+    stage: Stage,
+    coding: Coding,
     came: Arc<AtomicU64>,
     made: u64,
     ratio_max: u64,
@@ -113,6 +220,42 @@ struct Decoded {
 }
 
 impl Decoded {
+    /// The decoder, once it is known; none where there is nothing to decode.
+    fn poll_decoder(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Pin<&mut dyn Decoder>>>> {
+        if let Stage::Waiting(source) = &mut self.stage {
+            let waiting = source.as_mut().expect("it is taken with the stage");
+            let first = ready!(waiting.poll_ahead(cx, self.coding.first_bytes()))?;
+            let first: Vec<u8> = first.iter().copied().take(2).collect();
+            let source = source.take().expect("it was there a moment ago");
+            self.stage = match first.is_empty() {
+                true => Stage::Done,
+                false => Stage::Decoding(self.coding.decoder(&first, source)),
+            };
+        }
+        Poll::Ready(Ok(match &mut self.stage {
+            Stage::Decoding(decoder) => Some(decoder.as_mut()),
+            Stage::Waiting(_) | Stage::Done => None,
+        }))
+    }
+
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Vec<u8>>>> {
+        let Some(mut decoder) = ready!(self.poll_decoder(cx))? else { return Poll::Ready(Ok(None)) };
+        let mut piece = vec![0; PIECE_BYTES];
+        let mut space = ReadBuf::new(&mut piece);
+        ready!(decoder.as_mut().poll_read(cx, &mut space))?;
+        let count = space.filled().len();
+        if count == 0 {
+            // The coding has ended; so must the body. What follows might be what the sender meant.
+            if !ready!(decoder.source().get_mut().poll_ahead(cx, 1))?.is_empty() {
+                return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "more follows its end")));
+            }
+            self.stage = Stage::Done;
+            return Poll::Ready(Ok(None));
+        }
+        piece.truncate(count);
+        Poll::Ready(Ok(Some(piece)))
+    }
+
     fn fault(&self, error: io::Error) -> GatewayError {
         match error.downcast::<GatewayError>() {
             Ok(error) => error,
@@ -135,20 +278,15 @@ impl http_body::Body for Decoded {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, GatewayError>>> {
         let this = self.get_mut();
-        let mut piece = vec![0; PIECE_BYTES];
-        let mut space = ReadBuf::new(&mut piece);
-        if let Err(error) = ready!(this.reader.as_mut().poll_read(cx, &mut space)) {
-            return Poll::Ready(Some(Err(this.fault(error))));
-        }
-        let count = space.filled().len();
-        if count == 0 {
-            return Poll::Ready(None);
-        }
-        this.made += count as u64;
+        let piece = match ready!(this.poll_piece(cx)) {
+            Ok(Some(piece)) => piece,
+            Ok(None) => return Poll::Ready(None),
+            Err(error) => return Poll::Ready(Some(Err(this.fault(error)))),
+        };
+        this.made += piece.len() as u64;
         if this.made > RATIO_GRACE_BYTES && this.made / this.ratio_max.max(1) > this.came.load(Relaxed) {
             return Poll::Ready(Some(Err(this.broken("a body grows beyond its limit when decoded"))));
         }
-        piece.truncate(count);
         Poll::Ready(Some(Ok(Frame::data(piece.into()))))
     }
 }
@@ -156,7 +294,9 @@ impl http_body::Body for Decoded {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use async_compression::tokio::write::{BrotliEncoder, GzipEncoder, ZlibEncoder, ZstdEncoder};
+    use async_compression::tokio::write::{
+        BrotliEncoder, DeflateEncoder, GzipEncoder, ZlibEncoder, ZstdEncoder,
+    };
     use http::HeaderValue;
     use tokio::io::AsyncWriteExt as _;
 
@@ -172,6 +312,7 @@ mod tests {
         match coding {
             "gzip" => with!(GzipEncoder),
             "deflate" => with!(ZlibEncoder),
+            "raw deflate" => with!(DeflateEncoder),
             "br" => with!(BrotliEncoder),
             _ => with!(ZstdEncoder),
         }
@@ -210,6 +351,62 @@ mod tests {
             let error = decode(bytes, coding, Side::Upstream).await.unwrap_err();
             assert_eq!(*error.kind(), Kind::UpstreamBroken, "{coding}");
         }
+    }
+
+    #[tokio::test]
+    async fn deflate_is_read_with_and_without_its_wrapping() {
+        let bytes = encode("raw deflate", "text ".repeat(400).as_bytes()).await;
+        assert_eq!(decode(bytes, "deflate", Side::Upstream).await.unwrap(), "text ".repeat(400));
+    }
+
+    #[tokio::test]
+    async fn all_members_of_a_body_are_read() {
+        for coding in ["gzip", "zstd"] {
+            let members = [encode(coding, b"one, ").await, encode(coding, b"two").await].concat();
+            assert_eq!(decode(members, coding, Side::Upstream).await.unwrap(), "one, two", "{coding}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_follows_a_coded_body_is_an_error() {
+        for coding in ["gzip", "deflate", "br", "zstd"] {
+            for junk in ["j", "junk", "some more junk than that, longer than any head"] {
+                let bytes = [encode(coding, b"one").await, junk.into()].concat();
+                let outcome = decode(bytes, coding, Side::Upstream).await;
+                assert_eq!(*outcome.unwrap_err().kind(), Kind::UpstreamBroken, "{coding} {junk}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn no_bytes_are_nothing_to_decode() {
+        for coding in ["gzip", "deflate", "br", "zstd"] {
+            assert_eq!(decode(Vec::new(), coding, Side::Upstream).await.unwrap(), "", "{coding}");
+            let empty = decoded(Body::empty(), &coded(coding), Side::Upstream, 100, 10).unwrap();
+            assert!(empty.is_empty(), "{coding}");
+        }
+    }
+
+    #[tokio::test]
+    async fn none_is_how_some_upstreams_say_identity() {
+        assert_eq!(decode(b"{}".to_vec(), "None", Side::Upstream).await.unwrap(), "{}");
+        assert_eq!(
+            *decode(b"{}".to_vec(), "none", Side::Client).await.unwrap_err().kind(),
+            Kind::UnsupportedMedia
+        );
+    }
+
+    #[test]
+    fn a_mark_is_passed_over_once_and_only_where_it_is_whole() {
+        for (text, left) in [("\u{feff}{}", "{}"), ("{}", "{}"), ("\u{feff}\u{feff}", "\u{feff}"), ("", "")] {
+            assert_eq!(without_mark(Bytes::from(text)), left);
+        }
+        assert!(
+            may_be_mark(b"")
+                && may_be_mark(b"\xef\xbb")
+                && !may_be_mark(b"{")
+                && !may_be_mark(BYTE_ORDER_MARK)
+        );
     }
 
     #[tokio::test]

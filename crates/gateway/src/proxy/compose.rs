@@ -9,7 +9,7 @@
 
 use super::behalf::Behalf;
 use super::call::{Call, Payload};
-use super::coding::decoded;
+use super::coding::{decoded, without_mark};
 use super::context::Facts;
 use super::finish::Finishing;
 use super::forward::forward;
@@ -27,13 +27,14 @@ use crate::error::{GatewayError, Kind, Retry, Side};
 use crate::heavy::{Heavy, LIGHT_BYTES_MAX};
 use crate::memory::{Memory, Share, Short};
 use crate::telemetry::metrics as names;
+use crate::telemetry::redact::Escaped;
 use crate::token::Client;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use std::sync::Arc;
 use switchback_engine::translate::{
-    self, Answer, Event, FailKind, Fault, FaultKind, Next, Refused, Reply, Run,
+    self, Answer, Event, FailKind, Failed, Fault, FaultKind, Next, Refused, Reply, Run,
 };
 use switchback_json as json;
 use switchback_plan as plan;
@@ -255,9 +256,12 @@ impl Exchange<'_> {
                         self.shares.extend(share.filter(|share| share.bytes() > 0));
                         event = Event::Reply(reply);
                     }
-                    Err(kind) => event = Event::Failed(kind),
+                    Err(failed) => event = Event::Failed(failed),
                 },
                 Next::Answer(answer) => {
+                    if let Some(cause) = &answer.cause {
+                        self.note(cause);
+                    }
                     if (200..300).contains(&answer.status) {
                         for work in self.works.drain(..) {
                             work.forget().await;
@@ -274,7 +278,7 @@ impl Exchange<'_> {
     async fn perform(
         &mut self,
         call: translate::Call,
-    ) -> Result<Result<(Reply, Option<Share>), FailKind>, GatewayError> {
+    ) -> Result<Result<(Reply, Option<Share>), Failed>, GatewayError> {
         let Some(key) = call.resume_key.clone() else { return self.exchange(call).await };
         let work = self.composer.resume.claim(&self.client.id, key).await;
         if let Some(reply) = work.reply().await? {
@@ -285,6 +289,8 @@ impl Exchange<'_> {
         let outcome = self.exchange(call).await;
         if let Ok(Ok((reply, _))) = &outcome
             && (200..300).contains(&reply.status)
+            // What the plan will not take for done must not be remembered as done.
+            && translate::foreign_success(&reply.headers, &reply.body).is_none()
         {
             work.done(reply).await;
         }
@@ -296,7 +302,7 @@ impl Exchange<'_> {
     pub(super) async fn exchange(
         &mut self,
         call: translate::Call,
-    ) -> Result<Result<(Reply, Option<Share>), FailKind>, GatewayError> {
+    ) -> Result<Result<(Reply, Option<Share>), Failed>, GatewayError> {
         let effect = call.effect;
         let mut call = self.outgoing(call)?;
         let mut share = self.composer.memory.share();
@@ -316,10 +322,10 @@ impl Exchange<'_> {
                     self.facts.set_unanswered();
                 }
                 tracing::debug!(request_id = %self.facts.id, ?error, "a call failed");
-                match fail_kind(error.kind()) {
-                    Some(kind) => Ok(Err(kind)),
-                    // After an effect only the plan may say how the request ends.
-                    None if had_written => Ok(Err(FailKind::Unreachable)),
+                // After an effect only the plan may say how the request ends.
+                let kind = fail_kind(error.kind()).or(had_written.then_some(FailKind::Unreachable));
+                match kind {
+                    Some(kind) => Ok(Err(Failed { kind, detail: error.detail() })),
                     None => Err(error),
                 }
             }
@@ -338,13 +344,17 @@ impl Exchange<'_> {
             .called(behalf)
             .ok_or_else(|| GatewayError::new(Kind::Internal, "the shadow has no service to ask"))?;
         let (facts, pseudonym) = (&self.facts, &self.composer.pseudonym);
+        let own = facts.program.call_headers(backend);
         let mut headers = headers::translated_request(
             &facts.headers,
             facts.version,
             facts.trace,
             pseudonym,
-            call.headers.len() + if call.body.is_some() { 2 } else { 0 },
+            call.headers.len() + own.len() + if call.body.is_some() { 2 } else { 0 },
         );
+        for (name, value) in own {
+            headers.insert(name.clone(), value.clone());
+        }
         for (name, value) in &call.headers {
             headers.append(name, value.clone());
         }
@@ -400,7 +410,17 @@ impl Exchange<'_> {
         if bytes.len() as u64 + tree > share.bytes().max(LIGHT_BYTES_MAX) {
             share.grow(bytes.len() as u64 + tree - share.bytes()).map_err(|Short| refused("memory"))?;
         }
-        Ok((Reply { status: parts.status.as_u16(), headers: parts.headers, body: bytes }, share))
+        let body = without_mark(bytes);
+        Ok((Reply { status: parts.status.as_u16(), headers: parts.headers, body }, share))
+    }
+
+    /// Notes what went wrong where the client gets an answer all the same.
+    pub(super) fn note(&self, cause: &str) {
+        if self.composer.behalf == Behalf::Client {
+            let (id, operation, client) = (self.facts.id, self.facts.operation(), self.facts.client());
+            tracing::warn!(request_id = %id, operation, client, cause = %Escaped(cause), "an upstream answered with an error that its contract does not know");
+            self.facts.set_cause(cause.to_owned());
+        }
     }
 
     pub(super) fn response(&self, answer: Answer, reply_headers: &HeaderMap) -> Response {
@@ -509,6 +529,7 @@ fn fail_kind(kind: &Kind) -> Option<FailKind> {
     match kind {
         Kind::UpstreamUnreachable => Some(FailKind::Unreachable),
         Kind::UpstreamTimeout => Some(FailKind::Timeout),
+        Kind::UpstreamClosed => Some(FailKind::Closed),
         Kind::UpstreamBroken => Some(FailKind::Broken),
         _ => None,
     }
@@ -522,6 +543,7 @@ fn kind_of(kind: FaultKind) -> Kind {
         FaultKind::NotFound => Kind::NotFound,
         FaultKind::UpstreamUnreachable => Kind::UpstreamUnreachable,
         FaultKind::UpstreamTimeout => Kind::UpstreamTimeout,
+        FaultKind::UpstreamClosed => Kind::UpstreamClosed,
         FaultKind::UpstreamBroken => Kind::UpstreamBroken,
         FaultKind::Internal => Kind::Internal,
     }

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use switchback_engine::redact::Redactor;
-use switchback_plan::Disclosures;
+use switchback_plan::{Disclosures, Effect};
 
 /// The name of a request in logs, in `x-request-id`, and nowhere else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +71,7 @@ pub struct Facts {
     matched: OnceLock<Matched>,
     client: OnceLock<Arc<Client>>,
     fault: OnceLock<Fault>,
+    cause: OnceLock<String>,
     unanswered: OnceLock<()>,
     recording: OnceLock<Arc<Recording>>,
     calls: AtomicU32,
@@ -110,6 +111,7 @@ impl Facts {
             matched: OnceLock::new(),
             client: OnceLock::new(),
             fault: OnceLock::new(),
+            cause: OnceLock::new(),
             unanswered: OnceLock::new(),
             recording: OnceLock::new(),
             calls: AtomicU32::new(0),
@@ -148,6 +150,12 @@ impl Facts {
         self.matched
             .get()
             .map_or("", |matched| &self.program.route(matched.front.serves, matched.route).operation.key)
+    }
+
+    /// What the operation does to the service; the worst while nothing matched.
+    pub fn effect(&self) -> Effect {
+        let route = self.matched.get().map(|matched| self.program.route(matched.front.serves, matched.route));
+        route.map_or(Effect::Write, |route| route.operation.effect)
     }
 
     /// The path as logs show it: the front's prefix and the template of the operation; of a path that no operation has, the
@@ -205,6 +213,15 @@ impl Facts {
 
     pub fn fault(&self) -> Option<&Fault> {
         self.fault.get()
+    }
+
+    /// Left by `compose`: what went wrong upstream, where the client gets an answer all the same. For the log only.
+    pub fn set_cause(&self, cause: String) {
+        let _ = self.cause.set(cause);
+    }
+
+    pub fn cause(&self) -> Option<&str> {
+        self.cause.get().map(String::as_str)
     }
 
     /// Left by whoever makes calls: one of them got no answer. However the plan went on from there, the answer that it came to is

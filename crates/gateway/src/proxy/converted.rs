@@ -1,52 +1,89 @@
-//! Bodies of upstreams, converted while they pass. A small one is converted whole before the client hears anything, so that
-//! a fault in it is still a 502; a larger one goes out as it comes, in memory that does not depend on its size, and a late
-//! fault breaks the answer off: it never ends as if it were complete.
+//! Bodies of upstreams, converted while they pass. The beginning is converted before the client hears anything, so that a
+//! fault in it is still a 502, and with it every small body; of a larger one the rest goes out as it comes, in memory that does
+//! not depend on its size, and a late fault breaks the answer off: it never ends as if it were complete.
 
+use super::coding::{may_be_mark, without_mark};
 use crate::body::Body;
 use crate::error::{GatewayError, Kind, Side};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http_body::Frame;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use switchback_engine::translate::TranslateError;
 use switchback_engine::translate::stream::Transcoder;
+use switchback_plan::Origin;
 
 /// Pieces of a body that are taken in one go when nothing comes of them, as nothing does of white space. Then others get their
 /// turn, the timer of whoever waits for the answer among them.
 const SILENT_PIECES_MAX: usize = 16;
 
-/// A body that is all here, converted.
-pub fn converted_whole(body: Bytes, mut transcoder: Transcoder) -> Result<Body, GatewayError> {
-    let out = transcoder.push(body).map_err(|error| broken(&error))?;
+/// A body that is all here, converted. `line` is the mapping line of the route.
+pub fn converted_whole(body: Bytes, mut transcoder: Transcoder, line: &Origin) -> Result<Body, GatewayError> {
+    let out = transcoder.push(without_mark(body)).map_err(|error| broken(&error, line))?;
     let mut last = Vec::new();
-    transcoder.finish(&mut last).map_err(|error| broken(&error))?;
+    transcoder.finish(&mut last).map_err(|error| broken(&error, line))?;
     Ok(Body::full(joined(out, last.into())))
 }
 
-/// The converted body. Up to `whole_bytes_max` bytes of `body` are converted before this returns.
+/// The converted body. Up to `whole_bytes_max` bytes of `body` are converted before this returns, and as many more as it takes
+/// until there is something to send: no head goes out for an answer that turns out to be none.
 pub async fn converted(
-    mut body: Body,
-    mut transcoder: Box<Transcoder>,
+    body: Body,
+    transcoder: Box<Transcoder>,
     whole_bytes_max: u64,
+    line: &Origin,
 ) -> Result<Body, GatewayError> {
-    let announced = body.length();
-    let mut came = 0;
-    let mut out = Bytes::new();
-    while announced.is_none_or(|length| length <= whole_bytes_max) && came <= whole_bytes_max {
-        match body.chunk().await.transpose()? {
-            Some(chunk) => {
-                came += chunk.len() as u64;
-                out = joined(out, transcoder.push(chunk).map_err(|error| broken(&error))?);
-            }
-            None => {
-                let mut last = Vec::new();
-                transcoder.finish(&mut last).map_err(|error| broken(&error))?;
-                return Ok(Body::full(joined(out, last.into())));
-            }
+    let mut converted = Converted {
+        body,
+        transcoder: Some(transcoder),
+        start: Some(Bytes::new()),
+        ready: None,
+        came: 0,
+        line: line.clone(),
+    };
+    let mut out = Pieces::default();
+    let mut pieces = 0;
+    while converted.came <= whole_bytes_max || out.is_empty() {
+        let chunk = converted.body.chunk().await.transpose().map_err(|error| converted.broke_off(error))?;
+        let Some(chunk) = chunk else {
+            out.add(converted.finish()?);
+            return Ok(Body::full(out.joined()));
+        };
+        out.add(converted.push(chunk)?);
+        pieces += 1;
+        if pieces % SILENT_PIECES_MAX == 0 {
+            // What is here already is read without waiting: others get their turn all the same.
+            tokio::task::yield_now().await;
         }
     }
-    let ready = Some(out).filter(|out| !out.is_empty());
-    Ok(Body::stream(Converted { body, transcoder: Some(transcoder), ready }, Side::Upstream))
+    converted.ready = Some(out.joined());
+    Ok(Body::stream(converted, Side::Upstream))
+}
+
+/// Pieces of a text, put together without a copy of one that is alone.
+#[derive(Default)]
+struct Pieces {
+    first: Bytes,
+    all: BytesMut,
+}
+
+impl Pieces {
+    fn is_empty(&self) -> bool {
+        self.first.is_empty() && self.all.is_empty()
+    }
+
+    fn add(&mut self, piece: Bytes) {
+        if self.is_empty() {
+            self.first = piece;
+        } else if !piece.is_empty() {
+            self.all.extend_from_slice(&std::mem::take(&mut self.first));
+            self.all.extend_from_slice(&piece);
+        }
+    }
+
+    fn joined(self) -> Bytes {
+        if self.all.is_empty() { self.first } else { self.all.freeze() }
+    }
 }
 
 /// Both, without a copy where one is empty: the usual body is one chunk, after which nothing is left to be said.
@@ -58,8 +95,9 @@ fn joined(first: Bytes, second: Bytes) -> Bytes {
     }
 }
 
-fn broken(error: &TranslateError) -> GatewayError {
-    GatewayError::new(Kind::UpstreamBroken, "an answer cannot be translated").because(error.clone())
+fn broken(error: &TranslateError, line: &Origin) -> GatewayError {
+    let detail = format!("an answer cannot be translated ({}:{})", line.file, line.line);
+    GatewayError::new(Kind::UpstreamBroken, detail).because(error.clone())
 }
 
 /// A body that is converted while it is read.
@@ -67,24 +105,54 @@ struct Converted {
     body: Body,
     /// None when it has said its last.
     transcoder: Option<Box<Transcoder>>,
+    /// The first bytes, until it is known whether a byte order mark begins the text.
+    start: Option<Bytes>,
     ready: Option<Bytes>,
+    /// Bytes of the text so far.
+    came: u64,
+    /// The mapping line of the route.
+    line: Origin,
 }
 
 impl Converted {
-    fn push(&mut self, chunk: Bytes) -> Result<Bytes, GatewayError> {
+    fn push(&mut self, mut chunk: Bytes) -> Result<Bytes, GatewayError> {
+        self.came += chunk.len() as u64;
+        if let Some(start) = self.start.take() {
+            chunk = joined(start, chunk);
+            if may_be_mark(&chunk) {
+                self.start = Some(chunk);
+                return Ok(Bytes::new());
+            }
+            chunk = without_mark(chunk);
+        }
+        self.convert(chunk)
+    }
+
+    fn convert(&mut self, chunk: Bytes) -> Result<Bytes, GatewayError> {
         self.transcoder
             .as_mut()
             .map_or(Ok(Bytes::new()), |transcoder| transcoder.push(chunk))
-            .map_err(|e| broken(&e))
+            .map_err(|error| broken(&error, &self.line))
     }
 
     fn finish(&mut self) -> Result<Bytes, GatewayError> {
+        let out = match self.start.take() {
+            Some(start) => self.convert(start)?,
+            None => Bytes::new(),
+        };
         let mut last = Vec::new();
         self.transcoder
             .take()
             .map_or(Ok(()), |transcoder| transcoder.finish(&mut last))
-            .map_err(|e| broken(&e))?;
-        Ok(last.into())
+            .map_err(|error| broken(&error, &self.line))?;
+        Ok(joined(out, last.into()))
+    }
+
+    /// An error of the body itself, with the place that was reached.
+    fn broke_off(&self, error: GatewayError) -> GatewayError {
+        let place = self.transcoder.as_ref().map_or_else(|| "$".to_owned(), |transcoder| transcoder.place());
+        let Origin { file, line } = &self.line;
+        error.at(&format!("after {} bytes, at {place} ({file}:{line})", self.came))
     }
 }
 
@@ -105,7 +173,7 @@ impl http_body::Body for Converted {
                 return Poll::Ready(None);
             }
             let made = match ready!(http_body::Body::poll_frame(Pin::new(&mut this.body), cx)) {
-                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                Some(Err(error)) => return Poll::Ready(Some(Err(this.broke_off(error)))),
                 Some(Ok(frame)) => this.push(frame.into_data().unwrap_or_default())?,
                 None => this.finish()?,
             };
@@ -123,6 +191,10 @@ mod tests {
     use switchback_engine::translate::stream::{Bounds, Check, Program, Values};
     use switchback_plan::ValueOp;
 
+    fn line() -> Origin {
+        Origin { file: "things.map.yaml".into(), line: 7 }
+    }
+
     fn transcoder() -> Box<Transcoder> {
         let program = Arc::new(Program::compile(&ValueOp::Array(Box::new(ValueOp::Keep))));
         Box::new(Transcoder::new(program, Arc::new(Values::default()), Check::Lenient, Bounds::default()))
@@ -138,10 +210,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_small_body_is_whole_before_it_is_answered() {
-        let whole = converted(body(&["[1", ",2", "]"]), transcoder(), 100).await.unwrap();
+        let whole = converted(body(&["[1", ",2", "]"]), transcoder(), 100, &line()).await.unwrap();
         assert_eq!(whole.length(), Some(5));
         assert_eq!(whole.collect(100).await.unwrap(), "[1,2]");
-        assert!(converted(body(&["[1", ",2"]), transcoder(), 100).await.is_err());
+        assert!(converted(body(&["[1", ",2"]), transcoder(), 100, &line()).await.is_err());
     }
 
     /// White space that is always there already.
@@ -165,17 +237,52 @@ mod tests {
     #[tokio::test]
     async fn white_space_without_end_leaves_the_timer_its_turn() {
         let blank = Body::stream(Blank(0), Side::Upstream);
-        let streamed = converted(blank, transcoder(), 1).await.unwrap();
-        let waiting = tokio::time::timeout(std::time::Duration::from_millis(5), streamed.collect(100));
+        let converting = async { converted(blank, transcoder(), 1, &line()).await?.collect(100).await };
+        let waiting = tokio::time::timeout(std::time::Duration::from_millis(5), converting);
         assert!(waiting.await.is_err(), "the timer was not asked until the body ended");
     }
 
     #[tokio::test]
     async fn a_large_body_streams_and_breaks_off_where_it_is_cut() {
-        let streamed = converted(body(&["[1", ",2", "]"]), transcoder(), 1).await.unwrap();
+        let streamed = converted(body(&["[1", ",2", "]"]), transcoder(), 1, &line()).await.unwrap();
         assert_eq!(streamed.length(), None);
         assert_eq!(streamed.collect(100).await.unwrap(), "[1,2]");
-        let cut = converted(body(&["[1", ",2"]), transcoder(), 1).await.unwrap();
+        let cut = converted(body(&["[1", ",2"]), transcoder(), 1, &line()).await.unwrap();
         assert_eq!(*cut.collect(100).await.unwrap_err().kind(), Kind::UpstreamBroken);
+    }
+
+    #[tokio::test]
+    async fn a_large_body_that_begins_wrongly_is_no_answer() {
+        for pieces in [&["<html>", "sign in"][..], &["  ", " ", "{\"a\":1}"], &["[\u{1}"], &["", "  "]] {
+            let error = converted(body(pieces), transcoder(), 1, &line()).await.unwrap_err();
+            assert_eq!(*error.kind(), Kind::UpstreamBroken, "{pieces:?}");
+            assert!(error.detail().contains("things.map.yaml:7"), "{error:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_byte_order_mark_is_passed_over_however_it_comes() {
+        for pieces in [&["\u{feff}[1,2]"][..], &["\u{feff}", "[1,2]"], &["", "\u{feff}[1", ",2]"]] {
+            let whole = converted(body(pieces), transcoder(), 100, &line()).await.unwrap();
+            assert_eq!(whole.collect(100).await.unwrap(), "[1,2]", "{pieces:?}");
+        }
+        let (sender, split) = Body::channel(4, None);
+        for piece in [&b"\xef"[..], b"\xbb", b"\xbf[1", b",2]"] {
+            sender.try_send(Ok(Bytes::from_static(piece))).unwrap();
+        }
+        drop(sender);
+        let whole = converted(split, transcoder(), 100, &line()).await.unwrap();
+        assert_eq!(whole.collect(100).await.unwrap(), "[1,2]");
+    }
+
+    #[tokio::test]
+    async fn a_body_that_is_cut_says_where_it_was() {
+        let (sender, cut) = Body::channel(2, None);
+        sender.try_send(Ok(Bytes::from_static(b"[1,2,"))).unwrap();
+        sender.try_send(Err(GatewayError::new(Kind::UpstreamClosed, "it broke off"))).unwrap();
+        let streamed = converted(cut, transcoder(), 1, &line()).await.unwrap();
+        let error = streamed.collect(100).await.unwrap_err();
+        assert_eq!(*error.kind(), Kind::UpstreamClosed);
+        assert_eq!(error.detail(), "it broke off, after 5 bytes, at $[*] (things.map.yaml:7)");
     }
 }

@@ -1,7 +1,7 @@
 //! Passes a request on, unchanged in meaning, to the service that the client believes it speaks to: the old one, while it
 //! lives. Method, path, query and both bodies stay as they are, and so does the client's own token, unless the client has a
-//! credential for that very service (see `upstream_auth`). What belongs to one hop does not cross (RFC 9110, section 7.6). Such a call is never repeated: nothing is known of its
-//! effects.
+//! credential for that very service (see `upstream_auth`). What belongs to one hop does not cross (RFC 9110, section 7.6). Only
+//! a reading may be repeated, of which both HTTP and the contract say that it has no effects: of others nothing is known.
 
 use super::call::{Call, Credential, Payload};
 use super::headers::{self, Pseudonym};
@@ -10,7 +10,10 @@ use super::upstream::Upstream;
 use super::upstream_auth;
 use super::{Request, Response};
 use crate::error::GatewayError;
+use bytes::Bytes;
+use http::Method;
 use std::sync::Arc;
+use switchback_plan::Effect;
 
 /// Sends `request` to `upstream`, with `target` (path and query below the upstream's base) as its address.
 pub async fn forward(
@@ -29,6 +32,11 @@ pub async fn forward(
             headers.remove(name.as_str());
         }
     }
+    // Methods that are safe (RFC 9110, section 9.2.1), unless the request says that another one is meant.
+    let is_reading = matches!(facts.method, Method::GET | Method::HEAD)
+        && facts.effect() == Effect::None
+        && body.is_empty()
+        && !headers::names_other_method(&facts.headers);
     let mut call = Call {
         method: facts.method.clone(),
         facts,
@@ -36,8 +44,8 @@ pub async fn forward(
         target,
         scope_bytes: 0,
         headers,
-        payload: Payload::Stream(body),
-        is_repeatable: false,
+        payload: if body.is_empty() { Payload::Whole(Bytes::new()) } else { Payload::Stream(body) },
+        is_repeatable: is_reading,
         credential,
     };
     let answer = calls.send(&mut call).await?;

@@ -19,7 +19,7 @@ pub struct Limits {
     pub request_values_max: usize,
     /// Bytes of an upstream's answer that has to be held whole; beyond it 502.
     pub held_bytes_max: u64,
-    /// Answers up to this size are converted before the first byte is sent, so that a fault in them is still a 502.
+    /// So much of an answer is converted before its first byte is sent, so that a fault in it is still a 502.
     pub whole_bytes_max: u64,
     /// Bytes of an upstream's answer that streams through, once decoded; beyond it the answer breaks off.
     pub response_bytes_max: u64,
@@ -45,9 +45,13 @@ pub struct Limits {
     pub upstream_in_flight_max: usize,
     /// Of one client; in any case no client has more of them than are left to others.
     pub client_upstream_in_flight_max: usize,
+    /// Bytes of the head of an upstream's answer; beyond it 502. A connection that answers come on may hold as much.
+    pub upstream_head_bytes_max: usize,
+    /// Header fields of an upstream's answer; beyond it 502.
+    pub upstream_fields_max: usize,
     /// Idle connections kept per upstream.
     pub upstream_idle_max: usize,
-    /// How long an idle connection to an upstream is kept.
+    /// How long an idle connection to an upstream is kept, unless the upstream says that it keeps it for less.
     pub upstream_idle_timeout: Duration,
 }
 
@@ -63,7 +67,7 @@ impl Default for Limits {
             whole_bytes_max: 64 * 1024,
             response_bytes_max: 1024 * 1024 * 1024,
             answer_check: Check::Grammar,
-            decode_ratio_max: 100,
+            decode_ratio_max: 500,
             in_flight_max: 4_096,
             client_in_flight_max: 512,
             held_bytes_all_max: 256 * 1024 * 1024,
@@ -73,8 +77,12 @@ impl Default for Limits {
             upstream_timeout: Duration::from_secs(15),
             upstream_in_flight_max: 1_024,
             client_upstream_in_flight_max: 1_024,
+            upstream_head_bytes_max: 32 * 1024,
+            upstream_fields_max: 256,
             upstream_idle_max: 256,
-            upstream_idle_timeout: Duration::from_secs(60),
+            // The shortest limit in common use is five seconds: a connection that both ends give up at the same moment costs a
+            // write that nobody may repeat.
+            upstream_idle_timeout: Duration::from_secs(4),
         }
     }
 }

@@ -22,10 +22,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep};
 
-/// Bytes that hyper may hold per connection and direction, and with that the longest head of an answer. A line that waits
-/// for an answer has room for so many already, so what is taken here is taken by every call in flight: enough for most
-/// answers to come in one reading, and no more.
-const BUFFER_BYTES_MAX: usize = 20 * 1024;
+/// hyper's own limit of header fields. When another one is said, hyper takes memory for the fields of every answer.
+const HYPER_FIELDS_MAX: usize = 100;
 /// How often a line is driven on in one go before other tasks get their turn.
 const TURNS_MAX: usize = 16;
 
@@ -51,11 +49,19 @@ pub enum Failed {
 }
 
 impl Line {
-    /// Begins to speak HTTP/1.1 on a connection.
-    pub async fn new(io: TokioIo<TcpStream>) -> Result<Box<Line>, hyper::Error> {
+    /// Begins to speak HTTP/1.1 on a connection. The head of an answer has at most `head_bytes_max` bytes and `fields_max`
+    /// fields. A line that waits for an answer may have room for such a head already, so what is allowed here may be taken by
+    /// every call in flight.
+    pub async fn new(
+        io: TokioIo<TcpStream>,
+        head_bytes_max: usize,
+        fields_max: usize,
+    ) -> Result<Box<Line>, hyper::Error> {
         let mut builder = Builder::new();
-        // Header fields are bounded by hyper's own limit, 100; when it is said, hyper takes memory for them every time.
-        builder.max_buf_size(BUFFER_BYTES_MAX);
+        builder.max_buf_size(head_bytes_max);
+        if fields_max != HYPER_FIELDS_MAX {
+            builder.max_headers(fields_max);
+        }
         let bell = Arc::new(Bell {
             rung: AtomicBool::new(true),
             is_driving: AtomicBool::new(false),

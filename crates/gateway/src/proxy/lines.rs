@@ -2,12 +2,13 @@
 //! is used again by the core that opened it and cores wait for one another neither for a lock nor for a wake-up. Upstreams
 //! behind TLS are left to hyper's own client, which knows HTTP/2.
 
+use super::limits::Limits;
 use super::line::{Failed, Line, Outgoing};
-use crate::body::Body;
-use crate::error::{GatewayError, Kind, Side};
+use crate::body::{self, Body};
+use crate::error::{GatewayError, Side};
 use bytes::Bytes;
 use http::header::CONNECTION;
-use http::{Uri, Version};
+use http::{HeaderMap, Uri, Version};
 use http_body::{Frame, SizeHint};
 use hyper::body::{Body as _, Incoming};
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -29,6 +30,9 @@ pub struct Lines {
     /// Where to connect to.
     address: Uri,
     idle_timeout: Duration,
+    /// Of the head of an answer.
+    head_bytes_max: usize,
+    fields_max: usize,
     /// Idle lines per lane.
     idle_max: usize,
     lanes: Box<[Lane]>,
@@ -44,7 +48,8 @@ struct Lane {
 
 struct Idle {
     line: Box<Line>,
-    since: Instant,
+    /// When it is too old to be used again.
+    until: Instant,
 }
 
 /// Why an upstream gave no answer.
@@ -57,16 +62,18 @@ pub enum Unanswered {
 }
 
 impl Lines {
-    /// Lines to `address`; at most `idle_max` are kept for later, for `idle_timeout` each.
-    pub fn new(
-        connector: HttpConnector,
-        address: Uri,
-        idle_max: usize,
-        idle_timeout: Duration,
-    ) -> Arc<Lines> {
+    /// Lines to `address`.
+    pub fn new(connector: HttpConnector, address: Uri, limits: &Limits) -> Arc<Lines> {
         let lanes: Box<[Lane]> = (0..lane_count()).map(|_| Lane::default()).collect();
-        let idle_max = idle_max.div_ceil(lanes.len());
-        Arc::new(Lines { connector, address, idle_timeout, idle_max, lanes })
+        Arc::new(Lines {
+            connector,
+            address,
+            idle_timeout: limits.upstream_idle_timeout,
+            head_bytes_max: limits.upstream_head_bytes_max,
+            fields_max: limits.upstream_fields_max,
+            idle_max: limits.upstream_idle_max.div_ceil(lanes.len()),
+            lanes,
+        })
     }
 
     /// Sends a call, on an idle line if there is one, and waits at most `patience` for the head of the answer. A line that
@@ -89,8 +96,9 @@ impl Lines {
                     let (head, incoming) = response.into_parts();
                     let is_persistent =
                         head.version == Version::HTTP_11 && !head.headers.contains_key(CONNECTION);
-                    let is_last = streams || !is_persistent;
-                    let body = self.body(incoming, line, is_last);
+                    let kept = keep_alive(&head.headers)
+                        .map_or(self.idle_timeout, |kept| kept.min(self.idle_timeout));
+                    let body = self.body(incoming, line, streams || !is_persistent, kept);
                     return Ok(http::Response::from_parts(head, body));
                 }
                 Err(Failed::Unsent(unsent, _)) if !is_fresh => request = unsent,
@@ -105,15 +113,18 @@ impl Lines {
     async fn connect(&self, deadline: tokio::time::Instant) -> Result<Box<Line>, Unanswered> {
         let connecting = self.connector.clone().oneshot(self.address.clone());
         match tokio::time::timeout_at(deadline, connecting).await {
-            Ok(Ok(io)) => Line::new(io).await.map_err(Unanswered::Broken),
+            Ok(Ok(io)) => {
+                Line::new(io, self.head_bytes_max, self.fields_max).await.map_err(Unanswered::Broken)
+            }
             Ok(Err(error)) => Err(Unanswered::Unreachable(error.into())),
             Err(_) => Err(Unanswered::Late),
         }
     }
 
     /// What of the body is here already is read at once: most answers come whole, and their line is free again.
-    fn body(self: &Arc<Lines>, incoming: Incoming, line: Box<Line>, is_last: bool) -> Body {
-        let mut rest = Rest { incoming, line: Some(line), is_last, ready: None, home: Arc::clone(self) };
+    fn body(self: &Arc<Lines>, incoming: Incoming, line: Box<Line>, is_last: bool, kept: Duration) -> Body {
+        let mut rest =
+            Rest { incoming, line: Some(line), is_last, kept, ready: None, home: Arc::clone(self) };
         if rest.incoming.is_end_stream() {
             rest.let_go();
             return Body::empty();
@@ -132,21 +143,18 @@ impl Lines {
     fn idle(&self, now: Instant) -> Option<Box<Line>> {
         let mut idle = self.lane().idle();
         while let Some(mut next) = idle.pop() {
-            if now.saturating_duration_since(next.since) >= self.idle_timeout {
-                // The others are older.
-                idle.clear();
-            } else if next.line.settle() {
+            if now < next.until && next.line.settle() {
                 return Some(next.line);
             }
         }
         None
     }
 
-    fn put(self: &Arc<Lines>, line: Box<Line>) {
+    fn put(self: &Arc<Lines>, line: Box<Line>, kept: Duration) {
         let lane = self.lane();
         let mut idle = lane.idle();
         if idle.len() < self.idle_max {
-            idle.push(Idle { line, since: Instant::now() });
+            idle.push(Idle { line, until: Instant::now() + kept });
         }
         drop(idle);
         if !lane.is_swept.swap(true, Relaxed) {
@@ -167,7 +175,8 @@ impl Lines {
     /// Closes what is too old or was closed by the upstream; whether none is left to come back for.
     fn sweep(&self, lane: &Lane) -> bool {
         let mut idle = lane.idle();
-        idle.retain_mut(|idle| idle.since.elapsed() < self.idle_timeout && idle.line.settle());
+        let now = Instant::now();
+        idle.retain_mut(|idle| now < idle.until && idle.line.settle());
         if idle.is_empty() {
             lane.is_swept.store(false, Relaxed);
         }
@@ -183,6 +192,20 @@ impl Lane {
     fn idle(&self) -> MutexGuard<'_, Vec<Idle>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// How long a connection may be kept of which the upstream says for how long it keeps it, in `Keep-Alive: timeout=5`: less, since
+/// what is sent at the last moment may meet its end.
+pub fn keep_alive(headers: &HeaderMap) -> Option<Duration> {
+    const MARGIN: Duration = Duration::from_secs(1);
+    // Whoever says it names it there too.
+    if !headers.contains_key(CONNECTION) {
+        return None;
+    }
+    let said = headers.get("keep-alive")?.to_str().ok()?;
+    let timeout = said.split(',').find_map(|part| part.trim().strip_prefix("timeout="))?;
+    let kept = Duration::from_secs(timeout.trim_matches('"').parse().ok()?);
+    Some(if kept > MARGIN { kept - MARGIN } else { kept / 2 })
 }
 
 /// How many lanes there are: as many as threads that answer clients.
@@ -208,6 +231,8 @@ struct Rest {
     /// Whether this may have been the last call on the line: the upstream closes it, or the call is still being read from
     /// elsewhere.
     is_last: bool,
+    /// How long the line is kept when it is free.
+    kept: Duration,
     /// Was here already when the head came.
     ready: Option<Result<Bytes, GatewayError>>,
     home: Arc<Lines>,
@@ -230,8 +255,7 @@ impl Rest {
                 }
                 Some(Err(error)) => {
                     self.line = None;
-                    let broken = GatewayError::new(Kind::UpstreamBroken, "the upstream's body broke off");
-                    return Poll::Ready(Some(Err(broken.because(error).cut())));
+                    return Poll::Ready(Some(Err(body::broke_off(body::BROKE_OFF, error))));
                 }
                 None => {
                     self.let_go();
@@ -248,7 +272,7 @@ impl Rest {
             && (!self.is_last || line.settle())
         {
             line.rest();
-            self.home.put(line);
+            self.home.put(line, self.kept);
         }
     }
 }

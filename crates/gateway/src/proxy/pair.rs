@@ -3,22 +3,23 @@
 
 use super::Response;
 use super::behalf::Behalf;
-use super::coding::decoded;
+use super::coding::{decoded, without_mark};
 use super::compose::Exchange;
 use super::converted::{converted, converted_whole};
 use super::hold::hold;
 use crate::body::Body;
 use crate::error::{GatewayError, Kind, Side};
 use crate::telemetry::metrics as names;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use std::sync::Arc;
 use switchback_engine::translate::stream::{Bounds, Transcoder};
 use switchback_engine::translate::{
-    self, Event, Fault, Next, PairHeads, RequestHead, Run, error_answer, head,
+    self, Event, Fault, Next, PairHeads, Reply, RequestHead, Run, body_type, error_answer, foreign_success,
+    head, is_foreign_type, redirect,
 };
 use switchback_json as json;
-use switchback_plan::{Pair, ResponseBody, Route};
+use switchback_plan::{BodyPlan, Origin, Pair, ResponseBody, Route};
 
 /// Most bytes of an unwanted body that are read to keep its connection.
 const DRAINED_BYTES_MAX: u64 = 256 * 1024;
@@ -98,37 +99,28 @@ impl Exchange<'_> {
         let body = match &response.body {
             ResponseBody::Empty => {
                 if !body.is_empty() {
-                    Box::pin(drain(body)).await;
+                    Box::pin(self.unwanted(route, &parts.headers, body)).await?;
                 }
                 Body::empty()
             }
             ResponseBody::Plan(_) => {
                 let (ratio_max, bytes_max) = (limits.decode_ratio_max, limits.response_bytes_max);
                 let body = decoded(body, &parts.headers, Side::Upstream, ratio_max, bytes_max)?;
-                let body = match self.at_once(body, at) {
+                let body = match self.at_once(body, at, &route.origin) {
                     Ok(body) => body,
                     // Most bodies are here already: no room is kept for waiting.
                     Err(body) => {
                         let transcoder = Box::new(self.transcoder(at));
-                        Box::pin(converted(body, transcoder, limits.whole_bytes_max)).await
+                        Box::pin(converted(body, transcoder, limits.whole_bytes_max, &route.origin)).await
                     }
                 };
-                body.inspect_err(|_| self.count_failure())?
+                body.map_err(|error| self.untranslated(error, &parts.headers))?
             }
-            ResponseBody::Error(plan) => {
-                // The status stands even when the words are lost on the way.
-                let words = Box::pin(self.words(&parts.headers, body)).await.unwrap_or_else(|error| {
-                    if error.is_unanswered() {
-                        self.facts.set_unanswered();
-                    }
-                    Default::default()
-                });
-                let (pack, settings) = (self.facts.program.pack(), self.facts.program.settings());
-                let limits = switchback_json::Limits::DOCUMENT;
-                let served = self.matched().front.serves;
-                let language = self.facts.language.0;
-                Body::full(error_answer(pack, served, &plan.op, settings, language, &limits, status, &words))
+            // Said by nobody but servers that the pack does not know of.
+            ResponseBody::Error(_) if status < 400 => {
+                return Err(foreign(&redirect(status, &parts.headers), route));
             }
+            ResponseBody::Error(plan) => Box::pin(self.error_words(route, plan, parts, body)).await?,
         };
         let mut answer = Response::new(body);
         *answer.status_mut() =
@@ -144,9 +136,63 @@ impl Exchange<'_> {
     }
 
     /// The translation of a body that is all here already; any other body comes back.
-    fn at_once(&self, mut body: Body, at: usize) -> Result<Result<Body, GatewayError>, Body> {
+    fn at_once(&self, mut body: Body, at: usize, line: &Origin) -> Result<Result<Body, GatewayError>, Body> {
         let whole = body.take_whole(self.composer.limits.whole_bytes_max).ok_or(body)?;
-        Ok(whole.and_then(|whole| converted_whole(whole, self.transcoder(at))))
+        Ok(whole.and_then(|whole| converted_whole(whole, self.transcoder(at), line)))
+    }
+
+    /// The answer to an error. The status stands even when the words are lost on the way.
+    async fn error_words(
+        &self,
+        route: &Route,
+        plan: &BodyPlan,
+        parts: &http::response::Parts,
+        body: Body,
+    ) -> Result<Body, GatewayError> {
+        let body = self.words(&parts.headers, body).await.unwrap_or_else(|error| {
+            if error.is_unanswered() {
+                self.facts.set_unanswered();
+            }
+            Bytes::new()
+        });
+        let (pack, settings) = (self.facts.program.pack(), self.facts.program.settings());
+        let reply = Reply { status: parts.status.as_u16(), headers: parts.headers.clone(), body };
+        let (limits, language) = (switchback_json::Limits::DOCUMENT, self.facts.language.0);
+        let served = self.matched().front.serves;
+        let answer = error_answer(pack, served, &plan.op, settings, language, &limits, &reply)
+            .map_err(|detail| foreign(&detail, route))?;
+        if let Some(detail) = answer.foreign {
+            self.note(&format!("{detail} ({}:{})", route.origin.file, route.origin.line));
+        }
+        Ok(Body::full(answer.body))
+    }
+
+    /// Reads what nobody wants, so that the connection can be used again; gives up on much of it. The head has said all, so a
+    /// body that breaks off changes nothing: to report a failure would make the client repeat what was done. But what is
+    /// no answer of the contract did not come from who could have done it.
+    async fn unwanted(&self, route: &Route, headers: &HeaderMap, mut body: Body) -> Result<(), GatewayError> {
+        let needs_all = is_foreign_type(headers);
+        let mut seen = BytesMut::new();
+        let mut read = 0;
+        while let Some(Ok(chunk)) = body.chunk().await {
+            if needs_all || seen.is_empty() {
+                seen.extend_from_slice(&chunk);
+            }
+            read += chunk.len() as u64;
+            if read > DRAINED_BYTES_MAX {
+                break;
+            }
+        }
+        match foreign_success(headers, &seen) {
+            Some(detail) => Err(foreign(&detail, route)),
+            None => Ok(()),
+        }
+    }
+
+    /// An answer that cannot be translated: what it says it is tells an operator more than where it stops being JSON.
+    fn untranslated(&self, error: GatewayError, headers: &HeaderMap) -> GatewayError {
+        self.count_failure();
+        if is_foreign_type(headers) { error.at(&format!("reading {}", body_type(headers))) } else { error }
     }
 
     /// What puts a body through the plan of the pair's response `at`.
@@ -176,18 +222,12 @@ impl Exchange<'_> {
         let body = decoded(body, headers, Side::Upstream, limits.decode_ratio_max, limits.held_bytes_max)?;
         let share = self.composer.memory.share();
         let held = hold(body, Side::Upstream, limits.held_bytes_max, share).await?;
-        Ok(held.bytes)
+        Ok(without_mark(held.bytes))
     }
 }
 
-/// Reads what nobody wants, so that the connection can be used again; gives up on much of it. The head has said all, so a
-/// body that breaks off changes nothing: to report a failure would make the client repeat what was done.
-async fn drain(mut body: Body) {
-    let mut read = 0;
-    while let Some(Ok(chunk)) = body.chunk().await {
-        read += chunk.len() as u64;
-        if read > DRAINED_BYTES_MAX {
-            return;
-        }
-    }
+/// What is no answer of the contract.
+fn foreign(detail: &str, route: &Route) -> GatewayError {
+    let Origin { file, line } = &route.origin;
+    GatewayError::new(Kind::UpstreamBroken, format!("{detail} ({file}:{line})"))
 }

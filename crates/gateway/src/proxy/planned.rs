@@ -73,9 +73,9 @@ impl Dual {
                     is_unread = is_failure(reply.status);
                     Event::Reply(reply)
                 }
-                Ok(Err(kind)) => {
+                Ok(Err(failed)) => {
                     is_unread = readings.facts.is_unanswered();
-                    Event::Failed(kind)
+                    Event::Failed(failed)
                 }
                 Err(error) => return unread(&error),
             };

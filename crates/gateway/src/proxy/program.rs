@@ -7,7 +7,7 @@ use super::error_form::ErrorForm;
 use super::upstream::Upstream;
 use crate::shadow::{Knowledge, Phase, Table};
 use arc_swap::ArcSwap;
-use http::{HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use std::sync::Arc;
 use switchback_engine::translate::Settings;
 use switchback_engine::translate::stream::{self, Values};
@@ -32,7 +32,8 @@ pub struct Program {
     /// By side: what its answers depend on besides the address.
     vary: [Option<HeaderValue>; 2],
     /// By side: the field that a token is sent in.
-    credential_headers: [Option<HeaderName>; 2],
+    credential_headers: [Option<Arc<[HeaderName]>>; 2],
+    call_headers: [HeaderMap; 2],
 }
 
 /// A path prefix at which clients speak one side.
@@ -87,8 +88,8 @@ impl Program {
         let errors = ErrorForm::of(&pack);
         let language_tags = pack.languages.iter().filter_map(|tag| HeaderValue::from_str(tag).ok()).collect();
         let vary = [0, 1].map(|side: usize| vary(&pack.sides[side].credential));
-        let credential_headers =
-            [0, 1].map(|side: usize| pack.sides[side].credential.send.parse::<HeaderName>().ok());
+        let credential_headers = [0, 1].map(|side: usize| credential_headers(&pack.sides[side].credential));
+        let call_headers = [0, 1].map(|side: usize| call_headers(&pack.sides[side].credential));
         let transcoders =
             [0, 1].map(|side: usize| pack.directions[side].routes.iter().map(transcoders).collect());
         let values = Arc::new(Values { settings: Arc::clone(&settings), supplied: Vec::new() });
@@ -101,6 +102,7 @@ impl Program {
             transcoders,
             vary,
             credential_headers,
+            call_headers,
             fronts,
             pack,
         }
@@ -154,9 +156,14 @@ impl Program {
         &self.side(side).credential
     }
 
-    /// The field that a side's calls carry their credential in; none when the pack names what is no field.
-    pub fn credential_header(&self, side: SideId) -> Option<&HeaderName> {
+    /// The fields that a side's calls carry their credential in; none when the pack names what is no field.
+    pub fn credential_headers(&self, side: SideId) -> Option<&Arc<[HeaderName]>> {
         self.credential_headers[usize::from(side.0)].as_ref()
+    }
+
+    /// The fields that every call to a side carries besides.
+    pub fn call_headers(&self, side: SideId) -> &HeaderMap {
+        &self.call_headers[usize::from(side.0)]
     }
 
     pub fn errors(&self) -> &ErrorForm {
@@ -176,6 +183,19 @@ impl Program {
 fn vary(credential: &Credential) -> Option<HeaderValue> {
     let names = std::iter::once("accept-language").chain(credential.read.iter().map(String::as_str));
     HeaderValue::try_from(names.collect::<Vec<_>>().join(", ")).ok()
+}
+
+fn credential_headers(credential: &Credential) -> Option<Arc<[HeaderName]>> {
+    let names: Result<Arc<[HeaderName]>, _> = credential.send.iter().map(|name| name.parse()).collect();
+    names.ok().filter(|names| !names.is_empty())
+}
+
+/// What is no field was refused by the pack's compiler.
+fn call_headers(credential: &Credential) -> HeaderMap {
+    let parsed = credential.headers.iter().filter_map(|(name, value)| {
+        Some((name.parse::<HeaderName>().ok()?, HeaderValue::from_str(value).ok()?))
+    });
+    parsed.collect()
 }
 
 /// One per response of a pair; those without a plan of their own stand for themselves and are never asked for.

@@ -85,6 +85,7 @@ impl Asked {
             status: written.status,
             headers: written.headers.clone(),
             body: Some(written.body.start().clone()),
+            cause: None,
         };
         let route = program.route(front.serves, matched.route);
         let request = self.translated(body.clone());

@@ -3,10 +3,11 @@
 
 use super::context::Facts;
 use super::{Request, Response};
-use crate::body::Body;
+use crate::body::{Body, End, Watch};
 use crate::error::{GatewayError, Kind, Side};
 use crate::telemetry::metrics::Outcome;
 use crate::telemetry::redact::Escaped;
+use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::CatchUnwind;
 use http::{HeaderValue, Version, header};
@@ -61,7 +62,13 @@ impl<F: Future<Output = Result<Response, GatewayError>>> Future for Rescued<F> {
                 answer.take().expect("a future is not polled after it is ready")
             }
             RescuedProjection::Wait { answering, facts } => match ready!(answering.poll(cx)) {
-                Ok(Ok(response)) => response,
+                Ok(Ok(mut response)) => {
+                    // What is whole already cannot break off.
+                    if !response.body().is_whole() {
+                        response.body_mut().watch(Box::new(Late { facts: Arc::clone(facts) }));
+                    }
+                    response
+                }
                 Ok(Err(error)) => answer(facts, &error),
                 Err(panic) => answer(facts, &panicked(&*panic)),
             },
@@ -92,6 +99,23 @@ where
             Err(panic) => Rescued::Early { answer: Some(answer(&facts, &panicked(&*panic))) },
         }
     }
+}
+
+/// Logs what ends an answer whose head has gone out: no other answer can be made of it any more.
+struct Late {
+    facts: Arc<Facts>,
+}
+
+impl Watch for Late {
+    fn chunk(&mut self, _bytes: &Bytes) {}
+
+    fn failed(&mut self, error: &GatewayError) {
+        let (id, operation, client) = (self.facts.id, self.facts.operation(), self.facts.client());
+        let (kind, side, detail) = (error.kind().name(), error.side().name(), error.detail());
+        tracing::warn!(request_id = %id, operation, client, kind, side, detail = %Escaped(&detail), "an answer broke off");
+    }
+
+    fn end(&mut self, _end: End) {}
 }
 
 fn panicked(panic: &(dyn Any + Send)) -> GatewayError {

@@ -1,6 +1,7 @@
 //! Sends a call once more when that is harmless and likely to help: the call may be repeated (inbound method, outbound
 //! method and plan agree), or nothing of it reached the upstream; the connection broke before an answer began, as a pooled
-//! connection does that the upstream closed a moment ago; and the budget of retries is not spent. Never twice.
+//! connection does that the upstream closed a moment ago; and the budget of retries is not spent. Never twice. A call that the
+//! upstream says it did not take is sent again whatever it does, a few times.
 
 use super::Response;
 use super::call::{Call, Caller};
@@ -8,6 +9,10 @@ use crate::error::{GatewayError, Kind, Retry as Again};
 use crate::telemetry::metrics as names;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+
+/// How often a call is sent again that the upstream did not take. More than once, since connections that end one after another
+/// may each turn it away; not for ever, since one that turns all away has had enough.
+const UNTAKEN_MAX: usize = 3;
 
 /// How many retries there may be: a share of all calls, with a reserve for quiet times. It keeps a struggling upstream from
 /// getting twice the load.
@@ -59,8 +64,18 @@ impl<S> Retry<S> {
 impl<S: Caller> Caller for Retry<S> {
     async fn call(&self, call: &mut Call) -> Result<Response, GatewayError> {
         self.budget.earn();
+        let mut outcome = self.inner.call(call).await;
+        for _ in 0..UNTAKEN_MAX {
+            match &outcome {
+                // Boxed, as below.
+                Err(error) if is_untaken(error) && call.payload.is_whole() => {
+                    count(call, "unprocessed");
+                    outcome = Box::pin(self.inner.call(call)).await;
+                }
+                _ => break,
+            }
+        }
         let can_repeat = call.is_repeatable && call.payload.is_whole();
-        let outcome = self.inner.call(call).await;
         let is_repeated = match &outcome {
             Err(error) => can_repeat && is_worth_it(error) && self.budget.spend(),
             Ok(_) => false,
@@ -68,17 +83,26 @@ impl<S: Caller> Caller for Retry<S> {
         if !is_repeated {
             return outcome;
         }
-        let upstream = call.upstream.name().to_string();
-        metrics::counter!(names::RETRIES, "upstream" => upstream, "why" => "broken").increment(1);
+        count(call, "broken");
         tracing::debug!(error = ?outcome.err(), "a call is sent once more");
         // Boxed: it is rare, and the usual call need not carry its size.
         Box::pin(self.inner.call(call)).await
     }
 }
 
+fn count(call: &Call, why: &'static str) {
+    let upstream = call.upstream.name().to_string();
+    metrics::counter!(names::RETRIES, "upstream" => upstream, "why" => why).increment(1);
+}
+
+/// A call that reached the upstream, which did nothing of it: only HTTP/2 says so.
+fn is_untaken(error: &GatewayError) -> bool {
+    *error.kind() == Kind::UpstreamClosed && error.retry() == Again::Safe
+}
+
 /// A broken exchange is worth a second try; a refused connection or a slow answer would only be so again.
 fn is_worth_it(error: &GatewayError) -> bool {
-    *error.kind() == Kind::UpstreamBroken && error.retry() == Again::Never
+    matches!(error.kind(), Kind::UpstreamClosed | Kind::UpstreamBroken) && error.retry() == Again::Never
 }
 
 #[cfg(test)]

@@ -11,14 +11,14 @@ use super::call::{Call, Caller, Credential};
 use super::limit::{FairSlots, refused};
 use super::limits::Limits;
 use super::line::Outgoing;
-use super::lines::{Lines, Unanswered, here, lane_count};
-use crate::body::{Body, Tempo};
+use super::lines::{Lines, Unanswered, here, keep_alive, lane_count};
+use crate::body::{self, Body, Tempo};
 use crate::error::{GatewayError, Kind, Side};
 use crate::telemetry::metrics as names;
 use http::uri::{Authority, PathAndQuery, Scheme};
-use http::{HeaderMap, HeaderValue, StatusCode, Uri, Version, header};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, Version, header};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::{HttpConnector, capture_connection};
 use hyper_util::client::legacy::{self, Client};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use metrics::{Counter, Histogram, counter, histogram};
@@ -30,10 +30,8 @@ use std::time::{Duration, Instant};
 
 /// Bytes that hyper may hold per HTTP/1.1 connection and direction.
 const BUFFER_BYTES_MAX: usize = 64 * 1024;
-/// Header fields of an answer.
-const ANSWER_HEADERS_MAX: usize = 100;
-/// Bytes of header fields of an answer over HTTP/2.
-const ANSWER_HEADER_BYTES_MAX: u32 = 32 * 1024;
+
+const BROKE_OFF: &str = "the exchange broke off";
 
 /// Why an upstream cannot be set up.
 #[derive(Debug, thiserror::Error)]
@@ -129,6 +127,7 @@ impl Upstream {
         target.push_str(&call.target);
         let target = PathAndQuery::try_from(target)
             .map_err(|e| GatewayError::new(Kind::Internal, "a call's target is invalid").because(e))?;
+        let is_bodiless = call.payload.is_empty();
         let mut request = http::Request::new(Outgoing::from(call.payload.take()));
         request.method_mut().clone_from(&call.method);
         *request.uri_mut() = match &self.wires {
@@ -140,9 +139,18 @@ impl Upstream {
         };
         // Into the call's own fields, which have room, and not into the copy, which would have to grow. What the call is
         // repeated with takes their place.
-        call.headers.insert(header::HOST, self.host.clone());
-        if let Credential::Ready { header, value } = &call.credential {
-            call.headers.insert(header.clone(), value.clone());
+        if let Wires::Plain(_) = &self.wires {
+            // Behind TLS hyper's client adds it, and to HTTP/1.1 alone: HTTP/2 says it in `:authority`, and servers refuse
+            // a request that says it twice (RFC 9113, section 8.3.1).
+            call.headers.insert(header::HOST, self.host.clone());
+        }
+        if is_bodiless && wants_length(&call.method) {
+            call.headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
+        }
+        if let Credential::Ready { headers, value } = &call.credential {
+            for header in headers.iter() {
+                call.headers.insert(header.clone(), value.clone());
+            }
         }
         request.headers_mut().clone_from(&call.headers);
         Ok(request)
@@ -161,13 +169,28 @@ impl Upstream {
             Wires::Tls(clients) => {
                 let client = &clients[here() % clients.len()];
                 // Boxed, so that calls that go another way need not carry its size.
-                let answering = Box::pin(tokio::time::timeout(patience, client.request(*request)));
-                let answer = answering.await.map_err(|_| late())?;
-                answer.map_err(judge_error)?.map(|body| Body::incoming(body, Side::Upstream))
+                Box::pin(self.exchange_secured(client, *request)).await?
             }
         };
         judge_head(response.status(), response.version(), response.headers())?;
         Ok(response)
+    }
+
+    async fn exchange_secured(
+        &self,
+        client: &Secured,
+        mut request: http::Request<Outgoing>,
+    ) -> Result<Response, GatewayError> {
+        let connection = capture_connection(&mut request);
+        let answering = tokio::time::timeout(self.limits.upstream_timeout, client.request(request));
+        let answer = answering.await.map_err(|_| late())?.map_err(judge_error)?;
+        if keep_alive(answer.headers()).is_some_and(|kept| kept < self.limits.upstream_idle_timeout)
+            && let Some(connected) = connection.connection_metadata().as_ref()
+        {
+            // The pool would keep it for longer than the upstream does.
+            connected.poison();
+        }
+        Ok(answer.map(|body| Body::incoming(body, Side::Upstream)))
     }
 }
 
@@ -192,6 +215,12 @@ impl fmt::Debug for Upstream {
     }
 }
 
+/// Whether servers expect to be told that a request of this method has no body (RFC 9110, section 8.6): strict ones answer
+/// 411 otherwise.
+fn wants_length(method: &Method) -> bool {
+    matches!(*method, Method::POST | Method::PUT | Method::PATCH)
+}
+
 /// `Host`: the port is only said where it is not the scheme's own (RFC 9110, section 7.2).
 fn host(scheme: &Scheme, authority: &Authority) -> Option<HeaderValue> {
     let own_port = if *scheme == Scheme::HTTPS { 443 } else { 80 };
@@ -207,8 +236,7 @@ fn wires(scheme: &Scheme, url: &Uri, limits: &Limits) -> Result<Wires, UpstreamE
     tcp.set_nodelay(true);
     tcp.enforce_http(false);
     if *scheme == Scheme::HTTP {
-        let (idle_max, idle_timeout) = (limits.upstream_idle_max, limits.upstream_idle_timeout);
-        return Ok(Wires::Plain(Lines::new(tcp, url.clone(), idle_max, idle_timeout)));
+        return Ok(Wires::Plain(Lines::new(tcp, url.clone(), limits)));
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = HttpsConnectorBuilder::new();
@@ -223,10 +251,11 @@ fn secured(connector: HttpsConnector<HttpConnector>, limits: &Limits) -> Secured
         .pool_timer(TokioTimer::new())
         .pool_max_idle_per_host(limits.upstream_idle_max.div_ceil(lane_count()))
         .pool_idle_timeout(limits.upstream_idle_timeout)
-        .set_host(false)
-        .http1_max_buf_size(BUFFER_BYTES_MAX)
-        .http1_max_headers(ANSWER_HEADERS_MAX)
-        .http2_max_header_list_size(ANSWER_HEADER_BYTES_MAX)
+        // To HTTP/1.1 only; HTTP/2 has `:authority`.
+        .set_host(true)
+        .http1_max_buf_size(limits.upstream_head_bytes_max.max(BUFFER_BYTES_MAX))
+        .http1_max_headers(limits.upstream_fields_max)
+        .http2_max_header_list_size(u32::try_from(limits.upstream_head_bytes_max).unwrap_or(u32::MAX))
         .http2_max_send_buf_size(BUFFER_BYTES_MAX)
         // Only requests of which nothing was written: those may go to another connection whatever they do.
         .retry_canceled_requests(true)
@@ -241,9 +270,8 @@ fn late() -> GatewayError {
 fn judge_unanswered(unanswered: Unanswered) -> GatewayError {
     match unanswered {
         Unanswered::Unreachable(error) => unreachable(error),
-        Unanswered::Broken(error) => find_source(&error).unwrap_or_else(|| {
-            GatewayError::new(Kind::UpstreamBroken, "the exchange broke off").because(error).cut()
-        }),
+        // The request body's own error is the client's: its upload was cut, too large or too slow.
+        Unanswered::Broken(error) => find_source(&error).unwrap_or_else(|| body::broke_off(BROKE_OFF, error)),
         Unanswered::Late => late(),
     }
 }
@@ -265,7 +293,22 @@ fn judge_error(error: legacy::Error) -> GatewayError {
     if let Some(own) = find_source(&error) {
         return own;
     }
-    GatewayError::new(Kind::UpstreamBroken, "the exchange broke off").because(error).cut()
+    if has_source(&error, is_unprocessed) {
+        let closed = GatewayError::new(Kind::UpstreamClosed, "the upstream did not take the call");
+        return closed.because(error).safe_to_retry();
+    }
+    body::broke_off(BROKE_OFF, error)
+}
+
+/// Whether an error says that the upstream has done nothing of the call, whatever its method (RFC 9113, section 8.7): its
+/// stream lies beyond the last one that a GOAWAY names, or it was refused. To streams up to the last one h2 reports the end
+/// of the connection, never the GOAWAY.
+fn is_unprocessed(error: &(dyn StdError + 'static)) -> bool {
+    error.downcast_ref::<h2::Error>().is_some_and(|error| {
+        error.is_remote()
+            && (error.is_go_away()
+                || (error.is_reset() && error.reason() == Some(h2::Reason::REFUSED_STREAM)))
+    })
 }
 
 fn has_source(error: &(dyn StdError + 'static), test: impl Fn(&(dyn StdError + 'static)) -> bool) -> bool {

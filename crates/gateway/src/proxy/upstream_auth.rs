@@ -14,6 +14,7 @@ use crate::token::{AccessToken, Client, FixedToken, Operation, Rejected, TokenEr
 use http::{HeaderName, StatusCode};
 use std::sync::Arc;
 use std::time::Duration;
+use switchback_engine::translate::is_foreign_type;
 use switchback_plan::SideId;
 
 /// What a client is told to wait when nothing better is known.
@@ -23,16 +24,16 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// has grants.
 pub fn credential(program: &Program, client: &Arc<Client>, side: SideId) -> Result<Credential, GatewayError> {
     let called = program.side(side);
-    let header = program.credential_header(side).cloned();
-    let header = header
+    let headers = program.credential_headers(side).cloned();
+    let headers = headers
         .ok_or_else(|| GatewayError::new(Kind::Internal, "the pack's credential header is no header"))?;
     if let Some(token) = client.fixed_token(&called.name) {
         let value = token.header(&called.credential.scheme);
         let value = value.ok_or_else(|| GatewayError::new(Kind::Internal, "no header carries the token"))?;
-        return Ok(Credential::Fixed { token: Arc::clone(token), header, value });
+        return Ok(Credential::Fixed { token: Arc::clone(token), headers, value });
     }
     if side == SideId::NEW {
-        return Ok(Credential::Grant { client: Arc::clone(client), header });
+        return Ok(Credential::Grant { client: Arc::clone(client), headers });
     }
     Err(nothing_for(&called.name))
 }
@@ -80,11 +81,11 @@ impl<S> UpstreamAuth<S> {
 
 impl<S: Caller> Caller for UpstreamAuth<S> {
     async fn call(&self, call: &mut Call) -> Result<Response, GatewayError> {
-        let (client, header) = match &call.credential {
-            Credential::Grant { client, header } => (Arc::clone(client), header.clone()),
-            Credential::Fixed { token, header, value } => {
-                let (token, header, value) = (Arc::clone(token), header.clone(), value.clone());
-                call.credential = Credential::Ready { header, value };
+        let (client, headers) = match &call.credential {
+            Credential::Grant { client, headers } => (Arc::clone(client), Arc::clone(headers)),
+            Credential::Fixed { token, headers, value } => {
+                let (token, headers, value) = (Arc::clone(token), Arc::clone(headers), value.clone());
+                call.credential = Credential::Ready { headers, value };
                 return judged(Box::pin(self.inner.call(call)).await?, &token);
             }
             Credential::Carried | Credential::Ready { .. } => {
@@ -95,13 +96,16 @@ impl<S: Caller> Caller for UpstreamAuth<S> {
         let token = grant.access_token().await.map_err(no_token)?;
         let operation = Operation::of(&call.method, &call.target[call.scope_bytes..]);
         let can_repeat = call.payload.is_whole();
-        call.credential = ready(&header, &token);
+        call.credential = ready(&headers, &token);
         let response = self.inner.call(call).await?;
         if response.status() != StatusCode::UNAUTHORIZED {
             grant.worked(&token, operation);
             return Ok(response);
         }
-        let refused = Refused { client, header, generation: token.generation(), operation, can_repeat };
+        if is_of_another(&response) {
+            return Ok(response);
+        }
+        let refused = Refused { client, headers, generation: token.generation(), operation, can_repeat };
         // Boxed with the answer in it: it is rare, and the usual call need not carry its size.
         Box::pin(self.again(call, response, refused)).await
     }
@@ -110,7 +114,7 @@ impl<S: Caller> Caller for UpstreamAuth<S> {
 /// A call that was refused for its token.
 struct Refused {
     client: Arc<Client>,
-    header: HeaderName,
+    headers: Arc<[HeaderName]>,
     generation: i64,
     operation: Operation,
     /// Whether its body is still there.
@@ -125,7 +129,7 @@ impl<S: Caller> UpstreamAuth<S> {
         refusal: Response,
         refused: Refused,
     ) -> Result<Response, GatewayError> {
-        let Refused { client, header, generation, operation, can_repeat } = refused;
+        let Refused { client, headers, generation, operation, can_repeat } = refused;
         let grant = &client.grant;
         let newer = match grant.rejected(generation, operation).await {
             Rejected::Replay(newer) => newer,
@@ -139,9 +143,10 @@ impl<S: Caller> UpstreamAuth<S> {
                 "the access token had ended, and the body has gone by; another try goes out with the new one";
             return Err(GatewayError::new(kind, detail).safe_to_retry());
         }
-        call.credential = ready(&header, &newer);
+        call.credential = ready(&headers, &newer);
         let response = self.inner.call(call).await?;
         match response.status() {
+            StatusCode::UNAUTHORIZED if is_of_another(&response) => {}
             StatusCode::UNAUTHORIZED => grant.refused(newer.generation(), operation),
             _ => grant.worked(&newer, operation),
         }
@@ -149,10 +154,19 @@ impl<S: Caller> UpstreamAuth<S> {
     }
 }
 
+/// Whether a refusal comes from something before the service, by its type: that wants credentials of its own, and says nothing
+/// about the token, which is neither renewed for it nor held to be bad.
+fn is_of_another(refusal: &Response) -> bool {
+    is_foreign_type(refusal.headers())
+}
+
 /// Notes what an answer says about the fixed token that its call went out with.
 fn judged(response: Response, token: &FixedToken) -> Result<Response, GatewayError> {
     if response.status() != StatusCode::UNAUTHORIZED {
         token.worked();
+        return Ok(response);
+    }
+    if is_of_another(&response) {
         return Ok(response);
     }
     if token.rejected() {
@@ -162,8 +176,8 @@ fn judged(response: Response, token: &FixedToken) -> Result<Response, GatewayErr
     Ok(response)
 }
 
-fn ready(header: &HeaderName, token: &AccessToken) -> Credential {
-    Credential::Ready { header: header.clone(), value: token.header().clone() }
+fn ready(headers: &Arc<[HeaderName]>, token: &AccessToken) -> Credential {
+    Credential::Ready { headers: Arc::clone(headers), value: token.header().clone() }
 }
 
 /// Why a call cannot be authorised, in the data path's terms. Nothing has been sent.

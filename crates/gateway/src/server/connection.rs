@@ -58,6 +58,11 @@ const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What an HTTP/2 client begins with (RFC 9113, section 3.4).
 const H2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// How many turns a connection gets between the last piece of an answer that breaks off and its error. hyper drops what it has
+/// not written yet when a body fails, the answer's head too, and the client would see no answer at all instead of half a one. A
+/// write takes two turns (see `batch`); over HTTP/2 it is another task's.
+const BREAK_TURNS: u8 = 4;
+
 /// Tells a client that there are too many connections. With TLS there is no saying so before a handshake: it is closed. What
 /// the client sends meanwhile is read and forgotten, since closing with bytes unread would take the answer back (RFC 9112,
 /// section 9.6).
@@ -324,13 +329,15 @@ where
         if in_flight.as_ref().is_some_and(InFlight::is_last) {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
-        Poll::Ready(Ok(response.map(|body| Served { body, _in_flight: in_flight })))
+        Poll::Ready(Ok(response.map(|body| Served { body, breaking: None, _in_flight: in_flight })))
     }
 }
 
 /// The body of an answer, which keeps its request in flight.
 struct Served {
     body: Body,
+    /// What ends the body, and how many more times it is put off.
+    breaking: Option<(GatewayError, u8)>,
     _in_flight: Option<InFlight>,
 }
 
@@ -342,11 +349,25 @@ impl hyper::body::Body for Served {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, GatewayError>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
+        if self.breaking.is_none() {
+            match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
+                Some(Err(error)) => self.breaking = Some((error, BREAK_TURNS)),
+                other => return Poll::Ready(other),
+            }
+        }
+        match self.breaking.take() {
+            Some((error, 0)) => Poll::Ready(Some(Err(error))),
+            Some((error, turns)) => {
+                self.breaking = Some((error, turns - 1));
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+            None => Poll::Ready(None),
+        }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.breaking.is_none() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {

@@ -27,6 +27,7 @@ mod totality;
 mod verdict;
 
 pub(super) use policy::of_pack as refuse_policy;
+pub(super) use rules::OWN_HEADERS;
 
 use super::ast::{ConversionUse, Paging, Pair, Program, Route, Spanned};
 use super::compare::Comparisons;

@@ -11,7 +11,7 @@ use crate::mapping::literal;
 use switchback_plan::{self as plan, HeaderRule, Key, QueryFrom, QueryRefusal, QueryRule, SideId};
 
 /// Fields that belong to one hop (RFC 9110, section 7.6.1) or are made by the gateway for each message.
-const OWN_HEADERS: &[&str] = &[
+pub(in crate::mapping) const OWN_HEADERS: &[&str] = &[
     "connection",
     "keep-alive",
     "proxy-connection",

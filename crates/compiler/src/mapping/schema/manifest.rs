@@ -54,8 +54,13 @@ fn credential() -> Value {
                 "Header fields that a client's token is taken from; the first that is there wins.",
                 list_of(&text()),
             ),
-            ("send", "Header field that a token is sent in.", text()),
+            (
+                "send",
+                "Header field that a token is sent in; or a list of several, all of which carry it.",
+                json!({"anyOf": [text(), list_of(&text())]}),
+            ),
             ("scheme", "Authentication scheme before the token, such as `Bearer`.", text()),
+            ("headers", "Header fields that every call to the side carries.", map_of(&text())),
             (
                 "oauth",
                 "How the authorization server wants to be asked for tokens; the configuration wins.",

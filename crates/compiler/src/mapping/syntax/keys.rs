@@ -11,7 +11,7 @@ pub(in crate::mapping) const PACK: Keys = Keys::new(
 );
 pub(in crate::mapping) const SIDES: Keys = Keys::new("`sides`", &["old", "new"], &[]);
 pub(in crate::mapping) const CREDENTIAL: Keys =
-    Keys::new("a credential", &["read", "send", "scheme"], &["oauth"]);
+    Keys::new("a credential", &["read", "send", "scheme"], &["headers", "oauth"]);
 pub(in crate::mapping) const OAUTH: Keys =
     Keys::new("`oauth`", &[], &["body", "client_auth", "refresh_sends"]);
 pub(in crate::mapping) const PAGING: Keys = Keys::new("`paging`", &["query", "first", "size"], &[]);

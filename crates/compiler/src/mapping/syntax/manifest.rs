@@ -6,7 +6,7 @@ use crate::mapping::ast::{
     Compare, CompareType, Credential, Errors, Manifest, OwnHeaders, Paging, Place, ReadBack, RefusePolicy,
     Setting, Spanned,
 };
-use crate::yaml::{Fields, Node};
+use crate::yaml::{Fields, Kind, Node};
 use switchback_plan::{BodyForm, ClientAuth, RefreshExtra, TokenRequests};
 
 pub(super) fn read(root: &Node, findings: &mut Findings) -> Option<Manifest> {
@@ -47,9 +47,14 @@ impl Reader<'_> {
         self.by_side(node, "`credentials`", false).map(|node| {
             let fields = self.fields(node?, &keys::CREDENTIAL)?;
             let read = self.texts(fields.get("read"));
-            let (send, scheme) = (self.text_of(fields.get("send")), self.text_of(fields.get("scheme")));
+            let send = match fields.get("send")? {
+                several @ Node { kind: Kind::Seq(_), .. } => self.texts(Some(several)),
+                one => vec![self.text(one)?],
+            };
+            let scheme = self.text_of(fields.get("scheme"))?;
+            let headers = self.texts_map(fields.get("headers"));
             let tokens = fields.get("oauth").map_or_else(TokenRequests::default, |node| self.tokens(node));
-            Some(Credential { read, send: send?, scheme: scheme?, tokens })
+            Some(Credential { read, send, scheme, headers, tokens, span: node?.span })
         })
     }
 

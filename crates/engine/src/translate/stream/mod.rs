@@ -36,7 +36,7 @@ mod walk;
 
 pub use program::Program;
 
-use super::{Settings, TranslateError};
+use super::{Cause, Settings, TranslateError};
 use bytes::Bytes;
 use fault::Fault;
 use machine::{Machine, Run};
@@ -157,6 +157,15 @@ impl Transcoder {
             out.extend_from_slice(b"null");
         }
         Ok(())
+    }
+
+    /// The place that has been reached, and the mapping line at work there, where one is known: for the log.
+    pub fn place(&self) -> String {
+        let TranslateError { place, origin, .. } = self.machine.locate(&self.program, Cause::NotOne);
+        match origin {
+            Some(origin) => format!("{place} ({}:{})", origin.file, origin.line),
+            None => place,
+        }
     }
 
     /// Bytes that are held between chunks, beside the fixed state.

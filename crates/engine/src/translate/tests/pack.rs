@@ -26,9 +26,10 @@ pub fn pack() -> Arc<Pack> {
         name: name.into(),
         credential: Credential {
             read: vec!["x-token".into()],
-            send: "x-token".into(),
+            send: vec!["x-token".into()],
             scheme: "Bearer".into(),
             tokens: Default::default(),
+            headers: Vec::new(),
         },
         scope: None,
     };

@@ -119,19 +119,19 @@ fn a_reply_that_cannot_be_used_is_the_upstreams_fault() {
         reply(200, "{\"body\":"),
         reply(200, "[]"),
         reply(500, "{}"),
-        Event::Failed(FailKind::Broken),
+        FailKind::Broken.into(),
     ] {
         check(GET, request("7", ""), &[(Event::Start, called), (bad, "fault: upstream_broken")]);
     }
     check(
         GET,
         request("7", ""),
-        &[(Event::Start, called), (Event::Failed(FailKind::Timeout), "fault: upstream_timeout")],
+        &[(Event::Start, called), (FailKind::Timeout.into(), "fault: upstream_timeout")],
     );
     check(
         GET,
         request("7", ""),
-        &[(Event::Start, called), (Event::Failed(FailKind::Unreachable), "fault: upstream_unreachable")],
+        &[(Event::Start, called), (FailKind::Unreachable.into(), "fault: upstream_unreachable")],
     );
 }
 
@@ -244,7 +244,7 @@ fn a_creation_fills_its_body_and_shows_what_it_made() {
             (Event::Start, r#"POST /items {"title":"Tea"}"#),
             (reply(201, r#"{"id":7}"#), r#"PUT /items/7 {"title":"Tea","tags":null}"#),
             (reply(200, ""), "GET /items/7"),
-            (Event::Failed(FailKind::Timeout), r#"= 201 [{"id":7}]"#),
+            (FailKind::Timeout.into(), r#"= 201 [{"id":7}]"#),
         ],
     );
 }
@@ -263,7 +263,7 @@ fn a_failure_after_a_write_carries_the_headers_that_the_route_adds() {
     let mut run = start(&pack(), CREATE, request("", r#"{"title":"Tea"}"#));
     run.next(Event::Start).unwrap();
     run.next(reply(201, "{\"id\":7}")).unwrap();
-    let fault = run.next(Event::Failed(FailKind::Timeout)).unwrap_err();
+    let fault = run.next(FailKind::Timeout.into()).unwrap_err();
     assert_eq!(fault.headers.unwrap().get("x-created-id").unwrap(), "7");
 }
 
@@ -370,7 +370,7 @@ fn a_refusal_after_a_write_says_that_something_was_written() {
             other => panic!("{other:?}"),
         }
     };
-    assert!(refusal_after(Event::Failed(FailKind::Timeout)), "the write may have happened");
+    assert!(refusal_after(FailKind::Timeout.into()), "the write may have happened");
     assert!(!refusal_after(reply(400, "")), "the other side said that it did not");
 }
 
@@ -436,7 +436,7 @@ fn any_event() -> impl Strategy<Value = Event> {
     let replied = (prop_oneof![Just(200u16), 100u16..600, Just(0), Just(u16::MAX)], body)
         .prop_map(|(status, body)| Event::Reply(Reply { status, body: body.into(), ..Reply::default() }));
     let failed = proptest::sample::select(vec![FailKind::Unreachable, FailKind::Timeout, FailKind::Broken]);
-    prop_oneof![8 => replied, 1 => failed.prop_map(Event::Failed), 1 => Just(Event::Start)]
+    prop_oneof![8 => replied, 1 => failed.prop_map(Event::from), 1 => Just(Event::Start)]
 }
 
 proptest! {

@@ -1,0 +1,146 @@
+//! Replies that no contract knows: pages of HTML where JSON is due, redirects, errors of whatever stands before a service.
+//! Anything may answer at the address of an upstream, so a success is a success only where its body can be the contract's.
+
+use super::turn::Reply;
+use http::{HeaderMap, header};
+use switchback_json::{Limits, Value};
+
+/// Bytes of a media type that the log shows.
+const SHOWN_BYTES_MAX: usize = 64;
+
+/// Why a success cannot be what a contract says, for the log; none where it can. `body` is the body, or as much of it as came.
+/// That a body is left out or cut short says nothing here: nobody may want it.
+///
+/// The type decides (RFC 9110, section 8.3). A body that is JSON all the same is taken, since servers forget to name it; and so
+/// is one that nothing is said of, if it begins as JSON does.
+pub fn foreign_success(headers: &HeaderMap, body: &[u8]) -> Option<String> {
+    if body.is_empty() {
+        return None;
+    }
+    let is_fit = match media_type(headers) {
+        // What its coding hides is not looked into.
+        Some(named) if is_json(named) => {
+            headers.contains_key(header::CONTENT_ENCODING) || begins_as_json(body)
+        }
+        None => begins_as_json(body),
+        Some(_) => Value::parse(body, &Limits::DOCUMENT).is_ok(),
+    };
+    (!is_fit).then(|| format!("a success with {}, which is no answer of the contract", body_type(headers)))
+}
+
+/// Whether the type alone says that a body of it cannot be a contract's, unless a look at all of it says otherwise.
+pub fn is_foreign_type(headers: &HeaderMap) -> bool {
+    media_type(headers).is_some_and(|named| !is_json(named))
+}
+
+/// Whether an error was made by something before the service: it says another type than JSON, or begins as none; or it is a 401
+/// without a word.
+pub(super) fn is_of_another(reply: &Reply) -> bool {
+    match reply.body.is_empty() {
+        true => reply.status == 401,
+        false => is_foreign_type(&reply.headers) || !begins_as_json(&reply.body),
+    }
+}
+
+/// An error that the contract does not know, for the log.
+pub(super) fn foreign_error(status: u16, headers: &HeaderMap, body: &[u8]) -> String {
+    let what = if body.is_empty() { "no body".to_owned() } else { body_type(headers) };
+    format!("an error {status} with {what}, which is no error of the contract")
+}
+
+/// A reply that sends its caller elsewhere, for the log. Of the address only the service is said: the rest may hold secrets.
+pub fn redirect(status: u16, headers: &HeaderMap) -> String {
+    let location = headers.get(header::LOCATION).and_then(|location| location.to_str().ok());
+    let place = location.and_then(|location| location.parse::<http::Uri>().ok());
+    let service = place.as_ref().and_then(|place| {
+        let port = place.port_u16().map_or(String::new(), |port| format!(":{port}"));
+        Some(format!("{}://{}{port}", place.scheme_str()?, place.host()?))
+    });
+    let to = match (location, service) {
+        (None, _) => "nowhere".to_owned(),
+        (_, Some(service)) => service,
+        (Some(_), None) => "another path".to_owned(),
+    };
+    format!("a redirect ({status}) to {to}: is the upstream's address right?")
+}
+
+/// What a body is, by its type: for the log.
+pub fn body_type(headers: &HeaderMap) -> String {
+    match media_type(headers) {
+        None => "a body of no type".to_owned(),
+        Some(named) => {
+            let shown: String = named.chars().filter(char::is_ascii_graphic).take(SHOWN_BYTES_MAX).collect();
+            format!("a body of type {shown}")
+        }
+    }
+}
+
+fn media_type(headers: &HeaderMap) -> Option<&str> {
+    let named = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
+    Some(named.split(';').next().unwrap_or("").trim()).filter(|named| !named.is_empty())
+}
+
+fn is_json(media_type: &str) -> bool {
+    let ends_in_json = media_type.len() > 5
+        && media_type.get(media_type.len() - 5..).is_some_and(|end| end.eq_ignore_ascii_case("+json"));
+    media_type.eq_ignore_ascii_case("application/json")
+        || media_type.eq_ignore_ascii_case("text/json")
+        || ends_in_json
+}
+
+fn begins_as_json(body: &[u8]) -> bool {
+    let text = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
+    let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
+    first.is_none_or(|byte| matches!(byte, b'{' | b'[' | b'"' | b'-' | b'0'..=b'9' | b't' | b'f' | b'n'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    fn typed(media_type: &'static str) -> HeaderMap {
+        match media_type {
+            "" => HeaderMap::new(),
+            named => HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static(named))]),
+        }
+    }
+
+    #[test]
+    fn a_success_is_one_by_its_type_and_by_its_body() {
+        for (media_type, body, is_fit) in [
+            ("application/json", "{}", true),
+            ("application/json; charset=utf-8", " [1", true),
+            ("application/problem+json", "{}", true),
+            ("Application/JSON", "\u{feff}{}", true),
+            ("application/json", "<html>", false),
+            ("text/html", "<html>sign in</html>", false),
+            ("text/html", "", true),
+            ("text/html; charset=utf-8", r#"{"id":7}"#, true),
+            ("text/plain", "OK", false),
+            ("text/plain", "true", true),
+            ("", "<html>", false),
+            ("", r#"{"id":"#, true),
+            ("", "OK", false),
+        ] {
+            let fit = foreign_success(&typed(media_type), body.as_bytes()).is_none();
+            assert_eq!(fit, is_fit, "{media_type:?} {body:?}");
+        }
+    }
+
+    #[test]
+    fn a_redirect_is_told_without_what_its_address_may_hold() {
+        for (location, told) in [
+            ("https://user:secret@api.test:8443/signin?token=secret", "https://api.test:8443:"),
+            ("/signin?token=secret", "another path:"),
+            ("", "nowhere"),
+        ] {
+            let mut headers = HeaderMap::new();
+            if !location.is_empty() {
+                headers.insert(header::LOCATION, HeaderValue::from_static(location));
+            }
+            let detail = redirect(301, &headers);
+            assert!(detail.contains(told) && !detail.contains("secret"), "{detail}");
+        }
+    }
+}
