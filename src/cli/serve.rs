@@ -189,7 +189,7 @@ impl Signals {
 
     /// Waits until a signal asks to stop.
     async fn stop(&mut self) {
-        while self.next().await != Asked::Stop {}
+        while self.next().await == Asked::Reload {}
     }
 
     pub(super) async fn next(&mut self) -> Asked {
