@@ -85,7 +85,7 @@ pub(super) fn because(route: &Route) -> Option<String> {
         RouteKind::Pair(pair) => {
             let answers = pair.responses.iter().filter_map(|response| match &response.body {
                 ResponseBody::Plan(plan) => Some(plan),
-                ResponseBody::Empty | ResponseBody::Error(_) => None,
+                ResponseBody::Empty | ResponseBody::Opaque | ResponseBody::Error(_) => None,
             });
             let mut plans = pair.request.iter().chain(answers);
             Some(
@@ -214,6 +214,9 @@ impl Text<'_> {
         };
         match &response.body {
             ResponseBody::Empty => self.line(&format!("answer to {from}: {to}, without a body"), None),
+            ResponseBody::Opaque => {
+                self.line(&format!("answer to {from}: {to}, with the body as it comes"), None)
+            }
             ResponseBody::Error(_) => self.line(&format!("answer to {from}: {to}, with the error"), None),
             ResponseBody::Plan(plan) => self.body(&format!("answer to {from}: {to}, with"), plan),
         }

@@ -137,6 +137,8 @@ pub struct Pair {
     pub call: CallHead,
     /// None: no body is sent, and one that comes is dropped.
     pub request: Option<BodyPlan>,
+    /// The body of the request goes out as it came, in its own media type: it is no JSON.
+    pub request_opaque: bool,
     /// First match wins. A status no rule matches is answered by [`Response`]s for errors, which the compiler appends,
     /// so something always matches.
     pub responses: Vec<Response>,
@@ -157,6 +159,8 @@ pub enum ResponseBody {
     /// Dropped: the client gets none.
     Empty,
     Plan(BodyPlan),
+    /// Passed as it comes, in its own media type: it is no JSON.
+    Opaque,
     /// An error of the other side: passed through this plan when it is JSON of the right form, else wrapped in the pack's
     /// error style with the gateway's own text.
     Error(BodyPlan),

@@ -161,7 +161,7 @@ fn pair(call: CallHead, request: Option<BodyPlan>, answer: ResponseBody) -> Rout
     let response = |from, body| Response { from, to: StatusTo::Same, headers: Vec::new(), body };
     let mut responses = vec![response(StatusFrom::Class(2), answer)];
     responses.extend([3, 4, 5].map(|class| response(StatusFrom::Class(class), ResponseBody::Error(keep()))));
-    RouteKind::Pair(Box::new(Pair { refused: Vec::new(), call, request, responses }))
+    RouteKind::Pair(Box::new(Pair { refused: Vec::new(), call, request, request_opaque: false, responses }))
 }
 
 fn keep() -> BodyPlan {

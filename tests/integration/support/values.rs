@@ -4,7 +4,7 @@
 
 use proptest::prelude::*;
 use switchback_compiler::contract::{
-    Additional, Array, Enum, Field, Literal, Object, Scalar, ScalarKind, Type, TypeKind, Types,
+    Additional, Array, Choice, Enum, Field, Literal, Object, Scalar, ScalarKind, Type, TypeKind, Types,
 };
 use switchback_json::{self as json, Str, Value};
 
@@ -74,7 +74,7 @@ impl Generator<'_> {
             TypeKind::Scalar(scalar) => scalar_of(scalar),
             TypeKind::Array(array) => self.array(path, array, depth),
             TypeKind::Object(object) => self.object(path, object, depth),
-            TypeKind::OneOf(alternatives) => {
+            TypeKind::OneOf(alternatives) | TypeKind::Choice(Choice { alternatives, .. }) => {
                 // Null was offered for all of them together, and the place is narrowed once.
                 let alternatives =
                     alternatives.iter().map(|ty| self.kind(path, self.types.resolve(ty).kind, depth));

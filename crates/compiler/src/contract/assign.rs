@@ -11,10 +11,15 @@
 //! - A required field needs a required field. An optional one may be missing, and if it is there it goes by
 //!   its type. A declared field that the target does not declare needs a target that is open, or whose
 //!   additional type takes it. Fields that the source does not declare are not compared.
-//! - Of alternatives on the source side all must go; on the target side one suffices.
+//! - Of alternatives on the source side all must go; on the target side one suffices. Objects that a test tells apart go
+//!   to the one that the same test finds on the other side.
+//! - A required field that is `readOnly` or `writeOnly` in the target need not be in the source at all: one of the two ways
+//!   it is never there.
 //! - Recursive types go when nothing on the way round forbids it.
 
-use super::types::{Additional, Enum, Object, Scalar, ScalarKind, TypeIn, TypeKind};
+use super::types::{
+    Access, Additional, Choice, Enum, Object, Scalar, ScalarKind, Test, Type, TypeIn, TypeKind,
+};
 use std::collections::HashSet;
 use std::fmt;
 
@@ -59,17 +64,39 @@ pub enum Mismatch {
     },
 }
 
+/// Pairs of types that were found to go, by their addresses: for many comparisons of types of the same two contracts, which
+/// must not move while this is used. Types that are made for one comparison have no place here.
+#[derive(Debug, Default)]
+pub struct Proven {
+    pairs: Pairs,
+}
+
+/// [`assignable`], which looks at no pair of types again that `proven` has.
+pub fn assignable_once(from: TypeIn<'_>, to: TypeIn<'_>, proven: &mut Proven) -> Result<(), Why> {
+    let taken = compare(from, to, &proven.pairs)?;
+    // Nothing was found against any of them: pairs that wait for one another go together.
+    proven.pairs.extend(taken);
+    Ok(())
+}
+
 /// Whether every value of `from` is a value of `to`, by the rules above.
 pub fn assignable(from: TypeIn<'_>, to: TypeIn<'_>) -> Result<(), Why> {
+    compare(from, to, &HashSet::new()).map(drop)
+}
+
+type Pairs = HashSet<(*const TypeKind, *const TypeKind)>;
+
+/// The pairs of types that were looked at.
+fn compare(from: TypeIn<'_>, to: TypeIn<'_>, proven: &Pairs) -> Result<Pairs, Why> {
     let first = Pair { from, to, parent: 0, steps: Vec::new() };
     let mut comparison =
-        Comparison { taken: HashSet::new(), pairs: vec![first], current: 0, steps: Vec::new() };
+        Comparison { proven, taken: HashSet::new(), pairs: vec![first], current: 0, steps: Vec::new() };
     while let Some(pair) = comparison.pairs.get(comparison.current) {
         let (from, to) = (pair.from, pair.to);
         comparison.types(from, to).map_err(|why| comparison.seen_from_root(why))?;
         comparison.current += 1;
     }
-    Ok(())
+    Ok(comparison.taken)
 }
 
 /// Steps into a value after which the rest waits for its turn: chains of named types may be as long as the
@@ -85,9 +112,11 @@ struct Pair<'a> {
 }
 
 struct Comparison<'a> {
+    /// Pairs of which it is known that they go.
+    proven: &'a Pairs,
     /// Pairs of lists and of objects that are being compared or were found to go, by address: meeting one
     /// again is no news, and the way round a recursive type ends here.
-    taken: HashSet<(*const TypeKind, *const TypeKind)>,
+    taken: Pairs,
     /// All pairs that had or await their turn; the first is what was asked.
     pairs: Vec<Pair<'a>>,
     current: usize,
@@ -138,8 +167,9 @@ impl<'a> Comparison<'a> {
         to: TypeIn<'a>,
         target: &'a TypeKind,
     ) -> Result<(), Why> {
-        let holds_others = matches!(source, TypeKind::Array(_) | TypeKind::Object(_));
-        if holds_others && !self.taken.insert((source, target)) {
+        let holds_others = matches!(source, TypeKind::Array(_) | TypeKind::Object(_) | TypeKind::Choice(_));
+        let pair = (std::ptr::from_ref(source), std::ptr::from_ref(target));
+        if holds_others && (self.proven.contains(&pair) || !self.taken.insert(pair)) {
             return Ok(());
         }
         match (source, target) {
@@ -153,8 +183,28 @@ impl<'a> Comparison<'a> {
                 self.step("[]", from.types.at(&a.items), to.types.at(&b.items))
             }
             (TypeKind::Object(a), TypeKind::Object(b)) => self.objects(from, a, to, b),
+            (TypeKind::Choice(a), TypeKind::Choice(b)) => self.choices(from, a, to, b),
+            (TypeKind::Choice(a), TypeKind::Object(_)) => {
+                a.alternatives.iter().try_for_each(|one| self.one_alternative(from.types.at(one), to))
+            }
+            (TypeKind::Object(a), TypeKind::Choice(b)) => match meant(from, a, b) {
+                Some(one) => self.one_alternative(from, to.types.at(one)),
+                None => Err(kind(from, to)),
+            },
             _ => Err(kind(from, to)),
         }
+    }
+
+    /// Objects told apart on both sides: each goes to the one that its value means there, or, told apart by fields of their
+    /// own, to the one of the same field.
+    fn choices(&mut self, from: TypeIn<'a>, a: &'a Choice, to: TypeIn<'a>, b: &'a Choice) -> Result<(), Why> {
+        for (at, one) in a.alternatives.iter().enumerate() {
+            let targets = counterparts(&a.test, at, &b.test).ok_or_else(|| kind(from, to))?;
+            for target in targets {
+                self.one_alternative(from.types.at(one), to.types.at(&b.alternatives[target]))?;
+            }
+        }
+        Ok(())
     }
 
     /// One alternative of the source; null was compared for all of them together.
@@ -189,6 +239,8 @@ impl<'a> Comparison<'a> {
             let mismatch = match a.field(&wanted.name) {
                 Some(field) if field.required => continue,
                 Some(_) => Mismatch::MayBeAbsent,
+                // One way it is not sent, the other way it comes.
+                None if wanted.access != Access::Both => continue,
                 None => Mismatch::Missing,
             };
             return Err(Why::from(mismatch).under(&wanted.name));
@@ -210,6 +262,48 @@ impl<'a> Comparison<'a> {
             _ => Ok(()),
         }
     }
+}
+
+/// The alternatives of one choice that an alternative of another may become. None when one of its values means nothing there.
+fn counterparts(a: &Test, at: usize, b: &Test) -> Option<Vec<usize>> {
+    match (a, b) {
+        (Test::Constant { member, values }, Test::Constant { member: other, values: known })
+            if member == other =>
+        {
+            let mine = values.iter().filter(|(_, of)| *of == at);
+            let mut targets = Vec::new();
+            for (value, _) in mine {
+                let (_, target) = known.iter().find(|(known, _)| known == value)?;
+                if !targets.contains(target) {
+                    targets.push(*target);
+                }
+            }
+            Some(targets)
+        }
+        (Test::OwnField(mine), Test::OwnField(known)) => {
+            let target = known.iter().position(|known| *known == mine[at])?;
+            Some(vec![target])
+        }
+        _ => None,
+    }
+}
+
+/// The alternative that an object is, by what its type says about it.
+fn meant<'a>(from: TypeIn<'a>, object: &Object, choice: &'a Choice) -> Option<&'a Type> {
+    let listed = |name: &str| {
+        let field = object.field(name).filter(|field| field.required)?;
+        match from.types.resolve(&field.ty).kind {
+            TypeKind::Scalar(Scalar { values: Some(values), .. }) if !values.open => {
+                match values.values.as_slice() {
+                    [only] => Some(only.clone()),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    };
+    let has = |name: &str| object.field(name).is_some_and(|field| field.required);
+    choice.pick(listed, has).map(|at| &choice.alternatives[at])
 }
 
 fn scalars(a: &Scalar, b: &Scalar) -> Result<(), Why> {

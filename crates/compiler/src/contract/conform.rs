@@ -93,6 +93,14 @@ impl Judge<'_> {
                     None => self.note(place, BreachKind::Kind("one of several kinds".to_owned())),
                 }
             }
+            (TypeKind::Choice(choice), Value::Object(members)) => {
+                let scalar = |name: &str| literal(members.get(name)?);
+                let has = |name: &str| members.get(name).is_some_and(|value| !matches!(value, Value::Null));
+                match choice.pick(scalar, has) {
+                    Some(at) => self.value(&choice.alternatives[at], value, place),
+                    None => self.note(place, BreachKind::Kind("one of several objects".to_owned())),
+                }
+            }
             (TypeKind::Named(_), _) => {}
             (kind, _) => self.note(place, BreachKind::Kind(word(kind).to_owned())),
         }
@@ -126,6 +134,16 @@ impl Judge<'_> {
         if self.found.len() < BREACHES_MAX {
             self.found.push(Breach { place: place.to_owned(), what });
         }
+    }
+}
+
+/// A scalar as contracts list it.
+fn literal(value: &Value) -> Option<Literal> {
+    match value {
+        Value::Bool(value) => Some(Literal::Boolean(*value)),
+        Value::Number(number) => Some(Literal::Number(number.text().to_owned())),
+        Value::String(text) => Some(Literal::String(text.decode().into_owned())),
+        _ => None,
     }
 }
 
@@ -172,7 +190,7 @@ fn word(kind: &TypeKind) -> &'static str {
             ScalarKind::String => "a text",
         },
         TypeKind::Array(_) => "a list",
-        TypeKind::Object(_) => "an object",
+        TypeKind::Object(_) | TypeKind::Choice(_) => "an object",
         TypeKind::Named(_) | TypeKind::OneOf(_) => "one of several kinds",
     }
 }
@@ -180,9 +198,8 @@ fn word(kind: &TypeKind) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::{Contract, read};
+    use crate::contract::{Contract, Documents, read};
     use crate::diagnostic::{Findings, Sources};
-    use crate::yaml;
     use switchback_json::Limits;
 
     const THINGS: &str = "
@@ -207,8 +224,8 @@ components:
 
     fn contract() -> Contract {
         let (mut sources, mut findings) = (Sources::new(), Findings::new());
-        let tree = yaml::read(&mut sources, "things", THINGS.as_bytes(), &mut findings).expect("it is YAML");
-        let contract = read("things", &tree, &mut findings);
+        let things = Documents::single(&mut sources, "things", THINGS.as_bytes(), &mut findings);
+        let contract = read("things", &things.expect("it is YAML"), &mut findings);
         assert!(!findings.has_errors(), "{:?}", findings.sorted());
         contract
     }

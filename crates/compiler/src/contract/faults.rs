@@ -1,68 +1,177 @@
-//! The findings about contracts, each worded once.
+//! The findings about contracts, each worded once. A document that somebody else wrote is not at fault for what we do not
+//! read: errors are kept for documents that are no contract at all.
 
 use super::path::{OpKey, PathFault};
-use super::types::JsonKind;
 use crate::diagnostic::{Code, Finding, Span, did_you_mean};
+use crate::yaml::Node;
+
+pub(super) fn no_openapi(span: Span) -> Finding {
+    Finding::error(
+        Code::OpenApiVersion,
+        span,
+        "this is no OpenAPI document: it has neither `openapi` nor `swagger`",
+    )
+    .help("a contract begins with `openapi: 3.1.0`, or `swagger: '2.0'`")
+}
 
 pub(super) fn openapi_version(span: Span, found: &str) -> Finding {
     Finding::error(Code::OpenApiVersion, span, format!("OpenAPI {found} is not read"))
-        .help("contracts are OpenAPI 3.1 documents: `openapi: 3.1.0`")
+        .help("contracts are documents of OpenAPI 3.0, 3.1 or 3.2, or of Swagger 2.0")
 }
 
-pub(super) fn unknown_reference<'a>(
-    span: Span,
-    kind: &str,
-    name: &str,
-    known: impl Iterator<Item = &'a str>,
-) -> Finding {
-    let known: Vec<&str> = known.collect();
-    Finding::error(Code::UnknownReference, span, format!("there is no `{name}` under `components/{kind}`"))
-        .maybe_help(did_you_mean(name, known))
+pub(super) fn more_findings(span: Span, more: usize) -> Finding {
+    Finding::note(
+        Code::OutsideSubset,
+        span,
+        format!("{more} more kinds of findings about this document are not shown"),
+    )
 }
 
-pub(super) fn reference_form(span: Span, kind: &str) -> Finding {
-    Finding::error(Code::ReferenceForm, span, "this reference leads out of what is read")
-        .help(format!("a reference here is written '#/components/{kind}/<name>'"))
+pub(super) fn not_a(what: &str, wanted: &str, node: &Node) -> Finding {
+    let found = node.kind_word();
+    Finding::warning(
+        Code::WrongKind,
+        node.span,
+        format!("{what} must be {wanted}, and this is {found}: it is passed over"),
+    )
 }
 
-pub(super) fn beside_reference(span: Span, key: &str) -> Finding {
-    Finding::error(Code::ReferenceForm, span, format!("`{key}` beside `$ref` would change the type"))
-        .help("write it in the type that the reference leads to, or write the type out here")
+pub(super) fn unknown_reference(span: Span, text: &str, known: &[&str]) -> Finding {
+    let name = text.rsplit('/').next().unwrap_or(text);
+    Finding::warning(Code::UnknownReference, span, format!("`{text}` leads nowhere: it stands for any value"))
+        .maybe_help(did_you_mean(name, known.iter().copied()))
+}
+
+pub(super) fn reference_away(span: Span, text: &str) -> Finding {
+    Finding::warning(
+        Code::ReferenceForm,
+        span,
+        format!("`{text}` leads out to the net: it stands for any value"),
+    )
+    .help("save the document beside this one, and refer to it by its path")
 }
 
 pub(super) fn reference_cycle(span: Span, name: &str) -> Finding {
-    Finding::error(Code::ReferenceCycle, span, format!("`{name}` leads only back to itself"))
+    Finding::warning(
+        Code::ReferenceCycle,
+        span,
+        format!("`{name}` leads only back to itself: it stands for any value"),
+    )
 }
 
-pub(super) fn outside_subset(span: Span, keyword: &str, help: &str) -> Finding {
-    Finding::error(Code::OutsideSubset, span, format!("`{keyword}` is not part of OpenAPI that is read here"))
-        .help(help)
+pub(super) fn wider(span: Span, keyword: &str) -> Finding {
+    Finding::note(
+        Code::OutsideSubset,
+        span,
+        format!("`{keyword}` is not read: the type takes more values than the document allows"),
+    )
 }
 
-pub(super) fn beside_alternatives(span: Span, key: &str, alternatives: &str) -> Finding {
-    Finding::error(Code::OutsideSubset, span, format!("`{key}` beside `{alternatives}` is not read"))
-        .help("write it in each alternative that it is about")
+pub(super) fn near_key(span: Span, found: &str, near: &str) -> Finding {
+    Finding::warning(Code::UnknownKey, span, format!("`{found}` says nothing in a schema"))
+        .help(format!("did you mean `{near}`?"))
 }
 
-pub(super) fn alternatives_overlap(span: Span, kind: JsonKind, earlier: Span) -> Finding {
-    let kind = kind.word();
-    Finding::error(Code::Alternatives, span, format!("two alternatives hold values of the JSON type {kind}"))
-        .label("this one")
-        .help("alternatives must differ by their JSON type; write one type that covers both")
-        .related(earlier, "and this one")
+pub(super) fn tuple(span: Span) -> Finding {
+    Finding::note(Code::OutsideSubset, span, "a list whose items have a type each is a list of any values")
 }
 
-pub(super) fn no_alternatives(span: Span) -> Finding {
-    Finding::error(Code::Alternatives, span, "there is no alternative here")
+pub(super) fn too_many_layers(span: Span, most: usize) -> Finding {
+    Finding::warning(
+        Code::TooLarge,
+        span,
+        format!("this schema is put together from more than {most} others: it stands for any value"),
+    )
+}
+
+pub(super) fn too_many_merged(span: Span, most: usize) -> Finding {
+    Finding::warning(
+        Code::TooLarge,
+        span,
+        format!(
+            "more than {most} schemas of the document are put together from others: this one stands for any value"
+        ),
+    )
+}
+
+pub(super) fn too_much_work(span: Span, most: usize) -> Finding {
+    Finding::warning(
+        Code::TooLarge,
+        span,
+        format!(
+            "more than {most} schemas, inherited ones counted each time: from here on they stand for any value"
+        ),
+    )
+}
+
+pub(super) fn too_many_alternatives(span: Span, most: usize) -> Finding {
+    Finding::warning(
+        Code::TooLarge,
+        span,
+        format!("more than {most} alternatives: together they are any value"),
+    )
+}
+
+pub(super) fn two_choices(span: Span) -> Finding {
+    Finding::note(
+        Code::Alternatives,
+        span,
+        "a second choice (`oneOf` beside `anyOf`, or in another part of `allOf`) is not read: the type takes more values",
+    )
+}
+
+pub(super) fn objects_overlap(span: Span) -> Finding {
+    Finding::note(
+        Code::Alternatives,
+        span,
+        "nothing tells these alternatives apart: together they are any value",
+    )
+    .help("a `discriminator`, a required constant, or a required field of its own in each would")
+}
+
+pub(super) fn lists_overlap(span: Span) -> Finding {
+    Finding::note(
+        Code::Alternatives,
+        span,
+        "these alternatives are lists of different items: a list of any values",
+    )
+}
+
+pub(super) fn no_common_type(span: Span) -> Finding {
+    Finding::warning(
+        Code::Alternatives,
+        span,
+        "no value is of all types that `allOf` asks for: it stands for any value",
+    )
+}
+
+pub(super) fn unknown_type_word(span: Span, found: &str, known: &[&str]) -> Finding {
+    Finding::warning(Code::UnknownWord, span, format!("`{found}` is no type: it stands for any value"))
+        .maybe_help(did_you_mean(found, known.iter().copied()))
 }
 
 pub(super) fn path_form(span: Span, path: &str, fault: &PathFault) -> Finding {
-    Finding::error(Code::PathForm, span, format!("`{path}` is not a path: {fault}"))
+    Finding::warning(
+        Code::PathForm,
+        span,
+        format!("`{path}` is not a path that requests could have ({fault}): its operations are left out"),
+    )
+}
+
+pub(super) fn other_method(span: Span, word: &str) -> Finding {
+    Finding::note(
+        Code::OutsideSubset,
+        span,
+        format!("`{word}` is passed over: only the methods of HTTP are served"),
+    )
 }
 
 pub(super) fn variable_without_parameter(span: Span, key: &OpKey, variable: &str) -> Finding {
-    Finding::error(Code::PathVariable, span, format!("`{variable}` of {key} is not among its parameters"))
-        .help(format!("add {{name: {variable}, in: path, required: true, schema: …}}"))
+    Finding::warning(
+        Code::PathVariable,
+        span,
+        format!("`{variable}` of {key} is not among its parameters: it is any text"),
+    )
 }
 
 pub(super) fn parameter_without_variable<'a>(
@@ -72,54 +181,54 @@ pub(super) fn parameter_without_variable<'a>(
     variables: impl Iterator<Item = &'a str>,
 ) -> Finding {
     let variables: Vec<&str> = variables.collect();
-    Finding::error(Code::PathVariable, span, format!("the path of {key} has no variable `{name}`"))
+    Finding::warning(Code::PathVariable, span, format!("the path of {key} has no variable `{name}`"))
         .maybe_help(did_you_mean(name, variables))
 }
 
 pub(super) fn status_form(span: Span, text: &str) -> Finding {
-    Finding::error(Code::StatusForm, span, format!("`{text}` is not a status"))
+    Finding::warning(Code::StatusForm, span, format!("`{text}` is not a status: the answer is passed over"))
         .help("write a status such as 200, a class such as 2XX, or default")
 }
 
 pub(super) fn no_responses(span: Span, key: &OpKey) -> Finding {
-    Finding::error(Code::StatusForm, span, format!("{key} promises no response"))
+    Finding::warning(Code::StatusForm, span, format!("{key} promises no response"))
+}
+
+pub(super) fn parameter_form(span: Span) -> Finding {
+    Finding::warning(
+        Code::ParameterForm,
+        span,
+        "a parameter has a `name` and says where it is (`in`): this one is passed over",
+    )
 }
 
 pub(super) fn parameter_place(span: Span, found: &str) -> Finding {
-    Finding::error(Code::ParameterForm, span, format!("parameters in `{found}` are not read"))
-        .help("possible here: `path`, `query`, `header`")
+    Finding::note(Code::ParameterForm, span, format!("parameters in `{found}` are passed over"))
 }
 
-pub(super) fn optional_path_parameter(span: Span, name: &str) -> Finding {
-    Finding::error(Code::ParameterForm, span, format!("the path parameter `{name}` must be required"))
-        .help("add `required: true`")
+pub(super) fn same_parameter(span: Span, name: &str, earlier: Span) -> Finding {
+    Finding::warning(
+        Code::SameParameter,
+        span,
+        format!("the parameter `{name}` is given twice: the first counts"),
+    )
+    .related(earlier, "first given here")
 }
 
-pub(super) fn media_type(span: Span, found: &str) -> Finding {
-    Finding::error(Code::MediaType, span, format!("bodies of type `{found}` are not read"))
-        .help("bodies are application/json")
+pub(super) fn bytes(span: Span, media: &str) -> Finding {
+    Finding::note(
+        Code::MediaType,
+        span,
+        format!("a body of `{media}` is not read: such operations are passed as they are, or refused"),
+    )
 }
 
-pub(super) fn required_without_property<'a>(
-    span: Span,
-    name: &str,
-    known: impl Iterator<Item = &'a str>,
-) -> Finding {
-    let known: Vec<&str> = known.collect();
-    Finding::error(Code::RequiredField, span, format!("`{name}` is required and not among the properties"))
-        .maybe_help(did_you_mean(name, known))
+pub(super) fn enum_of_values(span: Span) -> Finding {
+    Finding::note(Code::EnumValue, span, "a list of values that are lists or objects is not read")
 }
 
 pub(super) fn enum_value_kind(span: Span, found: &str, wanted: &str) -> Finding {
-    Finding::error(Code::EnumValue, span, format!("{found} is not a value of the type {wanted}"))
-}
-
-pub(super) fn enum_value_twice(span: Span, value: &str) -> Finding {
-    Finding::error(Code::EnumValue, span, format!("the value `{value}` is listed twice"))
-}
-
-pub(super) fn enum_empty(span: Span) -> Finding {
-    Finding::error(Code::EnumValue, span, "an enumeration lists at least one value")
+    Finding::warning(Code::EnumValue, span, format!("{found} is not a value of the type {wanted}"))
 }
 
 pub(super) fn enum_without_null(span: Span) -> Finding {
@@ -128,30 +237,15 @@ pub(super) fn enum_without_null(span: Span) -> Finding {
 }
 
 pub(super) fn enum_open_and_closed(span: Span) -> Finding {
-    Finding::error(Code::EnumValue, span, "an enumeration is either closed or open")
+    Finding::warning(Code::EnumValue, span, "an enumeration is either closed or open")
         .help("keep `enum`, or keep `x-values-seen` for one that may grow")
 }
 
 pub(super) fn same_operation(span: Span, key: &OpKey, earlier: &OpKey, place: Span) -> Finding {
-    Finding::error(Code::SameOperation, span, format!("{key} matches the same requests as {earlier}"))
-        .related(place, "the other one")
-}
-
-pub(super) fn same_parameter(span: Span, name: &str, earlier: Span) -> Finding {
-    Finding::error(Code::SameParameter, span, format!("the parameter `{name}` is given twice"))
-        .related(earlier, "first given here")
-}
-
-pub(super) fn keyword_kind(span: Span, keyword: &str, kinds: &[&str], found: &str) -> Finding {
-    let wanted = kinds.join(" or ");
-    Finding::error(Code::KeywordKind, span, format!("`{keyword}` speaks about {wanted}, and this is {found}"))
-}
-
-pub(super) fn keyword_without_type(span: Span, keyword: &str, kind: &str) -> Finding {
-    Finding::error(
-        Code::KeywordKind,
+    Finding::warning(
+        Code::SameOperation,
         span,
-        format!("`{keyword}` without a type says nothing of other values"),
+        format!("{key} matches the same requests as {earlier}: it is left out"),
     )
-    .help(format!("add `type: {kind}`"))
+    .related(place, "the other one")
 }

@@ -1,46 +1,49 @@
-//! The contract of one side: an OpenAPI 3.1 document, read into operations and types with the place of
-//! everything. No mappings here: a contract says what is promised, to the compiler, and of a planned call whether
-//! it keeps to that.
+//! The contract of one side: an OpenAPI document, read into operations and types with the place of everything. No mappings
+//! here: a contract says what is promised, to the compiler, and of a planned call whether it keeps to that.
 //!
-//! The part of OpenAPI that is read (anything else is a finding, so that a contract never means more than
-//! was understood):
+//! Documents are Swagger 2.0 and OpenAPI 3.0, 3.1 and 3.2, in JSON or YAML, in one file or many. Somebody else wrote them:
+//! what is legal is read, what says nothing about calls is passed over, and what goes wrong in one place costs that place
+//! only. On the way:
 //!
-//! - `paths` with operations, their parameters (`path`, `query`, `header`), JSON bodies and responses by
-//!   status, class (`2XX`) or `default`, and `$ref` to `components` of the same file;
-//! - schemas: `type` (one or several, with `'null'`), `enum`, `const`, `properties`, `required`,
-//!   `additionalProperties`, `items`, `oneOf`/`anyOf` of alternatives that differ by JSON type, `$ref`;
-//! - `x-values-seen: [...]`, which is an enumeration that may grow;
-//! - bounds of values, of which `minimum`, `maximum`, `minLength`, `maxLength`, `pattern`, `minItems` and
-//!   `maxItems` are kept, and the others do not change how a value is translated;
-//! - `info`, `servers`, `tags`, security, descriptions, examples, defaults and other `x-` keys are
-//!   recognised and have no effect.
+//! - [`documents`]: the files, and where references lead;
+//! - [`normal`]: the operations of every dialect in one form;
+//! - [`schema`], [`alternatives`]: schemas become types; what cannot be typed is any value;
+//! - [`read`](mod@read): both together. A body that is no JSON is opaque: passed as it is, or refused.
 //!
-//! Two readings to know: an object without `additionalProperties` is open, as JSON Schema has it; and a
-//! nullable enumeration must list `null`, as JSON Schema has it too (a warning says so).
+//! Findings are grouped: one for each construct of a document, with its count and its first places.
+//!
+//! Two readings to know: an object without `additionalProperties` is open, as JSON Schema has it; and a nullable enumeration
+//! must list `null`, as JSON Schema has it too (a warning says so), unless `nullable` says that null is meant.
 
+mod alternatives;
 mod assign;
 mod call;
 mod conform;
+mod documents;
 mod faults;
+mod grouped;
+mod normal;
 mod path;
 mod read;
 mod schema;
 mod types;
 
-pub use assign::{Mismatch, Why, assignable};
+pub use assign::{Mismatch, Proven, Why, assignable, assignable_once};
 pub use call::call_breaches;
 pub use conform::{Breach, BreachKind, breaches};
-pub use path::{OpKey, OpKeyFault, PathFault, PathTemplate, Segment};
+pub use documents::{Documents, Fetch};
+pub use path::{OpKey, OpKeyFault, Part, PathFault, PathTemplate, Segment};
 pub use read::read;
 pub use types::{
-    Additional, Array, Enum, Field, JsonKind, Limits, Literal, NamedType, Object, Reference, Resolved,
-    Scalar, ScalarKind, Type, TypeId, TypeIn, TypeKind, Types,
+    Access, Additional, Array, Choice, Enum, Field, JsonKind, Limits, Literal, NamedType, Object, Reference,
+    Resolved, Scalar, ScalarKind, Test, Type, TypeId, TypeIn, TypeKind, Types,
 };
 
 use crate::diagnostic::Span;
 use http::Method;
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 
 /// Everything one side promises.
 #[derive(Debug, Clone, Default)]
@@ -51,6 +54,8 @@ pub struct Contract {
     pub operations: Vec<Operation>,
     /// Named types (`components/schemas`), in the order of the document.
     pub types: Types,
+    /// Any value.
+    pub any: Type,
     by_shape: HashMap<(Method, String), usize>,
 }
 
@@ -69,6 +74,8 @@ pub struct Operation {
     pub body: Option<Body>,
     /// The answers it promises, in the order of the document.
     pub responses: Vec<Response>,
+    /// Its `operationId`.
+    pub id: Option<String>,
     /// One line about it, from the document.
     pub summary: Option<String>,
     /// The method in the document.
@@ -84,15 +91,66 @@ pub struct Parameter {
     pub ty: Type,
     /// Whether it is always there.
     pub required: bool,
+    /// How it is written.
+    pub form: ParameterForm,
     /// Its place in the document.
     pub span: Span,
 }
 
-/// A JSON request body.
+/// How a parameter is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ParameterForm {
+    /// Its name and a text; a list may repeat it.
+    #[default]
+    Plain,
+    /// As many parameters as it has fields: `name[field]`.
+    Deep,
+}
+
+/// What a body is written in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Media {
+    /// `application/json`
+    Json,
+    /// JSON under another name, such as `application/vnd.thing+json`.
+    OtherJson(Arc<str>),
+    /// A form, urlencoded or multipart. Its type is shown, its text is opaque.
+    Form(Arc<str>),
+    /// Anything else: opaque.
+    Bytes(Arc<str>),
+}
+
+impl Media {
+    /// Of a media type that stands for JSON.
+    fn of_json(media: &str) -> Media {
+        let essence = media.split(';').next().unwrap_or("").trim();
+        match essence.contains('*') || essence.eq_ignore_ascii_case("application/json") {
+            true => Media::Json,
+            false => Media::OtherJson(essence.into()),
+        }
+    }
+
+    /// Whether the gateway reads it.
+    pub fn is_json(&self) -> bool {
+        matches!(self, Media::Json | Media::OtherJson(_))
+    }
+
+    /// Its name in messages.
+    pub fn name(&self) -> &str {
+        match self {
+            Media::Json => "application/json",
+            Media::OtherJson(name) | Media::Form(name) | Media::Bytes(name) => name,
+        }
+    }
+}
+
+/// A request body.
 #[derive(Debug, Clone)]
 pub struct Body {
-    /// Its type.
+    /// Its type; any for one of bytes.
     pub ty: Type,
+    /// What it is written in.
+    pub media: Media,
     /// Whether a request without it is broken.
     pub required: bool,
     /// Its place in the document.
@@ -104,8 +162,10 @@ pub struct Body {
 pub struct Response {
     /// The statuses it stands for.
     pub status: StatusPattern,
-    /// Its JSON body; `None` is an empty one.
+    /// Its body; `None` is an empty one.
     pub body: Option<Type>,
+    /// What its body is written in.
+    pub media: Media,
     /// Headers it carries beside the usual ones.
     pub headers: Vec<Parameter>,
     /// The status in the document.
@@ -181,12 +241,31 @@ impl Contract {
     }
 }
 
+impl Response {
+    /// Whether it stands for a success.
+    pub fn is_success(&self) -> bool {
+        match self.status {
+            StatusPattern::Exact(status) => status / 100 == 2,
+            StatusPattern::Class(class) => class == 2,
+            StatusPattern::Default => false,
+        }
+    }
+}
+
 impl Operation {
+    /// Whether all its bodies can be read; one that cannot be is passed as it is, or refused.
+    pub fn is_typed(&self) -> bool {
+        let is_json = |response: &Response| response.body.is_none() || response.media.is_json();
+        self.body.as_ref().is_none_or(|body| body.media.is_json()) && self.responses.iter().all(is_json)
+    }
+
     /// The promised answer for a status: the exact one, else its class, else the default.
     pub fn response(&self, status: u16) -> Option<&Response> {
         self.responses.iter().filter(|response| response.status.covers(status)).min_by_key(|r| r.status)
     }
 }
 
+#[cfg(test)]
+mod hostile;
 #[cfg(test)]
 mod tests;

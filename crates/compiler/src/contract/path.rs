@@ -3,7 +3,7 @@
 use http::Method;
 use std::fmt;
 
-/// A path with variables, each of them one whole segment.
+/// A path with variables, each of them a segment or a part of one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PathTemplate {
     segments: Vec<Segment>,
@@ -16,6 +16,17 @@ pub enum Segment {
     Literal(String),
     /// `{name}`.
     Variable(String),
+    /// `{name}.json`, `{from}...{to}`: text and variables in turn, never two variables without text between.
+    Mixed(Vec<Part>),
+}
+
+/// A piece of a segment that is variable in part.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Part {
+    /// Fixed text, not empty.
+    Text(String),
+    /// `{name}`.
+    Variable(String),
 }
 
 /// What is wrong with a path template.
@@ -24,14 +35,14 @@ pub enum PathFault {
     /// Not rooted.
     #[error("a path starts with `/`")]
     Relative,
-    /// Nothing between two slashes, or a slash at the end.
+    /// Nothing between two slashes.
     #[error("a path has no empty segments")]
     EmptySegment,
     /// `.` or `..`, which clients and servers resolve.
     #[error("a path has no `.` and `..` segments")]
     Dots,
-    /// Braces that are not one variable.
-    #[error("`{0}` is neither a literal segment nor one `{{variable}}`")]
+    /// Braces that are no variables, or two variables that nothing parts.
+    #[error("`{0}` is not made of text and of `{{variables}}` with text between them")]
     Segment(String),
     /// A character that ends a path or cannot be in one.
     #[error("`{0}` cannot stand in a path")]
@@ -42,19 +53,24 @@ pub enum PathFault {
 }
 
 impl PathTemplate {
-    /// Reads `/things/{id}/parts`; `/` alone has no segments.
+    /// Reads `/things/{id}/parts`; `/` alone has no segments. A slash at the end is a last segment that is empty.
     pub fn parse(text: &str) -> Result<PathTemplate, PathFault> {
         let rest = text.strip_prefix('/').ok_or(PathFault::Relative)?;
         let mut template = PathTemplate { segments: Vec::new() };
         if rest.is_empty() {
             return Ok(template);
         }
-        for part in rest.split('/') {
-            let segment = Segment::parse(part)?;
-            if let Segment::Variable(name) = &segment
-                && template.variables().any(|other| other == name)
-            {
-                return Err(PathFault::Repeated(name.clone()));
+        let count = rest.split('/').count();
+        for (at, part) in rest.split('/').enumerate() {
+            let segment = match part {
+                "" if at + 1 == count => Segment::Literal(String::new()),
+                part => Segment::parse(part)?,
+            };
+            let again = segment.variables().find(|name| template.variables().any(|other| other == *name));
+            let twice =
+                || segment.variables().find(|name| segment.variables().filter(|n| n == name).count() > 1);
+            if let Some(name) = again.or_else(twice) {
+                return Err(PathFault::Repeated(name.to_owned()));
             }
             template.segments.push(segment);
         }
@@ -68,10 +84,7 @@ impl PathTemplate {
 
     /// Names of its variables, from left to right.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
-        self.segments.iter().filter_map(|segment| match segment {
-            Segment::Variable(name) => Some(name.as_str()),
-            Segment::Literal(_) => None,
-        })
+        self.segments.iter().flat_map(Segment::variables)
     }
 
     /// The path without names of variables: `/things/{}/parts`. Two paths of one shape match the same
@@ -87,28 +100,71 @@ impl PathTemplate {
         self.segments.iter().fold(String::new(), |path, segment| match segment {
             Segment::Literal(text) => path + "/" + text,
             Segment::Variable(variable) => path + "/{" + name(variable) + "}",
+            Segment::Mixed(parts) => parts.iter().fold(path + "/", |path, part| match part {
+                Part::Text(text) => path + text,
+                Part::Variable(variable) => path + "{" + name(variable) + "}",
+            }),
         })
     }
 }
 
 impl Segment {
     fn parse(text: &str) -> Result<Segment, PathFault> {
-        if let Some(name) = text.strip_prefix('{').and_then(|text| text.strip_suffix('}')) {
-            let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
-            return match !name.is_empty() && name.chars().all(is_name) {
-                true => Ok(Segment::Variable(name.to_owned())),
-                false => Err(PathFault::Segment(text.to_owned())),
-            };
+        if text.contains(['{', '}']) {
+            return Segment::with_variables(text);
         }
         match text {
             "" => Err(PathFault::EmptySegment),
             "." | ".." => Err(PathFault::Dots),
-            _ if text.contains(['{', '}']) => Err(PathFault::Segment(text.to_owned())),
             _ => match text.chars().find(|c| !is_path_char(*c)) {
                 Some(c) => Err(PathFault::Character(c)),
                 None => Ok(Segment::Literal(text.to_owned())),
             },
         }
+    }
+
+    fn with_variables(text: &str) -> Result<Segment, PathFault> {
+        let fault = || PathFault::Segment(text.to_owned());
+        let mut parts = Vec::new();
+        let mut rest = text;
+        while !rest.is_empty() {
+            let (before, after) = rest.split_once('{').unwrap_or((rest, ""));
+            match before.chars().find(|c| !is_path_char(*c)) {
+                Some('{' | '}') => return Err(fault()),
+                Some(c) => return Err(PathFault::Character(c)),
+                // Where one of two variables ends and the other begins, nobody could say.
+                None if before.is_empty() && !parts.is_empty() => return Err(fault()),
+                None if before.is_empty() => {}
+                None => parts.push(Part::Text(before.to_owned())),
+            }
+            if before.len() == rest.len() {
+                break;
+            }
+            let (name, after) = after.split_once('}').ok_or_else(fault)?;
+            let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '$');
+            if name.is_empty() || !name.chars().all(is_name) {
+                return Err(fault());
+            }
+            parts.push(Part::Variable(name.to_owned()));
+            rest = after;
+        }
+        Ok(match parts.as_slice() {
+            [Part::Variable(name)] => Segment::Variable(name.clone()),
+            _ => Segment::Mixed(parts),
+        })
+    }
+
+    /// Names of its variables, from left to right.
+    pub fn variables(&self) -> impl Iterator<Item = &str> {
+        let (whole, parts): (Option<&str>, &[Part]) = match self {
+            Segment::Literal(_) => (None, &[]),
+            Segment::Variable(name) => (Some(name), &[]),
+            Segment::Mixed(parts) => (None, parts),
+        };
+        whole.into_iter().chain(parts.iter().filter_map(|part| match part {
+            Part::Variable(name) => Some(name.as_str()),
+            Part::Text(_) => None,
+        }))
     }
 }
 
@@ -139,7 +195,7 @@ pub enum OpKeyFault {
     #[error("an operation is written as a method and a path, such as `GET /things/{{id}}`")]
     Form,
     /// Not a method that operations have.
-    #[error("`{0}` is not a method: GET, PUT, POST, DELETE, OPTIONS, HEAD or PATCH")]
+    #[error("`{0}` is not a method: GET, PUT, POST, DELETE, OPTIONS, HEAD, PATCH or TRACE")]
     Method(String),
     /// Not a path template.
     #[error(transparent)]
@@ -148,7 +204,7 @@ pub enum OpKeyFault {
 
 impl OpKey {
     /// Methods that operations have, by their key in a contract.
-    pub(super) const METHODS: [(&'static str, Method); 7] = [
+    pub(super) const METHODS: [(&'static str, Method); 8] = [
         ("get", Method::GET),
         ("put", Method::PUT),
         ("post", Method::POST),
@@ -156,6 +212,7 @@ impl OpKey {
         ("options", Method::OPTIONS),
         ("head", Method::HEAD),
         ("patch", Method::PATCH),
+        ("trace", Method::TRACE),
     ];
 
     /// Reads the written form.
@@ -182,7 +239,14 @@ mod tests {
 
     #[test]
     fn operations_are_read_as_they_are_written() {
-        for text in ["GET /", "PUT /things/{id}", "DELETE /a/{b}/c-d/{e}"] {
+        for text in [
+            "GET /",
+            "PUT /things/{id}",
+            "DELETE /a/{b}/c-d/{e}",
+            "GET /a/",
+            "GET /a/{b}.json",
+            "GET /{b}...{c}/",
+        ] {
             assert_eq!(OpKey::parse(text).unwrap().to_string(), text);
         }
         assert_eq!(OpKey::parse("PUT /things/{id}/x").unwrap().path.shape(), "/things/{}/x");
@@ -194,10 +258,13 @@ mod tests {
         assert_eq!(fault("/a"), "an operation is written as a method and a path, such as `GET /things/{id}`");
         assert!(fault("get /a").starts_with("`get` is not a method"));
         assert_eq!(fault("GET a"), "a path starts with `/`");
-        assert_eq!(fault("GET /a/"), "a path has no empty segments");
+        assert_eq!(fault("GET /a//"), "a path has no empty segments");
         assert_eq!(fault("GET /a/../b"), "a path has no `.` and `..` segments");
-        assert_eq!(fault("GET /a/x{id}"), "`x{id}` is neither a literal segment nor one `{variable}`");
-        assert_eq!(fault("GET /a/{}"), "`{}` is neither a literal segment nor one `{variable}`");
+        let parts = "is not made of text and of `{variables}` with text between them";
+        for segment in ["{}", "{a}{b}", "{a", "a}", "x{a}{b}"] {
+            assert_eq!(fault(&format!("GET /a/{segment}")), format!("`{segment}` {parts}"));
+        }
+        assert_eq!(fault("GET /a/{b}-{b}"), "the variable `b` is there twice");
         assert_eq!(fault("GET /a?b"), "`?` cannot stand in a path");
         assert_eq!(fault("GET /{a}/{a}"), "the variable `a` is there twice");
     }

@@ -1,155 +1,107 @@
-//! The document around the schemas: components, paths, operations, parameters, bodies, responses.
+//! A document → the contract of a side: the operations in their normal form, each part typed. A document is never refused for
+//! one operation: what cannot be typed is any value, a body that is no JSON is opaque, and a path that no request could
+//! have is left out, each with a finding.
 
+use super::alternatives::settled;
+use super::documents::{Documents, Follow};
 use super::faults;
+use super::grouped::Grouped;
+use super::normal::{self, Content, Place, RawOperation, RawParameter, Style};
 use super::path::{OpKey, PathTemplate};
-use super::schema::{Schemas, fields, reference};
-use super::types::{NamedType, Type, TypeId, TypeKind, Types};
-use super::{Body, Contract, Operation, Parameter, Response, StatusPattern};
+use super::schema::Schemas;
+use super::types::{Access, Additional, Field, Object, Type, TypeId, TypeKind, Types};
+use super::{Body, Contract, Media, Operation, Parameter, ParameterForm, Response, StatusPattern};
 use crate::diagnostic::{Findings, Span};
-use crate::yaml::{Fields, Key, Keys, Node};
 use std::collections::HashMap;
-use std::sync::Arc;
 
-const DOCUMENT: Keys = Keys::new(
-    "an OpenAPI document",
-    &["openapi", "info", "paths"],
-    &["servers", "tags", "components", "security", "externalDocs", "jsonSchemaDialect"],
-);
-const COMPONENTS: Keys = Keys::new(
-    "`components`",
-    &[],
-    &["schemas", "parameters", "responses", "requestBodies", "headers", "examples", "securitySchemes"],
-);
-const PATH_ITEM: Keys = Keys::new(
-    "a path",
-    &[],
-    &["get", "put", "post", "delete", "options", "head", "patch", "parameters", "summary", "description"],
-);
-const OPERATION: Keys = Keys::new(
-    "an operation",
-    &["responses"],
-    &[
-        "parameters",
-        "requestBody",
-        "summary",
-        "description",
-        "tags",
-        "operationId",
-        "deprecated",
-        "security",
-        "externalDocs",
-    ],
-);
-const PARAMETER: Keys = Keys::new(
-    "a parameter",
-    &["name", "in", "schema"],
-    &["required", "description", "example", "examples", "deprecated"],
-);
-const HEADER: Keys =
-    Keys::new("a header", &["schema"], &["required", "description", "example", "examples", "deprecated"]);
-const REFERENCE: Keys = Keys::new("a reference", &["$ref"], &["summary", "description"]);
-const REQUEST_BODY: Keys = Keys::new("a request body", &["content"], &["required", "description"]);
-const RESPONSE: Keys = Keys::new("a response", &[], &["description", "content", "headers"]);
-const MEDIA: Keys = Keys::new("a media type", &["schema"], &["example", "examples"]);
-
-/// Reads the contract of the side called `name` from its document. Everything that can be read is read, and
-/// every mistake is reported; a contract with errors serves only to find more of them.
-pub fn read(name: &str, root: &Node, findings: &mut Findings) -> Contract {
+/// Reads the contract of the side called `name` from its document. Everything that can be read is read, and what cannot
+/// is reported, once for each construct; a contract with errors serves only to find more of them.
+pub fn read(name: &str, documents: &Documents, findings: &mut Findings) -> Contract {
     let mut contract = Contract { name: name.to_owned(), ..Contract::default() };
-    let Some(document) = fields(root, &DOCUMENT, findings) else { return contract };
-    check_version(&document, findings);
-    let components = Components::new(&document, findings);
-    let mut schemas = Schemas::new(components.schemas.iter().map(|(key, _)| key.name.as_str()));
-    contract.types = named_types(components.schemas, &mut schemas, findings);
-    let circular = break_cycles(&mut contract.types, findings);
-    let mut reader = Reader { schemas, shared: Shared::default(), findings };
-    reader.components(&components);
-    let paths = document.get("paths").and_then(|node| node.map(reader.findings)).unwrap_or_default();
-    for (path, item) in paths.iter().filter(|(path, _)| !path.name.starts_with("x-")) {
-        reader.path_item(path, item, &mut contract);
+    let root = documents.root();
+    let Some(dialect) = normal::dialect(root, findings) else { return contract };
+    let mut grouped = Grouped::default();
+    let follow = Follow::new(documents);
+    let raw = normal::operations(dialect, &follow, &mut grouped);
+    let schemas = Schemas::new(&follow, normal::schemas(root, dialect));
+    let mut reader = Reader { schemas, findings: &mut grouped, styles: HashMap::new() };
+    reader.schemas.finish(reader.findings);
+    let mut operations: Vec<Operation> = raw.iter().filter_map(|raw| reader.operation(raw)).collect();
+    reader.schemas.finish(reader.findings);
+    let Reader { schemas, styles, .. } = reader;
+    let (mut types, discriminators) = schemas.types();
+    break_cycles(&mut types, &mut grouped);
+    let settle =
+        |ty: &Type, types: &Types, grouped: &mut Grouped| settled(ty, types, &discriminators, grouped);
+    for operation in &mut operations {
+        for ty in types_of(operation) {
+            if let Some(new) = settle(ty, &types, &mut grouped) {
+                *ty = new;
+            }
+        }
     }
-    let Reader { schemas, .. } = reader;
-    if !circular {
-        schemas.check_alternatives(&contract.types, findings);
+    let named = types.ids().filter_map(|id| Some((id, settle(&types.by_id(id).ty, &types, &mut grouped)?)));
+    for (id, ty) in named.collect::<Vec<_>>() {
+        types.replace(id, ty);
     }
+    for mut operation in operations {
+        spread(&mut operation.query, &types, &styles);
+        let (key, span) = (operation.key.clone(), operation.span);
+        if let Err(earlier) = contract.add(operation) {
+            grouped.add("same operation", span, || {
+                faults::same_operation(span, &key, &earlier.key, earlier.span)
+            });
+        }
+    }
+    contract.types = types;
+    grouped.finish(Span { end: root.span.start, ..root.span }, findings);
     contract
 }
 
-fn check_version(document: &Fields<'_>, findings: &mut Findings) {
-    let Some(node) = document.get("openapi") else { return };
-    if let Some(version) = node.text(findings)
-        && version != "3.1"
-        && !version.starts_with("3.1.")
-    {
-        findings.push(faults::openapi_version(node.span, version));
-    }
-}
-
-/// The parts of `components` that are read, as written.
-#[derive(Default)]
-struct Components<'n> {
-    schemas: &'n [(Key, Node)],
-    parameters: &'n [(Key, Node)],
-    responses: &'n [(Key, Node)],
-    request_bodies: &'n [(Key, Node)],
-    headers: &'n [(Key, Node)],
-}
-
-impl<'n> Components<'n> {
-    fn new(document: &Fields<'n>, findings: &mut Findings) -> Components<'n> {
-        let components = document.get("components").and_then(|node| fields(node, &COMPONENTS, findings));
-        let Some(components) = components else { return Components::default() };
-        let mut part = |name: &str| -> &'n [(Key, Node)] {
-            components.get(name).and_then(|node| node.map(findings)).unwrap_or_default()
-        };
-        Components {
-            schemas: part("schemas"),
-            parameters: part("parameters"),
-            responses: part("responses"),
-            request_bodies: part("requestBodies"),
-            headers: part("headers"),
-        }
-    }
-}
-
-fn named_types(entries: &[(Key, Node)], schemas: &mut Schemas, findings: &mut Findings) -> Types {
-    let mut types = Types::default();
-    for (key, node) in entries {
-        let ty = schemas.read(node, findings);
-        types.add(NamedType { name: Arc::from(key.name.as_str()), ty, span: key.span });
-    }
-    types
+/// All types that an operation holds itself.
+fn types_of(operation: &mut Operation) -> impl Iterator<Item = &mut Type> {
+    let parameters =
+        operation.path_params.iter_mut().chain(&mut operation.query).chain(&mut operation.headers);
+    let bodies = operation.body.iter_mut().map(|body| &mut body.ty);
+    let responses = operation.responses.iter_mut().flat_map(|response| {
+        response.body.iter_mut().chain(response.headers.iter_mut().map(|header| &mut header.ty))
+    });
+    parameters.map(|parameter| &mut parameter.ty).chain(bodies).chain(responses)
 }
 
 /// Types that lead only to themselves, through references and alternatives, become any value after they are
-/// reported: everything later may follow references without looking back. Tells whether there were any.
-fn break_cycles(types: &mut Types, findings: &mut Findings) -> bool {
-    let mark = findings.len();
+/// reported: everything later may follow references without looking back.
+fn break_cycles(types: &mut Types, findings: &mut Grouped) {
     let names: Vec<(Span, String)> = types.iter().map(|named| (named.span, named.name.to_string())).collect();
     let mut state = vec![Visit::New; names.len()];
     for start in 0..names.len() {
         // Depth first with a stack of its own: chains of references may be as long as the document.
-        let mut stack = vec![(start, 0)];
-        while let Some((at, next)) = stack.pop() {
-            let direct = direct_references(&types.by_id(TypeId(at as u32)).ty);
+        let mut stack = vec![(start, direct_references(&types.by_id(TypeId(start as u32)).ty), 0)];
+        while let Some((at, direct, next)) = stack.pop() {
+            if next == 0 && state[at] == Visit::Done {
+                continue;
+            }
             state[at] = Visit::Open;
-            match direct.get(next) {
-                None => state[at] = Visit::Done,
-                Some(target) => {
-                    stack.push((at, next + 1));
-                    match state[*target] {
-                        Visit::New => stack.push((*target, 0)),
-                        Visit::Done => {}
-                        Visit::Open => {
-                            findings.push(faults::reference_cycle(names[at].0, &names[at].1));
-                            types.replace(TypeId(at as u32), TypeKind::Any);
-                        }
-                    }
+            let Some(target) = direct.get(next).copied() else {
+                state[at] = Visit::Done;
+                continue;
+            };
+            stack.push((at, direct, next + 1));
+            match state[target] {
+                Visit::New => {
+                    stack.push((target, direct_references(&types.by_id(TypeId(target as u32)).ty), 0));
+                }
+                Visit::Done => {}
+                Visit::Open => {
+                    let (span, name) = &names[at];
+                    findings.add("cycle", *span, || faults::reference_cycle(*span, name));
+                    types.replace(TypeId(at as u32), Type::any(*span));
+                    stack.pop();
+                    state[at] = Visit::Done;
                 }
             }
         }
     }
-    findings.len() > mark
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -167,103 +119,98 @@ fn direct_references(ty: &Type) -> Vec<usize> {
     }
 }
 
-/// Where a parameter is sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
-    Path,
-    Query,
-    Header,
-}
-
-type Placed = (Place, Parameter);
-
-/// Components of one kind by name, each read once however often it is used: its mistakes are told once.
-type ByName<'n, T> = HashMap<&'n str, Option<T>>;
-
-/// What operations refer to.
-#[derive(Default)]
-struct Shared<'n> {
-    parameters: ByName<'n, Placed>,
-    responses: ByName<'n, Answer>,
-    bodies: ByName<'n, Body>,
-    headers: ByName<'n, Parameter>,
-}
-
-/// A response without its status.
-#[derive(Clone)]
-struct Answer {
-    body: Option<Type>,
-    headers: Vec<Parameter>,
+/// A parameter that is an object with its fields side by side is as many parameters as it has fields.
+fn spread(query: &mut Vec<Parameter>, types: &Types, styles: &HashMap<Span, Style>) {
+    let is_spread = |parameter: &Parameter| {
+        styles.get(&parameter.span) == Some(&Style::Exploded)
+            && matches!(types.resolve(&parameter.ty).kind, TypeKind::Object(object) if !object.fields.is_empty())
+    };
+    if !query.iter().any(is_spread) {
+        return;
+    }
+    let mut all = Vec::new();
+    for parameter in std::mem::take(query) {
+        let TypeKind::Object(object) = types.resolve(&parameter.ty).kind else {
+            all.push(parameter);
+            continue;
+        };
+        if !is_spread(&parameter) {
+            all.push(parameter);
+            continue;
+        }
+        all.extend(object.fields.iter().map(|field| Parameter {
+            name: field.name.clone(),
+            ty: field.ty.clone(),
+            required: parameter.required && field.required,
+            form: ParameterForm::Plain,
+            span: field.span,
+        }));
+    }
+    let mut known: Vec<String> = Vec::new();
+    all.retain(|parameter: &Parameter| {
+        let first = !known.contains(&parameter.name);
+        known.push(parameter.name.clone());
+        first
+    });
+    *query = all;
 }
 
 struct Reader<'n, 'f> {
-    schemas: Schemas,
-    shared: Shared<'n>,
-    findings: &'f mut Findings,
+    schemas: Schemas<'n, 'f>,
+    findings: &'f mut Grouped,
+    /// How query parameters are written, by their places.
+    styles: HashMap<Span, Style>,
 }
 
 impl<'n> Reader<'n, '_> {
-    /// Reads the components that operations may refer to. Headers come first: responses refer to them.
-    fn components(&mut self, components: &Components<'n>) {
-        for (key, node) in components.headers {
-            let header = self.header(key, node);
-            self.shared.headers.insert(&key.name, header);
-        }
-        for (key, node) in components.parameters {
-            let parameter = self.parameter(node);
-            self.shared.parameters.insert(&key.name, parameter);
-        }
-        for (key, node) in components.responses {
-            let answer = self.answer(node);
-            self.shared.responses.insert(&key.name, answer);
-        }
-        for (key, node) in components.request_bodies {
-            let body = self.body(node);
-            self.shared.bodies.insert(&key.name, body);
-        }
-    }
-
-    fn path_item(&mut self, path: &'n Key, item: &'n Node, contract: &mut Contract) {
+    fn operation(&mut self, raw: &RawOperation<'n>) -> Option<Operation> {
+        let path = &raw.path;
         let template = match PathTemplate::parse(&path.name) {
             Ok(template) => template,
             Err(fault) => {
-                self.findings.push(faults::path_form(path.span, &path.name, &fault));
-                return;
+                self.findings.add("path", path.span, || faults::path_form(path.span, &path.name, &fault));
+                return None;
             }
         };
-        let Some(item) = fields(item, &PATH_ITEM, self.findings) else { return };
-        let shared = self.parameters(item.get("parameters"));
-        for (word, method) in OpKey::METHODS {
-            let Some((key, node)) = item.entry(word) else { continue };
-            let op = OpKey { method, path: template.clone() };
-            let Some(operation) = self.operation(op, key, node, &shared) else { continue };
-            let (op, span) = (operation.key.clone(), operation.span);
-            if let Err(earlier) = contract.add(operation) {
-                self.findings.push(faults::same_operation(span, &op, &earlier.key, earlier.span));
-            }
-        }
-    }
-
-    /// One operation; `shared` are the parameters of its path, which its own parameters replace by name.
-    fn operation(&mut self, key: OpKey, word: &Key, node: &'n Node, shared: &[Placed]) -> Option<Operation> {
-        let operation = fields(node, &OPERATION, self.findings)?;
-        let mut parameters = self.parameters(operation.get("parameters"));
-        let own = parameters.len();
-        for (place, parameter) in shared {
-            let replaced = |(p, own): &Placed| p == place && own.name == parameter.name;
-            if !parameters[..own].iter().any(replaced) {
-                parameters.push((*place, parameter.clone()));
-            }
-        }
+        let key = OpKey { method: raw.method.clone(), path: template };
         let mut of = |wanted: Place| -> Vec<Parameter> {
-            parameters.extract_if(.., |(place, _)| *place == wanted).map(|(_, parameter)| parameter).collect()
+            let placed = raw.parameters.iter().filter(|parameter| parameter.place == wanted);
+            placed.map(|parameter| self.parameter(parameter)).collect()
         };
         let (path_params, query, headers) = (of(Place::Path), of(Place::Query), of(Place::Header));
-        let path_params = self.in_order_of_path(&key, word.span, path_params);
-        let body = operation.get("requestBody").and_then(|node| self.body_or_reference(node));
-        let responses = self.responses(&key, word, operation.get("responses"));
-        let summary = operation.get("summary").and_then(|node| node.text(self.findings)).map(str::to_owned);
-        Some(Operation { key, path_params, query, headers, body, responses, summary, span: word.span })
+        let path_params = self.in_order_of_path(&key, raw.span, path_params);
+        let body = raw.body.as_ref().map(|body| {
+            let (ty, media) = self.content(&body.content, body.span);
+            Body { ty, media, required: body.required, span: body.span }
+        });
+        let responses = self.responses(&key, raw);
+        Some(Operation {
+            key,
+            path_params,
+            query,
+            headers,
+            body,
+            responses,
+            id: raw.id.map(str::to_owned),
+            summary: raw.summary.map(str::to_owned),
+            span: raw.span,
+        })
+    }
+
+    fn parameter(&mut self, raw: &RawParameter<'n>) -> Parameter {
+        let ty = match raw.schema {
+            Some(schema) => self.schemas.read(schema, self.findings),
+            None => Type::any(raw.span),
+        };
+        if raw.place == Place::Query {
+            self.styles.insert(raw.span, raw.style);
+        }
+        let form = match raw.style {
+            Style::Deep => ParameterForm::Deep,
+            _ => ParameterForm::Plain,
+        };
+        let required = raw.required || raw.place == Place::Path;
+        Parameter { name: raw.name.to_owned(), ty, required, form, span: raw.span }
     }
 
     fn in_order_of_path(&mut self, key: &OpKey, span: Span, mut given: Vec<Parameter>) -> Vec<Parameter> {
@@ -271,175 +218,84 @@ impl<'n> Reader<'n, '_> {
         for variable in key.path.variables() {
             match given.iter().position(|parameter| parameter.name == variable) {
                 Some(index) => ordered.push(given.remove(index)),
-                None => self.findings.push(faults::variable_without_parameter(span, key, variable)),
+                None => {
+                    self.findings
+                        .add("variable", span, || faults::variable_without_parameter(span, key, variable));
+                    ordered.push(Parameter {
+                        name: variable.to_owned(),
+                        ty: Type::any(span),
+                        required: true,
+                        form: ParameterForm::Plain,
+                        span,
+                    });
+                }
             }
         }
         for extra in given {
             let variables = key.path.variables();
-            self.findings.push(faults::parameter_without_variable(extra.span, key, &extra.name, variables));
+            self.findings.add("path parameter", extra.span, || {
+                faults::parameter_without_variable(extra.span, key, &extra.name, variables)
+            });
         }
         ordered
     }
 
-    fn parameters(&mut self, node: Option<&'n Node>) -> Vec<Placed> {
-        let mut read: Vec<Placed> = Vec::new();
-        for item in node.and_then(|node| node.list(self.findings)).unwrap_or_default() {
-            let placed = match self.referred(item, "parameters", |shared| &shared.parameters) {
-                Referred::No => self.parameter(item),
-                Referred::To(placed) => placed,
-            };
-            let Some((place, parameter)) = placed else { continue };
-            match read.iter().find(|(p, other)| *p == place && other.name == parameter.name) {
-                None => read.push((place, parameter)),
-                Some((_, first)) => {
-                    self.findings.push(faults::same_parameter(item.span, &parameter.name, first.span));
-                }
-            }
+    fn responses(&mut self, key: &OpKey, raw: &RawOperation<'n>) -> Vec<Response> {
+        if raw.responses.is_empty() {
+            self.findings.add("no responses", raw.span, || faults::no_responses(raw.span, key));
         }
-        read
-    }
-
-    fn parameter(&mut self, node: &Node) -> Option<Placed> {
-        let fields = fields(node, &PARAMETER, self.findings)?;
-        let name = fields.get("name").and_then(|node| node.text(self.findings));
-        let place = fields.get("in").and_then(|node| self.place(node));
-        let ty = fields.get("schema").map(|node| self.schemas.read(node, self.findings));
-        let required = self.required(&fields);
-        let (name, place) = (name?.to_owned(), place?);
-        if place == Place::Path && !required {
-            self.findings.push(faults::optional_path_parameter(node.span, &name));
-        }
-        let ty = ty.unwrap_or_else(|| Type::any(node.span));
-        Some((place, Parameter { name, ty, required: required || place == Place::Path, span: node.span }))
-    }
-
-    fn place(&mut self, node: &Node) -> Option<Place> {
-        match node.text(self.findings)? {
-            "path" => Some(Place::Path),
-            "query" => Some(Place::Query),
-            "header" => Some(Place::Header),
-            other => {
-                self.findings.push(faults::parameter_place(node.span, other));
-                None
-            }
-        }
-    }
-
-    fn required(&mut self, fields: &Fields<'_>) -> bool {
-        fields.get("required").and_then(|node| node.boolean(self.findings)).unwrap_or(false)
-    }
-
-    fn header(&mut self, key: &Key, node: &Node) -> Option<Parameter> {
-        let header = fields(node, &HEADER, self.findings)?;
-        let ty = header.get("schema").map(|node| self.schemas.read(node, self.findings));
-        let required = self.required(&header);
-        let ty = ty.unwrap_or_else(|| Type::any(node.span));
-        Some(Parameter { name: key.name.clone(), ty, required, span: key.span })
-    }
-
-    fn body_or_reference(&mut self, node: &'n Node) -> Option<Body> {
-        match self.referred(node, "requestBodies", |shared| &shared.bodies) {
-            Referred::No => self.body(node),
-            Referred::To(body) => body,
-        }
-    }
-
-    fn body(&mut self, node: &Node) -> Option<Body> {
-        let body = fields(node, &REQUEST_BODY, self.findings)?;
-        let required = self.required(&body);
-        let ty = body.get("content").and_then(|node| self.json(node))?;
-        Some(Body { ty, required, span: node.span })
-    }
-
-    fn responses(&mut self, key: &OpKey, word: &Key, node: Option<&'n Node>) -> Vec<Response> {
-        let entries = node.and_then(|node| node.map(self.findings));
-        if entries.is_some_and(<[_]>::is_empty) {
-            self.findings.push(faults::no_responses(word.span, key));
-        }
-        let mut read = Vec::new();
-        for (status, node) in entries.unwrap_or_default().iter().filter(|(k, _)| !k.name.starts_with("x-")) {
-            let answer = match self.referred(node, "responses", |shared| &shared.responses) {
-                Referred::No => self.answer(node),
-                Referred::To(answer) => answer,
-            };
-            match (StatusPattern::parse(&status.name), answer) {
-                (None, _) => self.findings.push(faults::status_form(status.span, &status.name)),
-                (Some(_), None) => {}
-                (Some(pattern), Some(Answer { body, headers })) => {
-                    read.push(Response { status: pattern, body, headers, span: status.span });
-                }
-            }
-        }
-        read
-    }
-
-    fn answer(&mut self, node: &'n Node) -> Option<Answer> {
-        let response = fields(node, &RESPONSE, self.findings)?;
-        let body = response.get("content").and_then(|node| self.json(node));
-        let entries = response.get("headers").and_then(|node| node.map(self.findings)).unwrap_or_default();
-        let mut headers = Vec::new();
-        for (key, node) in entries {
-            let header = match self.referred(node, "headers", |shared| &shared.headers) {
-                Referred::No => self.header(key, node),
-                Referred::To(header) => header.map(|header| Parameter { name: key.name.clone(), ..header }),
-            };
-            headers.extend(header);
-        }
-        Some(Answer { body, headers })
-    }
-
-    /// The type under `application/json`; `None` for an empty body, and after a finding.
-    fn json(&mut self, content: &Node) -> Option<Type> {
-        let mut json = None;
-        for (key, node) in content.map(self.findings)? {
-            if !is_json(&key.name) {
-                self.findings.push(faults::media_type(key.span, &key.name));
+        let mut read: Vec<Response> = Vec::new();
+        for raw in &raw.responses {
+            let status = raw.status;
+            let Some(pattern) = StatusPattern::parse(&status.name) else {
+                self.findings.add("status", status.span, || faults::status_form(status.span, &status.name));
                 continue;
-            }
-            let schema = fields(node, &MEDIA, self.findings)?.get("schema")?;
-            json = Some(self.schemas.read(schema, self.findings));
+            };
+            let (body, media) = match &raw.content {
+                None => (None, Media::Json),
+                Some(content) => {
+                    let (ty, media) = self.content(content, status.span);
+                    (Some(ty), media)
+                }
+            };
+            let headers = raw.headers.iter().map(|header| self.parameter(header)).collect();
+            read.push(Response { status: pattern, body, media, headers, span: status.span });
         }
-        json
+        read
     }
 
-    /// What a `$ref` leads to, if the node is one.
-    fn referred<T: Clone>(
-        &mut self,
-        node: &Node,
-        kind: &str,
-        part: impl for<'s> Fn(&'s Shared<'n>) -> &'s ByName<'n, T>,
-    ) -> Referred<T> {
-        if node.get("$ref").is_none() {
-            return Referred::No;
-        }
-        let Some(target) = fields(node, &REFERENCE, self.findings).and_then(|fields| fields.get("$ref"))
-        else {
-            return Referred::To(None);
-        };
-        let Some(name) = reference(target, kind, self.findings) else { return Referred::To(None) };
-        let known = part(&self.shared);
-        match known.get(name) {
-            Some(found) => Referred::To(found.clone()),
-            None => {
-                let mut names: Vec<&str> = known.keys().copied().collect();
-                names.sort_unstable();
-                self.findings.push(faults::unknown_reference(target.span, kind, name, names.into_iter()));
-                Referred::To(None)
+    /// The type of a body, and what it is written in.
+    fn content(&mut self, content: &Content<'n>, span: Span) -> (Type, Media) {
+        match content {
+            Content::Json { schema, media } => {
+                let ty = match schema {
+                    Some(schema) => self.schemas.read(schema, self.findings),
+                    None => Type::any(span),
+                };
+                (ty, Media::of_json(media))
+            }
+            Content::Form { schema, media } => {
+                let ty = match schema {
+                    Some(schema) => self.schemas.read(schema, self.findings),
+                    None => Type::any(span),
+                };
+                (ty, Media::Form((*media).into()))
+            }
+            Content::Fields { fields, media } => {
+                let fields = fields.iter().map(|field| {
+                    let required = field.required;
+                    let Parameter { name, ty, span, .. } = self.parameter(field);
+                    Field { name, ty, required, access: Access::Both, span }
+                });
+                let object = Object { fields: fields.collect(), additional: Additional::Open };
+                let ty = Type { kind: TypeKind::Object(object), nullable: false, span };
+                (ty, Media::Form((*media).into()))
+            }
+            Content::Bytes { media } => {
+                let key = format!("bytes {media}");
+                self.findings.add(&key, span, || faults::bytes(span, media));
+                (Type::any(span), Media::Bytes((*media).into()))
             }
         }
     }
-}
-
-/// Whether a node is a reference, and to what; nothing after a finding.
-enum Referred<T> {
-    No,
-    To(Option<T>),
-}
-
-/// RFC 9110 section 8.3.1: parameters after a semicolon do not change the type.
-fn is_json(media_type: &str) -> bool {
-    media_type
-        .split(';')
-        .next()
-        .is_some_and(|essence| essence.trim().eq_ignore_ascii_case("application/json"))
 }

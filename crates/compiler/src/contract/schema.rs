@@ -1,70 +1,37 @@
 //! Schemas of a document → types.
+//!
+//! A schema is read as the conjunction of its *layers*: itself, what its `$ref` leads to, and what stands in `allOf`, all
+//! of them flattened. What cannot be typed is any value, with a finding. Two things bound the work, whatever a document
+//! says: a set of layers is read once, under a name of its own, and there is a most of layers in one schema and of such
+//! names in one document.
 
+use super::alternatives::{Discriminator, Discriminators};
+use super::documents::{Follow, Target};
 use super::faults;
+use super::grouped::Grouped;
 use super::types::{
-    Additional, Array, Enum, Field, JsonKind, Limits, Literal, Object, Reference, Scalar, ScalarKind, Type,
-    TypeId, TypeKind, Types,
+    Access, Additional, Array, Enum, Field, Limits, Literal, NamedType, Object, Reference, Scalar,
+    ScalarKind, Type, TypeId, TypeKind, Types,
 };
-use crate::diagnostic::{Findings, Span};
-use crate::yaml::{Fields, Key, Keys, Kind, Node};
-use std::collections::HashMap;
+use crate::diagnostic::{Span, suggest};
+use crate::yaml::{Key, Kind, Node};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-/// Keywords that change what a document means and are not read, with what to do instead. Keywords that are
-/// in neither list are reported as unknown.
-pub(super) const OUTSIDE: &[(&str, &str)] = &[
-    ("allOf", "write the fields out in one schema"),
-    ("not", "say what the value is"),
-    ("if", "write the cases as alternatives that differ by JSON type"),
-    ("then", "write the cases as alternatives that differ by JSON type"),
-    ("else", "write the cases as alternatives that differ by JSON type"),
-    ("discriminator", "alternatives are told apart by their JSON type"),
-    ("nullable", "write the type as a list: `type: [<type>, 'null']`"),
-    ("patternProperties", "use `additionalProperties`"),
-    ("propertyNames", "use `additionalProperties`"),
-    ("dependentRequired", "leave the fields optional"),
-    ("dependentSchemas", "leave the fields optional"),
-    ("prefixItems", "give one type for all `items`"),
-    ("contains", "give one type for all `items`"),
-    ("unevaluatedProperties", "use `additionalProperties`"),
-    ("unevaluatedItems", "use `items`"),
-    ("$defs", "put the type under `components/schemas`"),
-    ("definitions", "put the type under `components/schemas`"),
-    ("$id", "refer to types by '#/components/schemas/<name>'"),
-    ("$anchor", "refer to types by '#/components/schemas/<name>'"),
-    ("$dynamicRef", "refer to types by '#/components/schemas/<name>'"),
-    ("$dynamicAnchor", "refer to types by '#/components/schemas/<name>'"),
-    ("readOnly", "give requests and responses types of their own"),
-    ("writeOnly", "give requests and responses types of their own"),
-    ("style", "leave it out: parameters are written in the default style"),
-    ("explode", "leave it out: parameters are written in the default style"),
-    ("allowReserved", "leave it out: parameters are percent-encoded"),
-    ("allowEmptyValue", "leave it out, or make the parameter optional"),
-    ("encoding", "bodies are application/json"),
-    ("callbacks", "only calls of clients are translated"),
-    ("webhooks", "only calls of clients are translated"),
-    ("links", "leave it out"),
-    ("pathItems", "write the paths out under `paths`"),
-];
+/// Layers of one schema.
+const LAYERS_MAX: usize = 200;
+/// Schemas of one document that are put together from several.
+const MERGED_MAX: usize = 20_000;
+/// Layers of all of them, which is what reading them costs.
+const MERGED_LAYERS_MAX: usize = 400_000;
+/// Schemas that are read, inherited ones for each heir: what a document costs at most.
+const WORK_MAX: usize = 3_000_000;
+/// Alternatives in one schema.
+const ALTERNATIVES_MAX: usize = 1_000;
 
-/// Whether a keyword is in [`OUTSIDE`].
-pub(super) fn is_outside(name: &str) -> bool {
-    OUTSIDE.iter().any(|(keyword, _)| *keyword == name)
-}
-
-/// Reads a map of a contract: keys outside the subset, unknown keys and missing keys are all reported.
-pub(super) fn fields<'n>(node: &'n Node, keys: &Keys, findings: &mut Findings) -> Option<Fields<'n>> {
-    let fields = Fields::read(node, &Keys { extensions: true, elsewhere: is_outside, ..*keys }, findings)?;
-    for (key, _) in fields.entries() {
-        if let Some((_, help)) = OUTSIDE.iter().find(|(keyword, _)| *keyword == key.name) {
-            findings.push(faults::outside_subset(key.span, &key.name, help));
-        }
-    }
-    Some(fields)
-}
-
-/// Keywords that say nothing about values.
-const ANNOTATIONS: &[&str] = &[
+/// Keywords that say nothing about values, and those that are read where they stand or change nothing about how a value is
+/// translated.
+const SILENT: &[&str] = &[
     "title",
     "description",
     "summary",
@@ -74,194 +41,493 @@ const ANNOTATIONS: &[&str] = &[
     "deprecated",
     "externalDocs",
     "$comment",
+    "$schema",
+    "$id",
+    "$anchor",
+    "$defs",
+    "definitions",
     "xml",
+    "readOnly",
+    "writeOnly",
+    "discriminator",
+    "multipleOf",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "uniqueItems",
+    "minProperties",
+    "maxProperties",
+    "minContains",
+    "maxContains",
+    "contentEncoding",
+    "contentMediaType",
+    "contentSchema",
+    "propertyNames",
+    // Parameters of Swagger 2.0 describe their values themselves.
+    "name",
+    "in",
+    "collectionFormat",
+    "allowEmptyValue",
 ];
 
-const SCHEMA: Keys = Keys::new(
-    "a schema",
-    &[],
-    &[
-        "type",
-        "enum",
-        "const",
-        "properties",
-        "required",
-        "additionalProperties",
-        "items",
-        "minItems",
-        "maxItems",
-        "$ref",
-        "oneOf",
-        "anyOf",
-        "format",
-        "pattern",
-        "minimum",
-        "maximum",
-        "minLength",
-        "maxLength",
-        // Annotations.
-        "title",
-        "description",
-        "summary",
-        "default",
-        "example",
-        "examples",
-        "deprecated",
-        "externalDocs",
-        "$comment",
-        "xml",
-        // Bounds of values that no generated value needs and no translation sees.
-        "exclusiveMinimum",
-        "exclusiveMaximum",
-        "multipleOf",
-        "uniqueItems",
-        "minProperties",
-        "maxProperties",
-        "contentEncoding",
-        "contentMediaType",
-    ],
-);
+/// Keywords that are read.
+const READ: &[&str] = &[
+    "type",
+    "nullable",
+    "enum",
+    "const",
+    "properties",
+    "required",
+    "additionalProperties",
+    "items",
+    "minItems",
+    "maxItems",
+    "$ref",
+    "oneOf",
+    "anyOf",
+    "allOf",
+    "format",
+    "pattern",
+    "minimum",
+    "maximum",
+    "minLength",
+    "maxLength",
+    "patternProperties",
+    "unevaluatedProperties",
+    "prefixItems",
+];
 
-/// Which keyword speaks about which types.
-const KEYWORD_KINDS: &[(&str, &[&str])] = &[
-    ("properties", &["object"]),
-    ("required", &["object"]),
-    ("additionalProperties", &["object"]),
-    ("minProperties", &["object"]),
-    ("maxProperties", &["object"]),
-    ("items", &["array"]),
-    ("minItems", &["array"]),
-    ("maxItems", &["array"]),
-    ("uniqueItems", &["array"]),
-    ("pattern", &["string"]),
-    ("minLength", &["string"]),
-    ("maxLength", &["string"]),
-    ("contentEncoding", &["string"]),
-    ("contentMediaType", &["string"]),
-    ("x-values-seen", &["string", "integer", "number"]),
-    ("format", &["string", "integer", "number"]),
-    ("minimum", &["integer", "number"]),
-    ("maximum", &["integer", "number"]),
-    ("exclusiveMinimum", &["integer", "number"]),
-    ("exclusiveMaximum", &["integer", "number"]),
-    ("multipleOf", &["integer", "number"]),
+/// Keywords that narrow values in ways that types do not show: values are then a few more than the document says.
+const WIDER: &[&str] = &[
+    "not",
+    "if",
+    "then",
+    "else",
+    "dependentRequired",
+    "dependentSchemas",
+    "dependencies",
+    "contains",
+    "unevaluatedItems",
+    "additionalItems",
+    "$dynamicRef",
+    "$dynamicAnchor",
+    "$recursiveRef",
+    "$recursiveAnchor",
+    "$vocabulary",
 ];
 
 const TYPE_WORDS: [&str; 7] = ["null", "boolean", "integer", "number", "string", "array", "object"];
 
-/// The name that a `$ref` to a component of this kind leads to; any other form is reported.
-pub(super) fn reference<'n>(node: &'n Node, kind: &str, findings: &mut Findings) -> Option<&'n str> {
-    let text = node.text(findings)?;
-    let name = text.strip_prefix("#/components/").and_then(|rest| rest.strip_prefix(kind)?.strip_prefix('/'));
-    let name = name.filter(|name| !name.is_empty() && !name.contains(['/', '~', '%']));
-    if name.is_none() {
-        findings.push(faults::reference_form(node.span, kind));
-    }
-    name
+/// One node of the conjunction that a schema is.
+#[derive(Clone, Copy)]
+struct Layer<'n> {
+    node: &'n Node,
+    /// Its alternatives are chosen from already.
+    bare: bool,
 }
 
-/// Reads schemas against the names of all named types.
-pub(super) struct Schemas {
-    names: HashMap<Arc<str>, TypeId>,
-    /// Alternatives as read, to be compared once all named types are known.
-    alternatives: Vec<Vec<Type>>,
+/// A set of layers, by the addresses of their nodes.
+type Shape = Vec<(*const Node, bool)>;
+
+/// Everything that is known about the types of one document while it is read.
+pub(super) struct Schemas<'n, 'f> {
+    follow: &'f Follow<'n>,
+    /// Named types; none where one is still to be read.
+    slots: Vec<(Arc<str>, Span, Option<Type>)>,
+    by_shape: HashMap<Shape, TypeId>,
+    names: HashSet<String>,
+    /// Named types that are still to be read.
+    waiting: VecDeque<(TypeId, Vec<Layer<'n>>)>,
+    /// Schemas read so far, those of merged types each time.
+    work: usize,
+    merged: usize,
+    merged_layers: usize,
+    pub(super) discriminators: Discriminators,
+    /// Keywords that are in no list, and whether one that is known is near.
+    unknown: HashMap<&'n str, Option<&'static str>>,
 }
 
-impl Schemas {
-    /// `names` in the order of the document; their ids count in that order.
-    pub(super) fn new<'a>(names: impl Iterator<Item = &'a str>) -> Schemas {
-        let names = names.enumerate().map(|(i, name)| (Arc::from(name), TypeId(i as u32))).collect();
-        Schemas { names, alternatives: Vec::new() }
-    }
-
-    /// The type that a schema describes. A schema that cannot be understood is reported and stands for any
-    /// value, so that nothing follows from it.
-    pub(super) fn read(&mut self, node: &Node, findings: &mut Findings) -> Type {
-        if node.kind == Kind::Bool(true) {
-            return Type::any(node.span);
-        }
-        let Some(schema) = fields(node, &SCHEMA, findings) else {
-            return Type::any(node.span);
+impl<'n, 'f> Schemas<'n, 'f> {
+    /// `named`: the schemas that have names of their own, in the order of their ids.
+    pub fn new(follow: &'f Follow<'n>, named: &'n [(Key, Node)]) -> Schemas<'n, 'f> {
+        let mut schemas = Schemas {
+            follow,
+            slots: Vec::new(),
+            by_shape: HashMap::new(),
+            names: HashSet::new(),
+            waiting: VecDeque::new(),
+            work: 0,
+            merged: 0,
+            merged_layers: 0,
+            discriminators: Discriminators::default(),
+            unknown: HashMap::new(),
         };
-        if let Some(target) = schema.get("$ref") {
-            return self.named(&schema, target, findings);
+        for (key, node) in named {
+            let layer = Layer { node, bare: false };
+            let id = schemas.declare(&key.name, key.span, vec![layer]);
+            schemas.by_shape.insert(vec![(std::ptr::from_ref(node), false)], id);
         }
-        match schema.entry("oneOf").or_else(|| schema.entry("anyOf")) {
-            Some((key, list)) => self.alternatives(&schema, key, list, findings),
-            None => self.written_out(&schema, findings),
+        schemas
+    }
+
+    fn declare(&mut self, name: &str, span: Span, layers: Vec<Layer<'n>>) -> TypeId {
+        let mut unique = name.to_owned();
+        let mut next = 2;
+        while !self.names.insert(unique.clone()) {
+            unique = format!("{name}-{next}");
+            // A name that is taken very often is not counted up one by one.
+            next = if next < 100 { next + 1 } else { next + self.slots.len() };
+        }
+        let id = TypeId(self.slots.len() as u32);
+        self.slots.push((unique.into(), span, None));
+        self.waiting.push_back((id, layers));
+        id
+    }
+
+    /// Reads all named types that wait, and those that come up meanwhile.
+    pub fn finish(&mut self, findings: &mut Grouped) {
+        while let Some((id, layers)) = self.waiting.pop_front() {
+            let ty = match layers.as_slice() {
+                [Layer { node, bare: false }] => self.root(id, node, findings),
+                layers => self.written_out(layers, findings),
+            };
+            self.slots[id.0 as usize].2 = Some(ty);
         }
     }
 
-    fn named(&mut self, schema: &Fields<'_>, target: &Node, findings: &mut Findings) -> Type {
-        for (key, _) in schema.entries() {
-            if key.name != "$ref" && !is_annotation(&key.name) {
-                findings.push(faults::beside_reference(key.span, &key.name));
+    /// The type under a name: what is put together for it has this name, and no other.
+    fn root(&mut self, id: TypeId, node: &'n Node, findings: &mut Grouped) -> Type {
+        let is_conjunction = node.get("$ref").is_some() || node.get("allOf").is_some();
+        if !is_conjunction {
+            return self.read(node, findings);
+        }
+        match self.conjoined(&[node], node.span, findings) {
+            Conjoined::Type(ty) => ty,
+            Conjoined::Here(layers) => self.written_out(&layers, findings),
+            Conjoined::Layers { layers, nullable, .. } => {
+                self.by_shape.entry(shape_of(&layers)).or_insert(id);
+                let ty = self.written_out(&layers, findings);
+                Type { nullable: ty.nullable || nullable, span: node.span, ..ty }
             }
         }
-        let span = schema.node.span;
-        let Some(name) = reference(target, "schemas", findings) else {
+    }
+
+    /// All named types; after [`Schemas::finish`].
+    pub fn types(self) -> (Types, Discriminators) {
+        let mut types = Types::default();
+        for (name, span, ty) in self.slots {
+            types.add(NamedType { name, ty: ty.unwrap_or_else(|| Type::any(span)), span });
+        }
+        (types, self.discriminators)
+    }
+
+    /// The type that a schema describes.
+    pub fn read(&mut self, node: &'n Node, findings: &mut Grouped) -> Type {
+        let span = node.span;
+        self.work += 1;
+        if self.work > WORK_MAX {
+            findings.add("work", span, || faults::too_much_work(span, WORK_MAX));
             return Type::any(span);
-        };
-        match self.names.get_key_value(name) {
-            Some((name, id)) => {
-                let reference = Reference { id: *id, name: Arc::clone(name) };
-                Type { kind: TypeKind::Named(reference), nullable: false, span }
+        }
+        match &node.kind {
+            Kind::Map(entries) if entries.is_empty() => return Type::any(span),
+            Kind::Map(_) => {}
+            Kind::Bool(_) => return Type::any(span),
+            _ => {
+                findings.add("schema", span, || faults::not_a("a schema", "a map", node));
+                return Type::any(span);
             }
-            None => {
-                let mut known: Vec<&str> = self.names.keys().map(AsRef::as_ref).collect();
-                known.sort_unstable();
-                findings.push(faults::unknown_reference(target.span, "schemas", name, known.into_iter()));
-                Type::any(span)
+        }
+        if node.get("$ref").is_none() && node.get("allOf").is_none() {
+            return self.written_out(&[Layer { node, bare: false }], findings);
+        }
+        self.conjunction(&[node], span, findings)
+    }
+
+    /// A schema that all of these nodes describe together.
+    fn conjunction(&mut self, nodes: &[&'n Node], span: Span, findings: &mut Grouped) -> Type {
+        match self.conjoined(nodes, span, findings) {
+            Conjoined::Type(ty) => ty,
+            Conjoined::Here(layers) => self.written_out(&layers, findings),
+            Conjoined::Layers { layers, hint, nullable } => {
+                let ty = self.merged(layers, hint, span, findings);
+                Type { nullable: ty.nullable || nullable, ..ty }
             }
         }
     }
 
-    fn alternatives(&mut self, schema: &Fields<'_>, key: &Key, list: &Node, findings: &mut Findings) -> Type {
-        for (other, _) in schema.entries() {
-            if other.name != key.name && !is_annotation(&other.name) && !is_outside(&other.name) {
-                findings.push(faults::beside_alternatives(other.span, &other.name, &key.name));
+    fn conjoined(&mut self, nodes: &[&'n Node], span: Span, findings: &mut Grouped) -> Conjoined<'n> {
+        let Some(flat) = self.flatten(nodes, findings) else {
+            findings.add("layers", span, || faults::too_many_layers(span, LAYERS_MAX));
+            return Conjoined::Type(Type::any(span));
+        };
+        match (flat.layers.as_slice(), flat.named.as_slice()) {
+            // A reference with remarks.
+            ([], [only]) => return Conjoined::Type(self.named(*only, flat.nullable, span)),
+            ([], []) => return Conjoined::Type(Type::any(span)),
+            (_, []) => return Conjoined::Here(flat.layers),
+            _ => {}
+        }
+        let mut layers = flat.layers;
+        let mut seen = HashSet::new();
+        for reference in flat.named {
+            self.expand(reference, &mut layers, &mut seen, findings);
+            if layers.len() > LAYERS_MAX {
+                findings.add("layers", span, || faults::too_many_layers(span, LAYERS_MAX));
+                return Conjoined::Type(Type::any(span));
             }
         }
-        let span = schema.node.span;
-        let Some(items) = list.list(findings) else { return Type::any(span) };
-        let read: Vec<Type> = items.iter().map(|item| self.read(item, findings)).collect();
-        let nullable = read.iter().any(|ty| ty.kind == TypeKind::Null);
-        let mut others: Vec<Type> = read.into_iter().filter(|ty| ty.kind != TypeKind::Null).collect();
-        match others.len() {
-            0 if nullable => Type { kind: TypeKind::Null, nullable: true, span },
-            0 => {
-                findings.push(faults::no_alternatives(list.span));
-                Type::any(span)
+        if layers.is_empty() {
+            return Conjoined::Type(Type::any(span));
+        }
+        Conjoined::Layers { layers, hint: flat.hint.unwrap_or("merged"), nullable: flat.nullable }
+    }
+
+    /// A type put together from several layers, under a name of its own.
+    fn merged(&mut self, layers: Vec<Layer<'n>>, hint: &str, span: Span, findings: &mut Grouped) -> Type {
+        let shape = shape_of(&layers);
+        if let Some(id) = self.by_shape.get(&shape) {
+            return self.reference(*id, span);
+        }
+        self.merged += 1;
+        self.merged_layers += layers.len();
+        if self.merged > MERGED_MAX || self.merged_layers > MERGED_LAYERS_MAX {
+            findings.add("merged", span, || faults::too_many_merged(span, MERGED_MAX));
+            return Type::any(span);
+        }
+        let id = self.declare(&format!("{hint}+"), span, layers);
+        self.by_shape.insert(shape, id);
+        self.reference(id, span)
+    }
+
+    fn reference(&self, id: TypeId, span: Span) -> Type {
+        let name = Arc::clone(&self.slots[id.0 as usize].0);
+        Type { kind: TypeKind::Named(Reference { id, name }), nullable: false, span }
+    }
+
+    /// The type under the name that a reference leads to.
+    fn named(&mut self, target: Target<'n>, nullable: bool, span: Span) -> Type {
+        let shape = vec![(std::ptr::from_ref(target.node), false)];
+        let id = match self.by_shape.get(&shape) {
+            Some(id) => *id,
+            None => {
+                let layer = Layer { node: target.node, bare: false };
+                let name = percent_encoding::percent_decode_str(target.name).decode_utf8_lossy();
+                let id = self.declare(&name, target.node.span, vec![layer]);
+                self.by_shape.insert(shape, id);
+                id
             }
+        };
+        Type { nullable, ..self.reference(id, span) }
+    }
+
+    /// What nodes say by themselves, and what they refer to, `allOf` taken apart.
+    fn flatten(&mut self, nodes: &[&'n Node], findings: &mut Grouped) -> Option<Flat<'n>> {
+        let mut flat =
+            Flat { layers: Vec::new(), named: Vec::new(), typed: Vec::new(), nullable: false, hint: None };
+        let mut open: Vec<&'n Node> = nodes.iter().rev().copied().collect();
+        let mut named: HashSet<*const Node> = HashSet::new();
+        let mut steps = 0;
+        while let Some(node) = open.pop() {
+            steps += 1;
+            self.work += 1;
+            if steps > 4 * LAYERS_MAX || self.work > WORK_MAX {
+                return None;
+            }
+            let Some(entries) = node.as_map() else { continue };
+            let (mut speaks, mut types) = (false, false);
+            for (key, value) in entries {
+                match key.name.as_str() {
+                    "$ref" => match self.follow.target(value) {
+                        Some(target) => {
+                            flat.hint.get_or_insert(target.name);
+                            if named.insert(target.node) {
+                                flat.named.push(target);
+                            }
+                        }
+                        // Nothing is known of it, and what stands beside it is still said.
+                        None => self.follow.report(value, findings),
+                    },
+                    "allOf" => open.extend(value.as_seq().unwrap_or_default().iter().rev()),
+                    "nullable" | "x-nullable" => flat.nullable |= value.kind == Kind::Bool(true),
+                    name if SILENT.contains(&name) || name.starts_with("x-") => {}
+                    // What is referred to has a type of its own.
+                    "type" => types = true,
+                    "required" if value.as_seq().is_none() => {}
+                    _ => speaks = true,
+                }
+            }
+            if types && !speaks {
+                flat.typed.push(Layer { node, bare: false });
+                continue;
+            }
+            if speaks && !flat.layers.iter().any(|layer| std::ptr::eq(layer.node, node)) {
+                flat.layers.push(Layer { node, bare: false });
+            }
+        }
+        if flat.named.is_empty() {
+            flat.layers.append(&mut flat.typed);
+        }
+        Some(flat)
+    }
+
+    /// Adds the layers of what a reference leads to, each once. `seen`: what was looked at for the same schema.
+    fn expand(
+        &mut self,
+        target: Target<'n>,
+        layers: &mut Vec<Layer<'n>>,
+        seen: &mut HashSet<*const Node>,
+        findings: &mut Grouped,
+    ) {
+        let mut open = vec![target.node];
+        while let Some(node) = open.pop() {
+            if layers.len() > LAYERS_MAX || !seen.insert(node) {
+                continue;
+            }
+            let Some(flat) = self.flatten(&[node], findings) else {
+                layers.extend(std::iter::repeat_n(Layer { node, bare: true }, LAYERS_MAX));
+                continue;
+            };
+            for layer in flat.layers {
+                if !layers.iter().any(|known| std::ptr::eq(known.node, layer.node)) {
+                    layers.push(layer);
+                }
+            }
+            open.extend(flat.named.iter().rev().map(|target| target.node));
+        }
+    }
+
+    /// A schema that is written out in these layers.
+    fn written_out(&mut self, layers: &[Layer<'n>], findings: &mut Grouped) -> Type {
+        let span = layers.first().map_or_else(Span::default, |layer| layer.node.span);
+        layers.iter().for_each(|layer| self.check_keys(layer.node, findings));
+        let mut lists = layers.iter().filter(|layer| !layer.bare).flat_map(|layer| {
+            let lists = [layer.node.get("oneOf"), layer.node.get("anyOf")];
+            lists.into_iter().flatten().filter_map(move |list| Some((layer.node, list.as_seq()?)))
+        });
+        let mut choices: Vec<(&'n Node, &'n [Node])> =
+            lists.by_ref().filter(|(_, list)| !list.is_empty() && !list.iter().all(only_requires)).collect();
+        let chosen = if choices.is_empty() { None } else { Some(choices.remove(0)) };
+        match chosen {
+            Some((holder, list)) => {
+                if let Some((other, _)) = choices.first() {
+                    findings.add("two choices", other.span, || faults::two_choices(other.span));
+                }
+                self.alternatives(layers, holder, list, span, findings)
+            }
+            None => self.plain(layers, span, findings),
+        }
+    }
+
+    fn alternatives(
+        &mut self,
+        layers: &[Layer<'n>],
+        holder: &'n Node,
+        list: &'n [Node],
+        span: Span,
+        findings: &mut Grouped,
+    ) -> Type {
+        if list.len() > ALTERNATIVES_MAX {
+            findings.add("many", span, || faults::too_many_alternatives(span, ALTERNATIVES_MAX));
+            return Type::any(span);
+        }
+        let base: Vec<Layer<'n>> = layers
+            .iter()
+            .filter(|layer| says_something(layer.node))
+            .map(|layer| Layer { node: layer.node, bare: true })
+            .collect();
+        let mut nullable = layers.iter().any(|layer| says_nullable(layer.node));
+        let mut read: Vec<Type> = Vec::new();
+        for one in list {
+            read.push(if base.is_empty() {
+                self.read(one, findings)
+            } else {
+                self.with(&base, one, findings)
+            });
+        }
+        if let Some(discriminator) = self.discriminator(holder, list) {
+            self.discriminators.insert(span, discriminator);
+        }
+        nullable |= read.iter().any(|ty| ty.kind == TypeKind::Null);
+        let discriminated = self.discriminators.contains_key(&span);
+        let mut others: Vec<Type> =
+            read.into_iter().filter(|ty| discriminated || ty.kind != TypeKind::Null).collect();
+        match others.len() {
+            0 => Type { kind: TypeKind::Null, nullable: true, span },
             1 => {
                 let only = others.remove(0);
                 Type { nullable: only.nullable || nullable, ..only }
             }
-            _ => {
-                self.alternatives.push(others.clone());
-                Type { kind: TypeKind::OneOf(others), nullable, span }
-            }
+            _ => Type { kind: TypeKind::OneOf(others), nullable, span },
         }
     }
 
-    fn written_out(&mut self, schema: &Fields<'_>, findings: &mut Findings) -> Type {
-        let span = schema.node.span;
-        let values = listed(schema, findings);
-        let Some(words) = type_words(schema, values.as_ref(), findings) else {
+    /// One alternative together with what holds for all of them.
+    fn with(&mut self, base: &[Layer<'n>], one: &'n Node, findings: &mut Grouped) -> Type {
+        let span = one.span;
+        let Some(flat) = self.flatten(&[one], findings) else { return Type::any(span) };
+        let mut layers = base.to_vec();
+        layers.extend(flat.layers);
+        let mut seen = HashSet::new();
+        for target in flat.named {
+            self.expand(target, &mut layers, &mut seen, findings);
+        }
+        if layers.len() > LAYERS_MAX {
+            findings.add("layers", span, || faults::too_many_layers(span, LAYERS_MAX));
+            return Type::any(span);
+        }
+        let hint = flat.hint.unwrap_or("alternative");
+        let ty = self.merged(layers, hint, span, findings);
+        Type { nullable: flat.nullable, ..ty }
+    }
+
+    /// The values by which alternatives are told apart, where the document says so.
+    fn discriminator(&mut self, holder: &'n Node, list: &'n [Node]) -> Option<Discriminator> {
+        let written = holder.get("discriminator")?;
+        // 2.0 has the name alone.
+        let member = written.as_str().or_else(|| written.get("propertyName")?.as_str())?;
+        let mapping = written.get("mapping").and_then(Node::as_map).unwrap_or_default();
+        let targets: Vec<Option<Target<'n>>> =
+            list.iter().map(|one| self.follow.target(one.get("$ref")?)).collect();
+        let mut values: Vec<(String, usize)> = Vec::new();
+        for (key, value) in mapping {
+            let Some(text) = value.as_str() else { continue };
+            let by_reference = self.follow.target(value).map(|target| target.node);
+            let at = targets.iter().position(|target| {
+                target.is_some_and(|target| {
+                    by_reference.is_some_and(|node| std::ptr::eq(node, target.node)) || target.name == text
+                })
+            });
+            values.extend(at.map(|at| (key.name.clone(), at)));
+        }
+        for (at, target) in targets.iter().enumerate() {
+            let Some(target) = target else { continue };
+            let said = values.iter().any(|(value, known)| *known == at || value == target.name);
+            if !said {
+                values.push((target.name.to_owned(), at));
+            }
+        }
+        let all = (0..list.len()).all(|at| values.iter().any(|(_, known)| *known == at));
+        all.then(|| Discriminator { member: member.to_owned(), values })
+    }
+
+    /// A schema without alternatives.
+    fn plain(&mut self, layers: &[Layer<'n>], span: Span, findings: &mut Grouped) -> Type {
+        let values = listed(layers, findings);
+        let Some(words) = type_words(layers, values.as_ref(), findings) else {
             return Type::any(span);
         };
-        check_keywords(schema, &words, findings);
         let allows_null = words.contains(&"null");
+        let asked = layers.iter().any(|layer| says_nullable(layer.node));
         let null_listed = values.as_ref().is_none_or(|values| values.open || values.null);
         if let Some(values) = &values {
-            values.check(&words, allows_null && !null_listed, findings);
+            values.check(&words, allows_null && !null_listed && !asked, asked, findings);
         }
-        let nullable = allows_null && null_listed;
+        let nullable = (allows_null && null_listed) || asked;
         let mut kinds: Vec<TypeKind> = TYPE_WORDS
             .iter()
             .filter(|word| **word != "null" && words.contains(word))
             .filter(|word| **word != "integer" || !words.contains(&"number"))
-            .map(|word| self.kind(word, schema, values.as_ref(), findings))
+            .map(|word| self.kind(word, layers, values.as_ref(), span, findings))
             .collect();
         let kind = match kinds.len() {
             0 => TypeKind::Null,
@@ -276,165 +542,315 @@ impl Schemas {
     fn kind(
         &mut self,
         word: &str,
-        schema: &Fields<'_>,
+        layers: &[Layer<'n>],
         values: Option<&Values>,
-        findings: &mut Findings,
+        span: Span,
+        findings: &mut Grouped,
     ) -> TypeKind {
-        let scalar = |kind: ScalarKind, findings: &mut Findings| {
+        let scalar = |kind: ScalarKind| {
             TypeKind::Scalar(Scalar {
                 kind,
                 values: values.and_then(|values| values.of(kind)),
-                format: text_of(schema, "format", findings),
-                limits: limits(schema, findings),
+                format: text_of(layers, "format"),
+                limits: limits(layers),
             })
         };
         match word {
-            "boolean" => scalar(ScalarKind::Boolean, findings),
-            "integer" => scalar(ScalarKind::Integer, findings),
-            "number" => scalar(ScalarKind::Number, findings),
-            "string" => scalar(ScalarKind::String, findings),
+            "boolean" => scalar(ScalarKind::Boolean),
+            "integer" => scalar(ScalarKind::Integer),
+            "number" => scalar(ScalarKind::Number),
+            "string" => scalar(ScalarKind::String),
             "array" => TypeKind::Array(Array {
-                items: Box::new(match schema.get("items") {
-                    Some(items) => self.read(items, findings),
-                    None => Type::any(schema.node.span),
-                }),
-                min_items: whole_of(schema, "minItems", findings).unwrap_or(0),
-                max_items: whole_of(schema, "maxItems", findings),
+                items: Box::new(self.items(layers, span, findings)),
+                min_items: whole_of(layers, "minItems").unwrap_or(0),
+                max_items: whole_of(layers, "maxItems"),
             }),
-            _ => TypeKind::Object(self.object(schema, findings)),
+            _ => TypeKind::Object(self.object(layers, findings)),
         }
     }
 
-    fn object(&mut self, schema: &Fields<'_>, findings: &mut Findings) -> Object {
-        let properties = schema.get("properties").and_then(|node| node.map(findings)).unwrap_or_default();
-        let mut fields: Vec<Field> = properties
-            .iter()
-            .map(|(key, node)| Field {
-                name: key.name.clone(),
-                ty: self.read(node, findings),
-                required: false,
-                span: key.span,
+    fn items(&mut self, layers: &[Layer<'n>], span: Span, findings: &mut Grouped) -> Type {
+        let all: Vec<&'n Node> = layers.iter().filter_map(|layer| layer.node.get("items")).collect();
+        let tuple = layers.iter().find_map(|layer| layer.node.get("prefixItems"));
+        if let Some(tuple) = tuple.or_else(|| all.iter().copied().find(|items| items.as_seq().is_some())) {
+            findings.add("tuple", tuple.span, || faults::tuple(tuple.span));
+            return Type::any(tuple.span);
+        }
+        match all.as_slice() {
+            [] => Type::any(span),
+            [only] => self.read(only, findings),
+            several => self.conjunction(several, several[0].span, findings),
+        }
+    }
+
+    fn object(&mut self, layers: &[Layer<'n>], findings: &mut Grouped) -> Object {
+        let mut order: Vec<(&'n Key, Vec<&'n Node>)> = Vec::new();
+        let mut by_name: HashMap<&'n str, usize> = HashMap::new();
+        for layer in layers {
+            for (key, node) in layer.node.get("properties").and_then(Node::as_map).unwrap_or_default() {
+                let at = *by_name.entry(&key.name).or_insert_with(|| {
+                    order.push((key, Vec::new()));
+                    order.len() - 1
+                });
+                order[at].1.push(node);
+            }
+        }
+        let mut fields: Vec<Field> = Vec::with_capacity(order.len());
+        for (key, nodes) in &order {
+            let ty = match nodes.as_slice() {
+                [only] => self.read(only, findings),
+                several => self.conjunction(several, several[0].span, findings),
+            };
+            let access = Access::of(nodes, self.follow);
+            fields.push(Field { name: key.name.clone(), ty, required: false, access, span: key.span });
+        }
+        for node in layers.iter().filter_map(|layer| layer.node.get("required")) {
+            for item in node.as_seq().unwrap_or_default() {
+                let Some(name) = item.as_str() else { continue };
+                if let Some(at) = by_name.get(name) {
+                    fields[*at].required = true;
+                } else if !fields[order.len()..].iter().any(|field| field.name == name) {
+                    // Of any type, and always there.
+                    let ty = Type::any(item.span);
+                    let name = name.to_owned();
+                    fields.push(Field { name, ty, required: true, access: Access::Both, span: item.span });
+                }
+            }
+        }
+        Object { additional: self.additional(layers, findings), fields }
+    }
+
+    fn additional(&mut self, layers: &[Layer<'n>], findings: &mut Grouped) -> Additional {
+        let described = layers.iter().filter(|layer| layer.node.get("properties").is_some()).count();
+        for layer in layers {
+            if layer.node.get("unevaluatedProperties").is_some_and(|node| node.kind == Kind::Bool(false)) {
+                return Additional::Closed;
+            }
+            let patterns = layer.node.get("patternProperties").and_then(Node::as_map).unwrap_or_default();
+            if let [(_, only)] = patterns
+                && described == 0
+            {
+                return self.of(only, findings);
+            }
+            let Some(node) = layer.node.get("additionalProperties") else { continue };
+            match node.kind {
+                Kind::Bool(true) => return Additional::Open,
+                // It would forbid what the other layers describe: nobody means that.
+                Kind::Bool(false) if described > 1 || !patterns.is_empty() => return Additional::Open,
+                Kind::Bool(false) => return Additional::Closed,
+                _ => return self.of(node, findings),
+            }
+        }
+        Additional::Open
+    }
+
+    fn of(&mut self, node: &'n Node, findings: &mut Grouped) -> Additional {
+        let ty = self.read(node, findings);
+        if ty.kind == TypeKind::Any { Additional::Open } else { Additional::Of(Box::new(ty)) }
+    }
+
+    /// Says which keywords are not read, and which are typing mistakes.
+    fn check_keys(&mut self, node: &'n Node, findings: &mut Grouped) {
+        for (key, _) in node.as_map().unwrap_or_default() {
+            let name = key.name.as_str();
+            if READ.contains(&name) || SILENT.contains(&name) || name.starts_with("x-") {
+                continue;
+            }
+            if WIDER.contains(&name) {
+                findings.add(name, key.span, || faults::wider(key.span, name));
+                continue;
+            }
+            let near = *self.unknown.entry(name).or_insert_with(|| suggest(name, READ.iter().copied()));
+            if let Some(near) = near {
+                findings.add(&format!("key {name}"), key.span, || faults::near_key(key.span, name, near));
+            }
+        }
+    }
+}
+
+fn shape_of(layers: &[Layer<'_>]) -> Shape {
+    layers.iter().map(|layer| (std::ptr::from_ref(layer.node), layer.bare)).collect()
+}
+
+/// What several nodes are together.
+enum Conjoined<'n> {
+    Type(Type),
+    /// Written out in these nodes.
+    Here(Vec<Layer<'n>>),
+    /// Put together from here and elsewhere.
+    Layers {
+        layers: Vec<Layer<'n>>,
+        hint: &'n str,
+        nullable: bool,
+    },
+}
+
+/// A conjunction taken apart.
+struct Flat<'n> {
+    /// Nodes that say something themselves.
+    layers: Vec<Layer<'n>>,
+    /// Nodes that name a type and say nothing else.
+    typed: Vec<Layer<'n>>,
+    /// What they refer to.
+    named: Vec<Target<'n>>,
+    nullable: bool,
+    /// The name of what is referred to first.
+    hint: Option<&'n str>,
+}
+
+impl Access {
+    /// What all descriptions of a property say together.
+    fn of<'n>(nodes: &[&'n Node], follow: &Follow<'n>) -> Access {
+        let says = |key: &str| {
+            nodes.iter().any(|node| {
+                let through = || node.get("$ref").and_then(|_| follow.follow(node));
+                let is = |node: &Node| node.get(key).is_some_and(|value| value.kind == Kind::Bool(true));
+                is(node) || through().is_some_and(is)
             })
-            .collect();
-        let by_name: HashMap<&str, usize> =
-            properties.iter().enumerate().map(|(i, (key, _))| (key.name.as_str(), i)).collect();
-        for node in schema.get("required").and_then(|node| node.list(findings)).unwrap_or_default() {
-            let Some(name) = node.text(findings) else { continue };
-            match by_name.get(name) {
-                Some(index) => fields[*index].required = true,
-                None => {
-                    let known = properties.iter().map(|(key, _)| key.name.as_str());
-                    findings.push(faults::required_without_property(node.span, name, known));
-                }
-            }
-        }
-        Object { fields, additional: self.additional(schema, findings) }
-    }
-
-    fn additional(&mut self, schema: &Fields<'_>, findings: &mut Findings) -> Additional {
-        match schema.get("additionalProperties") {
-            None => Additional::Open,
-            Some(node) => match node.kind {
-                Kind::Bool(true) => Additional::Open,
-                Kind::Bool(false) => Additional::Closed,
-                _ => Additional::Of(Box::new(self.read(node, findings))),
-            },
-        }
-    }
-
-    /// Reports alternatives that a reader could not tell apart.
-    pub(super) fn check_alternatives(&self, types: &Types, findings: &mut Findings) {
-        for alternatives in &self.alternatives {
-            let mut taken: HashMap<JsonKind, Span> = HashMap::new();
-            for alternative in alternatives {
-                let kinds = types.json_kinds(alternative);
-                match kinds.iter().find_map(|kind| taken.get(kind).map(|earlier| (*kind, *earlier))) {
-                    Some((kind, earlier)) => {
-                        findings.push(faults::alternatives_overlap(alternative.span, kind, earlier));
-                    }
-                    None => taken.extend(kinds.into_iter().map(|kind| (kind, alternative.span))),
-                }
-            }
+        };
+        match (says("readOnly"), says("writeOnly")) {
+            (true, false) => Access::ReadOnly,
+            (false, true) => Access::WriteOnly,
+            _ => Access::Both,
         }
     }
 }
 
-fn is_annotation(name: &str) -> bool {
-    ANNOTATIONS.contains(&name) || (name.starts_with("x-") && name != "x-values-seen")
+fn says_nullable(node: &Node) -> bool {
+    ["nullable", "x-nullable"].iter().any(|key| node.get(key).is_some_and(|v| v.kind == Kind::Bool(true)))
 }
 
-fn text_of(schema: &Fields<'_>, key: &str, findings: &mut Findings) -> Option<String> {
-    schema.get(key)?.text(findings).map(str::to_owned)
+/// Whether a schema says something besides its alternatives.
+fn says_something(node: &Node) -> bool {
+    node.as_map().unwrap_or_default().iter().any(|(key, _)| {
+        let name = key.name.as_str();
+        // A type alone says nothing that its alternatives do not.
+        READ.contains(&name)
+            && !matches!(name, "oneOf" | "anyOf" | "allOf" | "$ref" | "nullable" | "type" | "format")
+    })
 }
 
-fn whole_of(schema: &Fields<'_>, key: &str, findings: &mut Findings) -> Option<u64> {
-    schema.get(key)?.whole(0..=u64::MAX, findings)
+/// Whether an alternative only says which members must be there.
+fn only_requires(node: &Node) -> bool {
+    node.as_map().is_some_and(|entries| {
+        !entries.is_empty()
+            && entries.iter().all(|(key, _)| {
+                matches!(key.name.as_str(), "required" | "not" | "minProperties" | "maxProperties")
+                    || (SILENT.contains(&key.name.as_str()))
+            })
+    })
 }
 
-fn number_of(schema: &Fields<'_>, key: &str, findings: &mut Findings) -> Option<String> {
-    let node = schema.get(key)?;
-    match &node.kind {
+fn text_of(layers: &[Layer<'_>], key: &str) -> Option<String> {
+    layers.iter().find_map(|layer| layer.node.get(key)?.as_str()).map(str::to_owned)
+}
+
+fn number_of(layers: &[Layer<'_>], key: &str) -> Option<String> {
+    layers.iter().find_map(|layer| match &layer.node.get(key)?.kind {
         Kind::Number(text) => Some(text.clone()),
-        _ => node.wrong_kind("a number", None, findings),
-    }
+        _ => None,
+    })
 }
 
-fn limits(schema: &Fields<'_>, findings: &mut Findings) -> Limits {
+fn whole_of(layers: &[Layer<'_>], key: &str) -> Option<u64> {
+    number_of(layers, key)?.parse().ok()
+}
+
+fn limits(layers: &[Layer<'_>]) -> Limits {
     Limits {
-        minimum: number_of(schema, "minimum", findings),
-        maximum: number_of(schema, "maximum", findings),
-        min_length: whole_of(schema, "minLength", findings),
-        max_length: whole_of(schema, "maxLength", findings),
-        pattern: text_of(schema, "pattern", findings),
+        minimum: number_of(layers, "minimum"),
+        maximum: number_of(layers, "maximum"),
+        min_length: whole_of(layers, "minLength"),
+        max_length: whole_of(layers, "maxLength"),
+        pattern: text_of(layers, "pattern"),
     }
 }
 
-/// The words of `type`, or those that the listed values show; `None` for a schema that says nothing.
+/// The words of `type` that all layers allow, or those that keywords and listed values show; `None` where nothing does.
 fn type_words(
-    schema: &Fields<'_>,
+    layers: &[Layer<'_>],
     values: Option<&Values>,
-    findings: &mut Findings,
+    findings: &mut Grouped,
 ) -> Option<Vec<&'static str>> {
-    let Some(node) = schema.get("type") else {
-        let values = values.filter(|values| !values.open);
-        if values.is_none() {
-            report_missing_type(schema, findings);
+    let mut words: Option<Vec<&'static str>> = None;
+    for node in layers.iter().filter_map(|layer| layer.node.get("type")) {
+        let said = words_of(node, findings)?;
+        words = Some(match words {
+            None => said,
+            Some(words) => {
+                let both = intersection(&words, &said);
+                if both.is_empty() {
+                    findings.add("no type", node.span, || faults::no_common_type(node.span));
+                    return None;
+                }
+                both
+            }
+        });
+    }
+    let has = |key: &str| layers.iter().any(|layer| layer.node.get(key).is_some());
+    let lists = |key: &str| layers.iter().any(|layer| layer.node.get(key).and_then(Node::as_seq).is_some());
+    let maps = |key: &str| layers.iter().any(|layer| layer.node.get(key).and_then(Node::as_map).is_some());
+    words.or_else(|| {
+        if let Some(values) = values.filter(|values| !values.open) {
+            return Some(values.words());
         }
-        return values.map(Values::words);
-    };
+        if maps("properties")
+            || maps("additionalProperties")
+            || maps("patternProperties")
+            || lists("required")
+        {
+            return Some(vec!["object"]);
+        }
+        if has("items") || has("prefixItems") {
+            return Some(vec!["array"]);
+        }
+        if has("pattern") || has("minLength") || has("maxLength") {
+            return Some(vec!["string"]);
+        }
+        if has("minimum") || has("maximum") {
+            return Some(vec!["number"]);
+        }
+        values.map(Values::words)
+    })
+}
+
+fn words_of(node: &Node, findings: &mut Grouped) -> Option<Vec<&'static str>> {
     let items = match &node.kind {
         Kind::Seq(items) => items.as_slice(),
-        Kind::Null => {
-            return node.wrong_kind("a type", Some("quote it: 'null'".to_owned()), findings);
-        }
         _ => std::slice::from_ref(node),
     };
-    let words: Vec<&str> = items
-        .iter()
-        .filter_map(|item| match item.is_null() {
-            true => item.wrong_kind("a type", Some("quote it: 'null'".to_owned()), findings),
-            false => item.word(&TYPE_WORDS, findings),
-        })
-        .collect();
+    let mut words = Vec::new();
+    for item in items {
+        let text = match &item.kind {
+            Kind::Null => "null",
+            Kind::String(text, _) => text.as_str(),
+            _ => "",
+        };
+        match TYPE_WORDS.iter().find(|word| **word == text) {
+            Some(word) => words.push(*word),
+            // Of Swagger 2.0: bytes.
+            None if text == "file" => return None,
+            None => {
+                let key = format!("type {text}");
+                findings.add(&key, item.span, || faults::unknown_type_word(item.span, text, &TYPE_WORDS));
+                return None;
+            }
+        }
+    }
     (!words.is_empty()).then_some(words)
 }
 
-fn report_missing_type(schema: &Fields<'_>, findings: &mut Findings) {
-    for (key, _) in schema.entries() {
-        if let Some((_, kinds)) = KEYWORD_KINDS.iter().find(|(keyword, _)| *keyword == key.name) {
-            findings.push(faults::keyword_without_type(key.span, &key.name, kinds[0]));
+fn intersection(a: &[&'static str], b: &[&'static str]) -> Vec<&'static str> {
+    let goes = |word: &str, among: &[&'static str]| {
+        among.contains(&word) || (word == "integer" && among.contains(&"number"))
+    };
+    let mut both: Vec<&'static str> = a.iter().copied().filter(|word| goes(word, b)).collect();
+    for word in b.iter().copied().filter(|word| goes(word, a)) {
+        if !both.contains(&word) {
+            both.push(word);
         }
     }
-}
-
-fn check_keywords(schema: &Fields<'_>, words: &[&str], findings: &mut Findings) {
-    for (key, _) in schema.entries() {
-        if let Some((_, kinds)) = KEYWORD_KINDS.iter().find(|(keyword, _)| *keyword == key.name)
-            && !kinds.iter().any(|kind| words.contains(kind))
-        {
-            findings.push(faults::keyword_kind(key.span, &key.name, kinds, &words.join(" or ")));
-        }
-    }
+    both
 }
 
 /// Values of `enum`, `const` or `x-values-seen`, with their places.
@@ -445,27 +861,40 @@ struct Values {
     span: Span,
 }
 
-fn listed(schema: &Fields<'_>, findings: &mut Findings) -> Option<Values> {
-    let (closed, open) = (schema.get("enum"), schema.get("x-values-seen"));
-    if let (Some(_), Some((key, _))) = (closed, schema.entry("x-values-seen")) {
-        findings.push(faults::enum_open_and_closed(key.span));
+fn listed(layers: &[Layer<'_>], findings: &mut Grouped) -> Option<Values> {
+    let mut found: Option<Values> = None;
+    for layer in layers {
+        let Some(values) = listed_in(layer.node, findings) else { continue };
+        // Of several lists the shortest is nearest to what all of them allow.
+        let shorter = found
+            .as_ref()
+            .is_none_or(|known| (values.open, values.list.len()) < (known.open, known.list.len()));
+        if shorter {
+            found = Some(values);
+        }
     }
+    found
+}
+
+fn listed_in(schema: &Node, findings: &mut Grouped) -> Option<Values> {
     if let Some(node) = schema.get("const") {
-        return Some(Values::read(std::slice::from_ref(node), node.span, false, findings));
+        return Values::read(std::slice::from_ref(node), node.span, false, findings);
+    }
+    let closed = schema.get("enum");
+    let open = schema.get("x-values-seen").or_else(|| schema.get("x-extensible-enum"));
+    if let (Some(_), Some(open)) = (closed, open) {
+        findings.add("enum", open.span, || faults::enum_open_and_closed(open.span));
     }
     let node = closed.or(open)?;
-    let items = node.list(findings)?;
-    if items.is_empty() {
-        findings.push(faults::enum_empty(node.span));
-        return None;
-    }
-    Some(Values::read(items, node.span, closed.is_none(), findings))
+    let items = node.as_seq().filter(|items| !items.is_empty())?;
+    Values::read(items, node.span, closed.is_none(), findings)
 }
 
 impl Values {
-    fn read(items: &[Node], span: Span, open: bool, findings: &mut Findings) -> Values {
+    /// None when one of them is a list or an object.
+    fn read(items: &[Node], span: Span, open: bool, findings: &mut Grouped) -> Option<Values> {
         let mut values = Values { list: Vec::new(), null: false, open, span };
-        let mut seen = std::collections::HashSet::new();
+        let mut seen = HashSet::new();
         for item in items {
             let literal = match &item.kind {
                 Kind::Null => {
@@ -476,17 +905,15 @@ impl Values {
                 Kind::Number(text) => Literal::Number(text.clone()),
                 Kind::String(text, _) => Literal::String(text.clone()),
                 Kind::Seq(_) | Kind::Map(_) => {
-                    item.wrong_kind::<()>("a scalar", None, findings);
-                    continue;
+                    findings.add("enum value", item.span, || faults::enum_of_values(item.span));
+                    return None;
                 }
             };
             if seen.insert(literal.clone()) {
                 values.list.push((literal, item.span));
-            } else {
-                findings.push(faults::enum_value_twice(item.span, &literal.to_string()));
             }
         }
-        values
+        Some(values)
     }
 
     /// Type words that the values show.
@@ -498,18 +925,21 @@ impl Values {
         TYPE_WORDS.into_iter().filter(shown).collect()
     }
 
-    fn check(&self, words: &[&str], null_left_out: bool, findings: &mut Findings) {
+    fn check(&self, words: &[&str], null_left_out: bool, asked: bool, findings: &mut Grouped) {
         for (literal, span) in &self.list {
             if !words.iter().any(|word| is_of(literal, word)) {
                 let found = format!("`{literal}` ({})", narrowest(literal));
-                findings.push(faults::enum_value_kind(*span, &found, &words.join(" or ")));
+                findings
+                    .add("enum kind", *span, || faults::enum_value_kind(*span, &found, &words.join(" or ")));
             }
         }
-        if self.null && !words.contains(&"null") {
-            findings.push(faults::enum_value_kind(self.span, "`null`", &words.join(" or ")));
+        if self.null && !words.contains(&"null") && !asked {
+            findings.add("enum kind", self.span, || {
+                faults::enum_value_kind(self.span, "`null`", &words.join(" or "))
+            });
         }
         if null_left_out {
-            findings.push(faults::enum_without_null(self.span));
+            findings.add("enum null", self.span, || faults::enum_without_null(self.span));
         }
     }
 

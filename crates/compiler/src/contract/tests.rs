@@ -2,13 +2,12 @@
 
 use super::*;
 use crate::diagnostic::{Colour, Findings, Sources, to_text};
-use crate::yaml;
 use proptest::prelude::*;
 
 fn read_all(text: &str) -> (Sources, Contract, Findings) {
     let (mut sources, mut findings) = (Sources::new(), Findings::new());
-    let root = yaml::read(&mut sources, "a.openapi.yaml", text.as_bytes(), &mut findings).expect("YAML");
-    let contract = read("old", &root, &mut findings);
+    let documents = Documents::single(&mut sources, "a.openapi.yaml", text.as_bytes(), &mut findings);
+    let contract = read("old", &documents.expect("a tree"), &mut findings);
     (sources, contract, findings)
 }
 
@@ -24,7 +23,9 @@ fn messages(text: &str) -> Vec<String> {
     let line = |f: &crate::diagnostic::Finding| {
         let at = sources.start(f.span);
         let help = f.help.as_ref().map(|help| format!(" | {help}")).unwrap_or_default();
-        format!("{}:{} {} {}{help}", at.line, at.column, f.code, f.message)
+        let count = f.group.as_ref().map_or(1, |group| group.count);
+        let times = if count > 1 { format!(" x{count}") } else { String::new() };
+        format!("{}:{} {}{times} {} {}{help}", at.line, at.column, f.severity.word(), f.code, f.message)
     };
     findings.sorted().into_iter().map(line).collect()
 }
@@ -200,29 +201,36 @@ fn resolving_follows_references_and_gathers_null() {
 }
 
 #[test]
-fn a_document_of_another_version_or_form_is_refused() {
+fn what_is_no_contract_is_refused() {
     assert_eq!(
-        messages("openapi: 3.0.3\npaths: []\npath: {}\n"),
+        messages("openapi: 4.0.0\npaths: []\n"),
         [
-            "1:1 Y021 an OpenAPI document needs the key `info`",
-            "1:10 C001 OpenAPI 3.0.3 is not read | contracts are OpenAPI 3.1 documents: `openapi: 3.1.0`",
-            "2:8 Y022 a map is needed here, and this is a list",
-            "3:1 Y020 an OpenAPI document has no key `path` | possible here: `info`, `servers`, `tags`, `components`, `security`, `externalDocs`, `jsonSchemaDialect`",
+            "1:10 error C001 OpenAPI 4.0.0 is not read | contracts are documents of OpenAPI 3.0, 3.1 or 3.2, or of Swagger 2.0",
         ]
+    );
+    assert_eq!(
+        messages("paths: {}\n"),
+        [
+            "1:1 error C001 this is no OpenAPI document: it has neither `openapi` nor `swagger` | a contract begins with `openapi: 3.1.0`, or `swagger: '2.0'`",
+        ]
+    );
+    assert_eq!(messages("- openapi\n"), ["1:1 error Y022 a map is needed here, and this is a list"]);
+    assert_eq!(
+        messages("openapi: 3.1.0\npaths: []\n"),
+        ["2:8 warning Y022 paths must be a map, and this is a list: it is passed over"]
     );
 }
 
 #[test]
-fn references_that_lead_nowhere_elsewhere_or_in_a_circle() {
+fn references_that_lead_nowhere_elsewhere_or_in_a_circle_cost_their_place_only() {
     assert_eq!(
         messages(&with_schemas(
-            "Thing: {type: array, items: {$ref: '#/components/schemas/Thng'}}\nB: {$ref: 'other.yaml#/X'}\nC: {$ref: '#/components/schemas/Thing', minItems: 1}\nD: {$ref: '#/components/schemas/E'}\nE: {oneOf: [{type: string}, {$ref: '#/components/schemas/D'}]}"
+            "Thing: {type: array, items: {$ref: '#/components/schemas/Thng'}}\nB: {$ref: 'https://example.com/x.yaml#/X'}\nC: {$ref: '#/components/schemas/Thing', minItems: 1}\nD: {$ref: '#/components/schemas/E'}\nE: {oneOf: [{type: string}, {$ref: '#/components/schemas/D'}]}"
         )),
         [
-            "6:40 C002 there is no `Thng` under `components/schemas` | did you mean `Thing`?",
-            "7:15 C003 this reference leads out of what is read | a reference here is written '#/components/schemas/<name>'",
-            "8:45 C003 `minItems` beside `$ref` would change the type | write it in the type that the reference leads to, or write the type out here",
-            "10:5 C004 `E` leads only back to itself",
+            "6:40 warning C002 `#/components/schemas/Thng` leads nowhere: it stands for any value | did you mean `Thing`?",
+            "7:15 warning C003 `https://example.com/x.yaml#/X` leads out to the net: it stands for any value | save the document beside this one, and refer to it by its path",
+            "10:5 warning C004 `E` leads only back to itself: it stands for any value",
         ]
     );
 }
@@ -235,77 +243,206 @@ fn a_recursive_type_is_no_circle() {
 }
 
 #[test]
-fn what_would_change_the_meaning_is_refused_with_what_to_do() {
+fn keywords_that_only_narrow_are_told_once_and_typing_mistakes_with_the_right_word() {
     assert_eq!(
         messages(&with_schemas(
-            "A: {allOf: [{type: string}]}\nB: {type: string, nullable: true}\nC: {oneOf: [{type: string}, {type: object}], discriminator: {}}\nD: {type: object, propertis: {}}\nE: {oneOf: [{type: string}], type: string}"
+            "A: {type: string, not: {const: a}}\nB: {type: string, not: {const: b}}\nC: {type: object, propertis: {}}\nD: {type: string, mine: 1, x-mine: 1}\nE: {type: strng}"
         )),
         [
-            "6:9 C005 `allOf` is not part of OpenAPI that is read here | write the fields out in one schema",
-            "7:23 C005 `nullable` is not part of OpenAPI that is read here | write the type as a list: `type: [<type>, 'null']`",
-            "8:50 C005 `discriminator` is not part of OpenAPI that is read here | alternatives are told apart by their JSON type",
-            "9:23 Y020 a schema has no key `propertis` | did you mean `properties`?",
-            "10:34 C005 `type` beside `oneOf` is not read | write it in each alternative that it is about",
+            "6:23 note x2 C005 `not` is not read: the type takes more values than the document allows",
+            "8:23 warning Y020 `propertis` says nothing in a schema | did you mean `properties`?",
+            "10:15 warning Y023 `strng` is no type: it stands for any value | did you mean `string`?",
         ]
     );
 }
 
+/// The fields of the object `T` among these schemas, as `name: type`, with `!` where one is required.
+fn fields_of(schemas: &str) -> Vec<String> {
+    let (contract, ty) = typed(schemas);
+    let TypeKind::Object(object) = contract.types.resolve(&ty).kind else { panic!("{ty}") };
+    let field = |f: &Field| format!("{}{}: {}", f.name, if f.required { "!" } else { "" }, f.ty);
+    object.fields.iter().map(field).collect()
+}
+
 #[test]
-fn every_keyword_outside_the_subset_is_refused() {
-    for (keyword, help) in schema::OUTSIDE {
-        assert_eq!(
-            messages(&with_schemas(&format!("A: {{{keyword}: 1}}"))),
-            [format!("6:9 C005 `{keyword}` is not part of OpenAPI that is read here | {help}")]
+fn all_of_is_one_type_of_all_its_parts() {
+    let base =
+        "Base: {type: object, required: [id], properties: {id: {type: integer}, kind: {type: string}}}";
+    let with = |schema: &str| fields_of(&format!("T: {schema}\n{base}"));
+    assert_eq!(
+        with(
+            "{allOf: [{$ref: '#/components/schemas/Base'}, {required: [kind], properties: {kind: {enum: [a]}, more: {}}}]}"
+        ),
+        ["kind!: enum(a)", "more: any", "id!: integer"]
+    );
+    assert_eq!(
+        with("{$ref: '#/components/schemas/Base', properties: {more: {type: string}}}"),
+        ["more: string", "id!: integer", "kind: string"]
+    );
+    assert_eq!(with("{allOf: [{properties: {a: {}}}], properties: {b: {}}}"), ["b: any", "a: any"]);
+    assert_eq!(with("{type: object, required: [a, b], properties: {b: {}}}"), ["b!: any", "a!: any"]);
+    assert_eq!(
+        shown("{allOf: [{$ref: '#/components/schemas/Other'}], description: said here}"),
+        "Other",
+        "a reference with remarks is the reference"
+    );
+    assert_eq!(
+        shown("{type: object, nullable: true, allOf: [{$ref: '#/components/schemas/Other'}]}"),
+        "Other or null"
+    );
+    assert_eq!(shown("{allOf: [{type: string}, {enum: [a, b]}]}"), "enum(a, b)");
+    assert_eq!(
+        messages(&with_schemas("T: {allOf: [{type: string}, {type: integer}]}")),
+        ["6:40 warning C006 no value is of all types that `allOf` asks for: it stands for any value"]
+    );
+}
+
+#[test]
+fn what_a_schema_without_a_type_speaks_about_is_its_type() {
+    for (schema, text) in [
+        ("{properties: {a: {}}}", "object"),
+        ("{additionalProperties: {type: string}}", "object"),
+        ("{required: [a]}", "object"),
+        ("{items: {type: string}}", "list of string"),
+        ("{pattern: '^a'}", "string"),
+        ("{minimum: 1}", "number"),
+        ("{type: string, items: {}, uniqueItems: true}", "string"),
+        ("{type: string, nullable: true}", "string or null"),
+        ("{type: string, x-nullable: true}", "string or null"),
+        ("{type: string, nullable: true, enum: [a]}", "enum(a) or null"),
+        ("{type: [string, null]}", "string or null"),
+        ("{type: file}", "any"),
+        ("{const: null}", "null"),
+        ("{type: string, enum: []}", "string"),
+        ("{type: array, items: [{type: string}]}", "list of any"),
+    ] {
+        let (_, contract, findings) =
+            read_all(&with_schemas(&format!("T: {schema}\nOther: {{type: object}}")));
+        assert!(
+            !findings.has_errors() && findings.count(crate::diagnostic::Severity::Warning) == 0,
+            "{schema}"
         );
+        assert_eq!(contract.types.get("T").unwrap().ty.to_string(), text, "{schema}");
     }
 }
 
 #[test]
-fn alternatives_of_one_json_type_are_refused() {
+fn enumerations_hold_scalars_of_their_type() {
     assert_eq!(
         messages(&with_schemas(
-            "A: {oneOf: [{type: integer}, {type: string}, {type: number}]}\nB: {anyOf: [{$ref: '#/components/schemas/C'}, {type: object}]}\nC: {type: object}\nD: {oneOf: []}"
+            "A: {type: string, enum: [a, 1, a]}\nB: {type: [string, 'null'], enum: [a]}\nC: {type: string, enum: [a], x-values-seen: [b]}\nD: {type: string, enum: [[b]]}\nE: {type: string, const: null}"
         )),
         [
-            "6:50 C006 two alternatives hold values of the JSON type number | alternatives must differ by their JSON type; write one type that covers both",
-            "7:51 C006 two alternatives hold values of the JSON type object | alternatives must differ by their JSON type; write one type that covers both",
-            "9:16 C006 there is no alternative here",
+            "6:33 warning x2 C013 `1` (integer) is not a value of the type string",
+            "7:39 warning C013 the type allows null, and the enumeration leaves it out | list `null` as well, or take 'null' out of `type`: as it stands null is not allowed",
+            "8:49 warning C013 an enumeration is either closed or open | keep `enum`, or keep `x-values-seen` for one that may grow",
+            "9:30 note C013 a list of values that are lists or objects is not read",
         ]
     );
 }
 
 #[test]
-fn enumerations_hold_scalars_of_their_type_each_once() {
+fn alternatives_are_told_apart_by_whatever_tells_them_apart() {
+    let objects = "Cat: {type: object, required: [kind], properties: {kind: {enum: [cat]}, purr: {type: string}}}\nDog: {type: object, required: [kind, bark], properties: {kind: {enum: [dog, hound]}, bark: {type: string}}}\nBee: {type: object, required: [sting], properties: {sting: {type: string}}}\nFly: {type: object, properties: {buzz: {type: string}}}";
+    let of = |list: &str| {
+        let refs: Vec<String> =
+            list.split(' ').map(|name| format!("{{$ref: '#/components/schemas/{name}'}}")).collect();
+        format!("oneOf: [{}]", refs.join(", "))
+    };
+    let test = |schema: &str| {
+        let (_, contract, _) = read_all(&with_schemas(&format!("T: {{{schema}}}\n{objects}")));
+        match &contract.types.get("T").unwrap().ty.kind {
+            TypeKind::Choice(choice) => format!("{:?}", choice.test),
+            other => other.to_string(),
+        }
+    };
+    let constant = |member: &str, values: &[(&str, usize)]| {
+        let values = values.iter().map(|(value, at)| (Literal::String((*value).to_owned()), *at)).collect();
+        format!("{:?}", Test::Constant { member: member.to_owned(), values })
+    };
+    assert_eq!(test(&of("Cat Dog")), constant("kind", &[("cat", 0), ("dog", 1), ("hound", 1)]));
+    assert_eq!(test(&of("Bee Fly")), format!("{:?}", Test::OwnField(vec![Some("sting".to_owned()), None])));
     assert_eq!(
-        messages(&with_schemas(
-            "A: {type: string, enum: [a, 1, a, [b]]}\nB: {type: [string, 'null'], enum: [a]}\nC: {type: string, enum: [a], x-values-seen: [b]}\nD: {type: string, enum: []}\nE: {type: string, const: null}"
+        test(&of("Fly Bee Dog")),
+        format!("{:?}", Test::OwnField(vec![None, Some("sting".to_owned()), Some("kind".to_owned())]))
+    );
+    assert_eq!(
+        test(&format!(
+            "{}, discriminator: {{propertyName: type, mapping: {{b: '#/components/schemas/Bee', c: Fly}}}}",
+            of("Bee Fly")
         )),
+        constant("type", &[("b", 0), ("c", 1)])
+    );
+    assert_eq!(
+        test(&format!("{}, discriminator: {{propertyName: type}}", of("Bee Fly"))),
+        constant("type", &[("Bee", 0), ("Fly", 1)])
+    );
+    // By kind, null and what overlaps put together.
+    assert_eq!(
+        test(
+            "anyOf: [{type: string, enum: [a]}, {$ref: '#/components/schemas/Cat'}, {type: string}, {type: 'null'}]"
+        ),
+        "string or Cat"
+    );
+    assert_eq!(test("anyOf: [{type: integer}, {type: number}]"), "number");
+    assert_eq!(test("anyOf: [{enum: [a]}, {enum: [b]}]"), "enum(a, b)");
+    // What only says what must be there is no choice.
+    assert_eq!(test("type: object, anyOf: [{required: [a]}, {required: [b]}]"), "object");
+    // Nothing tells these apart.
+    assert_eq!(test("oneOf: [{$ref: '#/components/schemas/Fly'}, {type: object}]"), "any");
+    assert_eq!(
+        messages(&with_schemas(&format!(
+            "T: {{oneOf: [{{$ref: '#/components/schemas/Fly'}}, {{type: object}}]}}\n{objects}"
+        ))),
         [
-            "6:33 C013 `1` (integer) is not a value of the type string",
-            "6:36 C013 the value `a` is listed twice",
-            "6:39 Y022 a scalar is needed here, and this is a list",
-            "7:39 C013 the type allows null, and the enumeration leaves it out | list `null` as well, or take 'null' out of `type`: as it stands null is not allowed",
-            "8:34 C013 an enumeration is either closed or open | keep `enum`, or keep `x-values-seen` for one that may grow",
-            "9:29 C013 an enumeration lists at least one value",
-            "10:30 C013 `null` is not a value of the type string",
+            "6:8 note C006 nothing tells these alternatives apart: together they are any value | a `discriminator`, a required constant, or a required field of its own in each would"
         ]
     );
 }
 
 #[test]
-fn keywords_stand_beside_the_type_they_speak_about() {
+fn what_stands_beside_alternatives_holds_for_each() {
+    let schemas = "T: {type: object, required: [id], properties: {id: {type: integer}}, oneOf: [{required: [a], properties: {a: {type: string}}}, {required: [b], properties: {b: {type: string}}}]}";
+    let (contract, ty) = typed(schemas);
+    let TypeKind::Choice(choice) = &ty.kind else { panic!("{ty}") };
+    for (alternative, own) in choice.alternatives.iter().zip(["a", "b"]) {
+        let TypeKind::Object(object) = contract.types.resolve(alternative).kind else {
+            panic!("{alternative}")
+        };
+        assert!(object.field("id").is_some_and(|field| field.required), "{own}");
+        assert!(object.field(own).is_some_and(|field| field.required), "{own}");
+    }
+}
+
+#[test]
+fn alternatives_go_to_those_that_mean_the_same() {
+    let of = |cat: &str, dog: &str| {
+        format!(
+            "T: {{oneOf: [{{type: object, required: [k], properties: {{k: {{enum: [cat]}}, v: {{type: {cat}}}}}}}, {{type: object, required: [k], properties: {{k: {{enum: [{dog}]}}}}}}]}}"
+        )
+    };
+    assert_eq!(goes(&of("string", "dog"), &of("string", "dog, hound")), Ok(()));
     assert_eq!(
-        messages(&with_schemas(
-            "A: {properties: {}}\nB: {type: string, items: {}}\nC: {type: strng}\nD: {type: [string, null]}\nE: {type: object, properties: {name: {}}, required: [nmae, 5]}"
-        )),
-        [
-            "6:9 C016 `properties` without a type says nothing of other values | add `type: object`",
-            "7:23 C016 `items` speaks about array, and this is string",
-            "8:15 Y023 `strng` is not one of the words possible here | did you mean `string`?",
-            "9:24 Y022 a type is needed here, and this is nothing | quote it: 'null'",
-            "10:58 C012 `nmae` is required and not among the properties | did you mean `name`?",
-            "10:64 Y022 a text is needed here, and this is a number | quote it: '5'",
-        ]
+        goes(&of("string", "dog"), &of("integer", "dog")),
+        Err("`v`: string is not integer".to_owned())
+    );
+    assert_eq!(
+        goes(&of("string", "dog, hound"), &of("string", "dog")),
+        Err("object or object is not object or object".to_owned())
+    );
+    let cat = "T: {type: object, required: [k], properties: {k: {enum: [cat]}, v: {type: string}}}";
+    assert_eq!(goes(cat, &of("string", "dog")), Ok(()));
+    assert_eq!(goes(cat, &of("integer", "dog")), Err("`v`: string is not integer".to_owned()));
+    assert_eq!(goes(&of("string", "dog"), "T: {type: object}"), Ok(()));
+}
+
+#[test]
+fn a_field_of_one_way_is_not_asked_for_the_other_way() {
+    let target = "T: {type: object, required: [id, name], properties: {id: {type: integer, readOnly: true}, name: {}}}";
+    assert_eq!(goes("T: {type: object, required: [name], properties: {name: {}}}", target), Ok(()));
+    assert_eq!(
+        goes("T: {type: object, properties: {}}", target),
+        Err("`name`: it is required, and there is none".to_owned())
     );
 }
 
@@ -313,37 +450,181 @@ fn keywords_stand_beside_the_type_they_speak_about() {
 fn paths_and_their_parameters_agree() {
     assert_eq!(
         messages(&with_paths(
-            "/a/{id}:\n  get:\n    parameters: [{name: ident, in: path, required: true, schema: {}}]\n    responses: {200: {}}\n/a/{other}:\n  get:\n    parameters:\n      - {name: other, in: path, schema: {}}\n      - {name: q, in: query, schema: {}}\n      - {name: q, in: query, schema: {}}\n      - {name: c, in: cookie, schema: {}}\n    responses: {200: {}}\n/b/:\n  get: {responses: {200: {}}}\n/c:\n  fetch: {}"
+            "/a/{id}:\n  get:\n    parameters: [{name: ident, in: path, required: true, schema: {}}]\n    responses: {200: {}}\n/a/{other}:\n  get:\n    parameters:\n      - {name: other, in: path, schema: {}}\n      - {name: q, in: query, schema: {}}\n      - {name: q, in: query, schema: {}}\n      - {name: c, in: cookie, schema: {}}\n    responses: {200: {}}\n/b/:\n  get: {responses: {200: {}}}\n/c?d:\n  get: {responses: {200: {}}}"
         )),
         [
-            "5:5 C008 `id` of GET /a/{id} is not among its parameters | add {name: id, in: path, required: true, schema: …}",
-            "6:20 C008 the path of GET /a/{id} has no variable `ident`",
-            "9:5 C014 GET /a/{other} matches the same requests as GET /a/{id}",
-            "11:11 C010 the path parameter `other` must be required | add `required: true`",
-            "13:11 C015 the parameter `q` is given twice",
-            "14:25 C010 parameters in `cookie` are not read | possible here: `path`, `query`, `header`",
-            "16:3 C007 `/b/` is not a path: a path has no empty segments",
-            "19:5 Y020 a path has no key `fetch` | possible here: `get`, `put`, `post`, `delete`, `options`, `head`, `patch`, `parameters`, `summary`, `description`",
+            "5:5 warning C008 `id` of GET /a/{id} is not among its parameters: it is any text",
+            "6:20 warning C008 the path of GET /a/{id} has no variable `ident`",
+            "9:5 warning C014 GET /a/{other} matches the same requests as GET /a/{id}: it is left out",
+            "13:11 warning C015 the parameter `q` is given twice: the first counts",
+            "14:11 note C010 parameters in `cookie` are passed over",
+            "18:3 warning C007 `/c?d` is not a path that requests could have (`?` cannot stand in a path): its operations are left out",
         ]
     );
 }
 
 #[test]
-fn bodies_and_responses_have_their_form() {
+fn bodies_are_json_or_a_form_or_bytes() {
+    let text = with_paths(
+        "/a:\n  post:\n    requestBody: {content: {text/plain: {schema: {}}, application/json: {}}}\n    responses:\n      2xx: {content: {application/hal+json: {schema: {type: string}}}}\n      600: {}\n      200: {$ref: '#/components/responses/None'}\n      201: {content: {application/xml: {}}}\n  put:\n    requestBody: {content: {multipart/form-data: {schema: {type: object, properties: {a: {}}}}}}\n    responses: {200: {content: {'*/*': {schema: {type: string}}}}}\n  get: {responses: {}}",
+    );
     assert_eq!(
-        messages(&with_paths(
-            "/a:\n  post:\n    requestBody: {content: {text/plain: {schema: {}}, application/json: {}}}\n    responses:\n      2xx: {}\n      600: {}\n      200: {$ref: '#/components/responses/None'}\n      201: {content: {application/xml: {}}, header: {}}\n  get: {responses: {}}\n  put: {}"
-        )),
+        messages(&text),
         [
-            "6:31 C011 bodies of type `text/plain` are not read | bodies are application/json",
-            "6:75 Y021 a media type needs the key `schema`",
-            "9:9 C009 `600` is not a status | write a status such as 200, a class such as 2XX, or default",
-            "10:21 C002 there is no `None` under `components/responses`",
-            "11:25 C011 bodies of type `application/xml` are not read | bodies are application/json",
-            "11:47 Y020 a response has no key `header` | did you mean `headers`?",
-            "12:5 C009 GET /a promises no response",
-            "13:10 Y021 an operation needs the key `responses`",
+            "9:9 warning C009 `600` is not a status: the answer is passed over | write a status such as 200, a class such as 2XX, or default",
+            "10:21 warning C002 `#/components/responses/None` leads nowhere: it stands for any value",
+            "11:9 note C011 a body of `application/xml` is not read: such operations are passed as they are, or refused",
+            "15:5 warning C009 GET /a promises no response",
         ]
+    );
+    let (_, contract, _) = read_all(&text);
+    let shown = |key: &str| {
+        let operation = contract.find(&OpKey::parse(key).unwrap()).unwrap();
+        let body = operation.body.as_ref().map(|body| format!("{} {}", body.media.name(), body.ty));
+        let answers = operation.responses.iter().map(|r| format!("{} {}", r.status, r.media.name()));
+        (body.unwrap_or_default(), answers.collect::<Vec<_>>().join(", "), operation.is_typed())
+    };
+    let post = ("application/json any", "2XX application/hal+json, 201 application/xml", false);
+    assert_eq!(shown("POST /a"), (post.0.to_owned(), post.1.to_owned(), post.2));
+    let put = ("multipart/form-data object", "200 application/json", false);
+    assert_eq!(shown("PUT /a"), (put.0.to_owned(), put.1.to_owned(), put.2));
+}
+
+#[test]
+fn swagger_2_is_lowered_to_the_same_form() {
+    let contract = good(
+        r"
+swagger: '2.0'
+info: {title: t, version: '1'}
+consumes: [application/json]
+produces: [application/json]
+parameters: {Page: {name: page, in: query, type: integer}}
+responses: {Missing: {description: none, schema: {$ref: '#/definitions/Thing'}}}
+definitions: {Thing: {type: object, required: [id], properties: {id: {type: integer}, note: {type: string, x-nullable: true}}}}
+paths:
+  /things/{id}:
+    parameters: [{name: id, in: path, required: true, type: integer}]
+    get:
+      parameters: [{$ref: '#/parameters/Page'}, {name: tags, in: query, type: array, items: {type: string}, collectionFormat: csv}]
+      responses: {200: {description: it, schema: {$ref: '#/definitions/Thing'}}, 404: {$ref: '#/responses/Missing'}, 204: {description: none}}
+    put:
+      parameters: [{name: body, in: body, required: true, schema: {$ref: '#/definitions/Thing'}}]
+      responses: {204: {description: done}}
+    post:
+      parameters: [{name: title, in: formData, type: string, required: true}, {name: picture, in: formData, type: file}]
+      responses: {204: {description: done}}
+",
+    );
+    let operation = |key: &str| contract.find(&OpKey::parse(key).unwrap()).unwrap();
+    let get = operation("GET /things/{id}");
+    assert_eq!(get.path_params[0].ty.to_string(), "integer");
+    let query: Vec<_> = get.query.iter().map(|p| format!("{} {}", p.name, p.ty)).collect();
+    assert_eq!(query, ["page integer", "tags list of string"]);
+    assert_eq!(get.response(404).unwrap().body.as_ref().unwrap().to_string(), "Thing");
+    assert_eq!(get.response(204).unwrap().body, None);
+    let put = operation("PUT /things/{id}").body.as_ref().unwrap();
+    assert_eq!((put.ty.to_string().as_str(), put.required, put.media.is_json()), ("Thing", true, true));
+    let post = operation("POST /things/{id}").body.as_ref().unwrap();
+    assert_eq!((post.required, post.media.name()), (true, "multipart/form-data"));
+    let TypeKind::Object(form) = &post.ty.kind else { panic!("{}", post.ty) };
+    assert_eq!(
+        form.fields.iter().map(|f| (f.name.as_str(), f.required)).collect::<Vec<_>>(),
+        [("title", true), ("picture", false)]
+    );
+}
+
+#[test]
+fn parameters_that_are_objects_are_read_by_their_style() {
+    let contract = good(&with_paths(
+        "/a:\n  get:\n    parameters:\n      - {name: side, in: query, schema: {type: object, properties: {x: {type: integer}, y: {type: string}}}}\n      - {name: deep, in: query, style: deepObject, explode: true, schema: {type: object, properties: {z: {type: string}}}}\n      - {name: one, in: query, style: form, explode: false, schema: {type: object, properties: {w: {type: string}}}}\n    responses: {204: {description: done}}",
+    ));
+    let query: Vec<_> =
+        contract.operations[0].query.iter().map(|p| format!("{} {:?} {}", p.name, p.form, p.ty)).collect();
+    assert_eq!(query, ["x Plain integer", "y Plain string", "deep Deep object", "one Plain object"]);
+}
+
+#[test]
+fn references_lead_to_other_files_and_into_paths() {
+    let files: [(&str, &[u8]); 3] = [
+        (
+            "api/main.yaml",
+            b"openapi: 3.1.0\ninfo: {title: t, version: '1'}\npaths:\n  /a: {$ref: 'paths/a.yaml'}\n  /b:\n    get: {responses: {200: {$ref: '#/paths/~1a/get/responses/200'}}}\n",
+        ),
+        (
+            "api/paths/a.yaml",
+            b"get:\n  responses:\n    200: {description: it, content: {application/json: {schema: {$ref: '../types.json#/Thing'}}}}\n",
+        ),
+        ("api/types.json", br##"{"Thing": {"type": "object", "properties": {"next": {"$ref": "#/Thing"}}}}"##),
+    ];
+    let fetch = |name: &str| files.iter().find(|(known, _)| *known == name).map(|(_, bytes)| *bytes);
+    let (mut sources, mut findings) = (Sources::new(), Findings::new());
+    let documents =
+        Documents::load(&mut sources, "api/main.yaml", &fetch, &mut findings).expect("it is there");
+    let contract = read("old", &documents, &mut findings);
+    assert_eq!(to_text(&sources, &findings, Colour::Never), "");
+    for operation in &contract.operations {
+        assert_eq!(
+            operation.response(200).unwrap().body.as_ref().unwrap().to_string(),
+            "Thing",
+            "{}",
+            operation.key
+        );
+    }
+    let fields = contract.types.get("Thing").map(|named| named.ty.clone()).expect("Thing");
+    let TypeKind::Object(thing) = &fields.kind else { panic!("{fields}") };
+    assert_eq!(thing.field("next").unwrap().ty.to_string(), "Thing");
+}
+
+#[test]
+fn a_document_that_somebody_else_wrote_is_read_as_other_readers_read_it() {
+    let contract = good(
+        "openapi: 3.1.0\ninfo: {title: t, version: '1'}\npaths: {\n  }\ncomponents:\n  schemas:\n    Base: &base\n      type: object\n      description: \"two\nlines\"\n      properties: {a: {type: string}}\n    T:\n      <<: *base\n      required: [a]\n    U: {type: string, enum: [Y, N, 090, yes]}\n",
+    );
+    assert_eq!(contract.types.get("U").unwrap().ty.to_string(), "enum(Y, N, 090, yes)");
+    assert!(matches!(&contract.types.get("T").unwrap().ty.kind, TypeKind::Object(o) if o.fields[0].required));
+    let json = "{\"openapi\": \"3.0.3\", \"info\": {\"title\": \"\\ud83d\\ude00\",\t\"version\": \"1\"}, \"paths\": {}}";
+    good(json);
+}
+
+#[test]
+fn a_value_that_is_copied_without_end_is_refused() {
+    let mut text = String::from("openapi: 3.1.0\nx: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n");
+    for level in 1..12 {
+        let copies = vec![format!("*a{}", level - 1); 10].join(", ");
+        text.push_str(&format!("x{level}: &a{level} [{copies}]\n"));
+    }
+    let (mut sources, mut findings) = (Sources::new(), Findings::new());
+    assert!(Documents::single(&mut sources, "a", text.as_bytes(), &mut findings).is_none());
+    assert!(findings.sorted()[0].message.contains("more than 3000000 values"), "{:?}", findings.sorted());
+}
+
+#[test]
+fn a_hundred_thousand_references_that_lead_nowhere_among_thousands_of_names_are_one_finding() {
+    let mut text = String::from("{\"openapi\": \"3.0.3\", \"paths\": {}, \"components\": {\"schemas\": {");
+    for i in 0..9_000 {
+        text.push_str(&format!("\"Name{i}\": {{\"type\": \"object\", \"properties\": {{"));
+        for j in 0..12 {
+            text.push_str(&format!("\"f{j}\": {{\"$ref\": \"#/components/schemas/Nmae{i}x{j}\"}},"));
+        }
+        text.push_str("\"id\": {}}},");
+    }
+    text.push_str("\"End\": {}}}}");
+    let findings = messages(&text);
+    assert_eq!(findings.len(), 1, "{findings:?}");
+    assert!(
+        findings[0].contains("x108000 C002 `#/components/schemas/Nmae0x0` leads nowhere"),
+        "{findings:?}"
+    );
+}
+
+#[test]
+fn a_finding_in_a_thousand_places_is_one_line() {
+    let schemas: String =
+        (0..1_000).map(|i| format!("T{i}: {{type: string, not: {{}}, pattern: [1]}}\n")).collect();
+    let (sources, _, findings) = read_all(&with_schemas(&schemas));
+    assert_eq!(
+        to_text(&sources, &findings, Colour::Never),
+        "note[C005]: `not` is not read: the type takes more values than the document allows (1000 places: a.openapi.yaml:6:24, a.openapi.yaml:7:24, a.openapi.yaml:8:24, …)\n"
     );
 }
 
@@ -507,8 +788,8 @@ proptest! {
             }
         }
         let (mut sources, mut findings) = (Sources::new(), Findings::new());
-        if let Some(root) = yaml::read(&mut sources, "a", text.as_bytes(), &mut findings) {
-            let contract = read("old", &root, &mut findings);
+        if let Some(documents) = Documents::single(&mut sources, "a", text.as_bytes(), &mut findings) {
+            let contract = read("old", &documents, &mut findings);
             for named in contract.types.iter() {
                 let there = contract.types.at(&named.ty);
                 prop_assert_eq!(assignable(there, there), Ok(()));

@@ -34,6 +34,32 @@ pub enum TypeKind {
     Named(Reference),
     /// One of several types that differ by JSON kind; at least two.
     OneOf(Vec<Type>),
+    /// One of several objects that a test tells apart.
+    Choice(Choice),
+}
+
+/// Objects that are told apart by what is in them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Choice {
+    /// How.
+    pub test: Test,
+    /// Each resolves to an object; at least two.
+    pub alternatives: Vec<Type>,
+}
+
+/// What tells alternatives apart.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Test {
+    /// The value of a member; each value with the index of its alternative.
+    Constant {
+        /// Its name.
+        member: String,
+        /// At least one for every alternative, none for two.
+        values: Vec<(Literal, usize)>,
+    },
+    /// By alternative: a required member that no other one has. At most one is without, and is meant when none of the
+    /// others is.
+    OwnField(Vec<Option<String>>),
 }
 
 /// A boolean, number or string.
@@ -127,8 +153,22 @@ pub struct Field {
     pub ty: Type,
     /// Whether it is always there.
     pub required: bool,
+    /// In which messages it may be.
+    pub access: Access,
     /// The name in the document.
     pub span: Span,
+}
+
+/// In which messages a field may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Access {
+    /// In requests and answers.
+    #[default]
+    Both,
+    /// In answers only: a request need not have it, though it be required.
+    ReadOnly,
+    /// In requests only.
+    WriteOnly,
 }
 
 /// Fields of an object beside the declared ones.
@@ -154,6 +194,13 @@ pub struct Reference {
 /// Index of a named type in its [`Types`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TypeId(pub(super) u32);
+
+impl TypeId {
+    /// Its place in [`Types::iter`].
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
 
 /// The named types of a contract.
 #[derive(Debug, Clone, Default)]
@@ -254,7 +301,7 @@ impl Types {
             TypeKind::Null | TypeKind::Named(_) => Vec::new(),
             TypeKind::Scalar(scalar) => vec![scalar.kind.json()],
             TypeKind::Array(_) => vec![JsonKind::Array],
-            TypeKind::Object(_) => vec![JsonKind::Object],
+            TypeKind::Object(_) | TypeKind::Choice(_) => vec![JsonKind::Object],
             TypeKind::OneOf(alternatives) => alternatives.iter().flat_map(|ty| self.json_kinds(ty)).collect(),
         }
     }
@@ -264,8 +311,18 @@ impl Types {
         self.all.push(named);
     }
 
-    pub(super) fn replace(&mut self, id: TypeId, kind: TypeKind) {
-        self.all[id.0 as usize].ty.kind = kind;
+    pub(super) fn replace(&mut self, id: TypeId, ty: Type) {
+        self.all[id.0 as usize].ty = ty;
+    }
+
+    pub(super) fn ids(&self) -> impl Iterator<Item = TypeId> + use<> {
+        (0..self.all.len() as u32).map(TypeId)
+    }
+}
+
+impl Default for Type {
+    fn default() -> Type {
+        Type::any(Span::default())
     }
 }
 
@@ -279,8 +336,25 @@ impl Type {
     fn is_several_words(&self) -> bool {
         match self.kind {
             TypeKind::Any | TypeKind::Null => false,
-            TypeKind::OneOf(_) => true,
+            TypeKind::OneOf(_) | TypeKind::Choice(_) => true,
             _ => self.nullable,
+        }
+    }
+}
+
+impl Choice {
+    /// The alternative that is meant, by what an object has: `value` gives the scalar under a name, `has` says whether
+    /// there is anything but null.
+    pub fn pick(&self, value: impl Fn(&str) -> Option<Literal>, has: impl Fn(&str) -> bool) -> Option<usize> {
+        match &self.test {
+            Test::Constant { member, values } => {
+                let found = value(member)?;
+                values.iter().find(|(known, _)| *known == found).map(|(_, at)| *at)
+            }
+            Test::OwnField(fields) => fields
+                .iter()
+                .position(|field| field.as_deref().is_some_and(&has))
+                .or_else(|| fields.iter().position(Option::is_none)),
         }
     }
 }
@@ -358,12 +432,12 @@ impl fmt::Display for TypeKind {
             },
             TypeKind::Object(_) => f.write_str("object"),
             TypeKind::Named(reference) => f.write_str(&reference.name),
-            TypeKind::OneOf(alternatives) => {
-                for (i, alternative) in alternatives.iter().enumerate() {
+            TypeKind::OneOf(alternatives) | TypeKind::Choice(Choice { alternatives, .. }) => {
+                for (i, alternative) in alternatives.iter().take(VALUES_SHOWN).enumerate() {
                     let or = if i == 0 { "" } else { " or " };
                     write!(f, "{or}{alternative}")?;
                 }
-                Ok(())
+                if alternatives.len() > VALUES_SHOWN { f.write_str(" or …") } else { Ok(()) }
             }
         }
     }

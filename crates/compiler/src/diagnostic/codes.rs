@@ -59,22 +59,20 @@ codes! {
     OutOfRange "Y024" "out-of-range": "A number lies within what its key allows.";
 
     // Contracts.
-    OpenApiVersion "C001" "openapi-version": "A contract is an OpenAPI 3.1 document.";
-    UnknownReference "C002" "unknown-reference": "A `$ref` leads to a component of the same file.";
-    ReferenceForm "C003" "reference-form": "A `$ref` is written `#/components/<kind>/<name>`, and nothing beside it changes the type.";
+    OpenApiVersion "C001" "openapi-version": "A contract is a document of OpenAPI 3.0, 3.1 or 3.2, or of Swagger 2.0.";
+    UnknownReference "C002" "unknown-reference": "A `$ref` leads to a place in the document, or in a file beside it.";
+    ReferenceForm "C003" "reference-form": "A `$ref` leads to a file of the pack.";
     ReferenceCycle "C004" "reference-cycle": "A `$ref` leads to a type in the end.";
-    OutsideSubset "C005" "outside-subset": "A contract uses the documented part of OpenAPI.";
-    Alternatives "C006" "alternatives": "Alternatives of `oneOf` and `anyOf` differ by their JSON type.";
-    PathForm "C007" "path-form": "A path is made of literal segments and of segments that are one `{variable}`.";
+    OutsideSubset "C005" "outside-subset": "A contract says what its types show; what only narrows them is not read.";
+    Alternatives "C006" "alternatives": "Alternatives are told apart by kind, by a constant, or by a field of their own.";
+    PathForm "C007" "path-form": "A path is made of text and `{variables}`, with text between two of them.";
     PathVariable "C008" "path-variable": "Path parameters and the variables of the path are the same.";
     StatusForm "C009" "status-form": "A response is keyed by a status, a class such as `2XX`, or `default`.";
-    ParameterForm "C010" "parameter-form": "A parameter is in path, query or header; path parameters are required.";
-    MediaType "C011" "media-type": "Bodies are application/json.";
-    RequiredField "C012" "required-field": "`required` names fields that are among the properties.";
+    ParameterForm "C010" "parameter-form": "A parameter has a name, and is in path, query or header.";
+    MediaType "C011" "media-type": "A body that is no JSON is opaque.";
     EnumValue "C013" "enum-value": "Values of an enumeration are scalars of its type, each given once.";
     SameOperation "C014" "same-operation": "Two operations differ by more than names of path variables.";
     SameParameter "C015" "same-parameter": "A parameter is given once per operation.";
-    KeywordKind "C016" "keyword-kind": "A keyword stands beside the `type` that it speaks about.";
 
     // The form of a pack.
     MappingVersion "M001" "mapping-version": "A mapping file says which version of the language it is written in.";
@@ -130,6 +128,7 @@ codes! {
     BusinessError "M109" "business-error": "A 5xx that only some operations list is declared as an answer.";
     BodyMissing "M110" "body-missing": "A body that the contract wants is made.";
     BodyUnexpected "M111" "body-unexpected": "A body is made only where the contract has one.";
+    OpaqueBody "M114" "opaque-body": "A body that is no JSON is kept as it is, or the operation is refused.";
     VerdictSaid "M112" "verdict": "The verdict that a route declares is the one that follows from it.";
     RefusalPolicy "M113" "refusal-policy": "A refusal is answered with the status of an error, and ends on a day that there is.";
     ApproximationName "M114" "approximation-name": "An approximation has a name where answers are marked with it.";
@@ -166,7 +165,6 @@ codes! {
     PackForm "M160" "pack-form": "Sides, credentials and scopes of a pack can work.";
     SettingForm "M161" "setting-form": "Settings have dotted names, and defaults of their type.";
     ErrorForm "M162" "error-form": "Errors of the gateway are of each side's error type and of known kinds.";
-    ErrorType "M163" "error-type": "Errors that an operation lists are of its side's error type.";
     Language "M164" "language": "Texts are in the languages of the pack.";
     MissingText "M165" "missing-text": "A reason has a text in every language, and must have one in the default language.";
     Placeholder "M166" "placeholder": "Placeholders of a reason are the same in all languages, and are given where it is used.";

@@ -41,6 +41,17 @@ pub struct Finding {
     pub help: Option<String>,
     /// Other places that belong to it, each with a few words.
     pub related: Vec<(Span, String)>,
+    /// There when one finding stands for the same thing in several places.
+    pub group: Option<Group>,
+}
+
+/// The places of a finding that stands for several.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    /// How many places there are.
+    pub count: usize,
+    /// The first few of them.
+    pub first: Vec<Span>,
 }
 
 impl Finding {
@@ -60,7 +71,7 @@ impl Finding {
     }
 
     fn new(severity: Severity, code: Code, span: Span, message: String) -> Finding {
-        Finding { code, severity, message, span, label: None, help: None, related: Vec::new() }
+        Finding { code, severity, message, span, label: None, help: None, related: Vec::new(), group: None }
     }
 
     /// Adds the words beside the place.
@@ -131,6 +142,11 @@ impl Findings {
     /// Whether an error was added after [`Findings::len`] was `mark`.
     pub fn errors_since(&self, mark: usize) -> bool {
         self.all.iter().skip(mark).any(|finding| finding.severity == Severity::Error)
+    }
+
+    /// Forgets all findings after [`Findings::len`] was `mark`.
+    pub fn truncate(&mut self, mark: usize) {
+        self.all.truncate(mark);
     }
 
     /// Takes over the findings of another collection.

@@ -12,7 +12,7 @@ mod source;
 mod suggest;
 
 pub use codes::Code;
-pub use finding::{Finding, Findings, Severity};
+pub use finding::{Finding, Findings, Group, Severity};
 pub use render::{Colour, to_json, to_text};
 pub use source::{FileId, Position, Sources, Span};
 pub use suggest::{did_you_mean, suggest};

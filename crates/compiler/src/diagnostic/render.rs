@@ -21,14 +21,55 @@ pub fn to_text(sources: &Sources, findings: &Findings, colour: Colour) -> String
         Colour::Always => Renderer::styled(),
     };
     let mut text = String::new();
+    let mut after_line = true;
     for finding in findings.sorted() {
-        if !text.is_empty() {
+        let line = finding.group.is_some() || is_long(sources, finding);
+        if !text.is_empty() && !(line && after_line) {
             text.push('\n');
         }
-        text.push_str(&renderer.render(&[group(sources, finding)]));
+        after_line = line;
+        match line {
+            true => text.push_str(&one_line(sources, finding)),
+            false => text.push_str(&renderer.render(&[group(sources, finding)])),
+        }
         text.push('\n');
     }
     text
+}
+
+/// Text of the lines around a finding, from which on it is not shown: JSON without line breaks is one line of megabytes.
+const EXCERPT_BYTES_MAX: usize = 16 * 1024;
+
+fn is_long(sources: &Sources, finding: &Finding) -> bool {
+    let places = std::iter::once(finding.span).chain(finding.related.iter().map(|(span, _)| *span));
+    let within = |file| {
+        let starts = places.clone().filter(|span| span.file == file).map(|span| span.start);
+        (starts.clone().min().unwrap_or(0), starts.max().unwrap_or(0))
+    };
+    let mut files = places.clone().map(|span| span.file);
+    files.any(|file| {
+        let (first, last) = within(file);
+        sources.lines(file, first, last).0.len() > EXCERPT_BYTES_MAX
+    })
+}
+
+/// `note[C005]: what is the case (431 places: a.yaml:12:3, a.yaml:40:7, a.yaml:99:1); what to do`
+fn one_line(sources: &Sources, finding: &Finding) -> String {
+    let place = |span: &Span| {
+        let at = sources.start(*span);
+        format!("{}:{}:{}", sources.name(span.file), at.line, at.column)
+    };
+    let places = match &finding.group {
+        Some(group) if group.count > 1 => {
+            let first: Vec<String> = group.first.iter().map(place).collect();
+            let more = if group.count > group.first.len() { ", …" } else { "" };
+            format!("{} places: {}{more}", group.count, first.join(", "))
+        }
+        _ => place(&finding.span),
+    };
+    let help = finding.help.as_ref().map(|help| format!("; {help}")).unwrap_or_default();
+    let (word, code) = (finding.severity.word(), finding.code.number());
+    printable(&format!("{word}[{code}]: {} ({places}){help}", finding.message))
 }
 
 fn group<'a>(sources: &'a Sources, finding: &'a Finding) -> Group<'a> {
@@ -92,7 +133,7 @@ fn printable(text: &str) -> String {
 
 /// All findings as a JSON object, in stable order:
 /// `{errors, warnings, findings: [{code, slug, severity, message, file, line, column, end: {line, column},
-/// label?, help?, related: [{file, line, column, message}]}]}`.
+/// label?, help?, count?, places?, related: [{file, line, column, message}]}]}`.
 pub fn to_json(sources: &Sources, findings: &Findings) -> Value {
     json!({
         "errors": findings.count(Severity::Error),
@@ -115,6 +156,18 @@ fn finding_json(sources: &Sources, finding: &Finding) -> Value {
         if let Some(words) = words {
             value[name] = json!(words);
         }
+    }
+    if let Some(group) = &finding.group {
+        value["count"] = json!(group.count);
+        value["places"] = group
+            .first
+            .iter()
+            .map(|span| {
+                let mut place = json!({});
+                place_json(&mut place, sources, *span);
+                place
+            })
+            .collect();
     }
     value["related"] = finding
         .related

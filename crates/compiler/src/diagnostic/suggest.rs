@@ -14,7 +14,8 @@ where
     S: AsRef<str> + ?Sized + 'c,
 {
     let folded = fold(word);
-    if folded.chars().count() > CHARS_MAX {
+    let folded_chars = folded.chars().count();
+    if folded_chars > CHARS_MAX {
         return None;
     }
     let mut best: Option<(usize, &str)> = None;
@@ -22,6 +23,10 @@ where
         let candidate = candidate.as_ref();
         let longest = word.chars().count().max(candidate.chars().count());
         if longest > CHARS_MAX || candidate == word {
+            continue;
+        }
+        // The distance is at least the difference of the lengths: most candidates are done with this.
+        if folded_chars.abs_diff(candidate.chars().filter(is_folded).count()) > longest.max(3) / 3 {
             continue;
         }
         let other = fold(candidate);
@@ -43,7 +48,11 @@ where
 }
 
 fn fold(word: &str) -> String {
-    word.chars().filter(|c| !matches!(c, '_' | '-')).flat_map(char::to_lowercase).collect()
+    word.chars().filter(is_folded).flat_map(char::to_lowercase).collect()
+}
+
+fn is_folded(c: &char) -> bool {
+    !matches!(c, '_' | '-')
 }
 
 #[cfg(test)]

@@ -45,6 +45,12 @@ pub struct Manifest {
     pub languages: Vec<Spanned<String>>,
     /// `paging: {query: page, first: 0, size: 20}`
     pub paging: Option<Paging>,
+    /// `serves: [v1]`: the sides that clients speak, by side; both when left out.
+    pub serves: [bool; 2],
+    /// `rest: refuse | forward | keep`, or by side: what happens to operations that no route names.
+    pub rest: [Option<Spanned<RestWord>>; 2],
+    /// `identical: keep`: operations that are equal on both sides are pairs without being written.
+    pub identical: Option<Span>,
     /// `errors: {body: {message: $text}, types: {v2: Error, v3: Error}, status: {wrong_method: 501}, text: {unknown_token: reason_name}}`
     pub errors: Errors,
     /// `refuse: {legacy: forward, status: 501, after: {date: null, status: 410}}`
@@ -56,6 +62,16 @@ pub struct Manifest {
     /// `compare: {headers: […], types: {v2: {Thing: {key: id, …}}}, read_back: {v2: {POST /things: 'GET /things/{$.answer.body.id}'}}}`
     pub compare: Compare,
     pub span: Span,
+}
+
+/// What happens to operations that no route names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RestWord {
+    Refuse,
+    /// To the service of the client's own side, while it lives.
+    Forward,
+    /// Kept as they are; one that cannot be is an error.
+    Keep,
 }
 
 /// What comparing two answers in a dual run looks at and looks away from.
@@ -121,7 +137,7 @@ pub struct Paging {
 pub struct Errors {
     /// Any YAML value with the text `$text` exactly once in it, and `$status` and `$kind` wherever they are wanted.
     pub body: Node,
-    /// Name of the error type in each contract, by side.
+    /// Name of the error type in each contract, by side; empty where errors have no one type.
     pub types: [Spanned<String>; 2],
     /// Shape that turns one into the other.
     pub shape: Option<Spanned<String>>,
@@ -332,6 +348,8 @@ pub struct Pair {
     pub operations: [Spanned<String>; 2],
     /// Only this side is served by the pair; both when left out.
     pub front: Option<SideRef>,
+    /// Made for operations that are equal on both sides, and left out where they are not.
+    pub made: bool,
     /// `path: {old variable: new variable}`; same names need no line.
     pub path: Vec<(Spanned<String>, Spanned<String>)>,
     /// `query: [page]` or `{old: new}`

@@ -4,7 +4,9 @@
 use super::ast::{CompareType, Manifest, Place, Spanned};
 use super::disclosures::Declared as Shown;
 use super::{disclosures, faults, origin};
-use crate::contract::{Additional, Contract, Operation, StatusPattern, Type, TypeIn, TypeKind};
+use crate::contract::{
+    Additional, Choice, Contract, Operation, Reference, StatusPattern, Type, TypeId, TypeIn, TypeKind, Types,
+};
 use crate::diagnostic::{Findings, Sources};
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -13,6 +15,9 @@ use switchback_plan::{CompareKind, CompareRule, Disclosures};
 
 /// How often a type may lie within itself before it is followed no further.
 const REPEATS_MAX: usize = 2;
+/// Places of one answer that are looked at for declared types, nearest first: types that refer to one another have more
+/// places than can be counted.
+const PLACES_MAX: usize = 20_000;
 
 /// Declarations, checked.
 pub(super) struct Comparisons<'a> {
@@ -20,6 +25,8 @@ pub(super) struct Comparisons<'a> {
     sources: &'a Sources,
     /// By side and name of the type.
     types: [HashMap<&'a str, Declared<'a>>; 2],
+    /// By side and id: whether a declared type lies in this one, or is this one.
+    reaches: [Vec<bool>; 2],
     /// Lower case.
     pub headers: Vec<String>,
 }
@@ -60,7 +67,47 @@ pub(super) fn check<'a>(
         types[side].insert(written.name.value.as_str(), declared);
     }
     let headers = headers(manifest, findings);
-    Comparisons { contracts, sources, types, headers }
+    let reaches = [0, 1].map(|side| reaches(&contracts[side].types, &types[side]));
+    Comparisons { contracts, sources, types, reaches, headers }
+}
+
+/// Which named types lead to a declared one: found backwards from these, so that every type is looked at once.
+fn reaches(types: &Types, declared: &HashMap<&str, Declared<'_>>) -> Vec<bool> {
+    let all: Vec<_> = types.iter().collect();
+    let mut reaches = vec![false; all.len()];
+    if declared.is_empty() {
+        return reaches;
+    }
+    let mut users: Vec<Vec<usize>> = vec![Vec::new(); all.len()];
+    for (at, named) in all.iter().enumerate() {
+        each_reference(&named.ty, &mut |id| users[id.index()].push(at));
+    }
+    let is_declared = |at: &usize| declared.contains_key(&*all[*at].name);
+    let mut open: Vec<usize> = (0..all.len()).filter(is_declared).collect();
+    while let Some(at) = open.pop() {
+        if !std::mem::replace(&mut reaches[at], true) {
+            open.append(&mut users[at]);
+        }
+    }
+    reaches
+}
+
+/// Calls `found` for each named type that a type refers to itself.
+fn each_reference(ty: &Type, found: &mut dyn FnMut(TypeId)) {
+    match &ty.kind {
+        TypeKind::Named(reference) => found(reference.id),
+        TypeKind::Array(array) => each_reference(&array.items, found),
+        TypeKind::Object(object) => {
+            object.fields.iter().for_each(|field| each_reference(&field.ty, found));
+            if let Additional::Of(value) = &object.additional {
+                each_reference(value, found);
+            }
+        }
+        TypeKind::OneOf(alternatives) | TypeKind::Choice(Choice { alternatives, .. }) => {
+            alternatives.iter().for_each(|one| each_reference(one, found));
+        }
+        TypeKind::Any | TypeKind::Null | TypeKind::Scalar(_) => {}
+    }
 }
 
 fn headers(manifest: &Manifest, findings: &mut Findings) -> Vec<String> {
@@ -142,15 +189,9 @@ fn member<'t>(
 impl Comparisons<'_> {
     /// The rules for successful answers of an operation of a side.
     pub(super) fn of_operation(&self, side: usize, operation: &Operation) -> Vec<CompareRule> {
-        let is_success = |status: StatusPattern| match status {
-            StatusPattern::Exact(status) => status < 300,
-            StatusPattern::Class(class) => class == 2,
-            StatusPattern::Default => false,
-        };
         let mut rules = Vec::new();
-        let successes = operation.responses.iter().filter(|response| is_success(response.status));
-        for body in successes.filter_map(|response| response.body.as_ref()) {
-            self.walk(side, body, &mut Walk::default(), &mut rules);
+        for body in successes(operation) {
+            self.walk(side, body, &mut rules);
         }
         rules.dedup();
         rules
@@ -159,8 +200,11 @@ impl Comparisons<'_> {
     /// The rules for a body that is of the named type of a side.
     pub(super) fn of_type(&self, side: usize, name: &str) -> Vec<CompareRule> {
         let mut rules = Vec::new();
-        if let Some(named) = self.contracts[side].types.get(name) {
-            self.named(side, &named.name, &named.ty, &mut Walk::default(), &mut rules);
+        let types = &self.contracts[side].types;
+        if let (Some(id), Some(named)) = (types.id(name), types.get(name)) {
+            let reference = Reference { id, name: named.name.clone() };
+            let ty = Type { kind: TypeKind::Named(reference), nullable: false, span: named.span };
+            self.walk(side, &ty, &mut rules);
         }
         rules
     }
@@ -168,6 +212,13 @@ impl Comparisons<'_> {
     /// What may be shown of the messages of each side.
     pub(super) fn disclosures(&self) -> [Disclosures; 2] {
         [0, 1].map(|side| disclosures::of_side(self, side))
+    }
+
+    /// Whether something is declared of a type, or of one within it.
+    pub(super) fn holds_declared(&self, side: usize, ty: &Type) -> bool {
+        let mut holds = false;
+        each_reference(ty, &mut |id| holds |= self.reaches[side][id.index()]);
+        holds
     }
 
     pub(super) fn contract(&self, side: usize) -> &Contract {
@@ -187,7 +238,7 @@ impl Comparisons<'_> {
         for (side, contract) in
             self.contracts.iter().enumerate().filter(|(side, _)| !self.types[*side].is_empty())
         {
-            contract.operations.iter().for_each(|operation| drop(self.of_operation(side, operation)));
+            self.mark_used(side, contract);
         }
         let mut declared: Vec<_> = self.types.iter().flat_map(HashMap::values).collect();
         declared.sort_by_key(|one| one.written.name.span);
@@ -205,39 +256,64 @@ impl Comparisons<'_> {
         }
     }
 
-    fn named(&self, side: usize, name: &str, ty: &Type, walk: &mut Walk, rules: &mut Vec<CompareRule>) {
-        if walk.within.iter().filter(|known| **known == *name).count() >= REPEATS_MAX {
-            return;
+    /// Marks the declared types that successful answers hold, each type looked at once.
+    fn mark_used(&self, side: usize, contract: &Contract) {
+        let all: Vec<_> = contract.types.iter().collect();
+        let mut seen = vec![false; all.len()];
+        let mut open = Vec::new();
+        for body in contract.operations.iter().flat_map(successes) {
+            each_reference(body, &mut |id| open.push(id.index()));
         }
-        if let Some(declared) = self.types[side].get(name) {
-            declared.is_answered.set(true);
-            self.declare(declared.written, &walk.at, rules);
+        while let Some(at) = open.pop() {
+            if std::mem::replace(&mut seen[at], true) {
+                continue;
+            }
+            if let Some(declared) = self.types[side].get(&*all[at].name) {
+                declared.is_answered.set(true);
+            }
+            each_reference(&all[at].ty, &mut |id| open.push(id.index()));
         }
-        walk.within.push(name.to_owned());
-        self.walk(side, ty, walk, rules);
-        walk.within.pop();
     }
 
-    fn walk(&self, side: usize, ty: &Type, walk: &mut Walk, rules: &mut Vec<CompareRule>) {
+    /// Declares what lies in a type, nearest places first. Only types that a declared one lies in are entered.
+    fn walk(&self, side: usize, ty: &Type, rules: &mut Vec<CompareRule>) {
         let types = &self.contracts[side].types;
-        match &ty.kind {
-            TypeKind::Named(reference) => {
-                self.named(side, &reference.name, &types.by_id(reference.id).ty, walk, rules);
-            }
-            TypeKind::Array(array) => walk.step("*", |walk| self.walk(side, &array.items, walk, rules)),
-            TypeKind::Object(object) => {
-                for field in &object.fields {
-                    walk.step(&field.name, |walk| self.walk(side, &field.ty, walk, rules));
+        if self.types[side].is_empty() {
+            return;
+        }
+        let mut places = vec![Step { parent: None, name: None, within: None, ty }];
+        let mut at = 0;
+        while at < places.len() && places.len() <= PLACES_MAX {
+            let ty = places[at].ty;
+            let mut below = |name: Option<Arc<str>>, within: Option<TypeId>, ty| {
+                places.push(Step { parent: Some(at), name, within, ty });
+            };
+            match &ty.kind {
+                TypeKind::Named(reference) if self.reaches[side][reference.id.index()] => {
+                    let around = |id| ancestors(&places, at).filter(|step| step.within == Some(id)).count();
+                    if around(reference.id) < REPEATS_MAX {
+                        if let Some(declared) = self.types[side].get(&*reference.name) {
+                            declared.is_answered.set(true);
+                            self.declare(declared.written, &path(&places, at), rules);
+                        }
+                        let inner = &types.by_id(reference.id).ty;
+                        let within = Some(reference.id);
+                        places.push(Step { parent: Some(at), name: None, within, ty: inner });
+                    }
                 }
-                if let Additional::Of(value) = &object.additional {
-                    // Names that nobody knows beforehand have no place; what is declared of their values does not apply.
-                    self.walk(side, value, &mut Walk { at: Vec::new(), ..walk.clone() }, &mut Vec::new());
+                TypeKind::Array(array) => below(Some("*".into()), None, &array.items),
+                // Names that nobody knows beforehand have no place; what is declared of their values does not apply.
+                TypeKind::Object(object) => {
+                    for field in &object.fields {
+                        below(Some(field.name.as_str().into()), None, &field.ty);
+                    }
                 }
+                TypeKind::OneOf(alternatives) | TypeKind::Choice(Choice { alternatives, .. }) => {
+                    alternatives.iter().for_each(|one| below(None, None, one));
+                }
+                TypeKind::Any | TypeKind::Null | TypeKind::Scalar(_) | TypeKind::Named(_) => {}
             }
-            TypeKind::OneOf(alternatives) => {
-                alternatives.iter().for_each(|one| self.walk(side, one, walk, rules));
-            }
-            TypeKind::Any | TypeKind::Null | TypeKind::Scalar(_) => {}
+            at += 1;
         }
     }
 
@@ -260,18 +336,91 @@ impl Comparisons<'_> {
     }
 }
 
-/// The way down into a type.
-#[derive(Clone, Default)]
-struct Walk {
-    at: Vec<Arc<str>>,
-    /// Named types around the place.
-    within: Vec<String>,
+/// The bodies of an operation's successful answers.
+fn successes(operation: &Operation) -> impl Iterator<Item = &Type> {
+    let is_success = |status: StatusPattern| match status {
+        StatusPattern::Exact(status) => status < 300,
+        StatusPattern::Class(class) => class == 2,
+        StatusPattern::Default => false,
+    };
+    let successes = operation.responses.iter().filter(move |response| is_success(response.status));
+    successes.filter_map(|response| response.body.as_ref())
 }
 
-impl Walk {
-    fn step(&mut self, name: &str, inside: impl FnOnce(&mut Walk)) {
-        self.at.push(name.into());
-        inside(self);
-        self.at.pop();
+/// One place on the way down into a type.
+struct Step<'t> {
+    parent: Option<usize>,
+    /// The member that leads here; none for what is at the place of its parent.
+    name: Option<Arc<str>>,
+    /// The named type that is entered here.
+    within: Option<TypeId>,
+    ty: &'t Type,
+}
+
+/// A place and those around it, innermost first.
+fn ancestors<'s, 't>(places: &'s [Step<'t>], at: usize) -> impl Iterator<Item = &'s Step<'t>> {
+    std::iter::successors(Some(&places[at]), |step| step.parent.map(|parent| &places[parent]))
+}
+
+fn path(places: &[Step<'_>], at: usize) -> Vec<Arc<str>> {
+    let mut names: Vec<Arc<str>> = ancestors(places, at).filter_map(|step| step.name.clone()).collect();
+    names.reverse();
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::{Documents, read};
+    use crate::diagnostic::Span;
+    use crate::mapping::ast::SideRef;
+
+    /// A contract of `count` types that all refer to one another, and a reading of the first.
+    fn mutual(count: usize) -> String {
+        let mut text = String::from(
+            "openapi: 3.1.0\ninfo: {title: t, version: '1'}\npaths:\n  /a:\n    get: {responses: {200: {description: a, content: {application/json: {schema: {$ref: '#/components/schemas/T0'}}}}}}\ncomponents:\n  schemas:\n",
+        );
+        for i in 0..count {
+            let fields: Vec<String> =
+                (0..count).map(|j| format!("f{j}: {{$ref: '#/components/schemas/T{j}'}}")).collect();
+            text.push_str(&format!("    T{i}: {{type: object, properties: {{{}}}}}\n", fields.join(", ")));
+        }
+        text
+    }
+
+    #[test]
+    fn types_that_refer_to_one_another_are_looked_through_to_a_bound() {
+        let (mut sources, mut findings) = (Sources::new(), Findings::new());
+        let contracts = [0, 1].map(|_| {
+            let documents = Documents::single(&mut sources, "a", mutual(12).as_bytes(), &mut findings);
+            read("a", &documents.expect("it is YAML"), &mut findings)
+        });
+        let span = Span::default();
+        let name = |text: &str| Spanned { value: text.to_owned(), span };
+        let written = CompareType {
+            side: SideRef { side: 0, span },
+            name: name("T11"),
+            key: None,
+            noise: vec![Spanned { value: Place(vec!["f0".to_owned()]), span }],
+            unordered: Vec::new(),
+            secret: Vec::new(),
+            harmless: Vec::new(),
+        };
+        let declared = Declared {
+            written: &written,
+            shown: Shown::of([], []),
+            is_answered: Cell::new(false),
+            is_used: Cell::new(false),
+        };
+        let types = [HashMap::from([("T11", declared)]), HashMap::new()];
+        let reaches = [0, 1].map(|side| reaches(&contracts[side].types, &types[side]));
+        let comparisons =
+            Comparisons { contracts: &contracts, sources: &sources, types, reaches, headers: Vec::new() };
+        let rules = comparisons.of_operation(0, &contracts[0].operations[0]);
+        let place = |rule: &CompareRule| rule.at.join(".");
+        assert_eq!(rules.first().map(place).as_deref(), Some("f11.f0"), "the nearest place comes first");
+        assert!(rules.len() > 100 && rules.len() < PLACES_MAX, "{}", rules.len());
+        comparisons.unused(&mut findings);
+        assert!(findings.is_empty());
     }
 }

@@ -3,12 +3,12 @@
 //! All checks run, whatever the ones before them found, so that one run shows every mistake; a pack comes out only when
 //! none of the findings is an error.
 
-use super::ast::Program;
+use super::ast::{Program, RestWord, Spanned};
 use super::lens::{Lenses, Supply, World};
 use super::load::{self, PackSource};
 use super::names::Names;
-use super::{compare, errors, examples, manifest, routes, texts};
-use crate::contract::Contract;
+use super::{compare, errors, examples, made, manifest, routes, texts};
+use crate::contract::{Contract, Proven};
 use crate::diagnostic::{Findings, Sources};
 use std::sync::Arc;
 use switchback_plan::{self as plan, Direction, Pack, SideId};
@@ -30,9 +30,10 @@ pub struct Compiled {
 /// Reads, checks and lowers a pack.
 pub fn compile(source: &PackSource) -> Compiled {
     let (mut sources, mut findings) = (Sources::new(), Findings::new());
-    let Some((program, contracts)) = load::read(source, &mut sources, &mut findings) else {
+    let Some((mut program, contracts)) = load::read(source, &mut sources, &mut findings) else {
         return Compiled { sources, findings, pack: None, program: None, contracts: None };
     };
+    made::add(&mut program, &contracts);
     let pack = lower(&program, &contracts, &sources, &mut findings);
     let pack = pack.filter(|_| !findings.has_errors()).map(Arc::new);
     Compiled { sources, findings, pack, program: Some(program), contracts: Some(contracts) }
@@ -46,6 +47,11 @@ fn lower(
 ) -> Option<Pack> {
     let written = &program.manifest;
     let names = Names::collect(program, findings);
+    if written.rest.iter().flatten().any(|word| word.value != RestWord::Keep) {
+        // Every operation may have a route; the reason is there for those to come.
+        let name = Spanned { value: made::REST_REASON.to_owned(), span: written.span };
+        names.reason(&name, findings);
+    }
     let languages = texts::languages(written, findings);
     let (reasons, placeholders) = texts::reasons(&program.reasons, &languages, sources, findings);
     let settings = manifest::settings(written, sources, findings);
@@ -68,7 +74,9 @@ fn lower(
     let error_plans = error_plans.unwrap_or_else(|| [keep(), keep()]);
     let comparisons = compare::check(written, contracts, sources, findings);
     let approximate_header = manifest::own_header(written.headers.approximate.as_ref(), findings);
+    let proven = <[std::cell::RefCell<Proven>; 2]>::default();
     let ground = routes::Ground {
+        proven: &proven,
         sources,
         comparisons: &comparisons,
         contracts,
@@ -77,6 +85,7 @@ fn lower(
         placeholders: &placeholders,
         lenses: &lenses,
         refuse: &refuse,
+        rest: &written.rest,
         paging: written.paging.as_ref(),
         errors: &error_plans,
         error_types,

@@ -81,6 +81,11 @@ impl Builder<'_> {
                         let ty = variables.next().map(|parameter| &parameter.ty);
                         SegmentDisclosure::Variable(self.outermost(ty))
                     }
+                    // Nothing is declared of a segment of several parts as a whole.
+                    Segment::Mixed(_) => {
+                        variables.by_ref().take(segment.variables().count()).for_each(|_| {});
+                        SegmentDisclosure::Variable(self.outermost(None))
+                    }
                 })
                 .collect(),
             query: self.parameters(&operation.query, str::to_owned),
@@ -179,6 +184,16 @@ impl Builder<'_> {
             // They differ by JSON kind, so what is said of one cannot be taken for what is said of another.
             TypeKind::OneOf(alternatives) => {
                 alternatives.iter().for_each(|one| self.fill(value, one, declared));
+            }
+            // Which of the objects it is, nobody asks when it is shown: where one of them holds what is declared, none is.
+            TypeKind::Choice(choice) => {
+                for one in &choice.alternatives {
+                    if let TypeKind::Named(reference) = &one.kind {
+                        self.comparisons.declared(self.side, &reference.name);
+                    }
+                    value.is_secret |= self.comparisons.holds_declared(self.side, one);
+                }
+                value.has_data_names = true;
             }
             TypeKind::Any => value.has_data_names = true,
             TypeKind::Null => {}

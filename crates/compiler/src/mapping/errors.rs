@@ -23,6 +23,9 @@ pub(super) fn types<'c>(
 ) -> [Option<&'c Type>; 2] {
     [0, 1].map(|side| {
         let name = &manifest.errors.types[side];
+        if name.value.is_empty() {
+            return Some(&contracts[side].any);
+        }
         let found = contracts[side].types.get(&name.value);
         if found.is_none() {
             let known: Vec<&str> = contracts[side].types.iter().map(|named| named.name.as_ref()).collect();

@@ -7,14 +7,18 @@ use switchback_plan::{Form, FormField, FormKind, Key, Raw};
 
 /// The form of a type.
 pub(super) fn of(ty: &Type, types: &Types) -> Arc<Form> {
-    Forms { types, made: HashMap::new() }.form(ty)
+    Forms { types, made: HashMap::new(), depth: 0 }.form(ty)
 }
 
 /// Makes forms of types; a named type once.
 struct Forms<'t> {
     types: &'t Types,
     made: HashMap<(TypeId, bool), Arc<Form>>,
+    depth: usize,
 }
+
+/// Types within one another that a form looks into.
+const DEPTH_MAX: usize = 64;
 
 impl Forms<'_> {
     fn form(&mut self, ty: &Type) -> Arc<Form> {
@@ -26,8 +30,15 @@ impl Forms<'_> {
         if let Some(made) = named.and_then(|named| self.made.get(&named)) {
             return Arc::clone(made);
         }
+        if let Some(named) = named {
+            // Within itself a type is any value: a form ends somewhere.
+            self.made.insert(named, Arc::new(Form { kind: FormKind::Any, nullable: true }));
+        }
+        self.depth += 1;
         let kind = match resolved.kind {
-            TypeKind::Any | TypeKind::Named(_) => FormKind::Any,
+            _ if self.depth == DEPTH_MAX => FormKind::Any,
+            // Which of the objects it is, a form does not ask.
+            TypeKind::Any | TypeKind::Named(_) | TypeKind::Choice(_) => FormKind::Any,
             TypeKind::Null => FormKind::Null,
             TypeKind::Scalar(scalar) => {
                 let closed = scalar.values.as_ref().filter(|values| !values.open);
@@ -61,6 +72,7 @@ impl Forms<'_> {
                 FormKind::OneOf(alternatives.iter().map(|one| self.form(one)).collect())
             }
         };
+        self.depth -= 1;
         let form = Arc::new(Form { kind, nullable: resolved.nullable });
         if let Some(named) = named {
             self.made.insert(named, Arc::clone(&form));

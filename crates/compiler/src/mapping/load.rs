@@ -3,7 +3,7 @@
 
 use super::ast::{Manifest, Program, Spanned};
 use super::syntax;
-use crate::contract::{self, Contract};
+use crate::contract::{self, Contract, Documents};
 use crate::diagnostic::{Code, Finding, Findings, Sources, Span};
 use crate::yaml;
 use std::io;
@@ -14,7 +14,9 @@ pub const MANIFEST: &str = "pack.yaml";
 /// What the names of mapping files end with.
 pub const MAPPING_SUFFIX: &str = ".map.yaml";
 /// Files of one folder that are looked at; more is taken for a mistake in the path.
-const FILES_MAX: usize = 1_000;
+const FILES_MAX: usize = 5_000;
+/// Folders inside one another.
+const DEPTH_MAX: usize = 8;
 
 /// The files of a pack, by their path inside it, sorted.
 #[derive(Clone, Debug, Default)]
@@ -23,7 +25,7 @@ pub struct PackSource {
 }
 
 impl PackSource {
-    /// Reads `pack.yaml`, all `*.map.yaml` beside it and all `*.yaml` one folder down.
+    /// Reads `pack.yaml`, all `*.map.yaml` beside it, and all YAML and JSON in the folders below.
     ///
     /// # Errors
     /// When the folder or one of these files cannot be read, or one of them is larger than any pack's file may be.
@@ -56,10 +58,10 @@ fn collect(folder: &Path, prefix: &str, files: &mut Vec<(String, Vec<u8>)>) -> i
         // A name that is not UTF-8 is not one of ours.
         let Ok(name) = entry.file_name().into_string() else { continue };
         let (path, meta) = (entry.path(), std::fs::metadata(entry.path())?);
-        if meta.is_dir() && prefix.is_empty() && !name.starts_with('.') {
-            collect(&path, &format!("{name}/"), files)?;
+        if meta.is_dir() && prefix.matches('/').count() < DEPTH_MAX && !name.starts_with('.') {
+            collect(&path, &format!("{prefix}{name}/"), files)?;
         } else if meta.is_file() && is_of_pack(&name, prefix) {
-            if meta.len() > yaml::bounds::BYTES_MAX as u64 || files.len() >= FILES_MAX {
+            if meta.len() > yaml::bounds::DOCUMENT_BYTES_MAX as u64 || files.len() >= FILES_MAX {
                 return Err(io::Error::other(format!(
                     "{} is too large, or one file too many, for a pack",
                     path.display()
@@ -74,7 +76,7 @@ fn collect(folder: &Path, prefix: &str, files: &mut Vec<(String, Vec<u8>)>) -> i
 fn is_of_pack(name: &str, prefix: &str) -> bool {
     match prefix {
         "" => name == MANIFEST || name.ends_with(MAPPING_SUFFIX),
-        _ => name.ends_with(".yaml") || name.ends_with(".yml"),
+        _ => [".yaml", ".yml", ".json"].iter().any(|ending| name.ends_with(ending)),
     }
 }
 
@@ -126,7 +128,7 @@ fn read_contract(
     findings: &mut Findings,
 ) -> Option<Contract> {
     let Spanned { value: path, span } = &manifest.contracts[side];
-    let Some(bytes) = source.file(path) else {
+    if source.file(path).is_none() {
         let known = source
             .files()
             .iter()
@@ -138,9 +140,9 @@ fn read_contract(
                 .maybe_help(near),
         );
         return None;
-    };
-    let root = yaml::read(sources, path, bytes, findings)?;
-    Some(contract::read(&manifest.sides[side].value, &root, findings))
+    }
+    let documents = Documents::load(sources, path, &|name| source.file(name), findings)?;
+    Some(contract::read(&manifest.sides[side].value, &documents, findings))
 }
 
 impl Program {

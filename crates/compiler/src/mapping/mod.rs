@@ -11,6 +11,7 @@ mod form;
 pub mod lens;
 mod literal;
 pub mod load;
+mod made;
 mod manifest;
 pub mod names;
 mod routes;

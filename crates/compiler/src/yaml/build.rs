@@ -1,8 +1,9 @@
 //! Parser events → tree. The parser is iterative and so is this: depth is bounded by a count, not by the
-//! stack.
+//! stack. Strict here; what a lenient reading does otherwise is in [`super::lenient`].
 
-use super::bounds::{DEPTH_MAX, NODES_MAX};
-use super::scalar::{Plain, plain};
+use super::bounds::{Bounds, STRICT};
+use super::lenient::Anchors;
+use super::scalar::{Plain, json_number, plain};
 use super::{Key, Kind, Node, Style, faults};
 use crate::diagnostic::{FileId, Findings, Span};
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Tag};
@@ -10,7 +11,7 @@ use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Tag};
 /// Reads a text; see [`super::read`].
 pub(super) fn tree(text: &str, file: FileId, findings: &mut Findings) -> Option<Node> {
     let places = Places::new(text, file);
-    let mut builder = Builder { places: &places, open: Vec::new(), root: None, nodes: 0, findings };
+    let mut builder = Builder::new(&STRICT, None, findings);
     // The parser takes a byte order mark for content after a comment; offsets count it all the same.
     let mut parser = Parser::new_from_str(&text[places.skipped_bytes..]);
     let mut documents = 0;
@@ -33,19 +34,16 @@ pub(super) fn tree(text: &str, file: FileId, findings: &mut Findings) -> Option<
                 }
             }
             Event::StreamEnd => break,
-            event => builder.event(event, span)?,
+            event => builder.event(event, span, &places)?,
         }
     }
-    if builder.root.is_none() {
-        builder.findings.push(faults::empty_file(Span::new(file, 0, 0)));
-    }
-    builder.root
+    builder.finish(file)
 }
 
 /// A list or map that has not ended.
 enum Open {
-    Seq { span: Span, items: Vec<Node> },
-    Map { span: Span, entries: Vec<(Key, Node)>, key: Option<Slot> },
+    Seq { span: Span, items: Vec<Node>, anchor: usize },
+    Map { span: Span, entries: Vec<(Key, Node)>, key: Option<Slot>, anchor: usize },
 }
 
 /// The key of the entry being read.
@@ -53,24 +51,55 @@ enum Slot {
     Key(Key),
     /// Not a text: reported, and its value is dropped.
     Unusable,
+    /// `<<` of a lenient reading: the keys of its value are taken over.
+    Merge,
 }
 
-struct Builder<'a> {
-    places: &'a Places<'a>,
+pub(super) struct Builder<'a> {
+    bounds: &'a Bounds,
+    /// There in a lenient reading.
+    anchors: Option<Anchors>,
     open: Vec<Open>,
     root: Option<Node>,
     nodes: usize,
-    findings: &'a mut Findings,
+    pub(super) findings: &'a mut Findings,
+}
+
+impl<'a> Builder<'a> {
+    pub(super) fn new(
+        bounds: &'a Bounds,
+        anchors: Option<Anchors>,
+        findings: &'a mut Findings,
+    ) -> Builder<'a> {
+        Builder { bounds, anchors, open: Vec::new(), root: None, nodes: 0, findings }
+    }
+
+    pub(super) fn finish(self, file: FileId) -> Option<Node> {
+        if self.root.is_none() {
+            self.findings.push(faults::empty_file(Span::new(file, 0, 0)));
+        }
+        self.root
+    }
+
+    /// The tree as far as it has been read, where nothing after it is.
+    pub(super) fn into_root(self) -> Option<Node> {
+        self.root
+    }
 }
 
 impl Builder<'_> {
-    /// Takes one event; `None` when a bound is passed.
-    fn event(&mut self, event: Event<'_>, span: Span) -> Option<()> {
+    /// Takes one event of the strict parser; `None` when a bound is passed.
+    fn event(&mut self, event: Event<'_>, span: Span, places: &Places<'_>) -> Option<()> {
         match event {
             Event::Scalar(text, style, anchor, tag) => {
                 self.count(span)?;
                 self.decoration(anchor, tag.as_deref(), span);
-                self.scalar(&text, style, self.places.trimmed(span));
+                let style = match style {
+                    ScalarStyle::Plain => Style::Plain,
+                    ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => Style::Quoted,
+                    ScalarStyle::Literal | ScalarStyle::Folded => Style::Block,
+                };
+                self.scalar(text.into_owned(), style, places.trimmed(span), 0);
             }
             Event::Alias(_) => {
                 self.count(span)?;
@@ -78,14 +107,12 @@ impl Builder<'_> {
                 self.close(Node { span, kind: Kind::Null });
             }
             Event::SequenceStart(anchor, tag) => {
-                self.start(span)?;
                 self.decoration(anchor, tag.as_deref(), span);
-                self.open.push(Open::Seq { span, items: Vec::new() });
+                self.start_list(span, 0)?;
             }
             Event::MappingStart(anchor, tag) => {
-                self.start(span)?;
                 self.decoration(anchor, tag.as_deref(), span);
-                self.open.push(Open::Map { span, entries: Vec::new(), key: None });
+                self.start_map(span, 0)?;
             }
             Event::SequenceEnd | Event::MappingEnd => self.end(span),
             _ => {}
@@ -93,10 +120,10 @@ impl Builder<'_> {
         Some(())
     }
 
-    fn count(&mut self, span: Span) -> Option<()> {
+    pub(super) fn count(&mut self, span: Span) -> Option<()> {
         self.nodes += 1;
-        if self.nodes > NODES_MAX {
-            self.findings.push(faults::too_many_nodes(span));
+        if self.nodes > self.bounds.nodes {
+            self.findings.push(faults::too_many_nodes(span, self.bounds));
             return None;
         }
         Some(())
@@ -104,11 +131,57 @@ impl Builder<'_> {
 
     fn start(&mut self, span: Span) -> Option<()> {
         self.count(span)?;
-        if self.open.len() == DEPTH_MAX {
-            self.findings.push(faults::too_deep(span));
+        if self.open.len() == self.bounds.depth {
+            self.findings.push(faults::too_deep(span, self.bounds));
             return None;
         }
         Some(())
+    }
+
+    pub(super) fn start_list(&mut self, span: Span, anchor: usize) -> Option<()> {
+        self.start(span)?;
+        self.open.push(Open::Seq { span, items: Vec::new(), anchor });
+        Some(())
+    }
+
+    pub(super) fn start_map(&mut self, span: Span, anchor: usize) -> Option<()> {
+        self.start(span)?;
+        self.open.push(Open::Map { span, entries: Vec::new(), key: None, anchor });
+        Some(())
+    }
+
+    /// What an alias stands for, once more; `None` when a bound is passed. Copies count like what is written.
+    pub(super) fn alias(&mut self, span: Span, anchor: usize) -> Option<()> {
+        self.count(span)?;
+        let found = self.anchors.as_ref().and_then(|anchors| anchors.get(anchor));
+        let Some(found) = found else {
+            self.findings.push(faults::unknown_alias(span));
+            self.close(Node { span, kind: Kind::Null });
+            return Some(());
+        };
+        self.nodes += found.nodes;
+        if self.nodes > self.bounds.nodes {
+            self.findings.push(faults::too_many_nodes(span, self.bounds));
+            return None;
+        }
+        if self.open.len() + found.depth > self.bounds.depth {
+            self.findings.push(faults::too_deep(span, self.bounds));
+            return None;
+        }
+        let kind = found.kind.clone();
+        if let (true, Kind::String(text, _)) = (self.expects_key(), &kind) {
+            let text = text.clone();
+            self.key(text, Style::Quoted, span);
+            return Some(());
+        }
+        self.close(Node { span, kind });
+        Some(())
+    }
+
+    fn remember(&mut self, anchor: usize, node: &Node) {
+        if let Some(anchors) = self.anchors.as_mut().filter(|_| anchor > 0) {
+            anchors.set(anchor, node);
+        }
     }
 
     fn decoration(&mut self, anchor: usize, tag: Option<&Tag>, span: Span) {
@@ -121,51 +194,66 @@ impl Builder<'_> {
         }
     }
 
-    fn scalar(&mut self, text: &str, style: ScalarStyle, span: Span) {
+    pub(super) fn scalar(&mut self, text: String, style: Style, span: Span, anchor: usize) {
         if self.expects_key() {
             return self.key(text, style, span);
         }
-        let style = match style {
-            ScalarStyle::Plain => return self.plain(text, span),
-            ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => Style::Quoted,
-            ScalarStyle::Literal | ScalarStyle::Folded => Style::Block,
+        let kind = match style {
+            Style::Plain => self.plain(text, span),
+            style => Kind::String(text, style),
         };
-        self.close(Node { span, kind: Kind::String(text.to_owned(), style) });
+        let node = Node { span, kind };
+        self.remember(anchor, &node);
+        self.close(node);
     }
 
-    fn plain(&mut self, text: &str, span: Span) {
-        let string = || Kind::String(text.to_owned(), Style::Plain);
-        let kind = match plain(text) {
+    fn plain(&mut self, text: String, span: Span) -> Kind {
+        let lenient = self.anchors.is_some();
+        match plain(&text) {
             Plain::Null => Kind::Null,
             Plain::Bool(value) => Kind::Bool(value),
-            Plain::Number => Kind::Number(text.to_owned()),
-            Plain::Text => string(),
+            Plain::Number => Kind::Number(text),
+            Plain::Text => Kind::String(text, Style::Plain),
+            // YAML 1.2 knows `True`, and no other word; a number that JSON writes otherwise is still a number.
+            Plain::MaybeBool if lenient => match text.as_str() {
+                "True" | "TRUE" => Kind::Bool(true),
+                "False" | "FALSE" => Kind::Bool(false),
+                _ => Kind::String(text, Style::Plain),
+            },
+            Plain::MaybeNumber if lenient => match json_number(&text) {
+                Some(number) => Kind::Number(number),
+                None => Kind::String(text, Style::Plain),
+            },
             Plain::MaybeBool => {
-                self.findings.push(faults::ambiguous_boolean(span, text));
-                string()
+                self.findings.push(faults::ambiguous_boolean(span, &text));
+                Kind::String(text, Style::Plain)
             }
             Plain::MaybeNumber => {
-                self.findings.push(faults::ambiguous_number(span, text));
-                string()
+                self.findings.push(faults::ambiguous_number(span, &text));
+                Kind::String(text, Style::Plain)
             }
-        };
-        self.close(Node { span, kind });
+        }
     }
 
     fn expects_key(&self) -> bool {
         matches!(self.open.last(), Some(Open::Map { key: None, .. }))
     }
 
-    fn key(&mut self, text: &str, style: ScalarStyle, span: Span) {
-        let plain = style == ScalarStyle::Plain;
-        let slot = if plain && matches!(text, "" | "~") {
+    fn key(&mut self, text: String, style: Style, span: Span) {
+        let plain = style == Style::Plain;
+        let lenient = self.anchors.is_some();
+        let slot = if plain && text == "<<" {
+            if lenient {
+                Slot::Merge
+            } else {
+                self.findings.push(faults::merge_key(span));
+                Slot::Unusable
+            }
+        } else if plain && !lenient && matches!(text.as_str(), "" | "~") {
             self.findings.push(faults::key_kind(span));
             Slot::Unusable
-        } else if plain && text == "<<" {
-            self.findings.push(faults::merge_key(span));
-            Slot::Unusable
         } else {
-            Slot::Key(Key { name: text.to_owned(), span })
+            Slot::Key(Key { name: text, span })
         };
         if let Some(Open::Map { key, .. }) = self.open.last_mut() {
             *key = Some(slot);
@@ -185,6 +273,7 @@ impl Builder<'_> {
                     entries.push((key, node));
                 }
                 Some(Slot::Unusable) => {}
+                Some(Slot::Merge) => merge(entries, node),
                 None => {
                     self.findings.push(faults::key_kind(node.span));
                     *key = Some(Slot::Unusable);
@@ -195,38 +284,84 @@ impl Builder<'_> {
 
     /// Ends the innermost list or map. A block ends, for the parser, where the next token starts; for people
     /// it ends with its last value.
-    fn end(&mut self, at: Span) {
+    pub(super) fn end(&mut self, at: Span) {
         let Some(open) = self.open.pop() else { return };
-        let (span, last, kind) = match open {
-            Open::Seq { span, items } => (span, items.last().map(|item| item.span), Kind::Seq(items)),
-            Open::Map { span, entries, .. } => {
+        let (span, last, kind, anchor) = match open {
+            Open::Seq { span, items, anchor } => {
+                (span, items.last().map(|item| item.span), Kind::Seq(items), anchor)
+            }
+            Open::Map { span, entries, anchor, .. } => {
                 let entries = self.without_duplicates(entries);
                 let first = entries.first().map_or(span, |(key, _)| key.span);
-                let last = entries.last().map(|(key, value)| key.span.to(value.span));
+                let last = entries.last().map(|(key, value)| {
+                    if value.span.file == key.span.file { key.span.to(value.span) } else { key.span }
+                });
                 // A block map starts, for the parser, at the colon of its first entry.
                 let span = if first.start < span.start { Span { start: first.start, ..span } } else { span };
-                (span, last, Kind::Map(entries))
+                (span, last, Kind::Map(entries), anchor)
             }
         };
         let end = if at.start < at.end { at.end } else { last.map_or(span.end, |last| last.end) };
-        self.close(Node { span: Span::new(span.file, span.start, end), kind });
+        let node = Node { span: Span::new(span.file, span.start, end), kind };
+        self.remember(anchor, &node);
+        self.close(node);
     }
 
-    fn without_duplicates(&mut self, mut entries: Vec<(Key, Node)>) -> Vec<(Key, Node)> {
-        let mut order: Vec<usize> = (0..entries.len()).collect();
-        order.sort_by(|a, b| entries[*a].0.name.cmp(&entries[*b].0.name).then(a.cmp(b)));
-        let mut again = vec![false; entries.len()];
-        for run in order.chunk_by(|a, b| entries[*a].0.name == entries[*b].0.name) {
-            let first = &entries[run[0]].0;
-            for later in &run[1..] {
-                let key = &entries[*later].0;
-                self.findings.push(faults::duplicate_key(&key.name, key.span, first.span));
-                again[*later] = true;
-            }
+    fn without_duplicates(&mut self, entries: Vec<(Key, Node)>) -> Vec<(Key, Node)> {
+        let lenient = self.anchors.is_some();
+        without_duplicates(entries, lenient, self.findings)
+    }
+}
+
+/// Every key once: the first in a strict reading, which reports an error; the last in a lenient one, as most readers
+/// have it.
+pub(super) fn without_duplicates(
+    mut entries: Vec<(Key, Node)>,
+    lenient: bool,
+    findings: &mut Findings,
+) -> Vec<(Key, Node)> {
+    let mut order: Vec<usize> = (0..entries.len()).collect();
+    order.sort_by(|a, b| entries[*a].0.name.cmp(&entries[*b].0.name).then(a.cmp(b)));
+    if order.windows(2).all(|pair| entries[pair[0]].0.name != entries[pair[1]].0.name) {
+        return entries;
+    }
+    let mut again = vec![false; entries.len()];
+    let mut swaps = Vec::new();
+    for run in order.chunk_by(|a, b| entries[*a].0.name == entries[*b].0.name) {
+        let first = &entries[run[0]].0;
+        for later in &run[1..] {
+            let key = &entries[*later].0;
+            findings.push(faults::duplicate_key(&key.name, key.span, first.span, lenient));
+            again[*later] = true;
         }
-        let mut again = again.into_iter();
-        entries.retain(|_| !again.next().unwrap_or(false));
-        entries
+        if let (true, [first, .., last]) = (lenient, run) {
+            swaps.push((*first, *last));
+        }
+    }
+    swaps.into_iter().for_each(|(first, last)| entries.swap(first, last));
+    let mut again = again.into_iter();
+    entries.retain(|_| !again.next().unwrap_or(false));
+    entries
+}
+
+/// The entries of a merge key's value (a map, or a list of maps), behind those that are there: a key that is there
+/// already stays.
+fn merge(entries: &mut Vec<(Key, Node)>, node: Node) {
+    let maps = match node.kind {
+        Kind::Map(map) => vec![map],
+        Kind::Seq(items) => items
+            .into_iter()
+            .filter_map(|item| match item.kind {
+                Kind::Map(map) => Some(map),
+                _ => None,
+            })
+            .collect(),
+        _ => Vec::new(),
+    };
+    for (key, value) in maps.into_iter().flatten() {
+        if !entries.iter().any(|(known, _)| known.name == key.name) {
+            entries.push((key, value));
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The findings about YAML text and about the form of any file, each worded once.
 
-use super::bounds::{BYTES_MAX, DEPTH_MAX, NODES_MAX};
+use super::bounds::Bounds;
 use crate::diagnostic::{Code, Finding, Span, did_you_mean};
 
 pub(super) fn syntax(span: Span, what: &str, tab: bool) -> Finding {
@@ -22,26 +22,31 @@ pub(super) fn empty_file(span: Span) -> Finding {
     Finding::error(Code::EmptyFile, span, "the file is empty")
 }
 
-pub(super) fn too_many_bytes(span: Span, bytes: usize) -> Finding {
-    Finding::error(
-        Code::TooLarge,
-        span,
-        format!("the file has {bytes} bytes, and at most {BYTES_MAX} are read"),
-    )
+pub(super) fn too_many_bytes(span: Span, bytes: usize, bounds: &Bounds) -> Finding {
+    let most = bounds.bytes;
+    Finding::error(Code::TooLarge, span, format!("the file has {bytes} bytes, and at most {most} are read"))
 }
 
-pub(super) fn too_deep(span: Span) -> Finding {
-    Finding::error(Code::TooLarge, span, format!("more than {DEPTH_MAX} lists and maps inside one another"))
+pub(super) fn too_deep(span: Span, bounds: &Bounds) -> Finding {
+    let most = bounds.depth;
+    Finding::error(Code::TooLarge, span, format!("more than {most} lists and maps inside one another"))
 }
 
-pub(super) fn too_many_nodes(span: Span) -> Finding {
-    Finding::error(Code::TooLarge, span, format!("the file has more than {NODES_MAX} values"))
+pub(super) fn too_many_nodes(span: Span, bounds: &Bounds) -> Finding {
+    Finding::error(Code::TooLarge, span, format!("the file has more than {} values", bounds.nodes))
 }
 
-pub(super) fn duplicate_key(name: &str, again: Span, first: Span) -> Finding {
-    Finding::error(Code::DuplicateKey, again, format!("the key `{name}` is given twice"))
-        .label("given again here")
-        .related(first, "first given here")
+pub(super) fn duplicate_key(name: &str, again: Span, first: Span, lenient: bool) -> Finding {
+    let message = format!("the key `{name}` is given twice");
+    let finding = match lenient {
+        true => Finding::warning(Code::DuplicateKey, again, message).help("the last one counts"),
+        false => Finding::error(Code::DuplicateKey, again, message),
+    };
+    finding.label("given again here").related(first, "first given here")
+}
+
+pub(super) fn unknown_alias(span: Span) -> Finding {
+    Finding::warning(Code::Anchor, span, "this alias stands for nothing: there is no such anchor before it")
 }
 
 pub(super) fn anchor(span: Span) -> Finding {

@@ -6,17 +6,22 @@
 //! `no`, `on`, `off`, `y` and `n` only in quotes. All that can be found in one run is reported in one run; a
 //! syntax error ends the file, since nothing after it can be trusted.
 //!
+//! Documents that somebody else wrote are read leniently ([`read_document`]): as the usual parsers read them, or as JSON
+//! where they are JSON.
+//!
 //! [`Fields`] and the readers of [`Node`] are the one way in which all front ends take a tree apart, so that
 //! an unknown key or a text in place of a list reads the same everywhere.
 
 mod build;
 mod faults;
 mod fields;
+mod json;
+mod lenient;
 mod scalar;
 
 pub use fields::{Fields, Keys};
 
-use crate::diagnostic::{Findings, Sources, Span};
+use crate::diagnostic::{FileId, Findings, Sources, Span};
 
 /// A value and its place.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,8 +71,26 @@ pub struct Key {
 
 /// Bounds of one file. They hold for every file that any front end reads.
 pub mod bounds {
+    /// What one file may have.
+    #[derive(Debug, Clone, Copy)]
+    pub struct Bounds {
+        /// Size of its text.
+        pub bytes: usize,
+        /// Sequences and mappings inside one another.
+        pub depth: usize,
+        /// Its values, each key and each scalar counted.
+        pub nodes: usize,
+    }
+
+    /// Files that are written for the gateway.
+    pub const STRICT: Bounds = Bounds { bytes: BYTES_MAX, depth: DEPTH_MAX, nodes: NODES_MAX };
+    /// Documents that somebody else wrote. Fifty values of a document take about as much memory as a page of text.
+    pub const DOCUMENT: Bounds = Bounds { bytes: DOCUMENT_BYTES_MAX, depth: 200, nodes: 3_000_000 };
+
     /// Size of a file's text.
     pub const BYTES_MAX: usize = 16 * 1024 * 1024;
+    /// Size of the text of a document that somebody else wrote.
+    pub const DOCUMENT_BYTES_MAX: usize = 32 * 1024 * 1024;
     /// Sequences and mappings inside one another.
     pub const DEPTH_MAX: usize = 64;
     /// Values of one file, each key and each scalar counted.
@@ -79,16 +102,41 @@ pub mod bounds {
 /// `None` when there is no tree: bytes that are not UTF-8, a syntax error, nothing but comments, or a bound
 /// passed. Everything else is reported and read around.
 pub fn read(sources: &mut Sources, name: &str, bytes: &[u8], findings: &mut Findings) -> Option<Node> {
-    if bytes.len() > bounds::BYTES_MAX {
+    let file = add(sources, name, bytes, &bounds::STRICT, findings)?;
+    build::tree(sources.text(file), file, findings)
+}
+
+/// The same for a document that somebody else wrote: JSON as JSON, everything else as the usual YAML parsers read it.
+pub fn read_document(
+    sources: &mut Sources,
+    name: &str,
+    bytes: &[u8],
+    findings: &mut Findings,
+) -> Option<Node> {
+    let file = add(sources, name, bytes, &bounds::DOCUMENT, findings)?;
+    let text = sources.text(file);
+    match json::read(text, file, findings) {
+        json::Reading::Read(node) => Some(node),
+        json::Reading::OverBounds => None,
+        json::Reading::NotJson => lenient::tree(text, file, findings),
+    }
+}
+
+/// Adds a file whose text can be read.
+fn add(
+    sources: &mut Sources,
+    name: &str,
+    bytes: &[u8],
+    bounds: &bounds::Bounds,
+    findings: &mut Findings,
+) -> Option<FileId> {
+    if bytes.len() > bounds.bytes {
         let file = sources.add(name, "");
-        findings.push(faults::too_many_bytes(Span::new(file, 0, 0), bytes.len()));
+        findings.push(faults::too_many_bytes(Span::new(file, 0, 0), bytes.len(), bounds));
         return None;
     }
     match std::str::from_utf8(bytes) {
-        Ok(text) => {
-            let file = sources.add(name, text);
-            build::tree(sources.text(file), file, findings)
-        }
+        Ok(text) => Some(sources.add(name, text)),
         Err(error) => {
             let file = sources.add(name, String::from_utf8_lossy(bytes));
             let at = error.valid_up_to() as u32;

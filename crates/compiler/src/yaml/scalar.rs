@@ -33,7 +33,7 @@ fn is_boolean_word(text: &str) -> bool {
 }
 
 /// RFC 8259 section 6.
-fn is_json_number(text: &str) -> bool {
+pub(super) fn is_json_number(text: &str) -> bool {
     let unsigned = text.strip_prefix('-').unwrap_or(text);
     let digits = |s: &str| s.bytes().take_while(u8::is_ascii_digit).count();
     let whole = digits(unsigned);
@@ -82,6 +82,19 @@ fn is_number_like(text: &str) -> bool {
         && all_digits(whole)
         && all_digits(fraction)
         && exponent.is_none_or(|e| !e.is_empty() && all_digits(e))
+}
+
+/// A number of YAML as JSON writes it: without a plus sign, with a digit on both sides of the point. None for what has
+/// another base, leading zeros (an id, more likely than not), or no end.
+pub(super) fn json_number(text: &str) -> Option<String> {
+    let (sign, unsigned) = match text.strip_prefix('-') {
+        Some(rest) => ("-", rest),
+        None => ("", text.strip_prefix('+').unwrap_or(text)),
+    };
+    let whole = if unsigned.starts_with('.') { "0" } else { "" };
+    let fixed = format!("{sign}{whole}{unsigned}").replace(".e", ".0e").replace(".E", ".0E");
+    let fixed = if fixed.ends_with('.') { fixed + "0" } else { fixed };
+    is_json_number(&fixed).then_some(fixed)
 }
 
 #[cfg(test)]

@@ -18,8 +18,8 @@ use std::sync::Arc;
 use switchback_json::{Limits, Object, Value};
 use switchback_plan::router::{Found, Router};
 use switchback_plan::{
-    Example, ExampleCall, ExampleEnd, ExampleKind, Exchange, Origin, Pack, Raw, RouteExample, RouteId,
-    ShapeExample, SideId, Wanted,
+    BodyPlan, Example, ExampleCall, ExampleEnd, ExampleKind, Exchange, Origin, Pack, QueryFrom, Raw,
+    Response, ResponseBody, Route, RouteExample, RouteId, RouteKind, ShapeExample, SideId, ValueOp, Wanted,
 };
 
 /// What all examples of a pack say about it.
@@ -79,7 +79,8 @@ pub fn run_all(pack: &Arc<Pack>) -> Report {
     let reached: BTreeSet<_> = outcomes.iter().flat_map(|outcome| &outcome.marks).cloned().collect();
     let mut unreached = Vec::new();
     for direction in &pack.directions {
-        for (route, at) in direction.routes.iter().flat_map(|route| route.all().zip(0..)) {
+        let routes = direction.routes.iter().filter(|route| !speaks_for_itself(pack, route));
+        for (route, at) in routes.flat_map(|route| route.all().zip(0..)) {
             let way = |mark| (direction.serves, route.id, at, mark);
             let missed = ends(route).into_iter().filter(|reach| !reached.contains(&way(reach.mark.clone())));
             let serves = direction.serves;
@@ -87,6 +88,39 @@ pub fn run_all(pack: &Arc<Pack>) -> Report {
         }
     }
     Report { outcomes, unreached }
+}
+
+/// Name of the reason with which operations are refused that no route names.
+const REST: &str = "rest";
+
+/// Whether a route has nothing that an example could show: it passes what it gets as it is, or is refused with all that no
+/// route names. A pack of a thousand operations has hundreds of these.
+fn speaks_for_itself(pack: &Pack, route: &Route) -> bool {
+    let keeps = |plan: &BodyPlan| matches!(plan.op, ValueOp::Keep);
+    if !route.instead.is_empty() {
+        return false;
+    }
+    match &route.kind {
+        RouteKind::Refuse(refusal) => {
+            pack.reasons.get(usize::from(refusal.reason.0)).is_some_and(|reason| reason.name == REST)
+        }
+        RouteKind::Pair(pair) => {
+            let same_query = pair.call.query.iter().all(|rule| match &rule.from {
+                QueryFrom::Client(name) => *name == rule.name,
+                _ => false,
+            });
+            let kept = |response: &Response| match &response.body {
+                ResponseBody::Plan(plan) => keeps(plan),
+                ResponseBody::Empty | ResponseBody::Opaque | ResponseBody::Error(_) => true,
+            };
+            pair.refused.is_empty()
+                && same_query
+                && pair.request.as_ref().is_none_or(keeps)
+                && pair.responses.iter().all(kept)
+                && *pair.call.operation == *route.operation.key
+        }
+        RouteKind::Serve(_) => false,
+    }
 }
 
 /// Runs one example. `routers`: by served side.

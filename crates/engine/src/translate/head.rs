@@ -240,6 +240,18 @@ pub(super) fn headers(rules: &[HeaderRule], values: Values<'_>) -> Result<Header
     Ok(map)
 }
 
+/// What a body that nobody reads is known by: its media type, and the ones that the client takes.
+pub fn opaque_headers(pair: &Pair, client: &HeaderMap, headers: &mut HeaderMap) {
+    let is_opaque = |response: &Response| matches!(response.body, switchback_plan::ResponseBody::Opaque);
+    let request = pair.request_opaque.then_some(http::header::CONTENT_TYPE);
+    let answer = pair.responses.iter().any(is_opaque).then_some(http::header::ACCEPT);
+    for name in request.into_iter().chain(answer) {
+        if let Some(value) = client.get(&name) {
+            headers.insert(name, value.clone());
+        }
+    }
+}
+
 /// The rule for a reply of this status; a compiled pair has one for every status.
 pub fn response(pair: &Pair, status: u16) -> Option<&Response> {
     pair.responses.iter().find(|response| response.from.matches(status))

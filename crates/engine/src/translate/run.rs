@@ -166,7 +166,8 @@ impl Run {
         }
         let heads = self.pair_heads(route);
         let target = heads.target(&pair.call)?;
-        let headers = heads.call_headers(&pair.call)?;
+        let mut headers = heads.call_headers(&pair.call)?;
+        head::opaque_headers(pair, self.request.head().headers, &mut headers);
         let body = self.pair_body(route, pair)?;
         self.state = State::Paired;
         Ok(Next::Call(call(&pair.call, 0, target, headers, body)))
@@ -180,6 +181,9 @@ impl Run {
             BodyExpected::Optional if self.request.body.is_empty() => return Ok(None),
             _ => &self.request.body,
         };
+        if pair.request_opaque {
+            return Ok(Some(self.request.body.clone()));
+        }
         let mut out = Vec::with_capacity(body.len());
         document(&plan.op, body, &Env::of(&self.settings), &self.limits, &mut out)
             .map_err(|error| Stop::of_body(Sender::ClientBody, &error))?;
@@ -204,6 +208,7 @@ impl Run {
                     .map_err(|error| during(&pair.call, Fault::of_body(Sender::Upstream, &error)))?;
                 Some(out)
             }
+            ResponseBody::Opaque => Some(reply.body.to_vec()),
             ResponseBody::Error(_) if reply.status < 400 => {
                 return Err(broken(&redirect(reply.status, &reply.headers)).into());
             }

@@ -356,9 +356,14 @@ impl Exchange<'_> {
             headers.insert(name.clone(), value.clone());
         }
         for (name, value) in &call.headers {
-            headers.append(name, value.clone());
+            // There is one `Accept`, and the plan's wins.
+            if *name == header::ACCEPT {
+                headers.insert(name, value.clone());
+            } else {
+                headers.append(name, value.clone());
+            }
         }
-        if call.body.is_some() {
+        if call.body.is_some() && !headers.contains_key(header::CONTENT_TYPE) {
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         }
         let scope = self.scope(backend)?;

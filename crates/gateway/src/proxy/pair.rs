@@ -21,6 +21,10 @@ use switchback_engine::translate::{
 use switchback_json as json;
 use switchback_plan::{BodyPlan, Origin, Pair, ResponseBody, Route};
 
+/// What a body that nobody reads is known by.
+const OPAQUE_KEPT: [header::HeaderName; 3] =
+    [header::CONTENT_TYPE, header::CONTENT_ENCODING, header::CONTENT_DISPOSITION];
+
 /// Most bytes of an unwanted body that are read to keep its connection.
 const DRAINED_BYTES_MAX: u64 = 256 * 1024;
 
@@ -58,7 +62,11 @@ impl Exchange<'_> {
             operation: Arc::clone(&head.operation),
             method: head.method.clone(),
             target: heads.target(head)?,
-            headers: heads.call_headers(head)?,
+            headers: {
+                let mut headers = heads.call_headers(head)?;
+                translate::head::opaque_headers(pair, &self.facts.headers, &mut headers);
+                headers
+            },
             body: None,
             effect: head.effect,
             repeatable: head.repeatable,
@@ -116,6 +124,7 @@ impl Exchange<'_> {
                 };
                 body.map_err(|error| self.untranslated(error, &parts.headers))?
             }
+            ResponseBody::Opaque => body,
             // Said by nobody but servers that the pack does not know of.
             ResponseBody::Error(_) if status < 400 => {
                 return Err(foreign(&redirect(status, &parts.headers), route));
@@ -126,7 +135,13 @@ impl Exchange<'_> {
         *answer.status_mut() =
             StatusCode::from_u16(head::status(response.to, status)).unwrap_or(StatusCode::BAD_GATEWAY);
         *answer.headers_mut() = self.answer_fields(&parts.headers, &own);
-        if !answer.body().is_empty() && !answer.headers().contains_key(header::CONTENT_TYPE) {
+        if matches!(response.body, ResponseBody::Opaque) {
+            for name in OPAQUE_KEPT {
+                if let Some(value) = parts.headers.get(&name) {
+                    answer.headers_mut().insert(name, value.clone());
+                }
+            }
+        } else if !answer.body().is_empty() && !answer.headers().contains_key(header::CONTENT_TYPE) {
             let is_error = matches!(response.body, ResponseBody::Error(_));
             let json = HeaderValue::from_static("application/json");
             let kind = if is_error { self.facts.program.errors().content_type().clone() } else { json };

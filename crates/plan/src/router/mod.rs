@@ -1,8 +1,9 @@
 //! Which route of a direction a request is for: method and path in, route and decoded path values out.
 //!
 //! Paths are taken as they stand in the request line ([`path`]) and never normalised: a path that another server could
-//! read as another one is refused. Literal segments win over variables; a variable that the contract calls an integer
-//! matches integers only, so that a malformed id is not found instead of reaching the upstream.
+//! read as another one is refused. Literal segments win over segments that are variable in part (`{id}.json`, the longest
+//! text first), and these over variables; a variable that the contract calls an integer matches integers only, so that a
+//! malformed id is not found instead of reaching the upstream.
 
 pub mod path;
 
@@ -16,6 +17,7 @@ use foldhash::fast::RandomState;
 use http::Method;
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
 
 /// Finds routes of one direction. Built once per pack; finding allocates for escaped values only.
 #[derive(Debug, Default)]
@@ -23,14 +25,59 @@ pub struct Router {
     root: Node,
     /// By route: the kind of each path variable, in order.
     kinds: Vec<Vec<ParameterKind>>,
+    /// Whether some template ends in a slash.
+    has_slash_at_end: bool,
 }
 
 /// All templates with the same beginning.
 #[derive(Debug, Default)]
 struct Node {
     literals: HashMap<Box<str>, Node, RandomState>,
+    /// Segments that are variable in part, those with the most text first.
+    mixed: Vec<(Mixed, Node)>,
     variable: Option<Box<Node>>,
     routes: Vec<(Method, RouteId)>,
+}
+
+/// The texts of a segment that is variable in part: before the first variable, between each two, and after the last.
+#[derive(Debug, PartialEq, Eq)]
+struct Mixed {
+    before: Box<str>,
+    /// Each not empty, but perhaps the last.
+    after: Vec<Box<str>>,
+}
+
+impl Mixed {
+    fn parse(segment: &str) -> Mixed {
+        let mut texts = segment.split('{').enumerate().map(|(at, part)| match at {
+            0 => part,
+            _ => part.split_once('}').map_or("", |(_, text)| text),
+        });
+        Mixed { before: texts.next().unwrap_or("").into(), after: texts.map(Into::into).collect() }
+    }
+
+    fn text_bytes(&self) -> usize {
+        self.before.len() + self.after.iter().map(|text| text.len()).sum::<usize>()
+    }
+
+    /// Where the values of the variables lie: each ends at the first text that follows it, the last one at the end. None is
+    /// empty.
+    fn values(&self, segment: &str) -> Option<Vec<Range<usize>>> {
+        let mut at = self.before.len();
+        segment.starts_with(&*self.before).then_some(())?;
+        let (last, between) = self.after.split_last()?;
+        let mut values = Vec::with_capacity(self.after.len());
+        for text in between {
+            let first = at + segment[at..].chars().next()?.len_utf8();
+            let end = first + segment[first..].find(&**text)?;
+            values.push(at..end);
+            at = end + text.len();
+        }
+        let end = segment.len().checked_sub(last.len())?;
+        // What the last variable stands for is cut off before its text, which therefore begins a character.
+        (end > at && segment.ends_with(&**last)).then(|| values.push(at..end))?;
+        Some(values)
+    }
 }
 
 /// What a request line is for.
@@ -54,11 +101,25 @@ struct Search<'s, 'p> {
     method: &'s Method,
     segments: &'s [Cow<'p, str>],
     kinds: &'s [Vec<ParameterKind>],
-    /// Places of the segments that variables stand for, on the way to the node at hand.
-    variables: Vec<usize>,
+    /// What variables stand for, on the way to the node at hand: a segment, or a part of one.
+    variables: Vec<(usize, Option<Range<usize>>)>,
     allow: BTreeSet<&'s str>,
     /// A route of this method has the right form, but a value does not fit its variable.
     unfit: bool,
+}
+
+impl Node {
+    fn mixed(&mut self, mixed: Mixed) -> &mut Node {
+        let at = match self.mixed.iter().position(|(known, _)| *known == mixed) {
+            Some(at) => at,
+            None => {
+                let at = self.mixed.partition_point(|(known, _)| known.text_bytes() >= mixed.text_bytes());
+                self.mixed.insert(at, (mixed, Node::default()));
+                at
+            }
+        };
+        &mut self.mixed[at].1
+    }
 }
 
 impl Router {
@@ -73,11 +134,13 @@ impl Router {
 
     /// `kinds`: of the template's variables, in order. Routes are added in the order of their ids.
     fn add(&mut self, method: &Method, template: &str, kinds: Vec<ParameterKind>, id: RouteId) {
-        let segments =
-            template.strip_prefix('/').unwrap_or(template).split('/').filter(|segment| !segment.is_empty());
-        let node = segments.fold(&mut self.root, |node, segment| match segment.starts_with('{') {
-            true => node.variable.get_or_insert_default(),
-            false => node.literals.entry(segment.into()).or_default(),
+        let template = template.strip_prefix('/').unwrap_or(template);
+        self.has_slash_at_end |= template.ends_with('/');
+        let segments = template.split('/').filter(|_| !template.is_empty());
+        let node = segments.fold(&mut self.root, |node, segment| match segment.find('{') {
+            None => node.literals.entry(segment.into()).or_default(),
+            Some(0) if segment.find('}') == Some(segment.len() - 1) => node.variable.get_or_insert_default(),
+            Some(_) => node.mixed(Mixed::parse(segment)),
         });
         node.routes.push((method.clone(), id));
         let at = usize::from(id.0);
@@ -88,7 +151,7 @@ impl Router {
     /// The route for a method and a path as it stands in the request line, below the front's prefix and without a query.
     /// `HEAD` finds the route of `GET`.
     pub fn find<'p>(&self, method: &Method, raw_path: &'p str) -> Found<'p> {
-        let segments = match path::segments(raw_path) {
+        let segments = match path::segments_with(raw_path, self.has_slash_at_end) {
             Ok(segments) => segments,
             Err(error) => return Found::Bad(error),
         };
@@ -102,11 +165,15 @@ impl Router {
         };
         if let Some(route) = search.descend(&self.root, 0) {
             let variables = search.variables;
-            let value = |(at, segment)| variables.contains(&at).then_some(segment);
-            return Found::Route {
-                route,
-                values: segments.into_iter().enumerate().filter_map(value).collect(),
-            };
+            let mut segments: Vec<Option<Cow<'p, str>>> = segments.into_iter().map(Some).collect();
+            let values = variables.into_iter().filter_map(|(at, part)| match part {
+                None => segments[at].take(),
+                Some(range) => match segments[at].as_ref()? {
+                    Cow::Borrowed(text) => Some(Cow::Borrowed(&text[range])),
+                    Cow::Owned(text) => Some(Cow::Owned(text[range].to_owned())),
+                },
+            });
+            return Found::Route { route, values: values.collect() };
         }
         if search.unfit || search.allow.is_empty() {
             return Found::NotFound;
@@ -128,8 +195,18 @@ impl<'s> Search<'s, '_> {
         {
             return Some(route);
         }
-        let variable = node.variable.as_deref()?;
-        self.variables.push(at);
+        for (mixed, inner) in &node.mixed {
+            let Some(values) = mixed.values(segment) else { continue };
+            let before = self.variables.len();
+            self.variables.extend(values.into_iter().map(|range| (at, Some(range))));
+            if let Some(route) = self.descend(inner, at + 1) {
+                return Some(route);
+            }
+            self.variables.truncate(before);
+        }
+        // No variable is empty.
+        let variable = node.variable.as_deref().filter(|_| !segment.is_empty())?;
+        self.variables.push((at, None));
         let found = self.descend(variable, at + 1);
         if found.is_none() {
             self.variables.pop();
@@ -156,7 +233,10 @@ impl<'s> Search<'s, '_> {
 
     fn fits(&self, route: RouteId) -> bool {
         let kinds = self.kinds.get(usize::from(route.0)).map_or(&[][..], Vec::as_slice);
-        let mut values = self.variables.iter().map(|&at| self.segments[at].as_ref());
+        let mut values = self.variables.iter().map(|(at, part)| {
+            let segment = self.segments[*at].as_ref();
+            part.as_ref().map_or(segment, |range| &segment[range.clone()])
+        });
         kinds.iter().all(|&kind| values.next().is_some_and(|value| fits(kind, value)))
     }
 }

@@ -45,11 +45,19 @@ impl std::error::Error for PathError {}
 /// The decoded segments of an absolute path without a query; `/` has none. Each segment is decoded once: `%2541` is
 /// `%41`.
 pub fn segments(raw: &str) -> Result<Vec<Cow<'_, str>>, PathError> {
+    segments_with(raw, false)
+}
+
+/// The same; a path that ends in a slash has an empty last segment, if that is allowed.
+pub fn segments_with(raw: &str, slash_at_end: bool) -> Result<Vec<Cow<'_, str>>, PathError> {
     let rest = raw.strip_prefix('/').ok_or(PathError::NotAbsolute)?;
     if rest.is_empty() {
         return Ok(Vec::new());
     }
-    rest.split('/').map(segment).collect()
+    match rest.strip_suffix('/').filter(|_| slash_at_end) {
+        Some(rest) => rest.split('/').map(segment).chain([Ok(Cow::Borrowed(""))]).collect(),
+        None => rest.split('/').map(segment).collect(),
+    }
 }
 
 /// Takes a prefix with one variable, such as `/accounts/{account}`, off an absolute path: gives the variable's decoded value

@@ -65,6 +65,43 @@ fn what_fits_no_route_is_not_found() {
 }
 
 #[test]
+fn segments_that_are_variable_in_part_and_slashes_at_the_end() {
+    let router = router(&[
+        "GET /notes/{id}.json",
+        "GET /notes/{name}",
+        "GET /notes/{name}/",
+        "GET /notes/{from}...{to}",
+        "GET /notes/v{name}.tar.gz/x",
+        "GET /notes/all.json",
+        "GET /notes/",
+    ]);
+    let check = |path: &str, expected: &str| {
+        let found = match router.find(&Method::GET, path) {
+            Found::Route { route, values } => format!("{} {}", route.0, values.join(",")),
+            Found::NotFound => "none".into(),
+            other => format!("{other:?}"),
+        };
+        assert_eq!(found.trim_end(), expected, "{path}");
+    };
+    check("/notes/7.json", "0 7");
+    check("/notes/all.json", "5");
+    check("/notes/x.json", "0 x");
+    check("/notes/%C3%A9...%C3%A9", "3 é,é");
+    check("/notes/.json", "1 .json");
+    check("/notes/a...b", "3 a,b");
+    check("/notes/a...b...c", "3 a,b...c");
+    check("/notes/...b", "1 ...b");
+    check("/notes/a%20b...c", "3 a b,c");
+    check("/notes/v1.tar.gz/x", "4 1");
+    check("/notes/v1.tar.gz", "1 v1.tar.gz");
+    check("/notes/a/", "2 a");
+    check("/notes/", "6");
+    check("/notes", "none");
+    check("/notes/v1.tar.gz/x/", "none");
+    check("/notes//", "Bad(EmptySegment)");
+}
+
+#[test]
 fn another_method_is_told_the_right_ones() {
     check("DELETE /notes", "[GET, HEAD]");
     check("DELETE /notes/7", "[GET, HEAD, POST, PUT]");

@@ -5,7 +5,7 @@
 
 use super::proof::{Known, Proofs};
 use crate::contract::{
-    Additional, Array, Contract, Enum, Field, JsonKind, Limits, Literal, Object, Operation, Scalar,
+    Access, Additional, Array, Contract, Enum, Field, JsonKind, Limits, Literal, Object, Operation, Scalar,
     ScalarKind, Type, TypeIn, TypeKind, Types,
 };
 use crate::diagnostic::Span;
@@ -75,6 +75,7 @@ impl Context {
                 name: p.name.clone(),
                 ty: p.ty.clone(),
                 required: always || p.required,
+                access: Access::Both,
                 span: p.span,
             };
             parameters.iter().map(field).collect::<Vec<_>>()
@@ -89,6 +90,7 @@ impl Context {
                 name: "body".to_owned(),
                 ty: body.ty.clone(),
                 required: body.required,
+                access: Access::Both,
                 span: body.span,
             });
         }
@@ -230,7 +232,13 @@ pub(super) fn reply(body: Option<Type>, body_required: bool, span: Span) -> Type
     let mut fields =
         vec![field("status", scalar(ScalarKind::Integer, span)), field("headers", headers(span))];
     if let Some(ty) = body {
-        fields.push(Field { name: "body".to_owned(), ty, required: body_required, span });
+        fields.push(Field {
+            name: "body".to_owned(),
+            ty,
+            required: body_required,
+            access: Access::Both,
+            span,
+        });
     }
     object(fields, Additional::Closed, span)
 }
@@ -239,7 +247,13 @@ pub(super) fn reply(body: Option<Type>, body_required: bool, span: Span) -> Type
 pub(super) fn fanned(name: &str, element: Held, mut reply: Type, span: Span) -> Held {
     if let TypeKind::Object(object) = &mut reply.kind {
         object.fields.iter_mut().for_each(|field| field.required = false);
-        object.fields.push(Field { name: name.to_owned(), ty: element.ty, required: true, span });
+        object.fields.push(Field {
+            name: name.to_owned(),
+            ty: element.ty,
+            required: true,
+            access: Access::Both,
+            span,
+        });
     }
     Held::there(list(reply, span), element.side)
 }
@@ -250,7 +264,7 @@ fn headers(span: Span) -> Type {
 }
 
 fn field(name: &str, ty: Type) -> Field {
-    Field { name: name.to_owned(), span: ty.span, ty, required: true }
+    Field { name: name.to_owned(), span: ty.span, ty, required: true, access: Access::Both }
 }
 
 pub(super) fn object(fields: Vec<Field>, additional: Additional, span: Span) -> Type {

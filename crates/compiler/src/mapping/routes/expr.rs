@@ -11,7 +11,7 @@ use super::faults;
 use super::paths::Found;
 use super::route::RouteCheck;
 use crate::contract::{
-    Additional, Field, JsonKind, Mismatch, Object, ScalarKind, Type, TypeIn, TypeKind, assignable,
+    Access, Additional, Field, JsonKind, Mismatch, Object, ScalarKind, Type, TypeIn, TypeKind, assignable,
 };
 use crate::diagnostic::Span;
 use crate::mapping::ast::{ConversionUse, Expr, ExprKind, ShapeExpr, Spanned};
@@ -214,7 +214,7 @@ impl RouteCheck<'_, '_> {
             }
             _ => Type::any(name.span),
         };
-        Field { name: name.value.clone(), ty, required: !held.absent, span: name.span }
+        Field { name: name.value.clone(), ty, required: !held.absent, access: Access::Both, span: name.span }
     }
 
     fn array(&mut self, items: &[Expr], span: Span, wanted: Option<Wanted<'_>>, to: SideId) -> Option<Made> {
@@ -576,7 +576,8 @@ fn type_of(node: &Node) -> Type {
 
 /// What `pairs` makes of a member of an object.
 fn entry(key: &str, value: &str, span: Span) -> Type {
-    let field = |name: &str, ty| Field { name: name.to_owned(), ty, required: true, span };
+    let field =
+        |name: &str, ty| Field { name: name.to_owned(), ty, required: true, access: Access::Both, span };
     let fields = vec![field(key, scalar(ScalarKind::String, span)), field(value, Type::any(span))];
     super::context::object(fields, Additional::Closed, span)
 }

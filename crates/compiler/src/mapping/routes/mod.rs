@@ -27,15 +27,16 @@ mod totality;
 mod verdict;
 
 pub(super) use policy::of_pack as refuse_policy;
-pub(super) use rules::OWN_HEADERS;
+pub(super) use rules::{OWN_HEADERS, is_own_header};
 
-use super::ast::{ConversionUse, Paging, Pair, Program, Route, Spanned};
+use super::ast::{ConversionUse, Paging, Pair, Program, RestWord, Route, Spanned};
 use super::compare::Comparisons;
 use super::lens::{Lenses, ReadConversion, World, read_conversion};
 use super::names::{Names, SettingRef};
-use crate::contract::{Contract, Type, Types, assignable};
+use crate::contract::{Contract, Proven, Type, Types};
 use crate::diagnostic::{Findings, Sources, Span};
 use route::RouteCheck;
+use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use switchback_plan::{
     self as plan, BodyPlan, Loss, Note, Origin, ReasonId, RefusePolicy, RouteId, RouteKind, SettingKind,
@@ -53,6 +54,10 @@ pub(super) struct Ground<'a> {
     pub placeholders: &'a [BTreeSet<String>],
     pub lenses: &'a Lenses<'a>,
     pub refuse: &'a RefusePolicy,
+    /// By called side: types of bodies that are known to be kept. Contracts of real size hold the same types in every answer.
+    pub proven: &'a [RefCell<Proven>; 2],
+    /// By side: what happens to operations that no route names.
+    pub rest: &'a [Option<Spanned<RestWord>>; 2],
     pub comparisons: &'a Comparisons<'a>,
     pub paging: Option<&'a Paging>,
     /// By served side: the other side's errors turned into this one's.
@@ -90,7 +95,8 @@ pub(super) fn compile(
         .iter()
         .filter_map(|route| Some((std::ptr::from_ref(route), ground.switch(route.only_if()?, findings))))
         .collect();
-    for route in &program.routes {
+    let written = program.routes.iter().filter(|route| !matches!(route, Route::Pair(pair) if pair.made));
+    for route in written {
         check_once(ground, route, &assigned, findings);
     }
     let mut routes = assigned.map(|assigned| {
@@ -100,7 +106,8 @@ pub(super) fn compile(
             let usual = lower(ground, &one, id, findings);
             let mut instead = Vec::new();
             for other in others {
-                let setting = switches.get(&std::ptr::from_ref(other.route)).copied().flatten();
+                let setting =
+                    other.route.and_then(|route| switches.get(&std::ptr::from_ref(route)).copied().flatten());
                 let route = lower(ground, &other, id, findings);
                 instead.extend(setting.zip(route).map(|(setting, route)| plan::Instead { setting, route }));
             }
@@ -119,13 +126,70 @@ fn lower(
     findings: &mut Findings,
 ) -> Option<plan::Route> {
     let compare = ground.comparisons.of_operation(usize::from(one.serves.0), one.operation);
-    let check = RouteCheck::new(ground, one.serves, one.operation, findings);
     let served = match (one.route, one.operations) {
-        (Route::Pair(pair), Some(operations)) => check.pair(pair, operations),
-        (Route::Pair(_), None) => None,
-        (Route::Serve(serve), _) => check.serve(serve),
+        (None, _) => unnamed(ground, one, Findings::new(), findings),
+        (Some(Route::Pair(pair)), Some(operations)) if pair.made => {
+            kept(ground, one, pair, operations, findings)
+        }
+        (Some(Route::Pair(pair)), Some(operations)) => {
+            RouteCheck::new(ground, one.serves, one.operation, findings).pair(pair, operations)
+        }
+        (Some(Route::Pair(_)), None) => None,
+        (Some(Route::Serve(serve)), _) => {
+            RouteCheck::new(ground, one.serves, one.operation, findings).serve(serve)
+        }
     };
     served.map(|served| plan::Route { compare, ..served.with_id(id) })
+}
+
+/// A pair of two operations taken for the same; where they are not, the operation is one that no route names.
+fn kept(
+    ground: &Ground<'_>,
+    one: &Assigned<'_>,
+    pair: &Pair,
+    operations: [&crate::contract::Operation; 2],
+    findings: &mut Findings,
+) -> Option<Served> {
+    let mut why = Findings::new();
+    let served = RouteCheck::new(ground, one.serves, one.operation, &mut why).pair(pair, operations);
+    match served.filter(|_| !why.has_errors()) {
+        Some(served) => Some(served),
+        None => unnamed(ground, one, why, findings),
+    }
+}
+
+/// What the pack says about operations that no route names. `why`: what stands against keeping it.
+fn unnamed(
+    ground: &Ground<'_>,
+    one: &Assigned<'_>,
+    why: Findings,
+    findings: &mut Findings,
+) -> Option<Served> {
+    let word = ground.rest[usize::from(one.serves.0)].as_ref();
+    let Some(word) = word.filter(|word| word.value != RestWord::Keep) else {
+        let first = why.sorted().first().map(|finding| finding.message.clone());
+        findings.push(faults::unanswered(one.operation, ground.side_name(one.serves), false, first));
+        return None;
+    };
+    let reason = Spanned { value: super::made::REST_REASON.to_owned(), span: word.span };
+    let mut policy = super::ast::RefusePolicy::default();
+    if word.value == RestWord::Forward {
+        policy.legacy_forward = [Some(true); 2];
+    }
+    let refuse = super::ast::Refuse { reason, policy };
+    let refusal = RouteCheck::new(ground, one.serves, one.operation, findings).refusal(&refuse)?;
+    let effect = route::effect(&one.operation.key.method, None);
+    Some(Served {
+        operation: route::operation(one.operation, ground.types(one.serves), effect),
+        kind: RouteKind::Refuse(refusal),
+        verdict: Verdict::Not,
+        notes: Vec::new(),
+        losses: Vec::new(),
+        calls_min: 0,
+        calls_max: 0,
+        business_errors: Vec::new(),
+        origin: ground.origin(word.span),
+    })
 }
 
 /// What is the same in both directions of a route is said once.
@@ -135,7 +199,7 @@ fn check_once(
     assigned: &[Vec<Answered<'_>>; 2],
     findings: &mut Findings,
 ) {
-    let of_route = |one: &&Assigned<'_>| std::ptr::eq(one.route, route);
+    let of_route = |one: &&Assigned<'_>| one.route.is_some_and(|known| std::ptr::eq(known, route));
     let all = assigned.iter().flatten().flat_map(|(one, others)| std::iter::once(one).chain(others));
     let served: Vec<&Assigned<'_>> = all.filter(of_route).collect();
     let (notes, own) = match route {
@@ -157,7 +221,6 @@ fn check_once(
     check.unknown_parameters(pair, operations);
     check.pair_business_errors(pair, operations, &sides);
     check_variables(pair, operations, findings);
-    check_error_types(ground, pair, operations, &sides, findings);
 }
 
 /// Names in `path:` are variables of the operations.
@@ -166,35 +229,6 @@ fn check_variables(pair: &Pair, operations: [&crate::contract::Operation; 2], fi
         for (name, operation) in [(old, operations[0]), (new, operations[1])] {
             if !operation.key.path.variables().any(|variable| variable == name.value) {
                 findings.push(faults::unknown_pair_variable(name, &operation.key));
-            }
-        }
-    }
-}
-
-/// Errors of the called operation are of its side's error type, since that is how they are translated.
-fn check_error_types(
-    ground: &Ground<'_>,
-    pair: &Pair,
-    operations: [&crate::contract::Operation; 2],
-    serves: &[SideId],
-    findings: &mut Findings,
-) {
-    for side in serves {
-        let called = side.other();
-        let at = usize::from(called.0);
-        let Some(wanted) = ground.error_types[at] else { continue };
-        let types = ground.types(called);
-        for response in &operations[at].responses {
-            let error = match response.status {
-                crate::contract::StatusPattern::Exact(status) => status >= 400,
-                crate::contract::StatusPattern::Class(class) => class >= 4,
-                crate::contract::StatusPattern::Default => false,
-            };
-            let Some(body) = response.body.as_ref().filter(|_| error) else { continue };
-            if let Err(why) = assignable(types.at(body), types.at(wanted)) {
-                let status = response.status.to_string();
-                let span = pair.operations[at].span;
-                findings.push(faults::error_type(span, &operations[at].key, &status, &why.to_string()));
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::Served;
 use super::faults;
 use super::route::{RouteCheck, effect, operation};
-use crate::contract::{Operation, Type, TypeIn, assignable};
+use crate::contract::{Media, Operation, Part, Segment, Type, TypeIn, assignable_once};
 use crate::diagnostic::Span;
 use crate::mapping::ast::{Body, Pair};
 use crate::mapping::lens::{Lens, Supply};
@@ -25,6 +25,8 @@ impl<'a> RouteCheck<'_, 'a> {
     pub(super) fn pair(mut self, pair: &'a Pair, operations: [&'a Operation; 2]) -> Option<Served> {
         let called = operations[usize::from(self.serves.other().0)];
         self.sentences(&pair.notes);
+        let opaque = self.opaque(pair, called);
+        self.opaque_answers = opaque.is_some_and(|[_, answers]| answers);
         let path = self.path(pair, called);
         let query = self.pair_query(pair, called);
         let refused = self.refused_query(pair);
@@ -60,6 +62,7 @@ impl<'a> RouteCheck<'_, 'a> {
                 refused,
                 call,
                 request: request?,
+                request_opaque: opaque?[0],
                 responses: responses?,
             })),
             verdict: verdict?,
@@ -72,26 +75,64 @@ impl<'a> RouteCheck<'_, 'a> {
         })
     }
 
+    /// Whether the request and the answers are opaque: no JSON, of one media type on both sides, and kept. `None` after a
+    /// finding: what is no JSON is not mapped, and not taken for JSON either.
+    fn opaque(&mut self, pair: &Pair, called: &Operation) -> Option<[bool; 2]> {
+        let sides = [self.operation, called];
+        let requests: Vec<&Media> =
+            sides.iter().filter_map(|operation| operation.body.as_ref()).map(|body| &body.media).collect();
+        let answers = sides.iter().flat_map(|operation| &operation.responses);
+        let answers: Vec<&Media> = answers
+            .filter(|answer| answer.is_success() && answer.body.is_some())
+            .map(|answer| &answer.media)
+            .collect();
+        let mut is_opaque = |line: Option<&Body>, medias: Vec<&Media>| {
+            let Some(opaque) = medias.iter().find(|media| !media.is_json()) else { return Some(false) };
+            match line {
+                None | Some(Body::Empty(_)) => return Some(false),
+                Some(Body::Keep(_)) if medias.iter().all(|media| !media.is_json()) => return Some(true),
+                Some(_) => {}
+            }
+            self.findings.push(faults::opaque_body(pair.span, opaque.name()));
+            None
+        };
+        let request = is_opaque(pair.request.as_ref(), requests);
+        let answer = is_opaque(pair.response.as_ref(), answers);
+        Some([request?, answer?])
+    }
+
     /// The address of the call: its variables come from those of the served operation.
     fn path(&mut self, pair: &Pair, called: &Operation) -> Option<Vec<PathPart>> {
         let names: Vec<&str> = self.operation.key.path.variables().collect();
         let mut parts = Vec::new();
         let mut literal = String::new();
         let mut used = Vec::new();
+        let mut variable = |name: &str, literal: &mut String| {
+            let from = self.source_of_variable(pair, name);
+            let Some(index) = names.iter().position(|known| *known == from) else {
+                let span = pair.operations[usize::from(self.serves.other().0)].span;
+                self.findings.push(faults::unbound_variable(name, span, &self.operation.key));
+                return None;
+            };
+            used.push(index);
+            if !literal.is_empty() {
+                parts.push(PathPart::Literal(std::mem::take(literal).into()));
+            }
+            parts.push(PathPart::Variable(index as u16));
+            Some(())
+        };
         for segment in called.key.path.segments() {
             literal.push('/');
             match segment {
-                crate::contract::Segment::Literal(text) => literal.push_str(text),
-                crate::contract::Segment::Variable(name) => {
-                    let from = self.source_of_variable(pair, name);
-                    let Some(index) = names.iter().position(|known| *known == from) else {
-                        let span = pair.operations[usize::from(self.serves.other().0)].span;
-                        self.findings.push(faults::unbound_variable(name, span, &self.operation.key));
-                        return None;
-                    };
-                    used.push(index);
-                    parts.push(PathPart::Literal(std::mem::take(&mut literal).into()));
-                    parts.push(PathPart::Variable(index as u16));
+                Segment::Literal(text) => literal.push_str(text),
+                Segment::Variable(name) => variable(name, &mut literal)?,
+                Segment::Mixed(pieces) => {
+                    for piece in pieces {
+                        match piece {
+                            Part::Text(text) => literal.push_str(text),
+                            Part::Variable(name) => variable(name, &mut literal)?,
+                        }
+                    }
                 }
             }
         }
@@ -195,13 +236,21 @@ impl<'a> RouteCheck<'_, 'a> {
     }
 
     fn kept(&mut self, span: Span, what: &Types<'_>) -> Translated {
-        let (Some(from), Some(to)) = (what.from, what.to) else {
-            self.findings.push(faults::keep_without_body(span, what.what));
-            return Translated::Faulty;
+        let promised = super::steps::success_body(self.operation).is_some();
+        let (from, to) = match (what.from, what.to) {
+            (Some(from), Some(to)) => (from, to),
+            // Of several successes some may have a body and some not.
+            (_, None) if what.what == "response" && promised => return Translated::Empty,
+            (None, Some(_)) if what.what == "request" && !what.to_required => return Translated::Empty,
+            _ => {
+                self.findings.push(faults::keep_without_body(span, what.what));
+                return Translated::Faulty;
+            }
         };
         let source = self.ground.types(what.towards.other()).at(from);
         let target = self.ground.types(what.towards).at(to);
-        if let Err(why) = assignable(source, target) {
+        let proven = &self.ground.proven[usize::from(what.towards.0)];
+        if let Err(why) = assignable_once(source, target, &mut proven.borrow_mut()) {
             self.findings.push(faults::does_not_fit(span, from, to, &why.to_string(), false));
             return Translated::Faulty;
         }
@@ -227,7 +276,7 @@ impl<'a> RouteCheck<'_, 'a> {
                 Some(if what.towards == SideId::OLD { vec![target, source] } else { vec![source, target] })
             }
             // The other side says nothing, or this one wants nothing.
-            (Some(_), None) if what.what == "response" && promised => Some(Vec::new()),
+            (_, None) if what.what == "response" && promised => Some(Vec::new()),
             _ => {
                 self.findings.push(faults::shape_without_body(span, what.what, what.from.is_none()));
                 None

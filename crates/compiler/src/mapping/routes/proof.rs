@@ -268,7 +268,7 @@ pub(super) fn is_told_by_kind(ty: &Type, kinds: &[JsonKind], types: &Types) -> b
             is_any(&array.items, types) && array.min_items == 0 && array.max_items.is_none()
         }
         TypeKind::Any => true,
-        TypeKind::Null | TypeKind::Named(_) | TypeKind::OneOf(_) => false,
+        TypeKind::Null | TypeKind::Named(_) | TypeKind::OneOf(_) | TypeKind::Choice(_) => false,
     };
     let declared = types.json_kinds(ty);
     let all_plain = match types.resolve(ty).kind {

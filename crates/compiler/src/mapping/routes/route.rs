@@ -27,6 +27,8 @@ pub(super) struct RouteCheck<'g, 'a> {
     pub context: Context,
     pub notes: Vec<Note>,
     pub losses: Vec<Loss>,
+    /// Whether the bodies of a pair's answers are no JSON and pass as they are.
+    pub opaque_answers: bool,
     /// Whether a field or an outcome is refused.
     pub refuses: bool,
     /// Names of the results of steps so far.
@@ -75,6 +77,7 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
             context: Context::of_request(operation, serves),
             notes: Vec::new(),
             losses: Vec::new(),
+            opaque_answers: false,
             refuses: false,
             results: Vec::new(),
             made: Vec::new(),

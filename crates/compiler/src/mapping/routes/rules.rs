@@ -30,6 +30,11 @@ pub(in crate::mapping) const OWN_HEADERS: &[&str] = &[
     "date",
 ];
 
+/// Whether a field (lower case) belongs to one hop or is the gateway's to make.
+pub(in crate::mapping) fn is_own_header(name: &str) -> bool {
+    OWN_HEADERS.contains(&name) || name == "accept"
+}
+
 /// What `query: {name: drop}` says of a parameter.
 pub(super) const DROP: &str = "drop";
 

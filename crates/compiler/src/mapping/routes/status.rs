@@ -2,10 +2,10 @@
 
 use super::faults;
 use super::route::RouteCheck;
-use crate::contract::{Operation, StatusPattern, Type};
+use crate::contract::{Operation, StatusPattern, Type, assignable};
 use crate::diagnostic::Span;
 use crate::mapping::ast::{Pair, Spanned, StatusWord};
-use switchback_plan::{Response, ResponseBody, SideId, StatusFrom, StatusTo};
+use switchback_plan::{BodyPlan, Class, Response, ResponseBody, SideId, StatusFrom, StatusTo, ValueOp};
 
 /// What a redirect of an upstream becomes: no client of a translated API can follow it.
 const BAD_GATEWAY: u16 = 502;
@@ -33,13 +33,16 @@ impl RouteCheck<'_, '_> {
             }
         }
         // A success that the contract does not list is a success all the same.
-        if !lines.iter().any(|line| line.from == StatusFrom::Class(2))
-            && let Some(status) = successes(self.operation).next()
-        {
-            lines.push(Line { from: StatusFrom::Class(2), to: status });
+        if !lines.iter().any(|line| line.from == StatusFrom::Class(2)) {
+            let first = successes(self.operation).next();
+            let by_default = || self.operation.response(200).is_some().then_some(200);
+            if let Some(status) = first.or_else(by_default) {
+                lines.push(Line { from: StatusFrom::Class(2), to: status });
+            }
         }
         let mut responses: Vec<Response> =
             lines.iter().map(|line| self.response(pair, called, line)).collect();
+        responses.extend(self.other_errors(called));
         let error = |from, to| Response {
             from,
             to,
@@ -66,10 +69,56 @@ impl RouteCheck<'_, '_> {
             true => {
                 let from = body_of(called, line.from);
                 let to = self.operation.response(line.to).and_then(|response| response.body.as_ref());
-                self.response_body(pair, from, to)
+                match self.response_body(pair, from, to) {
+                    ResponseBody::Plan(_) if self.opaque_answers => ResponseBody::Opaque,
+                    body => body,
+                }
             }
         };
         Response { from: line.from, to, headers: Vec::new(), body }
+    }
+
+    /// Errors that are not of the error type of their side: passed where the served operation promises the same, else said
+    /// in the gateway's own words.
+    fn other_errors(&self, called: &Operation) -> Vec<Response> {
+        let ground = self.ground;
+        let (served, other) = (ground.types(self.serves), ground.types(self.serves.other()));
+        let Some(usual) = ground.error_types[usize::from(self.serves.other().0)] else { return Vec::new() };
+        let mut responses = Vec::new();
+        for response in &called.responses {
+            let from = match response.status {
+                StatusPattern::Exact(status) if status >= 400 => StatusFrom::Exact(status),
+                StatusPattern::Class(class) if class >= 4 => StatusFrom::Class(class),
+                _ => continue,
+            };
+            let Some(body) = &response.body else { continue };
+            if !response.media.is_json() || assignable(other.at(body), other.at(usual)).is_ok() {
+                continue;
+            }
+            let same = self.operation.responses.iter().find(|own| own.status == response.status);
+            let own = same.or_else(|| match response.status {
+                StatusPattern::Exact(status) => self.operation.response(status),
+                _ => None,
+            });
+            let fits = own
+                .and_then(|own| own.body.as_ref())
+                .is_some_and(|own| assignable(other.at(body), served.at(own)).is_ok());
+            let (op, because) = match fits {
+                true => (ValueOp::Keep, "the error is the same on both sides"),
+                // Nothing of it is kept, so that the gateway speaks.
+                false => (ValueOp::Constant(b"null"[..].into()), "the error has no form on this side"),
+            };
+            let plan = BodyPlan { op, class: Class::Pass, because: because.to_owned() };
+            responses.push(Response {
+                from,
+                to: StatusTo::Same,
+                headers: Vec::new(),
+                body: ResponseBody::Error(plan),
+            });
+        }
+        // The narrower first.
+        responses.sort_by_key(|response| matches!(response.from, StatusFrom::Class(_)));
+        responses
     }
 
     /// The lines of `status:`, turned to the direction in hand.

@@ -187,7 +187,9 @@ impl RouteCheck<'_, '_> {
             }
             TypeKind::Null => Vec::new(),
             // Of a list or an object a table can only ask whether it is there.
-            TypeKind::Array(_) | TypeKind::Object(_) | TypeKind::Named(_) => vec![Value::Other],
+            TypeKind::Array(_) | TypeKind::Object(_) | TypeKind::Choice(_) | TypeKind::Named(_) => {
+                vec![Value::Other]
+            }
         };
         if found.held.absent || resolved.nullable {
             domain.push(Value::Absent);

@@ -11,7 +11,8 @@ use switchback_plan::SideId;
 /// A route in one direction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Assigned<'a> {
-    pub route: &'a Route,
+    /// None for an operation that no route names, where the pack says what happens to these.
+    pub route: Option<&'a Route>,
     pub operation: &'a Operation,
     pub serves: SideId,
     /// For pairs: the operations of both sides.
@@ -30,13 +31,16 @@ pub(super) fn assign<'a>(
     let mut assigned: [HashMap<*const Operation, (Assigned<'a>, Span)>; 2] = [HashMap::new(), HashMap::new()];
     let mut instead: Vec<Assigned<'a>> = Vec::new();
     let mut take = |one: Assigned<'a>, span: Span, findings: &mut Findings| {
-        if one.route.only_if().is_some() {
+        if one.route.is_some_and(|route| route.only_if().is_some()) {
             instead.push(one);
             return;
         }
         let routes = &mut assigned[usize::from(one.serves.0)];
+        let is_made = matches!(one.route, Some(Route::Pair(pair)) if pair.made);
         if let Some((_, first)) = routes.get(&std::ptr::from_ref(one.operation)) {
-            findings.push(faults::answered_twice(&one.operation.key, span, *first));
+            if !is_made {
+                findings.push(faults::answered_twice(&one.operation.key, span, *first));
+            }
         } else {
             routes.insert(one.operation, (one, span));
         }
@@ -44,21 +48,27 @@ pub(super) fn assign<'a>(
     for route in &program.routes {
         match route {
             Route::Pair(pair) => {
+                if let Some(front) = pair.front.filter(|front| !program.manifest.serves[front.side]) {
+                    findings.push(faults::unserved(front.span, &contracts[front.side].name));
+                }
                 let old = operations::find(&contracts[0], &pair.operations[0], findings);
                 let new = operations::find(&contracts[1], &pair.operations[1], findings);
                 for (side, operation) in [(SideId::OLD, old), (SideId::NEW, new)] {
-                    let served = pair.front.is_none_or(|front| front.side == usize::from(side.0));
+                    let served = pair.front.is_none_or(|front| front.side == usize::from(side.0))
+                        && program.manifest.serves[usize::from(side.0)];
                     let Some(operation) = operation.filter(|_| served) else { continue };
                     let operations = old.zip(new).map(|(old, new)| [old, new]);
-                    let one = Assigned { route, operation, serves: side, operations };
+                    let one = Assigned { route: Some(route), operation, serves: side, operations };
                     take(one, pair.operations[usize::from(side.0)].span, findings);
                 }
             }
             Route::Serve(serve) => {
                 let side = SideId(serve.side.side as u8);
                 let contract = &contracts[serve.side.side];
-                if let Some(operation) = operations::find(contract, &serve.at, findings) {
-                    let one = Assigned { route, operation, serves: side, operations: None };
+                if !program.manifest.serves[serve.side.side] {
+                    findings.push(faults::unserved(serve.side.span, &contract.name));
+                } else if let Some(operation) = operations::find(contract, &serve.at, findings) {
+                    let one = Assigned { route: Some(route), operation, serves: side, operations: None };
                     take(one, serve.at.span, findings);
                 }
             }
@@ -72,9 +82,16 @@ pub(super) fn assign<'a>(
                     let same = |other: &&Assigned<'a>| std::ptr::eq(other.operation, operation);
                     in_order[side].push((*one, instead.iter().filter(same).copied().collect()));
                 }
+                None if !program.manifest.serves[side] => {}
+                None if program.manifest.rest[side].is_some() => {
+                    let serves = SideId(side as u8);
+                    let one = Assigned { route: None, operation, serves, operations: None };
+                    let same = |other: &&Assigned<'a>| std::ptr::eq(other.operation, operation);
+                    in_order[side].push((one, instead.iter().filter(same).copied().collect()));
+                }
                 None => {
                     let sometimes = instead.iter().any(|other| std::ptr::eq(other.operation, operation));
-                    findings.push(faults::unanswered(operation, &contracts[side].name, sometimes));
+                    findings.push(faults::unanswered(operation, &contracts[side].name, sometimes, None));
                 }
             }
         }

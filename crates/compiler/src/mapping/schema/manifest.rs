@@ -23,6 +23,21 @@ pub(super) fn manifest(sides: Sides<'_>) -> Value {
             "Path prefix that selects a client's secondary account, with one `{variable}`.",
             by_side(sides, 0, &text()),
         ),
+        (
+            "serves",
+            "The sides that clients speak; both when left out. The other side's operations then need no route.",
+            list_of(&text()),
+        ),
+        (
+            "rest",
+            "What happens to operations that no route names: `refuse`, `forward` to the side's own service, or `keep` as they are.",
+            json!({"anyOf": [words(&["refuse", "forward", "keep"]), by_side(sides, 0, &words(&["refuse", "forward", "keep"]))]}),
+        ),
+        (
+            "identical",
+            "Operations that are equal on both sides are pairs without being written.",
+            words(&["keep"]),
+        ),
         ("languages", "Languages of the reasons; the first is the default.", list_of(&text())),
         ("paging", "How lists are paged, for `pages:` of calls.", paging()),
         ("errors", "How errors look, the gateway's own and those of the service.", errors(sides)),

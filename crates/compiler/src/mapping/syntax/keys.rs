@@ -7,7 +7,7 @@ use crate::yaml::Keys;
 pub(in crate::mapping) const PACK: Keys = Keys::new(
     "a pack",
     &["pack", "sides", "contracts", "credentials", "languages", "errors", "refuse"],
-    &["scope", "paging", "headers", "settings", "compare"],
+    &["scope", "serves", "rest", "identical", "paging", "headers", "settings", "compare"],
 );
 pub(in crate::mapping) const SIDES: Keys = Keys::new("`sides`", &["old", "new"], &[]);
 pub(in crate::mapping) const CREDENTIAL: Keys =
@@ -17,7 +17,7 @@ pub(in crate::mapping) const OAUTH: Keys =
 pub(in crate::mapping) const PAGING: Keys = Keys::new("`paging`", &["query", "first", "size"], &[]);
 pub(in crate::mapping) const OWN_HEADERS: Keys = Keys::new("`headers`", &[], &["approximate"]);
 pub(in crate::mapping) const ERRORS: Keys =
-    Keys::new("`errors`", &["body", "types"], &["shape", "status", "text", "kind"]);
+    Keys::new("`errors`", &["body"], &["types", "shape", "status", "text", "kind"]);
 pub(in crate::mapping) const SETTING: Keys =
     Keys::new("a setting", &["type", "about"], &["default", "values", "reading"]);
 pub(in crate::mapping) const COMPARE: Keys = Keys::new("`compare`", &[], &["headers", "types", "read_back"]);

@@ -4,10 +4,13 @@ use super::{Reader, keys};
 use crate::diagnostic::Findings;
 use crate::mapping::ast::{
     Compare, CompareType, Credential, Errors, Manifest, OwnHeaders, Paging, Place, ReadBack, RefusePolicy,
-    Setting, Spanned,
+    RestWord, Setting, Spanned,
 };
 use crate::yaml::{Fields, Kind, Node};
 use switchback_plan::{BodyForm, ClientAuth, RefreshExtra, TokenRequests};
+
+/// What becomes of operations that no route names.
+pub(in crate::mapping) const REST: &[&str] = &["refuse", "forward", "keep"];
 
 pub(super) fn read(root: &Node, findings: &mut Findings) -> Option<Manifest> {
     let fields = Fields::read(root, &keys::PACK, findings)?;
@@ -21,6 +24,11 @@ pub(super) fn read(root: &Node, findings: &mut Findings) -> Option<Manifest> {
         contracts: contracts?,
         credentials: fields.get("credentials").map_or([None, None], |node| reader.credentials(node)),
         scope: fields.get("scope").map_or([None, None], |node| reader.scope(node)),
+        serves: reader.serves(fields.get("serves")),
+        rest: fields.get("rest").map_or([None, None], |node| reader.rest(node)),
+        identical: fields
+            .get("identical")
+            .and_then(|node| node.word(&["keep"], reader.findings).map(|_| node.span)),
         languages: reader.texts(fields.get("languages")),
         paging: fields.get("paging").and_then(|node| reader.paging(node)),
         errors: errors?,
@@ -75,6 +83,36 @@ impl Reader<'_> {
         }
     }
 
+    /// `[v1]`
+    fn serves(&mut self, node: Option<&Node>) -> [bool; 2] {
+        let Some(node) = node else { return [true, true] };
+        let mut served = [false, false];
+        for name in self.texts(Some(node)) {
+            if let Some(side) = self.side(&name.value, name.span) {
+                served[side.side] = true;
+            }
+        }
+        // Nothing is served only after a finding.
+        if served == [false, false] { [true, true] } else { served }
+    }
+
+    /// `refuse`, `forward` or `keep`, for both sides or `{v1: forward, v2: refuse}`.
+    fn rest(&mut self, node: &Node) -> [Option<Spanned<RestWord>>; 2] {
+        let word = |reader: &mut Self, node: &Node| {
+            let value = match node.word(REST, reader.findings)? {
+                "refuse" => RestWord::Refuse,
+                "forward" => RestWord::Forward,
+                _ => RestWord::Keep,
+            };
+            Some(Spanned { value, span: node.span })
+        };
+        if node.as_map().is_none() {
+            let both = word(self, node);
+            return [both.clone(), both];
+        }
+        self.by_side(node, "`rest`", true).map(|node| word(self, node?))
+    }
+
     fn scope(&mut self, node: &Node) -> [Option<Spanned<String>>; 2] {
         self.by_side(node, "`scope`", true).map(|node| self.text(node?))
     }
@@ -94,7 +132,11 @@ impl Reader<'_> {
 
     fn errors(&mut self, node: &Node) -> Option<Errors> {
         let fields = self.fields(node, &keys::ERRORS)?;
-        let types = fields.get("types").and_then(|node| self.texts_by_side(node, "`types`"));
+        let none = || Spanned { value: String::new(), span: node.span };
+        let types = match fields.get("types") {
+            Some(node) => self.texts_by_side(node, "`types`"),
+            None => Some([none(), none()]),
+        };
         let mut status = Vec::new();
         for (key, value) in self.map_of(fields.get("status")) {
             status.extend(self.status(value).map(|value| (Self::key(key), value)));

@@ -35,6 +35,7 @@ impl Reader<'_> {
             only_if: self.text_of(fields.get("if")),
             operations,
             front,
+            made: false,
             path,
             query,
             refused_query,

@@ -197,7 +197,7 @@ fn get() -> Route {
         QueryRule { name: "max".into(), from: QueryFrom::Value(at("$.config.notes.max")) },
     ];
     call.headers = vec![HeaderRule { name: key("x-trace"), value: at("$.request.headers.x-trace") }];
-    let pair = Pair { refused: Vec::new(), call, request: None, responses };
+    let pair = Pair { refused: Vec::new(), call, request: None, request_opaque: false, responses };
     route(GET, "GET", "/notes/{id}", BodyExpected::No, RouteKind::Pair(Box::new(pair)))
 }
 
@@ -353,6 +353,7 @@ fn refused() -> Route {
 
 fn send() -> Route {
     let pair = Pair {
+        request_opaque: false,
         refused: Vec::new(),
         call: head("PUT", vec![literal("/items/"), PathPart::Variable(0), literal("/send")]),
         request: Some(plan(shape().same("text").refuse("colour", 2).op())),

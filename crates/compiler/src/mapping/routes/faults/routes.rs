@@ -30,9 +30,15 @@ pub(in super::super) fn unknown_operation(key: &OpKey, span: Span, contract: &Co
     .maybe_help(near.or_else(same))
 }
 
-pub(in super::super) fn unanswered(operation: &Operation, side: &str, sometimes: bool) -> Finding {
+pub(in super::super) fn unanswered(
+    operation: &Operation,
+    side: &str,
+    sometimes: bool,
+    why: Option<String>,
+) -> Finding {
     let when = if sometimes { " while no setting is on" } else { "" };
-    let message = format!("no route answers `{}` of `{side}`{when}", operation.key);
+    let not_kept = why.map(|why| format!(", and it cannot be kept as it is: {why}")).unwrap_or_default();
+    let message = format!("no route answers `{}` of `{side}`{when}{not_kept}", operation.key);
     Finding::error(Code::Unanswered, operation.span, message).help(format!(
         "add a pair or a `serve` route, or `{{serve: {side}, at: {}, refuse: <reason>}}`",
         operation.key
@@ -234,10 +240,14 @@ pub(in super::super) fn refusal_setting(name: &Spanned<String>) -> Finding {
         .help("declare it with `type: date`")
 }
 
-pub(in super::super) fn error_type(span: Span, key: &OpKey, status: &str, why: &str) -> Finding {
-    let message = format!("the error {status} of `{key}` is not the error type of its side: {why}");
-    Finding::error(Code::ErrorType, span, message)
-        .help("errors pass in one form: `errors: {types: …}` in `pack.yaml`")
+pub(in super::super) fn unserved(span: Span, side: &str) -> Finding {
+    Finding::error(Code::PackForm, span, format!("this pack does not serve `{side}`"))
+        .help("leave the route out, or name the side under `serves:` in `pack.yaml`")
+}
+
+pub(in super::super) fn opaque_body(span: Span, media: &str) -> Finding {
+    Finding::error(Code::OpaqueBody, span, format!("a body of `{media}` is not mapped"))
+        .help("write `keep` where no body of it is JSON on either side; else refuse the operation")
 }
 
 pub(in super::super) fn nothing_to_read_back(span: Span, key: &OpKey) -> Finding {

@@ -1,0 +1,312 @@
+//! Alternatives, settled after all types are read: told apart by their JSON kind; objects by a discriminator, by a constant
+//! member, or by a required member of their own. What nothing tells apart is any value.
+
+use super::faults;
+use super::grouped::Grouped;
+use super::types::{
+    Additional, Array, Choice, Enum, JsonKind, Literal, Object, Scalar, ScalarKind, Test, Type, TypeKind,
+    Types,
+};
+use crate::diagnostic::Span;
+use std::collections::{HashMap, HashSet};
+
+/// What a document says about telling alternatives apart: by which member, and which of its values means which of them.
+#[derive(Debug)]
+pub(super) struct Discriminator {
+    pub member: String,
+    pub values: Vec<(String, usize)>,
+}
+
+/// By the place of the schema whose alternatives they are.
+pub(super) type Discriminators = HashMap<Span, Discriminator>;
+
+/// Alternatives in all, references followed; more are not told apart.
+const ALTERNATIVES_MAX: usize = 2_000;
+
+/// Settles the alternatives of a type. `None` when it has none.
+pub(super) fn settled(
+    ty: &Type,
+    types: &Types,
+    discriminators: &Discriminators,
+    findings: &mut Grouped,
+) -> Option<Type> {
+    has_alternatives(ty).then(|| Settle { types, discriminators, findings }.ty(ty))
+}
+
+fn has_alternatives(ty: &Type) -> bool {
+    match &ty.kind {
+        TypeKind::OneOf(_) => true,
+        TypeKind::Array(array) => has_alternatives(&array.items),
+        TypeKind::Object(object) => {
+            object.fields.iter().any(|field| has_alternatives(&field.ty))
+                || matches!(&object.additional, Additional::Of(ty) if has_alternatives(ty))
+        }
+        _ => false,
+    }
+}
+
+struct Settle<'t, 'f> {
+    types: &'t Types,
+    discriminators: &'t Discriminators,
+    findings: &'f mut Grouped,
+}
+
+/// One alternative with references followed, and its index among those written.
+struct Flat<'t> {
+    ty: &'t Type,
+    at: usize,
+}
+
+impl<'t> Settle<'t, '_> {
+    fn ty(&mut self, ty: &'t Type) -> Type {
+        let kind = match &ty.kind {
+            TypeKind::OneOf(alternatives) => return self.alternatives(ty, alternatives),
+            TypeKind::Array(array) => {
+                TypeKind::Array(Array { items: Box::new(self.ty(&array.items)), ..array.clone() })
+            }
+            TypeKind::Object(object) => {
+                let mut object = Object {
+                    fields: object.fields.clone(),
+                    additional: match &object.additional {
+                        Additional::Of(ty) => Additional::Of(Box::new(self.ty(ty))),
+                        other => other.clone(),
+                    },
+                };
+                let TypeKind::Object(written) = &ty.kind else { return ty.clone() };
+                for (field, written) in object.fields.iter_mut().zip(&written.fields) {
+                    if has_alternatives(&written.ty) {
+                        field.ty = self.ty(&written.ty);
+                    }
+                }
+                TypeKind::Object(object)
+            }
+            other => other.clone(),
+        };
+        Type { kind, nullable: ty.nullable, span: ty.span }
+    }
+
+    fn alternatives(&mut self, ty: &'t Type, written: &'t [Type]) -> Type {
+        let mut flat = Vec::new();
+        let mut nullable = ty.nullable;
+        let mut seen = HashSet::new();
+        for (at, one) in written.iter().enumerate() {
+            self.flatten(one, at, &mut flat, &mut nullable, &mut seen);
+        }
+        let any = || Type::any(ty.span);
+        let is_any = |one: &Flat<'_>| matches!(self.types.resolve(one.ty).kind, TypeKind::Any);
+        if flat.len() > ALTERNATIVES_MAX || flat.iter().any(is_any) {
+            return any();
+        }
+        let mut kinds: Vec<Type> = Vec::new();
+        let mut order: Vec<JsonKind> = Vec::new();
+        for kind in flat.iter().flat_map(|one| self.types.json_kinds(one.ty)) {
+            if !order.contains(&kind) {
+                order.push(kind);
+            }
+        }
+        for kind in order {
+            let of_kind: Vec<&Flat<'t>> =
+                flat.iter().filter(|one| self.types.json_kinds(one.ty) == [kind]).collect();
+            let [first, rest @ ..] = of_kind.as_slice() else { continue };
+            if rest.is_empty() {
+                kinds.push(Type { nullable: false, ..self.one(first.ty) });
+                continue;
+            }
+            let together = match kind {
+                JsonKind::Array => self.lists(&of_kind, ty.span),
+                JsonKind::Object => self.objects(ty, written, &of_kind),
+                _ => Some(self.scalars(&of_kind, ty.span)),
+            };
+            match together {
+                Some(ty) => kinds.push(Type { nullable: false, ..ty }),
+                None => return any(),
+            }
+        }
+        match kinds.len() {
+            0 => Type { kind: TypeKind::Null, nullable: true, span: ty.span },
+            1 => {
+                let only = kinds.remove(0);
+                // References keep null to themselves: whether this may be null is said here.
+                Type { nullable: nullable || only.nullable, ..only }
+            }
+            _ => Type { kind: TypeKind::OneOf(kinds), nullable, span: ty.span },
+        }
+    }
+
+    /// An alternative as it is, those within it settled.
+    fn one(&mut self, ty: &'t Type) -> Type {
+        if has_alternatives(ty) { self.ty(ty) } else { ty.clone() }
+    }
+
+    fn flatten(
+        &self,
+        ty: &'t Type,
+        at: usize,
+        flat: &mut Vec<Flat<'t>>,
+        nullable: &mut bool,
+        seen: &mut HashSet<*const Type>,
+    ) {
+        let mut open = vec![ty];
+        while let Some(ty) = open.pop() {
+            let resolved = self.types.resolve(ty);
+            *nullable |= resolved.nullable && !matches!(resolved.kind, TypeKind::Any);
+            match resolved.kind {
+                TypeKind::Null => *nullable = true,
+                TypeKind::OneOf(inner) => {
+                    if seen.insert(inner.as_ptr()) {
+                        open.extend(inner.iter().rev());
+                    }
+                }
+                _ => {
+                    let known = flat
+                        .iter()
+                        .any(|known| std::ptr::eq(self.types.resolve(known.ty).kind, resolved.kind));
+                    if !known && flat.len() <= ALTERNATIVES_MAX {
+                        flat.push(Flat { ty, at });
+                    }
+                }
+            }
+        }
+    }
+
+    /// Scalars of one kind: all that any of them takes.
+    fn scalars(&self, all: &[&Flat<'t>], span: Span) -> Type {
+        let scalars = all.iter().filter_map(|one| match self.types.resolve(one.ty).kind {
+            TypeKind::Scalar(scalar) => Some(scalar),
+            _ => None,
+        });
+        let widest = if scalars.clone().any(|scalar| scalar.kind == ScalarKind::Number) {
+            ScalarKind::Number
+        } else {
+            scalars.clone().next().map_or(ScalarKind::String, |scalar| scalar.kind)
+        };
+        let listed = scalars.clone().all(|scalar| scalar.values.is_some());
+        let mut values: Vec<Literal> = Vec::new();
+        let mut open = false;
+        for listed in scalars.clone().filter_map(|scalar| scalar.values.as_ref()) {
+            open |= listed.open;
+            for value in &listed.values {
+                if !values.contains(value) {
+                    values.push(value.clone());
+                }
+            }
+        }
+        let scalar = Scalar {
+            kind: widest,
+            values: listed.then_some(Enum { values, open }),
+            format: None,
+            limits: super::types::Limits::default(),
+        };
+        Type { kind: TypeKind::Scalar(scalar), nullable: false, span }
+    }
+
+    /// Lists: of one another's items, where these can be told apart.
+    fn lists(&mut self, all: &[&Flat<'t>], span: Span) -> Option<Type> {
+        let arrays: Vec<&'t Array> = all
+            .iter()
+            .filter_map(|one| match self.types.resolve(one.ty).kind {
+                TypeKind::Array(array) => Some(array),
+                _ => None,
+            })
+            .collect();
+        let [first, rest @ ..] = arrays.as_slice() else { return None };
+        let same = |a: &Type, b: &Type| std::ptr::eq(self.types.resolve(a).kind, self.types.resolve(b).kind);
+        if rest.iter().all(|array| same(&array.items, &first.items) || array.items.kind == first.items.kind) {
+            return Some(Type { kind: TypeKind::Array((*first).clone()), nullable: false, span });
+        }
+        self.findings.add("lists", span, || faults::lists_overlap(span));
+        let items = Box::new(Type::any(span));
+        Some(Type {
+            kind: TypeKind::Array(Array { items, min_items: 0, max_items: None }),
+            nullable: false,
+            span,
+        })
+    }
+
+    fn objects(&mut self, ty: &Type, written: &[Type], all: &[&Flat<'t>]) -> Option<Type> {
+        let objects: Vec<&'t Object> = all
+            .iter()
+            .filter_map(|one| match self.types.resolve(one.ty).kind {
+                TypeKind::Object(object) => Some(object),
+                _ => None,
+            })
+            .collect();
+        let test = if objects.len() == all.len() {
+            let said =
+                self.discriminators.get(&ty.span).and_then(|said| by_discriminator(said, written, all));
+            said.or_else(|| by_constant(&objects, self.types)).or_else(|| by_own_field(&objects))
+        } else {
+            None
+        };
+        let Some(test) = test else {
+            self.findings.add("objects", ty.span, || faults::objects_overlap(ty.span));
+            return None;
+        };
+        let alternatives =
+            all.iter().map(|one| Type { nullable: false, ..self.one(one.ty) }).collect::<Vec<_>>();
+        let choice = Choice { test, alternatives };
+        Some(Type { kind: TypeKind::Choice(choice), nullable: false, span: ty.span })
+    }
+}
+
+/// By the member that the document names, where each of its alternatives is one object.
+fn by_discriminator(said: &Discriminator, written: &[Type], all: &[&Flat<'_>]) -> Option<Test> {
+    if written.len() != all.len() {
+        return None;
+    }
+    let mut values: Vec<(Literal, usize)> = Vec::new();
+    for (value, at) in &said.values {
+        let index = all.iter().position(|one| one.at == *at)?;
+        if values.iter().any(|(known, _)| matches!(known, Literal::String(known) if known == value)) {
+            return None;
+        }
+        values.push((Literal::String(value.clone()), index));
+    }
+    let complete = (0..all.len()).all(|index| values.iter().any(|(_, at)| *at == index));
+    complete.then(|| Test::Constant { member: said.member.clone(), values })
+}
+
+/// By a member that every one of them must have, with values of its own in each.
+fn by_constant(objects: &[&Object], types: &Types) -> Option<Test> {
+    let listed = |object: &Object, name: &str| -> Option<Vec<Literal>> {
+        let field = object.field(name).filter(|field| field.required || object.fields.len() == 1)?;
+        match types.resolve(&field.ty).kind {
+            TypeKind::Scalar(Scalar { values: Some(values), .. }) if !values.open => {
+                Some(values.values.clone())
+            }
+            _ => None,
+        }
+    };
+    let (first, rest) = objects.split_first()?;
+    first.fields.iter().find_map(|field| {
+        let mut values: Vec<(Literal, usize)> =
+            listed(first, &field.name)?.into_iter().map(|value| (value, 0)).collect();
+        let mut taken: HashSet<Literal> = values.iter().map(|(value, _)| value.clone()).collect();
+        for (at, object) in rest.iter().enumerate() {
+            for value in listed(object, &field.name)? {
+                if !taken.insert(value.clone()) {
+                    return None;
+                }
+                values.push((value, at + 1));
+            }
+        }
+        Some(Test::Constant { member: field.name.clone(), values })
+    })
+}
+
+/// By a required member that none of the others has.
+fn by_own_field(objects: &[&Object]) -> Option<Test> {
+    let mut declared: HashMap<&str, usize> = HashMap::new();
+    for object in objects {
+        for field in &object.fields {
+            *declared.entry(&field.name).or_default() += 1;
+        }
+    }
+    let own = objects.iter().map(|object| {
+        let mut own =
+            object.fields.iter().filter(|field| field.required && declared[field.name.as_str()] == 1);
+        own.next().map(|field| field.name.clone())
+    });
+    let own: Vec<Option<String>> = own.collect();
+    (own.iter().filter(|field| field.is_none()).count() <= 1).then_some(Test::OwnField(own))
+}

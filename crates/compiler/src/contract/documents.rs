@@ -1,0 +1,282 @@
+//! The files of one contract: the document and what its references lead to, and the way from a `$ref` to a node.
+//! Nothing here knows what a node means.
+
+use super::faults;
+use super::grouped::Grouped;
+use crate::diagnostic::{FileId, Findings, Sources, Span};
+use crate::yaml::{self, Kind, Node};
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+
+/// Files of one contract that are read; more is taken for a mistake.
+const FILES_MAX: usize = 5_000;
+/// References that lead to references.
+const STEPS_MAX: usize = 64;
+/// Entries from which on a map is worth an index.
+const INDEXED_MIN: usize = 24;
+
+/// The trees of one contract's files. The first is the document itself.
+#[derive(Debug)]
+pub struct Documents {
+    trees: Vec<Tree>,
+    by_name: HashMap<String, usize>,
+}
+
+#[derive(Debug)]
+struct Tree {
+    /// Path within the pack, with `/` between folders.
+    name: String,
+    file: FileId,
+    root: Node,
+}
+
+/// Gives the bytes of a file by its path, or nothing where there is none.
+pub type Fetch<'f, 'b> = &'f dyn Fn(&str) -> Option<&'b [u8]>;
+
+impl Documents {
+    /// Reads the document `name` and every file that its references lead to. None when the document itself cannot be
+    /// read; findings then say why. A file that is not there is reported where it is referred to.
+    pub fn load(
+        sources: &mut Sources,
+        name: &str,
+        fetch: Fetch<'_, '_>,
+        findings: &mut Findings,
+    ) -> Option<Documents> {
+        let bytes = fetch(name)?;
+        let mut documents = Documents { trees: Vec::new(), by_name: HashMap::new() };
+        documents.add(sources, name, bytes, findings)?;
+        let mut next = 0;
+        while next < documents.trees.len() && documents.trees.len() < FILES_MAX {
+            let wanted = documents.outgoing(next);
+            for name in wanted {
+                if documents.by_name.contains_key(&name) || documents.trees.len() >= FILES_MAX {
+                    continue;
+                }
+                if let Some(bytes) = fetch(&name) {
+                    // A part that cannot be read is a place that leads nowhere; its own findings are warnings then.
+                    documents.add(sources, &name, bytes, findings);
+                }
+            }
+            next += 1;
+        }
+        Some(documents)
+    }
+
+    /// One document that is in memory already, without others.
+    pub fn single(
+        sources: &mut Sources,
+        name: &str,
+        bytes: &[u8],
+        findings: &mut Findings,
+    ) -> Option<Documents> {
+        Documents::load(sources, name, &|wanted| (wanted == name).then_some(bytes), findings)
+    }
+
+    fn add(
+        &mut self,
+        sources: &mut Sources,
+        name: &str,
+        bytes: &[u8],
+        findings: &mut Findings,
+    ) -> Option<()> {
+        let root = yaml::read_document(sources, name, bytes, findings)?;
+        self.by_name.insert(name.to_owned(), self.trees.len());
+        self.trees.push(Tree { name: name.to_owned(), file: root.span.file, root });
+        Some(())
+    }
+
+    /// The files that references of a tree lead to, each once, in the order of the text.
+    fn outgoing(&self, tree: usize) -> Vec<String> {
+        let tree = &self.trees[tree];
+        let (mut wanted, mut seen) = (Vec::new(), HashSet::new());
+        let mut open = vec![&tree.root];
+        while let Some(node) = open.pop() {
+            match &node.kind {
+                Kind::Seq(items) => open.extend(items.iter().rev()),
+                Kind::Map(entries) => {
+                    for (key, value) in entries.iter().rev() {
+                        if key.name == "$ref"
+                            && let Some(target) = value.as_str()
+                            && let Some(file) = file_of(&tree.name, target)
+                            && seen.insert(file.clone())
+                        {
+                            wanted.push(file);
+                        }
+                        open.push(value);
+                    }
+                }
+                _ => {}
+            }
+        }
+        wanted
+    }
+
+    /// The document itself.
+    pub fn root(&self) -> &Node {
+        &self.trees[0].root
+    }
+}
+
+/// The path of the file that a reference names, seen from the file `from`; none for one within the file, or to somewhere on
+/// the net.
+fn file_of(from: &str, target: &str) -> Option<String> {
+    let file = target.split('#').next().unwrap_or("");
+    if file.is_empty() || file.contains("://") {
+        return None;
+    }
+    let file = percent_encoding::percent_decode_str(file).decode_utf8_lossy().into_owned();
+    let mut parts: Vec<&str> = from.split('/').collect();
+    parts.pop();
+    for part in file.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop()?;
+            }
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}
+
+/// Follows references, with what was found remembered.
+pub(super) struct Follow<'n> {
+    pub documents: &'n Documents,
+    files: HashMap<FileId, usize>,
+    found: RefCell<HashMap<(FileId, &'n str), Option<&'n Node>>>,
+    indexes: RefCell<HashMap<*const Node, HashMap<&'n str, usize>>>,
+}
+
+/// A node that a reference leads to, and what it may be called.
+#[derive(Clone, Copy)]
+pub(super) struct Target<'n> {
+    pub node: &'n Node,
+    pub name: &'n str,
+}
+
+impl<'n> Follow<'n> {
+    pub fn new(documents: &'n Documents) -> Follow<'n> {
+        let files = documents.trees.iter().enumerate().map(|(at, tree)| (tree.file, at)).collect();
+        Follow { documents, files, found: RefCell::default(), indexes: RefCell::default() }
+    }
+
+    /// What the text of a `$ref` leads to.
+    pub fn target(&self, reference: &'n Node) -> Option<Target<'n>> {
+        let text = reference.as_str()?;
+        let file = reference.span.file;
+        let known = self.found.borrow().get(&(file, text)).copied();
+        let node = match known {
+            Some(node) => node,
+            None => {
+                let node = self.look_up(file, text);
+                self.found.borrow_mut().insert((file, text), node);
+                node
+            }
+        };
+        node.map(|node| Target { node, name: name_of(text) })
+    }
+
+    fn look_up(&self, file: FileId, text: &str) -> Option<&'n Node> {
+        let from = *self.files.get(&file)?;
+        let tree = match file_of(&self.documents.trees[from].name, text) {
+            Some(name) => *self.documents.by_name.get(&name)?,
+            None if text.contains("://") => return None,
+            None => from,
+        };
+        let root = &self.documents.trees[tree].root;
+        let Some((_, pointer)) = text.split_once('#') else { return Some(root) };
+        let pointer = percent_encoding::percent_decode_str(pointer).decode_utf8_lossy();
+        if pointer.is_empty() || pointer == "/" {
+            return Some(root);
+        }
+        let mut node = root;
+        for part in pointer.strip_prefix('/')?.split('/') {
+            node = self.step(node, &part.replace("~1", "/").replace("~0", "~"))?;
+        }
+        Some(node)
+    }
+
+    /// The value under a key, or the item of an index; through a reference where one stands in its place.
+    fn step(&self, node: &'n Node, part: &str) -> Option<&'n Node> {
+        match &node.kind {
+            Kind::Seq(items) => items.get(part.parse::<usize>().ok()?),
+            Kind::Map(_) => self.get(node, part).or_else(|| {
+                let through = self.follow(node)?;
+                if std::ptr::eq(through, node) { None } else { self.get(through, part) }
+            }),
+            _ => None,
+        }
+    }
+
+    /// [`Node::get`], with an index for large maps.
+    pub fn get(&self, node: &'n Node, name: &str) -> Option<&'n Node> {
+        let entries = node.as_map()?;
+        if entries.len() < INDEXED_MIN {
+            return node.get(name);
+        }
+        let mut indexes = self.indexes.borrow_mut();
+        let index = indexes.entry(std::ptr::from_ref(node)).or_insert_with(|| {
+            entries.iter().enumerate().map(|(at, (key, _))| (key.name.as_str(), at)).collect()
+        });
+        index.get(name).map(|at| &entries[*at].1)
+    }
+
+    /// The node itself, or what its `$ref` leads to in the end; none where that is nowhere.
+    pub fn follow(&self, node: &'n Node) -> Option<&'n Node> {
+        let mut node = node;
+        for _ in 0..STEPS_MAX {
+            match node.get("$ref").filter(|reference| reference.as_str().is_some()) {
+                None => return Some(node),
+                Some(reference) => node = self.target(reference)?.node,
+            }
+        }
+        None
+    }
+
+    /// [`Follow::follow`], with a finding where it leads nowhere.
+    pub fn followed(&self, node: &'n Node, findings: &mut Grouped) -> Option<&'n Node> {
+        let found = self.follow(node);
+        if found.is_none() {
+            self.report(node.get("$ref").unwrap_or(node), findings);
+        }
+        found
+    }
+
+    /// Reports a reference that leads nowhere, or round in a circle.
+    pub fn report(&self, reference: &'n Node, findings: &mut Grouped) {
+        let text = reference.as_str().unwrap_or("");
+        if self.target(reference).is_some() {
+            return findings.add("cycle", reference.span, || faults::reference_cycle(reference.span, text));
+        }
+        if text.contains("://") {
+            return findings.add("net", reference.span, || faults::reference_away(reference.span, text));
+        }
+        findings.add("nowhere", reference.span, || {
+            faults::unknown_reference(reference.span, text, &self.siblings(reference.span, text))
+        });
+    }
+
+    /// The names beside the one that a reference looks for.
+    fn siblings(&self, span: Span, text: &str) -> Vec<&'n str> {
+        let around = text.rsplit_once('/').and_then(|(around, _)| self.look_up(span.file, around));
+        let entries = around.and_then(Node::as_map).unwrap_or_default();
+        entries.iter().map(|(key, _)| key.name.as_str()).collect()
+    }
+}
+
+impl Documents {
+    /// Paths of all files that were read, the document's first.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.trees.iter().map(|tree| tree.name.as_str())
+    }
+}
+
+/// The last part of a reference, without the ending of a file.
+fn name_of(text: &str) -> &str {
+    let (file, pointer) = text.split_once('#').unwrap_or((text, ""));
+    let last = pointer.rsplit('/').next().filter(|part| !part.is_empty());
+    last.unwrap_or_else(|| {
+        let file = file.rsplit('/').next().unwrap_or(file);
+        file.split('.').next().unwrap_or(file)
+    })
+}

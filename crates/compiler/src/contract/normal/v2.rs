@@ -1,0 +1,186 @@
+//! Swagger 2.0, lowered: parameters in the body and in forms become bodies, `consumes` and `produces` become their media types.
+
+use super::{Content, Place, RawBody, RawOperation, RawParameter, RawResponse, Style};
+use super::{entries, flag, items, json_rank, place, text, together};
+use crate::contract::documents::Follow;
+use crate::contract::faults;
+use crate::contract::grouped::Grouped;
+use crate::contract::path::OpKey;
+use crate::diagnostic::Span;
+use crate::yaml::{Key, Node};
+
+const JSON: &str = "application/json";
+const URLENCODED: &str = "application/x-www-form-urlencoded";
+const MULTIPART: &str = "multipart/form-data";
+
+/// A parameter of the document, whichever kind it is.
+#[derive(Clone)]
+enum Written<'n> {
+    Parameter(RawParameter<'n>),
+    /// `in: body`
+    Body {
+        schema: Option<&'n Node>,
+        required: bool,
+        span: Span,
+    },
+    /// `in: formData`
+    Field {
+        field: RawParameter<'n>,
+        is_file: bool,
+    },
+}
+
+pub(super) fn path_item<'n>(
+    path: &'n Key,
+    item: &'n Node,
+    follow: &Follow<'n>,
+    findings: &mut Grouped,
+    all: &mut Vec<RawOperation<'n>>,
+) {
+    let shared = parameters(item.get("parameters"), follow, findings);
+    for (key, node) in item.as_map().unwrap_or_default() {
+        let Some((_, method)) = OpKey::METHODS.into_iter().find(|(word, _)| *word == key.name) else {
+            continue;
+        };
+        if node.as_map().is_none() {
+            findings.add("operation", node.span, || faults::not_a("an operation", "a map", node));
+            continue;
+        }
+        let own = parameters(node.get("parameters"), follow, findings);
+        let of_call = |written: &[Written<'n>]| -> Vec<RawParameter<'n>> {
+            written
+                .iter()
+                .filter_map(|written| match written {
+                    Written::Parameter(parameter) => Some(parameter.clone()),
+                    _ => None,
+                })
+                .collect()
+        };
+        let has_body = own.iter().any(|written| !matches!(written, Written::Parameter(_)));
+        let of_body = if has_body { &own } else { &shared };
+        all.push(RawOperation {
+            method,
+            path,
+            span: key.span,
+            id: text(node, "operationId"),
+            summary: text(node, "summary"),
+            parameters: together(of_call(&own), &of_call(&shared), findings),
+            body: body(of_body, node, follow, findings),
+            responses: responses(node, follow, findings),
+        });
+    }
+}
+
+fn parameters<'n>(node: Option<&'n Node>, follow: &Follow<'n>, findings: &mut Grouped) -> Vec<Written<'n>> {
+    let mut read = Vec::new();
+    for item in items(node, "parameters", findings) {
+        let Some(node) = follow.followed(item, findings) else { continue };
+        let (Some(name), Some(word)) = (text(node, "name"), text(node, "in")) else {
+            findings.add("parameter", node.span, || faults::parameter_form(node.span));
+            continue;
+        };
+        let required = flag(node, "required");
+        let plain = RawParameter {
+            name,
+            place: Place::Query,
+            required,
+            // The parameter's own keys describe its value.
+            schema: Some(node.get("schema").unwrap_or(node)),
+            style: style(node),
+            span: node.span,
+        };
+        read.extend(match word {
+            "body" => Some(Written::Body { schema: node.get("schema"), required, span: node.span }),
+            "formData" => Some(Written::Field { field: plain, is_file: text(node, "type") == Some("file") }),
+            word => {
+                let place = place(node, word, findings);
+                place.map(|place| Written::Parameter(RawParameter { place, ..plain }))
+            }
+        });
+    }
+    read
+}
+
+fn style(node: &Node) -> Style {
+    match text(node, "collectionFormat") {
+        Some("multi") => Style::Exploded,
+        _ => Style::Joined,
+    }
+}
+
+/// Media types by `consumes` or `produces`, the operation's or else the document's.
+fn media<'n>(operation: &'n Node, key: &str, follow: &Follow<'n>, findings: &mut Grouped) -> Vec<&'n str> {
+    let node = operation.get(key).or_else(|| follow.documents.root().get(key));
+    items(node, key, findings).iter().filter_map(Node::as_str).collect()
+}
+
+/// The media type that is nearest to JSON; JSON itself where none is given.
+fn json<'n>(media: &[&'n str]) -> Result<&'n str, &'n str> {
+    let best = media.iter().filter_map(|media| Some((json_rank(media)?, *media))).min();
+    match (best, media.first()) {
+        (Some((_, media)), _) => Ok(media),
+        (None, None) => Ok(JSON),
+        (None, Some(other)) => Err(other),
+    }
+}
+
+fn body<'n>(
+    written: &[Written<'n>],
+    operation: &'n Node,
+    follow: &Follow<'n>,
+    findings: &mut Grouped,
+) -> Option<RawBody<'n>> {
+    let consumes = media(operation, "consumes", follow, findings);
+    let mut fields = Vec::new();
+    let mut with_file = false;
+    for one in written {
+        match one {
+            Written::Body { schema, required, span } => {
+                let content = match json(&consumes) {
+                    Ok(media) => Content::Json { media, schema: *schema },
+                    Err(media) => Content::Bytes { media },
+                };
+                return Some(RawBody { required: *required, content, span: *span });
+            }
+            Written::Field { field, is_file } => {
+                with_file |= is_file;
+                fields.push(field.clone());
+            }
+            Written::Parameter(_) => {}
+        }
+    }
+    let first = fields.first()?.span;
+    let multipart = with_file || consumes.iter().any(|media| media.eq_ignore_ascii_case(MULTIPART));
+    let media = if multipart { MULTIPART } else { URLENCODED };
+    let required = fields.iter().any(|field| field.required);
+    Some(RawBody { required, content: Content::Fields { media, fields }, span: first })
+}
+
+fn responses<'n>(operation: &'n Node, follow: &Follow<'n>, findings: &mut Grouped) -> Vec<RawResponse<'n>> {
+    let produces = media(operation, "produces", follow, findings);
+    let mut read = Vec::new();
+    for (status, node) in entries(operation.get("responses"), "responses", findings) {
+        if status.name.starts_with("x-") {
+            continue;
+        }
+        let Some(node) = follow.followed(node, findings) else { continue };
+        let content = node.get("schema").map(|schema| match (text(schema, "type"), json(&produces)) {
+            (Some("file"), found) => Content::Bytes { media: found.unwrap_or_else(|media| media) },
+            (_, Ok(media)) => Content::Json { media, schema: Some(schema) },
+            (_, Err(media)) => Content::Bytes { media },
+        });
+        let mut headers = Vec::new();
+        for (key, header) in entries(node.get("headers"), "headers", findings) {
+            headers.push(RawParameter {
+                name: &key.name,
+                place: Place::Header,
+                required: false,
+                schema: Some(header),
+                style: Style::Joined,
+                span: key.span,
+            });
+        }
+        read.push(RawResponse { status, content, headers });
+    }
+    read
+}

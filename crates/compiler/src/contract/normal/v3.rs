@@ -1,0 +1,138 @@
+//! OpenAPI 3.0, 3.1 and 3.2.
+
+use super::{Content, Place, RawBody, RawOperation, RawParameter, RawResponse, Style};
+use super::{entries, flag, is_form, items, json_rank, place, text, together};
+use crate::contract::documents::Follow;
+use crate::contract::faults;
+use crate::contract::grouped::Grouped;
+use crate::contract::path::OpKey;
+use crate::yaml::{Key, Node};
+
+pub(super) fn path_item<'n>(
+    path: &'n Key,
+    item: &'n Node,
+    follow: &Follow<'n>,
+    findings: &mut Grouped,
+    all: &mut Vec<RawOperation<'n>>,
+) {
+    let shared = parameters(item.get("parameters"), follow, findings);
+    for (key, node) in item.as_map().unwrap_or_default() {
+        let Some((_, method)) = OpKey::METHODS.into_iter().find(|(word, _)| *word == key.name) else {
+            if matches!(key.name.as_str(), "query" | "additionalOperations") {
+                findings.add("method", key.span, || faults::other_method(key.span, &key.name));
+            }
+            continue;
+        };
+        let Some(node) = follow.followed(node, findings) else { continue };
+        if node.as_map().is_none() {
+            findings.add("operation", node.span, || faults::not_a("an operation", "a map", node));
+            continue;
+        }
+        let own = parameters(node.get("parameters"), follow, findings);
+        all.push(RawOperation {
+            method,
+            path,
+            span: key.span,
+            id: text(node, "operationId"),
+            summary: text(node, "summary"),
+            parameters: together(own, &shared, findings),
+            body: node
+                .get("requestBody")
+                .and_then(|body| request_body(body, follow, findings))
+                .filter(|body| !says_nothing(&key.name, body)),
+            responses: responses(node, follow, findings),
+        });
+    }
+}
+
+fn parameters<'n>(
+    node: Option<&'n Node>,
+    follow: &Follow<'n>,
+    findings: &mut Grouped,
+) -> Vec<RawParameter<'n>> {
+    let mut read = Vec::new();
+    for item in items(node, "parameters", findings) {
+        let Some(node) = follow.followed(item, findings) else { continue };
+        let (Some(name), Some(word)) = (text(node, "name"), text(node, "in")) else {
+            findings.add("parameter", node.span, || faults::parameter_form(node.span));
+            continue;
+        };
+        let Some(place) = place(node, word, findings) else { continue };
+        read.push(RawParameter { place, ..parameter(name, node) });
+    }
+    read
+}
+
+/// What parameters and headers of answers have in common.
+fn parameter<'n>(name: &'n str, node: &'n Node) -> RawParameter<'n> {
+    let style = match (text(node, "style"), node.get("explode")) {
+        (Some("deepObject"), _) => Style::Deep,
+        (Some("form") | None, None) => Style::Exploded,
+        (_, Some(_)) if flag(node, "explode") => Style::Exploded,
+        _ => Style::Joined,
+    };
+    RawParameter {
+        name,
+        place: Place::Header,
+        required: flag(node, "required"),
+        schema: node.get("schema"),
+        // A value that is a text in a media type of its own is one text.
+        style: if node.get("content").is_some() { Style::Joined } else { style },
+        span: node.span,
+    }
+}
+
+fn request_body<'n>(node: &'n Node, follow: &Follow<'n>, findings: &mut Grouped) -> Option<RawBody<'n>> {
+    let node = follow.followed(node, findings)?;
+    let content = content(node.get("content"), true, follow, findings)?;
+    Some(RawBody { required: flag(node, "required"), content, span: node.span })
+}
+
+/// A body that need not be there, of a method whose body means nothing (RFC 9110, sections 9.3.1 to 9.3.8): generators write
+/// empty forms there.
+fn says_nothing(method: &str, body: &RawBody<'_>) -> bool {
+    !body.required
+        && match method {
+            "get" | "head" | "trace" => true,
+            "delete" => !matches!(body.content, Content::Json { .. }),
+            _ => false,
+        }
+}
+
+fn responses<'n>(operation: &'n Node, follow: &Follow<'n>, findings: &mut Grouped) -> Vec<RawResponse<'n>> {
+    let mut read = Vec::new();
+    for (status, node) in entries(operation.get("responses"), "responses", findings) {
+        if status.name.starts_with("x-") {
+            continue;
+        }
+        let Some(node) = follow.followed(node, findings) else { continue };
+        let mut headers = Vec::new();
+        for (key, header) in entries(node.get("headers"), "headers", findings) {
+            let Some(header) = follow.followed(header, findings) else { continue };
+            headers.push(RawParameter { span: key.span, ..parameter(&key.name, header) });
+        }
+        let content = content(node.get("content"), false, follow, findings);
+        read.push(RawResponse { status, content, headers });
+    }
+    read
+}
+
+/// The media type that is mapped: JSON where there is JSON, else a form, else bytes.
+fn content<'n>(
+    node: Option<&'n Node>,
+    request: bool,
+    follow: &Follow<'n>,
+    findings: &mut Grouped,
+) -> Option<Content<'n>> {
+    let all = entries(node, "content", findings);
+    let schema = |media: &'n Node| follow.follow(media).and_then(|media| media.get("schema"));
+    let json = all.iter().filter_map(|(key, node)| Some((json_rank(&key.name)?, key, node)));
+    if let Some((_, key, node)) = json.min_by_key(|(rank, ..)| *rank) {
+        return Some(Content::Json { media: &key.name, schema: schema(node) });
+    }
+    let form = all.iter().find(|(key, _)| request && is_form(&key.name));
+    if let Some((key, node)) = form {
+        return Some(Content::Form { media: &key.name, schema: schema(node) });
+    }
+    all.first().map(|(key, _)| Content::Bytes { media: &key.name })
+}

@@ -1,0 +1,134 @@
+//! What a pack says about many operations in one line, brought into the form of single routes: pairs for operations that may
+//! be equal on both sides (`identical: keep`, `rest: keep`), and the words of operations that no route names.
+
+use super::ast::{Body, Pair, Program, Reason, RestWord, Route, Spanned};
+use super::routes::is_own_header;
+use crate::contract::{Contract, OpKey, Operation};
+use crate::diagnostic::Span;
+use std::collections::HashSet;
+
+/// The reason with which operations are refused that no route names. A pack may declare it, and then says the words.
+pub(super) const REST_REASON: &str = "rest";
+const REST_TEXT: &str = "This operation is not available here.";
+
+/// Adds the pairs and the reason to a program.
+pub(super) fn add(program: &mut Program, contracts: &[Contract; 2]) {
+    let keeps = program.manifest.rest.iter().flatten().find(|word| word.value == RestWord::Keep);
+    if let Some(span) = program.manifest.identical.or(keeps.map(|word| word.span)) {
+        let made = pairs(program, contracts, span);
+        program.routes.extend(made);
+    }
+    let first = program.manifest.rest.iter().flatten().find(|word| word.value != RestWord::Keep);
+    if let Some(word) = first
+        && !program.reasons.iter().any(|reason| reason.name.value == REST_REASON)
+    {
+        let span = word.span;
+        let text = Spanned { value: REST_TEXT.to_owned(), span };
+        let texts = program.manifest.languages.iter().map(|language| (language.clone(), text.clone()));
+        let name = Spanned { value: REST_REASON.to_owned(), span };
+        program.reasons.push(Reason { name, texts: texts.collect() });
+    }
+}
+
+/// A pair for each operation that both sides have under one method and path, and that no route names on both sides.
+fn pairs(program: &Program, contracts: &[Contract; 2], span: Span) -> Vec<Route> {
+    let named = named(program);
+    let is_named = |side: usize, operation: &Operation| {
+        named.contains(&(side, operation.key.method.to_string(), operation.key.path.shape()))
+    };
+    let credentials: Vec<String> = program
+        .manifest
+        .credentials
+        .iter()
+        .flatten()
+        .flat_map(|credential| credential.read.iter().chain(&credential.send))
+        .map(|name| name.value.to_ascii_lowercase())
+        .collect();
+    let both = contracts[0].operations.iter().filter_map(|old| {
+        let new = contracts[1].find_shape(&old.key.method, &old.key.path.shape())?;
+        (!(is_named(0, old) && is_named(1, new))).then_some((old, new))
+    });
+    both.map(|(old, new)| Route::Pair(pair(old, new, &credentials, span))).collect()
+}
+
+/// The operations that routes are written for, by side, method and shape of the path.
+fn named(program: &Program) -> HashSet<(usize, String, String)> {
+    let mut named = HashSet::new();
+    let mut add = |side: usize, text: &str| {
+        if let Ok(key) = OpKey::parse(text) {
+            named.insert((side, key.method.to_string(), key.path.shape()));
+        }
+    };
+    // What answers only while a setting is on leaves the operation to others.
+    for route in program.routes.iter().filter(|route| route.only_if().is_none()) {
+        match route {
+            Route::Serve(serve) => add(serve.side.side, &serve.at.value),
+            Route::Pair(pair) => {
+                for side in [0, 1] {
+                    if pair.front.is_none_or(|front| front.side == side) {
+                        add(side, &pair.operations[side].value);
+                    }
+                }
+            }
+        }
+    }
+    named
+}
+
+/// Both sides taken for the same. Whether they are is for the checks of pairs to say.
+fn pair(old: &Operation, new: &Operation, credentials: &[String], span: Span) -> Pair {
+    let text = |value: &str| Spanned { value: value.to_owned(), span };
+    let same = |name: &str| (text(name), text(name));
+    let shared = |header: &str| {
+        let lower = header.to_ascii_lowercase();
+        !is_own_header(&lower) && !credentials.contains(&lower)
+    };
+    let has_answer = |operation: &Operation| {
+        operation.responses.iter().any(|response| response.body.is_some() && response.is_success())
+    };
+    let headers = old.headers.iter().filter(|header| {
+        shared(&header.name) && new.headers.iter().any(|other| other.name.eq_ignore_ascii_case(&header.name))
+    });
+    let mut response_headers: Vec<&str> = Vec::new();
+    for header in old.responses.iter().flat_map(|response| &response.headers) {
+        let there = new.responses.iter().flat_map(|response| &response.headers);
+        if shared(&header.name)
+            && http::HeaderName::from_bytes(header.name.as_bytes()).is_ok()
+            && there.clone().any(|other| other.name.eq_ignore_ascii_case(&header.name))
+            && !response_headers.iter().any(|known| known.eq_ignore_ascii_case(&header.name))
+        {
+            response_headers.push(&header.name);
+        }
+    }
+    Pair {
+        operations: [text(&old.key.to_string()), text(&new.key.to_string())],
+        front: None,
+        made: true,
+        only_if: None,
+        path: old
+            .key
+            .path
+            .variables()
+            .zip(new.key.path.variables())
+            .filter(|(old, new)| old != new)
+            .map(|(old, new)| (text(old), text(new)))
+            .collect(),
+        query: old
+            .query
+            .iter()
+            .filter(|parameter| new.query.iter().any(|other| other.name == parameter.name))
+            .map(|parameter| same(&parameter.name))
+            .collect(),
+        refused_query: Vec::new(),
+        request_headers: headers.map(|header| same(&header.name)).collect(),
+        response_headers: response_headers.into_iter().map(same).collect(),
+        request: (old.body.is_some() || new.body.is_some()).then_some(Body::Keep(span)),
+        response: (has_answer(old) || has_answer(new)).then_some(Body::Keep(span)),
+        status: Vec::new(),
+        business_errors: Vec::new(),
+        retry: None,
+        effect: None,
+        notes: super::ast::Notes::default(),
+        span,
+    }
+}

@@ -1,0 +1,259 @@
+//! JSON text → tree, for documents that are JSON: several times faster than a YAML parser, and right where the two
+//! differ (surrogate pairs, tabs, a byte order mark).
+
+use super::bounds::DOCUMENT;
+use super::build::without_duplicates;
+use super::{Key, Kind, Node, Style, faults};
+use crate::diagnostic::{FileId, Findings, Span};
+
+/// What came of a text.
+pub(super) enum Reading {
+    Read(Node),
+    /// It is something else, and some YAML perhaps.
+    NotJson,
+    /// After a finding.
+    OverBounds,
+}
+
+/// Why reading ended early.
+enum Stop {
+    NotJson,
+    OverBounds,
+}
+
+/// Reads a text that begins as an object or a list of JSON does.
+pub(super) fn read(text: &str, file: FileId, findings: &mut Findings) -> Reading {
+    let start = if text.starts_with('\u{feff}') { 3 } else { 0 };
+    let mut reader = Reader { text, bytes: text.as_bytes(), at: start, file, nodes: 0, depth: 0, findings };
+    reader.space();
+    if !matches!(reader.peek(), Some(b'{' | b'[')) {
+        return Reading::NotJson;
+    }
+    let mark = reader.findings.len();
+    let read = reader.value().and_then(|node| {
+        reader.space();
+        if reader.at == text.len() { Ok(node) } else { Err(Stop::NotJson) }
+    });
+    match read {
+        Ok(node) => Reading::Read(node),
+        Err(Stop::OverBounds) => Reading::OverBounds,
+        Err(Stop::NotJson) => {
+            // What was found belongs to a reading that is given up.
+            findings.truncate(mark);
+            Reading::NotJson
+        }
+    }
+}
+
+struct Reader<'t, 'f> {
+    text: &'t str,
+    bytes: &'t [u8],
+    at: usize,
+    file: FileId,
+    nodes: usize,
+    depth: usize,
+    findings: &'f mut Findings,
+}
+
+impl Reader<'_, '_> {
+    fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    fn space(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\n' | b'\r' | b'\t')) {
+            self.at += 1;
+        }
+    }
+
+    fn span(&self, start: usize) -> Span {
+        Span::new(self.file, start as u32, self.at as u32)
+    }
+
+    fn count(&mut self) -> Result<(), Stop> {
+        self.nodes += 1;
+        if self.nodes > DOCUMENT.nodes {
+            let span = self.span(self.at);
+            self.findings.push(faults::too_many_nodes(span, &DOCUMENT));
+            return Err(Stop::OverBounds);
+        }
+        Ok(())
+    }
+
+    /// A value; what stands before it is read already.
+    fn value(&mut self) -> Result<Node, Stop> {
+        self.count()?;
+        let start = self.at;
+        let kind = match self.peek().ok_or(Stop::NotJson)? {
+            b'{' => return self.nested(Self::object),
+            b'[' => return self.nested(Self::list),
+            b'"' => Kind::String(self.string()?, Style::Quoted),
+            b't' => self.word("true", Kind::Bool(true))?,
+            b'f' => self.word("false", Kind::Bool(false))?,
+            b'n' => self.word("null", Kind::Null)?,
+            _ => self.number()?,
+        };
+        Ok(Node { span: self.span(start), kind })
+    }
+
+    fn nested(&mut self, read: fn(&mut Self) -> Result<Node, Stop>) -> Result<Node, Stop> {
+        if self.depth == DOCUMENT.depth {
+            let span = self.span(self.at);
+            self.findings.push(faults::too_deep(span, &DOCUMENT));
+            return Err(Stop::OverBounds);
+        }
+        self.depth += 1;
+        let node = read(self)?;
+        self.depth -= 1;
+        Ok(node)
+    }
+
+    fn object(&mut self) -> Result<Node, Stop> {
+        let start = self.at;
+        self.at += 1;
+        let mut entries = Vec::new();
+        self.space();
+        if self.peek() != Some(b'}') {
+            loop {
+                self.space();
+                let at = self.at;
+                if self.peek() != Some(b'"') {
+                    return Err(Stop::NotJson);
+                }
+                self.count()?;
+                let name = self.string()?;
+                let key = Key { name, span: self.span(at) };
+                self.space();
+                self.expect(b':')?;
+                self.space();
+                entries.push((key, self.value()?));
+                self.space();
+                match self.peek() {
+                    Some(b',') => self.at += 1,
+                    Some(b'}') => break,
+                    _ => return Err(Stop::NotJson),
+                }
+            }
+        }
+        self.at += 1;
+        entries.shrink_to_fit();
+        let entries = without_duplicates(entries, true, self.findings);
+        Ok(Node { span: self.span(start), kind: Kind::Map(entries) })
+    }
+
+    fn list(&mut self) -> Result<Node, Stop> {
+        let start = self.at;
+        self.at += 1;
+        let mut items = Vec::new();
+        self.space();
+        if self.peek() != Some(b']') {
+            loop {
+                self.space();
+                items.push(self.value()?);
+                self.space();
+                match self.peek() {
+                    Some(b',') => self.at += 1,
+                    Some(b']') => break,
+                    _ => return Err(Stop::NotJson),
+                }
+            }
+        }
+        self.at += 1;
+        items.shrink_to_fit();
+        Ok(Node { span: self.span(start), kind: Kind::Seq(items) })
+    }
+
+    fn expect(&mut self, byte: u8) -> Result<(), Stop> {
+        if self.peek() != Some(byte) {
+            return Err(Stop::NotJson);
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    fn word(&mut self, word: &str, kind: Kind) -> Result<Kind, Stop> {
+        if !self.bytes[self.at..].starts_with(word.as_bytes()) {
+            return Err(Stop::NotJson);
+        }
+        self.at += word.len();
+        Ok(kind)
+    }
+
+    fn number(&mut self) -> Result<Kind, Stop> {
+        let start = self.at;
+        while matches!(self.peek(), Some(b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E')) {
+            self.at += 1;
+        }
+        let text = &self.text[start..self.at];
+        match super::scalar::is_json_number(text) {
+            true => Ok(Kind::Number(text.to_owned())),
+            false => Err(Stop::NotJson),
+        }
+    }
+
+    /// A string; the reader stands at its first quote.
+    fn string(&mut self) -> Result<String, Stop> {
+        self.at += 1;
+        let start = self.at;
+        let end = start + memchr::memchr2(b'"', b'\\', &self.bytes[start..]).ok_or(Stop::NotJson)?;
+        if self.bytes[end] == b'"' {
+            self.at = end + 1;
+            return Ok(self.text[start..end].to_owned());
+        }
+        let mut out = self.text[start..end].to_owned();
+        self.at = end;
+        loop {
+            match self.peek().ok_or(Stop::NotJson)? {
+                b'"' => break,
+                b'\\' => {
+                    self.at += 1;
+                    out.push(self.escape()?);
+                }
+                _ => {
+                    let start = self.at;
+                    let rest = memchr::memchr2(b'"', b'\\', &self.bytes[start..]).ok_or(Stop::NotJson)?;
+                    self.at = start + rest;
+                    out.push_str(&self.text[start..self.at]);
+                }
+            }
+        }
+        self.at += 1;
+        Ok(out)
+    }
+
+    fn escape(&mut self) -> Result<char, Stop> {
+        let byte = self.peek().ok_or(Stop::NotJson)?;
+        self.at += 1;
+        Ok(match byte {
+            b'"' | b'\\' | b'/' => char::from(byte),
+            b'n' => '\n',
+            b't' => '\t',
+            b'r' => '\r',
+            b'b' => '\u{8}',
+            b'f' => '\u{c}',
+            b'u' => {
+                let high = self.unit()?;
+                let pair = (0xd800..0xdc00).contains(&high) && self.bytes[self.at..].starts_with(b"\\u");
+                if !pair {
+                    return Ok(char::from_u32(high).unwrap_or(char::REPLACEMENT_CHARACTER));
+                }
+                self.at += 2;
+                let low = self.unit()?;
+                if !(0xdc00..0xe000).contains(&low) {
+                    return Ok(char::REPLACEMENT_CHARACTER);
+                }
+                let code = 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);
+                char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER)
+            }
+            _ => return Err(Stop::NotJson),
+        })
+    }
+
+    fn unit(&mut self) -> Result<u32, Stop> {
+        let digits = self.text.get(self.at..self.at + 4).ok_or(Stop::NotJson)?;
+        let unit = digits.bytes().all(|b| b.is_ascii_hexdigit()).then(|| u32::from_str_radix(digits, 16));
+        let unit = unit.and_then(Result::ok).ok_or(Stop::NotJson)?;
+        self.at += 4;
+        Ok(unit)
+    }
+}

@@ -1,0 +1,128 @@
+//! YAML as the usual parsers read it, for documents that somebody else wrote. What differs from the strict reading: the
+//! parser is the one that most tools use, with its rules of indentation; aliases and merge keys are filled in; tags say
+//! nothing; `yes` and `on` are texts, as YAML 1.2 has it; of two equal keys the last counts.
+
+use super::bounds::DOCUMENT;
+use super::build::Builder;
+use super::{Kind, Node, Style, faults};
+use crate::diagnostic::{FileId, Findings, Span};
+use libyaml_safer::{Event, EventData, Parser, ScalarStyle};
+use std::collections::HashMap;
+
+/// What anchors stand for, by their number.
+#[derive(Default)]
+pub(super) struct Anchors {
+    values: HashMap<usize, Anchored>,
+}
+
+/// What an anchor stands for, and how much that is.
+pub(super) struct Anchored {
+    pub(super) kind: Kind,
+    pub(super) nodes: usize,
+    pub(super) depth: usize,
+}
+
+impl Anchors {
+    pub(super) fn get(&self, anchor: usize) -> Option<&Anchored> {
+        self.values.get(&anchor)
+    }
+
+    pub(super) fn set(&mut self, anchor: usize, node: &Node) {
+        let (nodes, depth) = size(node);
+        self.values.insert(anchor, Anchored { kind: node.kind.clone(), nodes, depth });
+    }
+}
+
+/// Nodes, keys included, and levels.
+fn size(node: &Node) -> (usize, usize) {
+    let add =
+        |(nodes, depth): (usize, usize), (more, inner): (usize, usize)| (nodes + more, depth.max(inner + 1));
+    match &node.kind {
+        Kind::Seq(items) => items.iter().map(size).fold((1, 1), add),
+        Kind::Map(entries) => entries.iter().map(|(_, value)| size(value)).fold((1 + entries.len(), 1), add),
+        _ => (1, 0),
+    }
+}
+
+/// Reads a text; see [`super::read_document`].
+pub(super) fn tree(text: &str, file: FileId, findings: &mut Findings) -> Option<Node> {
+    let mut builder = Builder::new(&DOCUMENT, Some(Anchors::default()), findings);
+    let mut input = text.as_bytes();
+    let mut parser = Parser::new();
+    parser.set_input_string(&mut input);
+    // Anchors by name: a name may be given again, and then stands for the later value.
+    let mut anchors: HashMap<String, usize> = HashMap::new();
+    let mut given = 0;
+    let mut documents = 0;
+    loop {
+        let event = match parser.parse() {
+            Ok(event) => event,
+            Err(error) => {
+                let at = error.problem_mark().map_or(0, |mark| mark.index.min(text.len() as u64));
+                builder.findings.push(syntax(text, file, at as u32, &error.to_string()));
+                return None;
+            }
+        };
+        let span = span(&event, text, file);
+        match event.data {
+            EventData::DocumentStart { .. } => {
+                documents += 1;
+                if documents > 1 {
+                    builder.findings.push(faults::second_document(span));
+                    return builder.into_root();
+                }
+            }
+            EventData::StreamEnd => break,
+            EventData::Scalar { anchor, value, style, tag, .. } => {
+                builder.count(span)?;
+                let style = match style {
+                    // `!!str 5` is a text.
+                    _ if tag.as_deref().is_some_and(|tag| tag.ends_with(":str")) => Style::Quoted,
+                    ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => Style::Quoted,
+                    ScalarStyle::Literal | ScalarStyle::Folded => Style::Block,
+                    _ => Style::Plain,
+                };
+                let anchor = number(anchor, &mut anchors, &mut given);
+                builder.scalar(value, style, trimmed(text, span), anchor);
+            }
+            EventData::Alias { anchor } => {
+                builder.alias(span, anchors.get(&anchor).copied().unwrap_or(0))?;
+            }
+            EventData::SequenceStart { anchor, .. } => {
+                builder.start_list(span, number(anchor, &mut anchors, &mut given))?;
+            }
+            EventData::MappingStart { anchor, .. } => {
+                builder.start_map(span, number(anchor, &mut anchors, &mut given))?;
+            }
+            EventData::SequenceEnd | EventData::MappingEnd => builder.end(span),
+            _ => {}
+        }
+    }
+    builder.finish(file)
+}
+
+/// The number of an anchor, from 1; 0 for none.
+fn number(anchor: Option<String>, anchors: &mut HashMap<String, usize>, given: &mut usize) -> usize {
+    let Some(anchor) = anchor else { return 0 };
+    *given += 1;
+    anchors.insert(anchor, *given);
+    *given
+}
+
+fn span(event: &Event, text: &str, file: FileId) -> Span {
+    let at = |index: u64| index.min(text.len() as u64) as u32;
+    Span::new(file, at(event.start_mark.index), at(event.end_mark.index))
+}
+
+/// Without the white space that the parser counts to the end of scalars.
+fn trimmed(text: &str, span: Span) -> Span {
+    let covered = text.get(span.start as usize..span.end as usize).unwrap_or("");
+    Span { end: span.start + covered.trim_end().len() as u32, ..span }
+}
+
+fn syntax(text: &str, file: FileId, at: u32, what: &str) -> crate::diagnostic::Finding {
+    let at = text.floor_char_boundary(at as usize);
+    let line = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
+    let tab = text[line..].bytes().take_while(|b| matches!(b, b' ' | b'\t')).any(|b| b == b'\t');
+    faults::syntax(Span::new(file, at as u32, at as u32), what, tab)
+}
