@@ -11,6 +11,7 @@ mod demo;
 mod diff;
 mod explain;
 mod export;
+mod init;
 mod key;
 mod man;
 mod pack;
@@ -53,6 +54,8 @@ enum Verb {
     Diff(diff::Args),
     /// What a request would become, and which line of the mapping says so
     Explain(explain::Args),
+    /// Drafts a pack from the contracts of two versions
+    Init(init::Args),
     /// The sealing key: generate, rotate
     Key(key::Args),
     /// Manual pages, one for each verb
@@ -92,6 +95,7 @@ pub fn main() -> ExitCode {
         Verb::Completions(args) => completions::run(&args),
         Verb::Diff(args) => diff::run(args),
         Verb::Explain(args) => explain::run(&args),
+        Verb::Init(args) => init::run(&args),
         Verb::Key(args) => key::run(args),
         Verb::Man(args) => man::run(&args),
         Verb::Pack(args) => export::run(&args),

@@ -3,5 +3,6 @@
 
 pub mod contract;
 pub mod diagnostic;
+pub mod init;
 pub mod mapping;
 pub mod yaml;

@@ -1,0 +1,583 @@
+//! The lines of a drafted route: what becomes of parameters and bodies. Written is what is sure: fields of one name, or of one
+//! name but for spelling, whose values fit or have a conversion. For everything else the reason is given, in words for a
+//! person, and the route is not written.
+
+use crate::contract::{Contract, Media, Reference};
+use crate::contract::{Field, Object, Operation, Response, Scalar, ScalarKind, TypeIn, TypeKind, assignable};
+use std::collections::{BTreeMap, HashMap};
+
+/// The lines of a route beside its operations.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Route {
+    pub lines: Vec<String>,
+    /// Names of the shapes it uses, those within them included.
+    pub shapes: Vec<String>,
+    /// What a person should look at.
+    pub remarks: Vec<String>,
+    /// Whether a client may be refused for a part of what it sends.
+    pub refuses: bool,
+}
+
+/// Which way a body goes. The old side is served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Way {
+    /// From the old side to the new one.
+    Request,
+    /// From the new side to the old one.
+    Answer,
+}
+
+pub(super) struct Bodies<'c> {
+    old: &'c Contract,
+    new: &'c Contract,
+    names: [&'c str; 2],
+    /// Text of each shape by its name.
+    shapes: BTreeMap<String, Shape>,
+    by_types: HashMap<(String, String, Way), String>,
+    /// Shapes being drafted: one within itself is none.
+    open: Vec<(String, String, Way)>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Shape {
+    text: String,
+    /// Those within it.
+    shapes: Vec<String>,
+    remarks: Vec<String>,
+    refuses: bool,
+}
+
+/// Lines of a shape, before they are written.
+#[derive(Default)]
+struct Lines {
+    same: Vec<String>,
+    rename: Vec<String>,
+    only_old: Vec<String>,
+    /// Whether the new side has fields that the old one has not.
+    rest: bool,
+}
+
+type Drafted<T> = Result<T, String>;
+
+impl<'c> Bodies<'c> {
+    pub fn new(old: &'c Contract, new: &'c Contract, old_name: &'c str, new_name: &'c str) -> Bodies<'c> {
+        Bodies {
+            old,
+            new,
+            names: [old_name, new_name],
+            shapes: BTreeMap::new(),
+            by_types: HashMap::new(),
+            open: Vec::new(),
+        }
+    }
+
+    /// The lines of a pair, or why it is not written.
+    pub fn route(&mut self, old: &Operation, new: &Operation) -> Drafted<Route> {
+        let mut route = Route::default();
+        let opaque = [old, new].into_iter().flat_map(medias).find(|media| !media.is_json());
+        if let Some(media) = opaque {
+            return Err(format!("a body of `{}` is not mapped", media.name()));
+        }
+        self.path(old, new, &mut route)?;
+        self.query(old, new, &mut route)?;
+        self.request(old, new, &mut route)?;
+        self.answer(old, new, &mut route)?;
+        self.statuses(old, new, &mut route)?;
+        self.business_errors(new, &mut route);
+        let mut differs: Vec<String> = route.remarks.clone();
+        differs.dedup();
+        match differs.as_slice() {
+            [] => {}
+            [only] => route.lines.push(format!("differs: {}", quoted(only))),
+            several => {
+                let all: Vec<String> = several.iter().map(|text| quoted(text)).collect();
+                route.lines.push(format!("differs: [{}]", all.join(", ")));
+            }
+        }
+        if route.refuses {
+            route.lines.push("verdict: partly".to_owned());
+        } else if !differs.is_empty() {
+            route.lines.push("verdict: different".to_owned());
+        }
+        Ok(route)
+    }
+
+    fn path(&self, old: &Operation, new: &Operation, route: &mut Route) -> Drafted<()> {
+        let (a, b): (Vec<&str>, Vec<&str>) =
+            (old.key.path.variables().collect(), new.key.path.variables().collect());
+        if a.len() != b.len() {
+            return Err(format!("the paths have {} and {} variables", a.len(), b.len()));
+        }
+        let mut lines = Vec::new();
+        for (at, name) in a.iter().enumerate() {
+            // By name where the names are the same, else by place.
+            let other = if b.contains(name) { name } else { &b[at] };
+            if other != name {
+                if a.contains(other) {
+                    return Err(format!("the variable `{name}` of the path may be any of several"));
+                }
+                lines.push(format!("{}: {}", quoted(name), quoted(other)));
+            }
+        }
+        if !lines.is_empty() {
+            route.lines.push(format!("path: {{{}}}", lines.join(", ")));
+        }
+        Ok(())
+    }
+
+    fn query(&self, old: &Operation, new: &Operation, route: &mut Route) -> Drafted<()> {
+        let mut lines = Vec::new();
+        let mut taken: Vec<&str> = Vec::new();
+        for parameter in &old.query {
+            let same = new.query.iter().find(|other| other.name == parameter.name);
+            let spelt = || new.query.iter().find(|other| spelling(&other.name) == spelling(&parameter.name));
+            match same.or_else(spelt) {
+                Some(other) if taken.contains(&other.name.as_str()) => {
+                    return Err(format!("two parameters would become `{}`", other.name));
+                }
+                Some(other) => {
+                    taken.push(&other.name);
+                    lines.push(format!("{}: {}", quoted(&parameter.name), quoted(&other.name)));
+                }
+                None => {
+                    route.refuses = true;
+                    lines.push(format!("{}: {{refuse: todo}}", quoted(&parameter.name)));
+                    route
+                        .lines
+                        .push(format!("# the parameter `{}` has no counterpart", one_line(&parameter.name)));
+                }
+            }
+        }
+        let missing = new.query.iter().find(|other| other.required && !taken.contains(&other.name.as_str()));
+        if let Some(missing) = missing {
+            return Err(format!(
+                "`{}` is required in the query, and the old side has no such parameter",
+                missing.name
+            ));
+        }
+        if !lines.is_empty() {
+            route.lines.push(format!("query: {{{}}}", lines.join(", ")));
+        }
+        Ok(())
+    }
+
+    fn request(&mut self, old: &Operation, new: &Operation, route: &mut Route) -> Drafted<()> {
+        match (&old.body, &new.body) {
+            (None, None) => Ok(()),
+            (None, Some(body)) if !body.required => Ok(()),
+            (None, Some(_)) => Err("the new side requires a body, and the old one has none".to_owned()),
+            (Some(_), None) => Err("the new side takes no body".to_owned()),
+            (Some(from), Some(to)) => {
+                let types = [self.old.types.at(&from.ty), self.new.types.at(&to.ty)];
+                if to.required && !from.required {
+                    return Err("the body is required on the new side and not on the old one".to_owned());
+                }
+                let line = self.body(types, Way::Request, route)?;
+                route.lines.push(format!("request: {line}"));
+                Ok(())
+            }
+        }
+    }
+
+    fn answer(&mut self, old: &Operation, new: &Operation, route: &mut Route) -> Drafted<()> {
+        let success = |operation: &'_ Operation| -> Option<crate::contract::Type> {
+            operation
+                .responses
+                .iter()
+                .filter(|answer| answer.is_success())
+                .find_map(|answer| answer.body.clone())
+        };
+        match (success(old), success(new)) {
+            (None, None) => Ok(()),
+            (None, Some(_)) => {
+                route.lines.push("response: empty".to_owned());
+                Ok(())
+            }
+            (Some(_), None) => Err("the new side answers without a body".to_owned()),
+            (Some(to), Some(from)) => {
+                let types = [self.old.types.at(&to), self.new.types.at(&from)];
+                let line = self.body(types, Way::Answer, route)?;
+                route.lines.push(format!("response: {line}"));
+                Ok(())
+            }
+        }
+    }
+
+    /// Successes that the old side does not know become its first one.
+    fn statuses(&self, old: &Operation, new: &Operation, route: &mut Route) -> Drafted<()> {
+        let exact = |answer: &&Response| answer.is_success();
+        let statuses = |operation: &Operation| -> Vec<u16> {
+            operation
+                .responses
+                .iter()
+                .filter(exact)
+                .filter_map(|answer| match answer.status {
+                    crate::contract::StatusPattern::Exact(status) => Some(status),
+                    _ => None,
+                })
+                .collect()
+        };
+        let (known, coming) = (statuses(old), statuses(new));
+        let unknown: Vec<String> = coming
+            .iter()
+            .filter(|status| old.response(**status).is_none())
+            .map(ToString::to_string)
+            .collect();
+        if unknown.is_empty() {
+            return Ok(());
+        }
+        let first = known.first().ok_or("the old side knows no success")?;
+        route.lines.push(format!("status: {{{first}: [{}]}}", unknown.join(", ")));
+        Ok(())
+    }
+
+    /// Failures that only some operations list are answers of the business, until a person says otherwise.
+    fn business_errors(&self, new: &Operation, route: &mut Route) {
+        let lists = |operation: &Operation, status: u16| {
+            let exact = crate::contract::StatusPattern::Exact(status);
+            operation.responses.iter().any(|answer| answer.status == exact)
+        };
+        let listed = new.responses.iter().filter_map(|answer| match answer.status {
+            crate::contract::StatusPattern::Exact(status) if status >= 500 => Some(status),
+            _ => None,
+        });
+        let own: Vec<String> = listed
+            .filter(|status| !self.new.operations.iter().all(|operation| lists(operation, *status)))
+            .map(|status| status.to_string())
+            .collect();
+        if !own.is_empty() {
+            route.lines.push(format!("business_errors: [{}]", own.join(", ")));
+        }
+    }
+
+    /// What stands after `request:` or `response:`.
+    fn body(&mut self, types: [TypeIn<'_>; 2], way: Way, route: &mut Route) -> Drafted<String> {
+        if fits(types, way) {
+            return Ok("keep".to_owned());
+        }
+        let (name, each) = self.shape_of(types, way)?;
+        let shape = self.shapes[&name].clone();
+        route.shapes.push(name.clone());
+        route.shapes.extend(shape.shapes);
+        route.remarks.extend(shape.remarks);
+        route.refuses |= shape.refuses;
+        Ok(if each { format!("[{}]", quoted(&name)) } else { quoted(&name) })
+    }
+
+    /// The shape between two types, and whether it is for the elements of lists.
+    fn shape_of(&mut self, types: [TypeIn<'_>; 2], way: Way) -> Drafted<(String, bool)> {
+        let why = || {
+            let (from, to) = way.sort(types);
+            let why = assignable(from, to).err().map(|why| why.to_string()).unwrap_or_default();
+            format!("the {} does not fit: {why}", way.word())
+        };
+        let mut inner = types;
+        let mut each = false;
+        for side in [0, 1] {
+            if let TypeKind::Array(array) = types[side].types.resolve(types[side].ty).kind {
+                inner[side] = types[side].types.at(&array.items);
+                each = true;
+            }
+        }
+        let (Some(old), Some(new)) = (named_object(inner[0]), named_object(inner[1])) else {
+            return Err(why());
+        };
+        let both_lists =
+            |side: usize| matches!(types[side].types.resolve(types[side].ty).kind, TypeKind::Array(_));
+        if each && !(both_lists(0) && both_lists(1)) {
+            return Err(why());
+        }
+        let key = (old.0.name.to_string(), new.0.name.to_string(), way);
+        if let Some(known) = self.by_types.get(&key) {
+            return Ok((known.clone(), each));
+        }
+        if self.open.contains(&key) {
+            return Err(format!("`{}` holds itself, and does not fit as it is", key.0));
+        }
+        self.open.push(key.clone());
+        let drafted = self.shape(old.1, new.1, inner, way);
+        self.open.pop();
+        let (lines, mut shape) = drafted?;
+        let mut name = format!("{}{}", word(&key.0), if way == Way::Request { "Sent" } else { "" });
+        while self.shapes.contains_key(&name) {
+            name.push('2');
+        }
+        shape.text = self.written(&name, &key, &lines);
+        self.shapes.insert(name.clone(), shape);
+        self.by_types.insert(key, name.clone());
+        Ok((name, each))
+    }
+
+    fn shape(
+        &mut self,
+        old: &Object,
+        new: &Object,
+        types: [TypeIn<'_>; 2],
+        way: Way,
+    ) -> Drafted<(Lines, Shape)> {
+        let (mut lines, mut shape) = (Lines::default(), Shape::default());
+        let mut taken: Vec<&str> = Vec::new();
+        for field in &old.fields {
+            let spelt = || {
+                let mut near =
+                    new.fields.iter().filter(|other| spelling(&other.name) == spelling(&field.name));
+                near.next().filter(|_| near.next().is_none())
+            };
+            let other =
+                new.field(&field.name).or_else(spelt).filter(|other| !taken.contains(&other.name.as_str()));
+            let Some(other) = other else {
+                self.one_sided(field, way, &mut lines, &mut shape)?;
+                continue;
+            };
+            taken.push(&other.name);
+            self.field([field, other], types, way, &mut lines, &mut shape)?;
+        }
+        for field in new.fields.iter().filter(|field| !taken.contains(&field.name.as_str())) {
+            if way == Way::Request && field.required {
+                return Err(format!(
+                    "`{}` is required by the new side, and the old one has no such field",
+                    field.name
+                ));
+            }
+            lines.rest = true;
+        }
+        Ok((lines, shape))
+    }
+
+    /// A field that only the old side has.
+    fn one_sided(&self, field: &Field, way: Way, lines: &mut Lines, shape: &mut Shape) -> Drafted<()> {
+        match way {
+            Way::Answer if field.required => Err(format!(
+                "`{}` is always there on the old side, and the new one has no such field",
+                field.name
+            )),
+            Way::Answer => {
+                lines.only_old.push(format!("{}: absent", place(&field.name)?));
+                Ok(())
+            }
+            Way::Request if field.required => {
+                Err(format!("`{}` has no counterpart on the new side", field.name))
+            }
+            Way::Request => {
+                lines.only_old.push(format!("{}: {{refuse: todo}}", place(&field.name)?));
+                shape.refuses = true;
+                Ok(())
+            }
+        }
+    }
+
+    fn field(
+        &mut self,
+        [old, new]: [&Field; 2],
+        types: [TypeIn<'_>; 2],
+        way: Way,
+        lines: &mut Lines,
+        shape: &mut Shape,
+    ) -> Drafted<()> {
+        let inner = [types[0].types.at(&old.ty), types[1].types.at(&new.ty)];
+        let (read, built) = if way == Way::Request { (old, new) } else { (new, old) };
+        let same_name = old.name == new.name;
+        if built.required && !read.required {
+            return Err(format!(
+                "`{}` is always there on one side, and may be absent on the other",
+                old.name
+            ));
+        }
+        if fits(inner, way) {
+            match same_name {
+                true => lines.same.push(place(&old.name)?),
+                false => lines.rename.push(format!("{}: {}", place(&old.name)?, place(&new.name)?)),
+            }
+            return Ok(());
+        }
+        let side = quoted(self.names[1]);
+        let (from, to) = way.sort(inner);
+        let mut write = |how: &str| -> Drafted<()> {
+            lines.rename.push(format!("{}: {{{side}: {}, {how}}}", place(&old.name)?, place(&new.name)?));
+            Ok(())
+        };
+        if let Some(how) = conversion(inner, [old.required, new.required], way) {
+            return write(how);
+        }
+        if let Some(table) = unknown_values(from, to, way) {
+            shape.remarks.push(format!(
+                "`{}` may hold values that the other side does not list: {}",
+                old.name, table.1
+            ));
+            return write(&table.0);
+        }
+        let (name, each) = self.shape_of(inner, way).map_err(|why| format!("`{}`: {why}", old.name))?;
+        let found = self.shapes[&name].clone();
+        shape.shapes.push(name.clone());
+        shape.shapes.extend(found.shapes);
+        shape.remarks.extend(found.remarks);
+        shape.refuses |= found.refuses;
+        let used = if each { format!("[{}]", quoted(&name)) } else { quoted(&name) };
+        let mut write = |how: &str| -> Drafted<()> {
+            lines.rename.push(format!("{}: {{{side}: {}, {how}}}", place(&old.name)?, place(&new.name)?));
+            Ok(())
+        };
+        write(&format!("shape: {used}"))
+    }
+
+    fn written(&self, name: &str, (old, new, _): &(String, String, Way), lines: &Lines) -> String {
+        let [a, b] = self.names.map(quoted);
+        let mut text =
+            format!("  {}:\n    of: {{{a}: {}, {b}: {}}}\n", quoted(name), quoted(old), quoted(new));
+        if !lines.same.is_empty() {
+            text.push_str(&format!("    same: [{}]\n", lines.same.join(", ")));
+        }
+        if !lines.rename.is_empty() {
+            text.push_str("    rename:\n");
+            lines.rename.iter().for_each(|line| text.push_str(&format!("      {line}\n")));
+        }
+        if !lines.only_old.is_empty() {
+            text.push_str(&format!("    only: {{{a}: {{{}}}}}\n", lines.only_old.join(", ")));
+        }
+        if lines.rest {
+            text.push_str(&format!("    rest: {{{b}: lost}}\n"));
+        }
+        text
+    }
+
+    /// Forgets shapes that none of these names.
+    pub fn forget_unused<'s>(&mut self, used: impl Iterator<Item = &'s String>) {
+        let used: std::collections::BTreeSet<&String> = used.collect();
+        self.shapes.retain(|name, _| used.contains(name));
+    }
+
+    /// The text of all shapes; none when there are none.
+    pub fn shapes(&self) -> Option<String> {
+        (!self.shapes.is_empty()).then(|| self.shapes.values().map(|shape| shape.text.as_str()).collect())
+    }
+}
+
+impl Way {
+    fn word(self) -> &'static str {
+        match self {
+            Way::Request => "request",
+            Way::Answer => "answer",
+        }
+    }
+
+    /// What is read, and what is built of it.
+    fn sort<T>(self, [old, new]: [T; 2]) -> (T, T) {
+        match self {
+            Way::Request => (old, new),
+            Way::Answer => (new, old),
+        }
+    }
+}
+
+fn medias(operation: &Operation) -> impl Iterator<Item = &Media> {
+    let answers = operation.responses.iter().filter(|answer| answer.is_success() && answer.body.is_some());
+    operation.body.iter().map(|body| &body.media).chain(answers.map(|answer| &answer.media))
+}
+
+fn fits(types: [TypeIn<'_>; 2], way: Way) -> bool {
+    let (from, to) = way.sort(types);
+    assignable(from, to).is_ok()
+}
+
+fn named_object<'t>(ty: TypeIn<'t>) -> Option<(&'t Reference, &'t Object)> {
+    let TypeKind::Named(reference) = &ty.ty.kind else { return None };
+    match ty.types.resolve(ty.ty).kind {
+        TypeKind::Object(object) => Some((reference, object)),
+        _ => None,
+    }
+}
+
+/// A conversion whose inverse is exact, in the form of a line.
+fn conversion(types: [TypeIn<'_>; 2], required: [bool; 2], way: Way) -> Option<&'static str> {
+    let scalar = |ty: TypeIn<'_>| match ty.types.resolve(ty.ty).kind {
+        TypeKind::Scalar(Scalar { kind, values: None, .. }) => Some(*kind),
+        _ => None,
+    };
+    let nullable = types.map(|ty| ty.types.resolve(ty.ty).nullable);
+    match (scalar(types[0]), scalar(types[1])) {
+        (Some(ScalarKind::Integer), Some(ScalarKind::String)) if way == Way::Request && !nullable[0] => {
+            Some("as: integer_to_string")
+        }
+        (Some(ScalarKind::String), Some(ScalarKind::Integer)) if way == Way::Answer && !nullable[1] => {
+            Some("as: string_to_integer")
+        }
+        // Absent here, null there.
+        _ if way == Way::Answer && nullable[1] && !nullable[0] && !required[0] => {
+            let from = types[1].types.resolve(types[1].ty);
+            let bare = crate::contract::Type { kind: from.kind.clone(), nullable: false, span: from.span };
+            assignable(types[1].types.at(&bare), types[0]).is_ok().then_some("as: null_is_absent")
+        }
+        _ => None,
+    }
+}
+
+/// Listed values of which the target lacks some: those it knows, in a table, and the others as they are.
+fn unknown_values(from: TypeIn<'_>, to: TypeIn<'_>, way: Way) -> Option<(String, String)> {
+    let listed = |ty: TypeIn<'_>| match ty.types.resolve(ty.ty).kind {
+        TypeKind::Scalar(Scalar { kind: ScalarKind::String, values: Some(values), .. }) if !values.open => {
+            Some(values.values.iter().map(ToString::to_string).collect::<Vec<_>>())
+        }
+        _ => None,
+    };
+    if from.types.resolve(from.ty).nullable && !to.types.resolve(to.ty).nullable || way == Way::Request {
+        return None;
+    }
+    let (source, target) = (listed(from)?, listed(to)?);
+    let unknown: Vec<String> = source.iter().filter(|value| !target.contains(value)).cloned().collect();
+    let both: Vec<String> = source
+        .iter()
+        .filter(|value| target.contains(value))
+        .map(|value| format!("{0}: {0}", quoted(value)))
+        .collect();
+    if both.is_empty() {
+        return None;
+    }
+    let shown: Vec<&str> = unknown.iter().take(5).map(String::as_str).collect();
+    let more = if unknown.len() > shown.len() { ", …" } else { "" };
+    Some((format!("as: {{table: {{{}}}}}, else: keep", both.join(", ")), shown.join(", ") + more))
+}
+
+/// A name without what people spell differently.
+fn spelling(name: &str) -> String {
+    let letters: String =
+        name.chars().filter(|c| !matches!(c, '_' | '-' | '.')).flat_map(char::to_lowercase).collect();
+    match letters.strip_prefix("is") {
+        Some(rest)
+            if rest.len() > 2
+                && name.len() > 3
+                && name[2..].starts_with(|c: char| c == '_' || c.is_uppercase()) =>
+        {
+            rest.to_owned()
+        }
+        _ => letters,
+    }
+}
+
+/// A name as a place of a shape.
+fn place(name: &str) -> Drafted<String> {
+    if name.starts_with('$') {
+        return Err(format!("`{name}` cannot be named in a shape"));
+    }
+    Ok(quoted(name))
+}
+
+/// A name of letters for a shape.
+fn word(name: &str) -> String {
+    name.chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).collect()
+}
+
+fn one_line(text: &str) -> String {
+    text.replace(['\n', '\r'], " ")
+}
+
+/// A text as YAML and JSON both could have it.
+pub(super) fn quoted(text: &str) -> String {
+    let plain = !text.is_empty()
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        && text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && !matches!(
+            text.to_ascii_lowercase().as_str(),
+            "yes" | "no" | "on" | "off" | "y" | "n" | "true" | "false" | "null"
+        );
+    if plain { text.to_owned() } else { format!("'{}'", one_line(text).replace('\'', "''")) }
+}

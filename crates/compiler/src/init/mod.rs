@@ -1,0 +1,338 @@
+//! A pack drafted from two contracts: what is sure is written, what is not is a decision for a person, and what cannot be
+//! done is refused. Values in, files out; nothing here reads or writes a disk.
+//!
+//! The draft is held to the compiler: a route that does not compile is taken back and becomes a decision with the
+//! compiler's reason, so that what comes out always passes `check`.
+
+mod bodies;
+mod operations;
+mod text;
+
+pub use text::summary;
+
+use crate::contract::{Contract, Documents, Operation};
+use crate::diagnostic::{Code, Findings, Severity, Sources};
+use crate::mapping::load::PackSource;
+use crate::mapping::{Compiled, compile};
+use bodies::Bodies;
+use operations::{Candidate, Tier, candidates};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use switchback_plan::RouteKind;
+
+/// One side of the pair: its name in the pack, its document, and all files the document is made of.
+pub struct Side {
+    pub name: String,
+    /// The document's path within the pack.
+    pub document: String,
+    /// Paths within the pack, and contents.
+    pub files: Vec<(String, Vec<u8>)>,
+}
+
+/// What is drafted.
+pub struct Draft {
+    /// Path within the pack, and text. Contracts are not among them.
+    pub files: Vec<(String, String)>,
+    /// Blockers first.
+    pub decisions: Vec<Decision>,
+    pub counts: Counts,
+    /// The draft as the compiler sees it.
+    pub compiled: Compiled,
+}
+
+/// Something that a person decides.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decision {
+    /// Stays the same as long as its operation does; for `--accept`.
+    pub id: String,
+    pub weight: Weight,
+    /// The old side's operation.
+    pub operation: String,
+    pub text: String,
+    /// What accepting it writes; none where only an edit helps.
+    pub proposal: Option<String>,
+}
+
+/// How much a decision holds up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Weight {
+    /// The operation is refused until it is decided.
+    Blocker,
+    /// There is a likely answer, which is not written.
+    Proposal,
+    /// The operation is served; a person should look at how.
+    Look,
+}
+
+/// Operations of the old side by how they are answered.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub operations: usize,
+    /// Without a line in the mapping, and without a decision.
+    pub untouched: usize,
+    /// By lines that are sure, a person's own among them.
+    pub written: usize,
+    /// By lines that a person should look at.
+    pub marked: usize,
+    pub refused: usize,
+}
+
+/// Drafts a pack. `own`: mapping files that a person wrote; what they answer is not drafted. `accepted`: ids of proposals that
+/// a person took. `progress` hears what is being done.
+///
+/// # Errors
+/// The findings, rendered by the caller, when one of the documents is no contract.
+pub fn draft(
+    pack: &str,
+    sides: &[Side; 2],
+    own: &[(String, String)],
+    accepted: &BTreeSet<String>,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Draft, Box<Compiled>> {
+    progress("reading the contracts");
+    let manifest_of =
+        |rest: &str, contracts: Option<&[Contract; 2]>| text::manifest(pack, sides, rest, contracts);
+    let base = [("pack.yaml".to_owned(), manifest_of("keep", None))];
+    let mut own = own;
+    let mut first = compile(&source(sides, own, &base));
+    if first.findings.sorted().into_iter().any(|finding| {
+        finding.severity == Severity::Error
+            && own.iter().any(|(name, _)| first.sources.name(finding.span.file) == name)
+    }) {
+        // What a person is still working on is left out of the account.
+        own = &[];
+        first = compile(&source(sides, own, &base));
+    }
+    let is_no_contract = first.findings.sorted().into_iter().any(|finding| {
+        finding.severity == Severity::Error
+            && first.sources.name(finding.span.file).starts_with("contracts/")
+            && finding.code != Code::Unanswered
+    });
+    let Some(contracts) = first.contracts.as_ref().filter(|_| !is_no_contract) else {
+        return Err(Box::new(first));
+    };
+    let [old, new] = contracts;
+    let unfit = unfit(&first, old);
+    progress("pairing operations");
+    let mut bodies = Bodies::new(old, new, &sides[0].name, &sides[1].name);
+    let mut open: Vec<Candidate<'_>> = candidates(old, new, &unfit);
+    let mut decisions: Vec<Decision> = Vec::new();
+    // What is only likely waits for a person.
+    open.retain(|candidate| {
+        let id = id_of(candidate.old);
+        let written = candidate.tier != Tier::Likely || accepted.contains(&id);
+        if !written {
+            decisions.push(Decision {
+                id,
+                weight: Weight::Proposal,
+                operation: candidate.old.key.to_string(),
+                text: candidate.why.clone(),
+                proposal: Some(format!("pair it with `{}`", candidate.new.key)),
+            });
+        }
+        written
+    });
+    let mut routes: Vec<Written<'_>> = Vec::new();
+    for candidate in open {
+        match bodies.route(candidate.old, candidate.new) {
+            Ok(route) => routes.push(Written { candidate, route }),
+            Err(why) => decisions.push(blocker(candidate.old, &why)),
+        }
+    }
+    progress("checking the draft");
+    let manifest = manifest_of("refuse", Some(contracts));
+    loop {
+        bodies.forget_unused(routes.iter().flat_map(|written| &written.route.shapes));
+        let files = written_files(&manifest, &routes, &bodies, sides, own);
+        let compiled = compile(&source(sides, own, &files));
+        let faulty = faulty(&compiled, &files, &routes);
+        if faulty.is_empty() || routes.is_empty() {
+            let counts = counts(&compiled, &routes, own);
+            decisions.extend(refused(&compiled, old, &unfit, &decisions));
+            decisions.extend(routes.iter().flat_map(look));
+            decisions.sort_by(|a, b| (a.weight, &a.operation).cmp(&(b.weight, &b.operation)));
+            let mut files = files;
+            files.push(("DECISIONS.md".to_owned(), text::decisions(&decisions, &counts)));
+            return Ok(Draft { files, decisions, counts, compiled });
+        }
+        let mut at = 0;
+        routes.retain(|written| {
+            let why = faulty.get(&at);
+            at += 1;
+            decisions.extend(why.map(|why| blocker(written.candidate.old, why)));
+            why.is_none()
+        });
+    }
+}
+
+/// A route that is written, and where it came from.
+struct Written<'c> {
+    candidate: Candidate<'c>,
+    route: bodies::Route,
+}
+
+fn id_of(operation: &Operation) -> String {
+    let word = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    let text: String = operation.key.to_string().chars().map(word).collect();
+    text.split('-').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-")
+}
+
+fn blocker(operation: &Operation, why: &str) -> Decision {
+    Decision {
+        id: id_of(operation),
+        weight: Weight::Blocker,
+        operation: operation.key.to_string(),
+        text: why.to_owned(),
+        proposal: None,
+    }
+}
+
+fn look(written: &Written<'_>) -> Vec<Decision> {
+    let marked = (written.candidate.tier >= Tier::Renamed).then(|| written.candidate.why.clone());
+    let all = marked.into_iter().chain(written.route.remarks.iter().cloned());
+    all.map(|text| Decision {
+        id: id_of(written.candidate.old),
+        weight: Weight::Look,
+        operation: written.candidate.old.key.to_string(),
+        text,
+        proposal: None,
+    })
+    .collect()
+}
+
+/// The files of both contracts, a person's own, and these.
+fn source(sides: &[Side; 2], own: &[(String, String)], files: &[(String, String)]) -> PackSource {
+    let contracts = sides.iter().flat_map(|side| side.files.iter().cloned());
+    let drafted = own.iter().chain(files).map(|(name, text)| (name.clone(), text.clone().into_bytes()));
+    PackSource::from_files(contracts.chain(drafted).collect())
+}
+
+/// The operations of the old side that cannot be kept as they are, by the place of each, with the reason.
+fn unfit(compiled: &Compiled, old: &Contract) -> HashMap<String, String> {
+    let by_span: HashMap<_, _> =
+        old.operations.iter().map(|operation| (operation.span, operation.key.to_string())).collect();
+    let mut unfit = HashMap::new();
+    for finding in compiled.findings.sorted() {
+        if finding.code == Code::Unanswered
+            && let Some(key) = by_span.get(&finding.span)
+        {
+            let why = finding.message.split_once("cannot be kept as it is: ").map_or("", |(_, why)| why);
+            unfit.insert(key.clone(), why.to_owned());
+        }
+    }
+    unfit
+}
+
+fn written_files(
+    manifest: &str,
+    routes: &[Written<'_>],
+    bodies: &Bodies<'_>,
+    sides: &[Side; 2],
+    own: &[(String, String)],
+) -> Vec<(String, String)> {
+    let mut files = vec![("pack.yaml".to_owned(), manifest.to_owned())];
+    let mut by_resource: BTreeMap<String, String> = BTreeMap::new();
+    for written in routes {
+        let file = by_resource.entry(operations::resource(written.candidate.old)).or_default();
+        file.push_str(&text::route(&written.route, &written.candidate, sides));
+    }
+    for (resource, routes) in by_resource {
+        let mut name = format!("{resource}.map.yaml");
+        while own.iter().any(|(known, _)| *known == name) {
+            // The name is a person's.
+            name = format!("draft-{name}");
+        }
+        files.push((name, format!("mapping: 1\nroutes:\n{routes}")));
+    }
+    if let Some(shapes) = bodies.shapes() {
+        files.push(("shapes.map.yaml".to_owned(), format!("mapping: 1\nshapes:\n{shapes}")));
+    }
+    let refuses = routes.iter().any(|written| written.route.refuses);
+    if refuses {
+        files.push((
+            "reasons.map.yaml".to_owned(),
+            "mapping: 1\nreasons:\n  todo: {en: This is not available here.}\n".to_owned(),
+        ));
+    }
+    files
+}
+
+/// The routes (by index) that errors of a draft belong to, with the first reason of each. An error in a shape belongs to all
+/// routes that use it; one that belongs to none belongs to all.
+fn faulty(compiled: &Compiled, files: &[(String, String)], routes: &[Written<'_>]) -> HashMap<usize, String> {
+    let mut faulty = HashMap::new();
+    for finding in compiled.findings.sorted().into_iter().filter(|one| one.severity == Severity::Error) {
+        let name = compiled.sources.name(finding.span.file);
+        let text = files.iter().find(|(known, _)| known == name).map_or("", |(_, text)| text.as_str());
+        let line = compiled.sources.start(finding.span).line as usize;
+        let owner = text::owner(text, line);
+        for (at, written) in routes.iter().enumerate() {
+            let is_its = match &owner {
+                text::Owner::Route(key) => *key == written.candidate.old.key.to_string(),
+                text::Owner::Shape(shape) => written.route.shapes.contains(shape),
+                text::Owner::Nobody => true,
+            };
+            if is_its {
+                faulty.entry(at).or_insert_with(|| finding.message.clone());
+            }
+        }
+    }
+    faulty
+}
+
+fn counts(compiled: &Compiled, routes: &[Written<'_>], own: &[(String, String)]) -> Counts {
+    let Some(pack) = &compiled.pack else { return Counts::default() };
+    let all = &pack.directions[0].routes;
+    let refused = all.iter().filter(|route| matches!(route.kind, RouteKind::Refuse(_))).count();
+    let is_marked = |written: &&Written<'_>| !look(written).is_empty();
+    let marked = routes.iter().filter(is_marked).count();
+    let is_own = |file: &str| own.iter().any(|(name, _)| name == file);
+    let by_hand =
+        all.iter().filter(|route| !matches!(route.kind, RouteKind::Refuse(_)) && is_own(&route.origin.file));
+    let by_lines = routes.len() + by_hand.count();
+    let written = by_lines - marked;
+    Counts {
+        operations: all.len(),
+        untouched: (all.len() - refused).saturating_sub(by_lines),
+        written,
+        marked,
+        refused,
+    }
+}
+
+/// A decision for every operation that is refused and has none yet.
+fn refused(
+    compiled: &Compiled,
+    old: &Contract,
+    unfit: &HashMap<String, String>,
+    known: &[Decision],
+) -> Vec<Decision> {
+    let Some(pack) = &compiled.pack else { return Vec::new() };
+    let decided: BTreeSet<&str> = known.iter().map(|decision| decision.operation.as_str()).collect();
+    let refused = pack.directions[0].routes.iter().filter(|r| matches!(r.kind, RouteKind::Refuse(_)));
+    let refused: BTreeSet<&str> = refused.map(|route| route.operation.key.as_ref()).collect();
+    let all = old.operations.iter().filter(|operation| {
+        let key = operation.key.to_string();
+        refused.contains(key.as_str()) && !decided.contains(key.as_str())
+    });
+    all.map(|operation| {
+        let why = unfit.get(&operation.key.to_string()).filter(|why| !why.is_empty());
+        blocker(operation, why.map_or("the new side has no such operation", String::as_str))
+    })
+    .collect()
+}
+
+/// Of files around a document, those that its references lead to.
+pub fn referred(document: &str, bytes: &[u8], around: Vec<(String, Vec<u8>)>) -> Vec<(String, Vec<u8>)> {
+    let (mut sources, mut findings) = (Sources::new(), Findings::new());
+    let fetch = |name: &str| match name == document {
+        true => Some(bytes),
+        false => around.iter().find(|(known, _)| known == name).map(|(_, bytes)| bytes.as_slice()),
+    };
+    let documents = Documents::load(&mut sources, document, &fetch, &mut findings);
+    let wanted: BTreeSet<String> =
+        documents.iter().flat_map(|documents| documents.names()).map(str::to_owned).collect();
+    around.into_iter().filter(|(name, _)| wanted.contains(name)).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,225 @@
+//! Which operation of the new side an old one has become. Tiers in the order of how sure they are: the same key; the same
+//! `operationId`; the same but for spelling; a resource that was renamed (several operations tell the same story); and what is
+//! only likely, which nobody writes without being told to.
+
+use crate::contract::{Contract, Operation, Segment};
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// How sure a pairing is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Tier {
+    Same,
+    Id,
+    Spelling,
+    /// Written, and marked.
+    Renamed,
+    /// A proposal.
+    Likely,
+}
+
+pub(super) struct Candidate<'c> {
+    pub old: &'c Operation,
+    pub new: &'c Operation,
+    pub tier: Tier,
+    /// For people.
+    pub why: String,
+}
+
+/// Operations that tell of a renamed resource together.
+const STORIES_MIN: usize = 2;
+
+/// A candidate for each operation of the old side that cannot be kept as it is, where there is one.
+pub(super) fn candidates<'c>(
+    old: &'c Contract,
+    new: &'c Contract,
+    unfit: &HashMap<String, String>,
+) -> Vec<Candidate<'c>> {
+    let open: Vec<&Operation> =
+        old.operations.iter().filter(|operation| unfit.contains_key(&operation.key.to_string())).collect();
+    let by_id: HashMap<&str, &Operation> =
+        new.operations.iter().filter_map(|operation| Some((operation.id.as_deref()?, operation))).collect();
+    let mut by_spelling: HashMap<String, Vec<&Operation>> = HashMap::new();
+    for operation in &new.operations {
+        by_spelling.entry(spelling(operation)).or_default().push(operation);
+    }
+    let old_shapes: HashSet<(String, String)> = old.operations.iter().map(shape).collect();
+    // What the old side has under the same key is that operation's, and nobody else's.
+    let is_free = |operation: &Operation| !old_shapes.contains(&shape(operation));
+    let mut found: Vec<Candidate<'c>> = Vec::new();
+    let mut left: Vec<&Operation> = Vec::new();
+    for operation in open {
+        let same = new.find_shape(&operation.key.method, &operation.key.path.shape());
+        let id = operation.id.as_deref().and_then(|id| by_id.get(id).copied()).filter(|new| is_free(new));
+        let spelt = by_spelling.get(&spelling(operation)).filter(|all| all.len() == 1).map(|all| all[0]);
+        let spelt = spelt.filter(|new| is_free(new));
+        let mut add = |new: &'c Operation, tier: Tier, why: &str| {
+            found.push(Candidate { old: operation, new, tier, why: why.to_owned() });
+        };
+        match (same, id, spelt) {
+            (Some(new), ..) => add(new, Tier::Same, "the same operation"),
+            (_, Some(new), _) => add(new, Tier::Id, "the same `operationId`"),
+            (_, _, Some(new)) => add(new, Tier::Spelling, "the same path but for spelling"),
+            _ => left.push(operation),
+        }
+    }
+    found.extend(renamed(&left, new, &is_free));
+    let taken: HashSet<String> = found.iter().map(|one| one.old.key.to_string()).collect();
+    left.retain(|operation| !taken.contains(&operation.key.to_string()));
+    found.extend(likely(&left, new, &is_free));
+    found
+}
+
+fn shape(operation: &Operation) -> (String, String) {
+    (operation.key.method.to_string(), operation.key.path.shape())
+}
+
+/// The method and the path without what people spell differently.
+fn spelling(operation: &Operation) -> String {
+    let segments = operation.key.path.segments().iter().map(|segment| match segment {
+        Segment::Literal(text) => {
+            text.chars().filter(|c| !matches!(c, '_' | '-')).flat_map(char::to_lowercase).collect()
+        }
+        _ => "{}".to_owned(),
+    });
+    let segments: Vec<String> =
+        segments.filter(|text: &String| !text.is_empty() && !is_version(text)).collect();
+    format!("{} {}", operation.key.method, segments.join("/"))
+}
+
+/// `v3`, `2`, `202603`: where a path says which version it is of. What people spell differently is taken out already.
+fn is_version(word: &str) -> bool {
+    let rest = word.strip_prefix('v').unwrap_or(word);
+    !rest.is_empty() && rest.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | '-'))
+}
+
+/// Fixed segments of a path.
+fn words(operation: &Operation) -> Vec<Option<&str>> {
+    operation
+        .key
+        .path
+        .segments()
+        .iter()
+        .map(|segment| match segment {
+            Segment::Literal(text) => Some(text.as_str()),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Pairs that differ by one segment, where several operations differ by the same one.
+fn renamed<'c>(
+    left: &[&'c Operation],
+    new: &'c Contract,
+    is_free: &dyn Fn(&Operation) -> bool,
+) -> Vec<Candidate<'c>> {
+    let mut by_form: HashMap<(String, usize), Vec<&'c Operation>> = HashMap::new();
+    for operation in new.operations.iter().filter(|operation| is_free(operation)) {
+        let form = (operation.key.method.to_string(), operation.key.path.segments().len());
+        by_form.entry(form).or_default().push(operation);
+    }
+    let mut stories: BTreeMap<(String, String), Vec<(&'c Operation, &'c Operation)>> = BTreeMap::new();
+    for operation in left {
+        let form = (operation.key.method.to_string(), operation.key.path.segments().len());
+        for other in by_form.get(&form).into_iter().flatten() {
+            let pairs = words(operation).into_iter().zip(words(other));
+            let differ: Vec<_> = pairs.filter(|(a, b)| a != b).collect();
+            if let [(Some(a), Some(b))] = differ.as_slice() {
+                stories.entry(((*a).to_owned(), (*b).to_owned())).or_default().push((operation, other));
+            }
+        }
+    }
+    let mut all: Vec<_> = stories.into_iter().filter(|(_, pairs)| pairs.len() >= STORIES_MIN).collect();
+    all.sort_by_key(|(_, pairs)| std::cmp::Reverse(pairs.len()));
+    let (mut from, mut to) = (HashSet::new(), HashSet::new());
+    let mut found = Vec::new();
+    for ((a, b), pairs) in all {
+        for (old, new) in pairs {
+            if from.contains(&old.key.to_string()) || to.contains(&new.key.to_string()) {
+                continue;
+            }
+            from.insert(old.key.to_string());
+            to.insert(new.key.to_string());
+            let why = format!("`{a}` seems to be called `{b}` now");
+            found.push(Candidate { old, new, tier: Tier::Renamed, why });
+        }
+    }
+    found
+}
+
+/// Words of an operation that say what it does.
+fn said(operation: &Operation) -> HashSet<String> {
+    let texts = [operation.id.as_deref(), operation.summary.as_deref()];
+    let mut words: HashSet<String> = HashSet::new();
+    let fixed = words_of_path(operation);
+    for text in texts.into_iter().flatten().chain(fixed.iter().map(String::as_str)) {
+        let mut word = String::new();
+        for c in text.chars() {
+            if !c.is_alphanumeric()
+                || (c.is_uppercase() && word.chars().last().is_some_and(char::is_lowercase))
+            {
+                words.insert(std::mem::take(&mut word));
+            }
+            if c.is_alphanumeric() {
+                word.extend(c.to_lowercase());
+            }
+        }
+        words.insert(word);
+    }
+    words.retain(|word| word.len() > 2);
+    words
+}
+
+fn words_of_path(operation: &Operation) -> Vec<String> {
+    words(operation).into_iter().flatten().map(str::to_owned).collect()
+}
+
+/// Operations whose words are nearest to one another, on both sides and with a margin.
+fn likely<'c>(
+    left: &[&'c Operation],
+    new: &'c Contract,
+    is_free: &dyn Fn(&Operation) -> bool,
+) -> Vec<Candidate<'c>> {
+    const NEAR: f64 = 0.5;
+    const MARGIN: f64 = 0.1;
+    /// Comparisons in all; beyond, nothing is proposed.
+    const COMPARED_MAX: usize = 2_000_000;
+    let free: Vec<&Operation> = new.operations.iter().filter(|operation| is_free(operation)).collect();
+    if left.len() * free.len() > COMPARED_MAX {
+        return Vec::new();
+    }
+    let (a, b): (Vec<_>, Vec<_>) =
+        (left.iter().map(|one| said(one)).collect(), free.iter().map(|one| said(one)).collect());
+    let score = |i: usize, j: usize| {
+        if left[i].key.method != free[j].key.method {
+            return 0.0;
+        }
+        let both = a[i].intersection(&b[j]).count() as f64;
+        both / (a[i].len() + b[j].len()).max(1) as f64 * 2.0
+    };
+    let best = |scores: Vec<f64>| {
+        let mut order: Vec<usize> = (0..scores.len()).collect();
+        order.sort_by(|x, y| scores[*y].total_cmp(&scores[*x]));
+        let first = *order.first()?;
+        let second = order.get(1).map_or(0.0, |at| scores[*at]);
+        (scores[first] >= NEAR && scores[first] - second >= MARGIN).then_some((first, scores[first]))
+    };
+    let mut found = Vec::new();
+    for i in 0..left.len() {
+        let Some((j, near)) = best((0..free.len()).map(|j| score(i, j)).collect()) else { continue };
+        if best((0..left.len()).map(|i| score(i, j)).collect()).is_some_and(|(back, _)| back == i) {
+            let why =
+                format!("it may have become `{}` (their words agree by {:.0} %)", free[j].key, near * 100.0);
+            found.push(Candidate { old: left[i], new: free[j], tier: Tier::Likely, why });
+        }
+    }
+    found
+}
+
+/// The file that an operation's route belongs in: the first fixed segment of its path.
+pub(super) fn resource(operation: &Operation) -> String {
+    let fixed = words_of_path(operation);
+    let word = fixed.iter().find(|word| !is_version(word) && *word != "api").map_or("root", String::as_str);
+    let word: String = word.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    let word = word.trim_matches('-').to_ascii_lowercase();
+    if word.is_empty() || matches!(word.as_str(), "shapes" | "reasons") { "routes".to_owned() } else { word }
+}

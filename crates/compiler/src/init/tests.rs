@@ -1,0 +1,166 @@
+//! Two small contracts, and what is drafted of them.
+
+use super::*;
+use crate::diagnostic::{Colour, to_text};
+
+const OLD: &str = r"
+openapi: 3.0.3
+info: {title: t, version: '1'}
+paths:
+  /notes/{id}:
+    parameters: [{name: id, in: path, required: true, schema: {type: string}}]
+    get: {operationId: getNote, responses: {200: {description: it, content: {application/json: {schema: {$ref: '#/components/schemas/Note'}}}}}}
+    delete: {responses: {204: {description: done}}}
+  /notes:
+    get:
+      parameters: [{name: page, in: query, schema: {type: integer}}]
+      responses: {200: {description: all, content: {application/json: {schema: {type: array, items: {$ref: '#/components/schemas/Note'}}}}}}
+    post:
+      requestBody: {required: true, content: {application/json: {schema: {$ref: '#/components/schemas/NewNote'}}}}
+      responses: {201: {description: made, content: {application/json: {schema: {$ref: '#/components/schemas/Note'}}}}}
+  /notes/{id}/picture:
+    parameters: [{name: id, in: path, required: true, schema: {type: string}}]
+    get: {responses: {200: {description: it, content: {application/pdf: {}}}}}
+  /rooms: {get: {responses: {204: {description: done}}}}
+  /rooms/{id}:
+    parameters: [{name: id, in: path, required: true, schema: {type: string}}]
+    delete: {responses: {204: {description: done}}}
+  /users/search_all: {get: {responses: {204: {description: done}}}}
+  /gone: {get: {responses: {204: {description: done}}}}
+components:
+  schemas:
+    Note:
+      type: object
+      required: [id]
+      properties:
+        id: {type: string}
+        state: {type: string, enum: [open, done]}
+        is_private: {type: boolean}
+        stars: {type: integer}
+    NewNote: {type: object, required: [title], properties: {title: {type: string}, colour: {type: string}}}
+";
+
+/// The new side: some things are the same, and some are not.
+fn new() -> String {
+    OLD.replace("/rooms", "/spaces")
+        .replace("/users/search_all", "/users/searchAll")
+        .replace("  /gone: {get: {responses: {204: {description: done}}}}\n", "")
+        .replace("enum: [open, done]", "enum: [open, done, stale]")
+        .replace("is_private", "isPrivate")
+        .replace(
+            "stars: {type: integer}",
+            "stars: {type: integer, nullable: true}\n        more: {type: string}",
+        )
+        .replace(", colour: {type: string}", "")
+        .replace("NewNote: {type: object,", "NewNote: {type: object, additionalProperties: false,")
+}
+
+fn side(name: &str, text: &str) -> Side {
+    let document = format!("contracts/{name}/api.yaml");
+    Side {
+        name: name.to_owned(),
+        document: document.clone(),
+        files: vec![(document, text.as_bytes().to_vec())],
+    }
+}
+
+fn drafted(old: &str, new: &str, accepted: &[&str]) -> Draft {
+    let sides = [side("v1", old), side("v2", new)];
+    let accepted = accepted.iter().map(|id| (*id).to_owned()).collect();
+    let draft = draft("notes", &sides, &[], &accepted, &mut |_| ()).unwrap_or_else(|compiled| {
+        panic!("{}", to_text(&compiled.sources, &compiled.findings, Colour::Never))
+    });
+    let findings = to_text(&draft.compiled.sources, &draft.compiled.findings, Colour::Never);
+    assert!(draft.compiled.pack.is_some(), "a draft passes check at once:\n{findings}\n{:?}", draft.files);
+    draft
+}
+
+#[test]
+fn what_is_equal_is_served_without_a_line() {
+    let draft = drafted(OLD, OLD, &[]);
+    assert_eq!(draft.counts, Counts { operations: 9, untouched: 9, written: 0, marked: 0, refused: 0 });
+    let names: Vec<&str> = draft.files.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["pack.yaml", "DECISIONS.md"]);
+    assert_eq!(draft.decisions, []);
+}
+
+#[test]
+fn what_is_sure_is_written_and_what_is_not_is_a_decision() {
+    let draft = drafted(OLD, &new(), &[]);
+    let file = |name: &str| draft.files.iter().find(|(known, _)| known == name).map_or("", |(_, text)| text);
+    assert_eq!(
+        file("shapes.map.yaml"),
+        "mapping: 1
+shapes:
+  NewNoteSent:
+    of: {v1: NewNote, v2: NewNote}
+    same: [title]
+    only: {v1: {colour: {refuse: todo}}}
+  Note:
+    of: {v1: Note, v2: Note}
+    same: [id]
+    rename:
+      state: {v2: state, as: {table: {open: open, done: done}}, else: keep}
+      is_private: isPrivate
+      stars: {v2: stars, as: null_is_absent}
+    rest: {v2: lost}
+"
+    );
+    assert!(file("notes.map.yaml").contains("front: v1}\n    query: {page: page}\n    response: [Note]\n"));
+    assert!(file("notes.map.yaml").contains("    request: NewNoteSent\n    response: Note\n"));
+    assert!(file("rooms.map.yaml").contains("# look: `rooms` seems to be called `spaces` now"));
+    assert!(
+        file("users.map.yaml")
+            .contains("pair: {v1: 'GET /users/search_all', v2: 'GET /users/searchAll', front: v1}")
+    );
+    assert_eq!(draft.counts.refused, 1, "{:?}", draft.decisions);
+    let blockers: Vec<&str> = draft
+        .decisions
+        .iter()
+        .filter(|decision| decision.weight == Weight::Blocker)
+        .map(|decision| decision.operation.as_str())
+        .collect();
+    assert_eq!(blockers, ["GET /gone"]);
+    assert_eq!(draft.decisions[0].weight, Weight::Blocker, "blockers come first");
+    let look = draft.decisions.iter().filter(|decision| decision.weight == Weight::Look).count();
+    assert!(look >= 5, "{:?}", draft.decisions);
+}
+
+#[test]
+fn contracts_that_are_far_apart_still_make_a_pack() {
+    let other = "swagger: '2.0'\ninfo: {title: o, version: '9'}\npaths:\n  /pets: {get: {responses: {200: {description: all}}}}\n";
+    let draft = drafted(OLD, other, &[]);
+    assert_eq!((draft.counts.operations, draft.counts.refused), (9, 9));
+    assert_eq!(draft.decisions.iter().filter(|one| one.weight == Weight::Blocker).count(), 9);
+}
+
+#[test]
+fn a_likely_operation_is_a_proposal_until_it_is_accepted() {
+    let old = "openapi: 3.1.0\ninfo: {title: o, version: '1'}\npaths:\n  /letters/send: {post: {operationId: sendLetter, summary: Send a letter, responses: {204: {description: done}}}}\n";
+    let new = old
+        .replace("/letters/send:", "/outbox/letters/{kind}:")
+        .replace("operationId: sendLetter", "operationId: sendLetterNow");
+    let new = new.replace("post: {", "post: {parameters: [], ");
+    let open = drafted(old, &new, &[]);
+    assert_eq!(open.counts.refused, 1);
+    let proposal = open.decisions.iter().find(|decision| decision.weight == Weight::Proposal);
+    let proposal = proposal.unwrap_or_else(|| panic!("{:?}", open.decisions));
+    // Its path has a variable more, so it cannot be written, which accepting it says.
+    let taken = drafted(old, &new, &[&proposal.id]);
+    assert!(
+        taken.decisions.iter().any(|one| one.weight == Weight::Blocker && one.text.contains("variables"))
+    );
+    let fits = new.replace("/{kind}", "");
+    let open = drafted(old, &fits, &[]);
+    let id = open.decisions.iter().find(|one| one.weight == Weight::Proposal).map(|one| one.id.clone());
+    let taken = drafted(old, &fits, &[&id.expect("it is likely")]);
+    assert_eq!((taken.counts.refused, taken.counts.marked), (0, 1), "{:?}", taken.decisions);
+}
+
+#[test]
+fn a_document_that_is_no_contract_is_told_so() {
+    let sides = [side("v1", "just: text\n"), side("v2", OLD)];
+    let failed = draft("notes", &sides, &[], &BTreeSet::new(), &mut |_| ());
+    let compiled = failed.err().expect("it is no contract");
+    assert!(compiled.findings.has_errors());
+}

@@ -1,0 +1,203 @@
+//! The texts of a draft: `pack.yaml`, routes, the list of decisions.
+
+use super::bodies::{Route, quoted};
+use super::operations::{Candidate, Tier};
+use super::{Counts, Decision, Side, Weight};
+use crate::contract::{Contract, StatusPattern, TypeKind};
+use crate::yaml::{self, Node};
+use std::collections::HashMap;
+
+/// `pack.yaml`. `contracts`: for what errors look like, once they are read.
+pub(super) fn manifest(
+    pack: &str,
+    sides: &[Side; 2],
+    rest: &str,
+    contracts: Option<&[Contract; 2]>,
+) -> String {
+    let [old, new] = sides;
+    let (a, b) = (quoted(&old.name), quoted(&new.name));
+    let mut text = String::new();
+    text.push_str(&format!("pack: {}\n", quoted(pack)));
+    text.push_str(&format!("sides: {{old: {a}, new: {b}}}\n"));
+    text.push_str(&format!(
+        "contracts: {{{a}: {}, {b}: {}}}\n",
+        quoted(&old.document),
+        quoted(&new.document)
+    ));
+    text.push_str(&format!("serves: [{a}]                 # clients speak {}\n", old.name));
+    text.push_str("identical: keep               # what is equal on both sides needs no line\n");
+    text.push_str(&format!("rest: {rest}                  # what no route answers\n"));
+    text.push_str("credentials:\n");
+    for side in sides {
+        let (header, scheme) = credential(side);
+        text.push_str(&format!(
+            "  {}: {{read: [{}], send: {}, scheme: {scheme}}}\n",
+            quoted(&side.name),
+            quoted(&header),
+            quoted(&header)
+        ));
+    }
+    text.push_str("languages: [en]\n");
+    let body =
+        contracts.and_then(|[old, _]| error_body(old)).unwrap_or_else(|| "{message: $text}".to_owned());
+    text.push_str(&format!("errors: {{body: {body}}}\n"));
+    text.push_str("refuse: {legacy: forward, status: 501}\n");
+    text
+}
+
+/// Header and scheme of a side's token, by the first security scheme of its document that has one.
+fn credential(side: &Side) -> (String, &'static str) {
+    let usual = ("authorization".to_owned(), "Bearer");
+    let file = side.files.iter().find(|(name, _)| *name == side.document);
+    let Some((name, bytes)) = file else { return usual };
+    let (mut sources, mut findings) = (crate::diagnostic::Sources::new(), crate::diagnostic::Findings::new());
+    let Some(root) = yaml::read_document(&mut sources, name, bytes, &mut findings) else { return usual };
+    let schemes = root
+        .get("components")
+        .and_then(|components| components.get("securitySchemes"))
+        .or_else(|| root.get("securityDefinitions"))
+        .and_then(Node::as_map)
+        .unwrap_or_default();
+    let text = |node: &Node, key: &str| node.get(key).and_then(Node::as_str).unwrap_or("").to_owned();
+    for (_, scheme) in schemes {
+        match (text(scheme, "type").as_str(), text(scheme, "in").as_str(), text(scheme, "scheme").as_str()) {
+            ("apiKey", "header", _) => {
+                let header = text(scheme, "name").to_ascii_lowercase();
+                if http::HeaderName::from_bytes(header.as_bytes()).is_ok() {
+                    return (header, "Bearer");
+                }
+            }
+            ("basic", ..) => return ("authorization".to_owned(), "Basic"),
+            ("http", _, scheme) if scheme.eq_ignore_ascii_case("basic") => {
+                return ("authorization".to_owned(), "Basic");
+            }
+            ("http" | "oauth2" | "openIdConnect", ..) => return usual,
+            _ => {}
+        }
+    }
+    usual
+}
+
+/// Words that the text of an error stands under.
+const TEXT_WORDS: &[&str] =
+    &["message", "detail", "error_message", "error", "description", "reason", "title", "msg"];
+
+/// What an error of the most usual type of a side looks like; none where no member of it holds a text.
+fn error_body(contract: &Contract) -> Option<String> {
+    let mut counts: HashMap<&str, usize> = HashMap::new();
+    for response in contract.operations.iter().flat_map(|operation| &operation.responses) {
+        let is_error = match response.status {
+            StatusPattern::Exact(status) => status >= 400,
+            StatusPattern::Class(class) => class >= 4,
+            StatusPattern::Default => true,
+        };
+        if let (true, Some(body)) = (is_error, &response.body)
+            && let TypeKind::Named(reference) = &body.kind
+        {
+            *counts.entry(&reference.name).or_default() += 1;
+        }
+    }
+    let name = counts.into_iter().max_by_key(|(name, count)| (*count, std::cmp::Reverse(*name)))?.0;
+    let TypeKind::Object(object) = contract.types.resolve(&contract.types.get(name)?.ty).kind else {
+        return None;
+    };
+    let is_text = |name: &str| {
+        let field = object.field(name)?;
+        let kinds = contract.types.json_kinds(&field.ty);
+        (kinds == [crate::contract::JsonKind::String]).then_some(())
+    };
+    let word = TEXT_WORDS.iter().find(|word| is_text(word).is_some())?;
+    Some(format!("{{{}: $text}}", quoted(word)))
+}
+
+/// One route of a mapping file.
+pub(super) fn route(route: &Route, candidate: &Candidate<'_>, sides: &[Side; 2]) -> String {
+    let mut text = String::new();
+    if candidate.tier >= Tier::Renamed {
+        text.push_str(&format!("  # look: {}\n", candidate.why.replace('\n', " ")));
+    }
+    let [old, new] = [candidate.old, candidate.new].map(|operation| quoted(&operation.key.to_string()));
+    let (a, b) = (quoted(&sides[0].name), quoted(&sides[1].name));
+    text.push_str(&format!("  - pair: {{{a}: {old}, {b}: {new}, front: {a}}}\n"));
+    for line in &route.lines {
+        text.push_str(&format!("    {line}\n"));
+    }
+    text
+}
+
+/// Whom a line of a drafted file belongs to.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Owner {
+    /// By the old side's operation.
+    Route(String),
+    Shape(String),
+    Nobody,
+}
+
+/// Whom a line (from 1) belongs to.
+pub(super) fn owner(text: &str, line: usize) -> Owner {
+    let shapes = text.starts_with("mapping: 1\nshapes:");
+    let before: Vec<&str> = text.lines().take(line).collect();
+    let unquoted = |text: &str| text.trim().trim_matches('\'').replace("''", "'");
+    for line in before.into_iter().rev() {
+        if shapes {
+            let name = line.strip_prefix("  ").filter(|rest| !rest.starts_with(' '));
+            if let Some(name) = name.and_then(|rest| rest.strip_suffix(':')) {
+                return Owner::Shape(unquoted(name));
+            }
+        } else if let Some(pair) = line.strip_prefix("  - pair: {") {
+            let value = pair.split_once(": ").map_or("", |(_, rest)| rest);
+            // The key is quoted: its path has braces.
+            let inner = value.strip_prefix('\'').unwrap_or(value);
+            let key = inner.split_once("', ").map_or(inner, |(key, _)| key);
+            return Owner::Route(key.replace("''", "'"));
+        }
+    }
+    Owner::Nobody
+}
+
+/// The list of decisions, as Markdown.
+pub(super) fn decisions(decisions: &[Decision], counts: &Counts) -> String {
+    let mut text = String::from("# Decisions\n\n");
+    text.push_str(&summary(counts));
+    let parts = [
+        (Weight::Blocker, "Refused until decided", "Write a route, or leave it refused."),
+        (Weight::Proposal, "Likely, and not written", "`switchback init --accept ID` writes it."),
+        (Weight::Look, "Served: have a look", "Each line says what was taken for granted."),
+    ];
+    for (weight, title, what) in parts {
+        let of: Vec<&Decision> = decisions.iter().filter(|decision| decision.weight == weight).collect();
+        if of.is_empty() {
+            continue;
+        }
+        text.push_str(&format!("\n## {title} ({})\n\n{what}\n\n", of.len()));
+        for decision in of {
+            let proposal =
+                decision.proposal.as_ref().map(|proposal| format!(" To {proposal}: `{}`.", decision.id));
+            text.push_str(&format!(
+                "- `{}`: {}.{}\n",
+                decision.operation,
+                decision.text,
+                proposal.unwrap_or_default()
+            ));
+        }
+    }
+    text
+}
+
+/// What a manager reads.
+pub fn summary(counts: &Counts) -> String {
+    let share = |count: usize| if counts.operations == 0 { 0 } else { count * 100 / counts.operations };
+    format!(
+        "| Operations of the old side | {} | |\n|---|---|---|\n| served untouched | {} | {} % |\n| served by lines that are sure | {} | {} % |\n| served, to be looked at | {} | {} % |\n| refused until decided | {} | {} % |\n",
+        counts.operations,
+        counts.untouched,
+        share(counts.untouched),
+        counts.written,
+        share(counts.written),
+        counts.marked,
+        share(counts.marked),
+        counts.refused,
+        share(counts.refused),
+    )
+}

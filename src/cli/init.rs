@@ -1,0 +1,275 @@
+//! `switchback init`: drafts a pack from the contracts of two versions.
+
+use super::pack::COULD_NOT_RUN;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use switchback_compiler::diagnostic::{Colour, to_text};
+use switchback_compiler::init::{self, Draft, Side, Weight};
+use switchback_compiler::mapping::load::MAPPING_SUFFIX;
+
+/// Drafts a pack from two OpenAPI documents, so that clients of the old version can be served by the new one. What is sure is
+/// written, what is not is a decision in `DECISIONS.md`, and everything else is refused: the folder passes `check` at once.
+/// Run it again on newer documents: what you wrote meanwhile stays.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Document of the version that clients speak (Swagger 2.0 or OpenAPI 3.x, YAML or JSON)
+    old: PathBuf,
+
+    /// Document of the version that answers
+    new: PathBuf,
+
+    /// Folder of the pack; made if it is not there
+    #[arg(default_value = "pack")]
+    folder: PathBuf,
+
+    /// Take a proposal of `DECISIONS.md`; may be given several times
+    #[arg(long, value_name = "ID")]
+    accept: Vec<String>,
+
+    /// Names of the two sides; by default what the file names end in, else `old` and `new`
+    #[arg(long, value_name = "OLD,NEW", value_delimiter = ',', num_args = 2)]
+    sides: Option<Vec<String>>,
+
+    /// How to show the summary
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    Text,
+    Markdown,
+}
+
+/// What the last draft wrote, to tell its text from a person's, and the ids that were accepted.
+const BASE: &str = ".init";
+const ACCEPTED: &str = ".init/accepted";
+/// Files beside the document that its references may lead to.
+const FILES_MAX: usize = 5_000;
+const DEPTH_MAX: usize = 8;
+
+/// Runs the verb.
+pub fn run(args: &Args) -> ExitCode {
+    match draft(args) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::from(COULD_NOT_RUN)
+        }
+    }
+}
+
+fn draft(args: &Args) -> io::Result<ExitCode> {
+    let names = names(args);
+    let sides = [side(&args.old, &names[0])?, side(&args.new, &names[1])?];
+    let mut accepted = accepted(&args.folder);
+    accepted.extend(args.accept.iter().cloned());
+    let pack = args.folder.file_name().map_or("pack".into(), |name| name.to_string_lossy());
+    let shows = io::stderr().is_terminal();
+    let mut progress = |what: &str| {
+        if shows {
+            eprintln!("{what} …");
+        }
+    };
+    let drafted = match init::draft(&pack, &sides, &own(&args.folder), &accepted, &mut progress) {
+        Ok(drafted) => drafted,
+        Err(compiled) => {
+            eprint!("{}", to_text(&compiled.sources, &compiled.findings, Colour::Never));
+            return Ok(ExitCode::from(super::pack::HAS_FINDINGS));
+        }
+    };
+    let unknown: Vec<&String> = args.accept.iter().filter(|id| !was_taken(id, &drafted)).collect();
+    if let Some(id) = unknown.first() {
+        return Err(io::Error::other(format!("`{id}` is no proposal of this draft: see DECISIONS.md")));
+    }
+    let kept = write(&args.folder, &sides, &drafted, &accepted)?;
+    let said = said(args, &drafted, &kept);
+    io::stdout().write_all(said.as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Whether an id is none of the proposals that still wait: it was one, and is written now.
+fn was_taken(id: &str, drafted: &Draft) -> bool {
+    let waits = drafted.decisions.iter().any(|d| d.weight == Weight::Proposal && d.id == id);
+    !waits && drafted.decisions.iter().any(|d| d.id == id)
+}
+
+/// What the names of the documents end in, where these differ and can be names of sides.
+fn names(args: &Args) -> [String; 2] {
+    if let Some(names) = &args.sides {
+        return [names[0].clone(), names[1].clone()];
+    }
+    let ending = |path: &Path| -> Option<String> {
+        let stem = path.file_stem()?.to_string_lossy().into_owned();
+        let last = stem.rsplit(['-', '_']).next()?.replace('.', "_");
+        let name = if last.starts_with(|c: char| c.is_ascii_digit()) { format!("v{last}") } else { last };
+        let is_version =
+            name.len() > 1 && name.starts_with('v') && name[1..].starts_with(|c: char| c.is_ascii_digit());
+        is_version.then_some(name)
+    };
+    match (ending(&args.old), ending(&args.new)) {
+        (Some(old), Some(new)) if old != new => [old, new],
+        _ => ["old".to_owned(), "new".to_owned()],
+    }
+}
+
+/// A document, and the files that its references may lead to, under `contracts/NAME/`.
+fn side(document: &Path, name: &str) -> io::Result<Side> {
+    let named = |error: io::Error| io::Error::other(format!("{}: {error}", document.display()));
+    let file = document.file_name().ok_or_else(|| named(io::Error::other("no file")))?.to_string_lossy();
+    let bytes = std::fs::read(document).map_err(named)?;
+    let folder = format!("contracts/{name}");
+    let path = format!("{folder}/{file}");
+    let mut around = Vec::new();
+    if refers_to_files(&bytes) {
+        let root = document.parent().filter(|parent| !parent.as_os_str().is_empty());
+        collect(root.unwrap_or(Path::new(".")), &folder, 0, &mut around)?;
+        around.retain(|(known, _)| *known != path);
+    }
+    let mut files = vec![(path.clone(), bytes)];
+    if !around.is_empty() {
+        files.extend(init::referred(&path, &files[0].1, around));
+    }
+    Ok(Side { name: name.to_owned(), document: path, files })
+}
+
+/// Whether some `$ref` leads to another file.
+fn refers_to_files(bytes: &[u8]) -> bool {
+    let found = memchr::memmem::find_iter(bytes, b"$ref");
+    found.into_iter().any(|at| {
+        let rest = &bytes[at + 4..bytes.len().min(at + 24)];
+        let start = rest.iter().position(|b| !matches!(b, b'"' | b'\'' | b':' | b' '));
+        start.is_some_and(|start| rest[start] != b'#')
+    })
+}
+
+fn collect(folder: &Path, prefix: &str, depth: usize, files: &mut Vec<(String, Vec<u8>)>) -> io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        let path = entry.path();
+        if name.starts_with('.') || files.len() >= FILES_MAX {
+            continue;
+        }
+        if path.is_dir() && depth < DEPTH_MAX {
+            collect(&path, &format!("{prefix}/{name}"), depth + 1, files)?;
+        } else if [".yaml", ".yml", ".json"].iter().any(|ending| name.ends_with(ending)) {
+            files.push((format!("{prefix}/{name}"), std::fs::read(&path)?));
+        }
+    }
+    Ok(())
+}
+
+fn accepted(folder: &Path) -> BTreeSet<String> {
+    let text = std::fs::read_to_string(folder.join(ACCEPTED)).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+/// Mapping files of the folder that no draft wrote.
+fn own(folder: &Path) -> Vec<(String, String)> {
+    let mut own = Vec::new();
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        if name.ends_with(MAPPING_SUFFIX)
+            && !folder.join(BASE).join(&name).exists()
+            && let Ok(text) = std::fs::read_to_string(entry.path())
+        {
+            own.push((name, text));
+        }
+    }
+    own
+}
+
+/// Writes the draft over what the last one wrote; what a person changed since stays. Gives the files in which both changed
+/// the same lines, and which therefore stay as they are.
+fn write(
+    folder: &Path,
+    sides: &[Side; 2],
+    drafted: &Draft,
+    accepted: &BTreeSet<String>,
+) -> io::Result<Vec<String>> {
+    let mut conflicts = Vec::new();
+    for (name, bytes) in sides.iter().flat_map(|side| &side.files) {
+        put(&folder.join(name), bytes)?;
+    }
+    let base = folder.join(BASE);
+    let mut drafts: BTreeMap<&str, &str> =
+        drafted.files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    // What the last draft wrote and this one does not goes, unless a person has changed it.
+    for entry in std::fs::read_dir(&base).into_iter().flatten().flatten() {
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        if !drafts.contains_key(name.as_str()) && name != "accepted" {
+            let (before, now) = (std::fs::read(entry.path())?, std::fs::read(folder.join(&name)));
+            if now.is_ok_and(|now| now == before) {
+                std::fs::remove_file(folder.join(&name))?;
+            }
+            std::fs::remove_file(entry.path())?;
+        }
+    }
+    let list = drafts.remove("DECISIONS.md");
+    if let Some(list) = list {
+        put(&folder.join("DECISIONS.md"), list.as_bytes())?;
+    }
+    for (name, text) in drafts {
+        let (path, base) = (folder.join(name), base.join(name));
+        let (now, before) = (std::fs::read_to_string(&path).ok(), std::fs::read_to_string(&base).ok());
+        let merged = match (now, before) {
+            (None, _) => Some((*text).to_owned()),
+            (Some(now), Some(before)) if now == before => Some((*text).to_owned()),
+            (Some(_), Some(before)) if before == *text => None,
+            (Some(now), before) => match diffy::merge(&before.unwrap_or_default(), &now, text) {
+                Ok(merged) => Some(merged),
+                Err(_) => {
+                    conflicts.push(name.to_owned());
+                    put(&folder.join(BASE).join(format!("{name}.new")), text.as_bytes())?;
+                    None
+                }
+            },
+        };
+        if let Some(merged) = merged {
+            put(&path, merged.as_bytes())?;
+        }
+        put(&base, text.as_bytes())?;
+    }
+    let ids: String = accepted.iter().map(|id| format!("{id}\n")).collect();
+    if !ids.is_empty() {
+        put(&folder.join(ACCEPTED), ids.as_bytes())?;
+    }
+    Ok(conflicts)
+}
+
+fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent)?;
+    }
+    std::fs::write(path, bytes).map_err(|error| io::Error::other(format!("{}: {error}", path.display())))
+}
+
+fn said(args: &Args, drafted: &Draft, conflicts: &[String]) -> String {
+    let folder = args.folder.display();
+    let counts = &drafted.counts;
+    let mut text = match args.format {
+        Format::Markdown => init::summary(counts),
+        Format::Text => format!(
+            "{folder}: {} operations; {} served untouched, {} by sure lines, {} to be looked at, {} refused\n",
+            counts.operations, counts.untouched, counts.written, counts.marked, counts.refused
+        ),
+    };
+    let of = |weight: Weight| drafted.decisions.iter().filter(|decision| decision.weight == weight).count();
+    text.push_str(&format!(
+        "{}{} decisions in {folder}/DECISIONS.md: {} blockers, {} proposals, {} to look at\n",
+        if args.format == Format::Markdown { "\n" } else { "" },
+        drafted.decisions.len(),
+        of(Weight::Blocker),
+        of(Weight::Proposal),
+        of(Weight::Look)
+    ));
+    for name in conflicts {
+        text.push_str(&format!(
+            "{name}: you and the new draft changed the same lines; yours stay, the draft is {BASE}/{name}.new\n"
+        ));
+    }
+    text
+}
