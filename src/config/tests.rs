@@ -223,7 +223,7 @@ fn a_slip_beside_a_secret_shows_the_slip_and_not_the_secret() {
             "clients: [{ name: a, x_token: t1234567, grant: { client_id: i, client_secret: !hunter2 } }]",
             "tags",
         ),
-        ("clients: [{ name: a, x_token: [hunter2] }]", "this is a list"),
+        ("clients: [{ name: a, x_token: [hunter2] }]", "8 to 4096 visible"),
         ("admin: { token: hunter2 }", "shorter than"),
         ("admin: { listne: 127.0.0.1:1, token: hunter2-hunter2-hunter2 }", "listne"),
         ("admin: { listne: 127.0.0.1:1, token: '${NONE:-hunter2-hunter2-hunter2}' }", "${NONE"),
@@ -292,7 +292,10 @@ fn a_level_is_one_of_the_levels() {
 fn what_contradicts_itself_is_refused() {
     let with = |more: &str| found(&format!("{SMALLEST}{more}\n"));
     for (more, finding) in [
-        ("listen: 127.0.0.1:9090", "G003 3: clients and operators cannot share the address 127.0.0.1:9090"),
+        (
+            "listen: 127.0.0.1:9090",
+            "G003 3: `listen` and `admin.listen` cannot share the address 127.0.0.1:9090",
+        ),
         ("admin: { token: short }", "G002 3: the admin token is shorter than 16 characters"),
         ("fronts: {}", "G003 3: without a front no client can speak"),
         ("clients: [{ name: a }]", "Y021 3: a client needs the token by which it is known"),

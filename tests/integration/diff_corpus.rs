@@ -53,7 +53,7 @@ const AGENTS: &str = "agents.map.yaml";
 
 const CONTACT_SAME: Cause = Copied(CONTACTS, "ContactItem: > same: [id, name, email, mobile, phone]");
 const CONTACT_ROUTE: &str = "- pair: {v2: 'GET /contacts/{id}', v3: 'GET /contacts/{id}'}";
-const BIRTHDAY: Cause = Made(CONTACTS, "birthday: {v3: birthDate");
+const BIRTHDAY: Cause = Made(CONTACTS, "ContactItem: > birthday: {v3: birthDate");
 const FIELDS: Cause = Made(CONTACTS, "customFields: {v3: customFields");
 const CHANNELS: Cause = Copied(CONTACTS, "same: [voip, messenger");
 const CHAT_SAME: Cause = Copied(CHATS, "same: [id, agentId, secondAgentId");

@@ -149,11 +149,16 @@ fn operation_of<'c>(contract: &'c Contract, key: &str) -> &'c Operation {
         .expect("it is one of the contract's")
 }
 
+/// Settings by which an operator says that the other side takes what its contract does not: a service that is made of the
+/// contract refuses it, so they stay as they are.
+const AGAINST_THE_CONTRACT: [&str; 1] = ["contacts.nulls_as_texts"];
+
 /// Every setting has a value: the boolean ones as they were drawn.
 fn settings(pack: &Pack, switches: &[bool]) -> Settings {
     let mut given = switchback_json::Object::new();
     for (setting, on) in pack.settings.iter().zip(switches) {
         match setting.kind {
+            _ if AGAINST_THE_CONTRACT.contains(&setting.name.as_str()) => None,
             SettingKind::Boolean => given.insert(setting.name.as_str(), Value::from(*on)),
             SettingKind::Integer if setting.default.is_none() => {
                 given.insert(setting.name.as_str(), Value::from(5))

@@ -24,7 +24,7 @@ pub fn to_text(sources: &Sources, findings: &Findings, colour: Colour) -> String
     let mut after_line = true;
     for finding in findings.sorted() {
         let line = finding.group.is_some() || is_long(sources, finding);
-        if !text.is_empty() && !(line && after_line) {
+        if !(text.is_empty() || line && after_line) {
             text.push('\n');
         }
         after_line = line;

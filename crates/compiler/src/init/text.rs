@@ -187,7 +187,7 @@ pub(super) fn decisions(decisions: &[Decision], counts: &Counts) -> String {
 
 /// What a manager reads.
 pub fn summary(counts: &Counts) -> String {
-    let share = |count: usize| if counts.operations == 0 { 0 } else { count * 100 / counts.operations };
+    let share = |count: usize| (count * 100).checked_div(counts.operations).unwrap_or(0);
     format!(
         "| Operations of the old side | {} | |\n|---|---|---|\n| served untouched | {} | {} % |\n| served by lines that are sure | {} | {} % |\n| served, to be looked at | {} | {} % |\n| refused until decided | {} | {} % |\n",
         counts.operations,
