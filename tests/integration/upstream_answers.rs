@@ -15,7 +15,6 @@ const WRITES: [(&str, &str, u16); 7] = [
     ("POST /v2/chats/1/close", r#"{"sendFeedback":false}"#, 201),
     ("POST /v2/chats/1/tags", r#"{"tags":[1]}"#, 201),
     ("POST /v2/chats/1/reopen", "", 201),
-    ("POST /v2/chats/1/queue", "", 201),
     ("POST /v2/chats/1/flow", r#"{"flowId":1}"#, 200),
     ("POST /v2/agents", r#"{"name":"A","email":"a@e.test"}"#, 201),
 ];
@@ -314,7 +313,7 @@ async fn every_call_says_what_the_side_wants_to_hear() {
     let service = Upstream::start(vec![Act::json(200, "[]")]).await;
     let gateway = Gateway::before(&service, "").await;
     gateway.ask("GET /v2/agents", "").await;
-    gateway.ask("POST /v2/chats/1/queue", "").await;
+    gateway.ask("POST /v2/chats/1/reopen", "").await;
     gateway.ask("POST /v2/chats/1/messages", r#"{"text":"a"}"#).await;
     let seen = service.seen();
     for (call, length) in seen.iter().zip([&[][..], &["0"], &["12"]]) {

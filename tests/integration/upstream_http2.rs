@@ -85,7 +85,7 @@ async fn a_write_that_may_have_been_taken_is_sent_once() {
 const CALLS: [(&str, &str, u16); 3] = [
     ("GET /v2/agents", "", 200),
     ("POST /v2/chats/1/messages", r#"{"text":"a"}"#, 201),
-    ("POST /v2/chats/1/queue", "", 201),
+    ("POST /v2/chats/1/reopen", "", 201),
 ];
 
 async fn gateway(upstream: &Upstream) -> Serving {

@@ -40,6 +40,10 @@ fn collect(node: &Node, path: &mut Vec<String>, words: &mut Vec<(usize, String)>
                 if FREE.contains(&key.name.as_str()) || (path.len() == 2 && path[0] == "reasons") {
                     continue;
                 }
+                // Where any text may stand, a slip of the word `keep` is a text.
+                if key.name == "else" && matches!(value.kind, Kind::String(..)) {
+                    continue;
+                }
                 path.push(key.name.clone());
                 collect(value, path, words);
                 path.pop();
