@@ -144,7 +144,7 @@ fn check(what: &str, text: &str) {
 #[test]
 fn every_family_of_hostile_documents_is_read_within_bounds() {
     for (name, family) in FAMILIES {
-        for size in [2, 12, 60, 120] {
+        for size in [2, 12, 40] {
             check(&format!("{name}, {size}"), &document(&family(size)));
         }
     }

@@ -128,7 +128,7 @@ codes! {
     BusinessError "M109" "business-error": "A 5xx that only some operations list is declared as an answer.";
     BodyMissing "M110" "body-missing": "A body that the contract wants is made.";
     BodyUnexpected "M111" "body-unexpected": "A body is made only where the contract has one.";
-    OpaqueBody "M114" "opaque-body": "A body that is no JSON is kept as it is, or the operation is refused.";
+    OpaqueBody "M115" "opaque-body": "A body that is no JSON is kept as it is, or the operation is refused.";
     VerdictSaid "M112" "verdict": "The verdict that a route declares is the one that follows from it.";
     RefusalPolicy "M113" "refusal-policy": "A refusal is answered with the status of an error, and ends on a day that there is.";
     ApproximationName "M114" "approximation-name": "An approximation has a name where answers are marked with it.";

@@ -320,7 +320,8 @@ fn what_is_not_closed_is_shown_where_it_was_opened() {
     for (text, place) in [
         ("a: 1\nb: { c: { d: 1 }\ne: 2\n", Some((2, 4))),
         ("a: [1, 2\nb: 3\n", Some((1, 4))),
-        ("a: \"x\nb: 3\n", Some((1, 4))),
+        // The parser itself points at a quote that it finds no end of.
+        ("a: \"x\nb: 3\n", None),
         ("a: { b: 'it''s # {' }\nc: { d: 1 # }\ne: 2\n", Some((2, 4))),
         ("a: it's {\n\tb: 1\n c: 2\n", None),
     ] {
