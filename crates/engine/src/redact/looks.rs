@@ -82,7 +82,7 @@ const TELLING_ENDS: [&str; 12] = [
 /// Whether a value under this name is a credential, by the name alone.
 ///
 /// ```
-/// use switchback::redact::is_telling_name;
+/// use switchback_engine::redact::is_telling_name;
 /// assert!(is_telling_name("X-Authorization") && is_telling_name("client_secret") && is_telling_name("botToken"));
 /// assert!(is_telling_name("Passwort") && is_telling_name("nova_senha") && is_telling_name("contraseña"));
 /// assert!(!is_telling_name("barcode") && !is_telling_name("tokens_used"));

@@ -22,7 +22,7 @@ const SCHEMES: [&str; 2] = ["bearer ", "basic "];
 /// field whose name says that it is one. A word that merely contains such a name (`barcode`) is left alone.
 ///
 /// ```
-/// use switchback::redact::without_credentials;
+/// use switchback_engine::redact::without_credentials;
 /// assert_eq!(without_credentials("Authorization: Bearer abc.def"), "Authorization: Bearer ***");
 /// assert_eq!(without_credentials(r#"{"refresh_token": "r-1", "n": 1}"#), r#"{"refresh_token": "***", "n": 1}"#);
 /// assert_eq!(without_credentials("/callback?code=55&state=x"), "/callback?code=***&state=x");

@@ -4,7 +4,7 @@
 //! What the rest of the program does with it:
 //!
 //! ```no_run
-//! # use switchback::{clock::Clock, store::{Missing, Store, seal::KeyRing}, token::*};
+//! # use switchback_gateway::{clock::Clock, store::{Missing, Store, seal::KeyRing}, token::*};
 //! # use std::time::Duration;
 //! # async fn example(keys: KeyRing, oauth: OAuth) -> Result<(), Box<dyn std::error::Error>> {
 //! let clock = Clock::machine();

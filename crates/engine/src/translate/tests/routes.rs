@@ -421,7 +421,10 @@ fn settings_are_checked_by_name_and_kind_and_told_when_missing() {
             "the pack has no setting `x`",
         ]
     );
-    assert_eq!(Settings::default().missing(&pack()), ["notes.max"]);
+    assert_eq!(Settings::default().missing(&pack()), Vec::<&str>::new());
+    let mut demanding = pack();
+    Arc::get_mut(&mut demanding).expect("made for this test").settings[0].is_required = true;
+    assert_eq!(Settings::default().missing(&demanding), ["notes.max"]);
 }
 
 /// Any event that a network could cause.
