@@ -10,7 +10,7 @@ use tempfile::TempDir;
 const TOKEN: &str = "old-token-of-acme";
 
 /// Writes whose answer nobody reads, and one that has several calls; the status of each when it is done.
-const WRITES: [(&str, &str, u16); 7] = [
+const WRITES: [(&str, &str, u16); 6] = [
     ("POST /v2/chats/1/messages", r#"{"text":"a"}"#, 201),
     ("POST /v2/chats/1/close", r#"{"sendFeedback":false}"#, 201),
     ("POST /v2/chats/1/tags", r#"{"tags":[1]}"#, 201),
