@@ -49,7 +49,7 @@ pub struct Shown<'a> {
 }
 
 impl Log {
-    /// Keeps a request, for now without status, and gives its number.
+    /// Keeps a request and gives its number, under which [`Log::answered`] adds the status.
     pub fn enter(&mut self, method: &Method, target: &str, headers: HeaderMap, body: Bytes) -> u64 {
         self.total += 1;
         if self.keep > 0 {
