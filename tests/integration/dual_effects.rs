@@ -1,34 +1,18 @@
 //! Requests with effects in the dual run, through the real binary: what the other side would have been sent, and what both sides
 //! show of an effect afterwards. Whatever is looked at, no call that changes something reaches the second side.
 
-use crate::support::dual::{Dual, Running, Upstreams, control, received};
-use crate::support::raw::{Act, Answer, Upstream, answer};
+use crate::support::dual::{Upstreams, ask, control, received, started};
+use crate::support::raw::{Act, Upstream, answer};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use switchback_gateway::telemetry::metrics as names;
-use switchback_sandbox::{Account, Options, Sandbox};
+use switchback_sandbox::{Options, Sandbox};
 use tokio::net::TcpListener;
 
 const READ_BACK: &str = "phases: { default: shadow }\nshadow: { noise: 0, timeout: 2s, read_back: 1 }\n";
 const PLANNED: &str = "phases: { default: shadow }\nshadow: { noise: 0, timeout: 2s }\n";
 
 const EDIT: &str = r#"{"name":"Ana","phone":"5511988887777"}"#;
-
-fn administrator(service: &Sandbox) -> &Account {
-    service.credentials().account("administrator").expect("every sandbox has one")
-}
-
-async fn ask(gateway: &Running, service: &Sandbox, line: &str, body: &str) -> Answer {
-    gateway.ask(administrator(service), line, "", body).await.expect("an answer")
-}
-
-/// A gateway before the sandbox, or before others in its place.
-async fn started(service: &Sandbox, upstreams: Upstreams, more: &str) -> (Dual, Running) {
-    let dual = Dual::new();
-    dual.configure(service, upstreams, &["administrator"], more);
-    let gateway = dual.started().await;
-    (dual, gateway)
-}
 
 fn read_back(counts: &Value) -> (u64, u64) {
     let count = |name: &str| counts[name].as_u64().unwrap_or(0);

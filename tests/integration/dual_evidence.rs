@@ -1,33 +1,18 @@
 //! What counts as evidence in the dual run, through the real binary: calls without an answer, things that change while they are
 //! looked at, plans of writes; and when counting begins anew.
 
-use crate::support::dual::{Dual, Running, Upstreams, control, eventually};
-use crate::support::raw::{Act, Answer, Client, Upstream, exchange};
+use crate::support::dual::{Dual, Running, Upstreams, administrator, ask, control, eventually, started};
+use crate::support::raw::{Act, Client, Upstream, exchange};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
 use switchback_gateway::telemetry::metrics as names;
-use switchback_sandbox::{Account, Options, Sandbox};
+use switchback_sandbox::{Options, Sandbox};
 
 const SHADOW: &str = "phases: { default: shadow }\nshadow: { noise: 0, timeout: 2s }\n";
 const CANARY: &str = "phases: { default: { phase: canary, share: 1 } }\nshadow: { noise: 0, timeout: 2s }\n";
 const CONTACT: &str = "GET /contacts/{id}";
 const EDIT: &str = r#"{"name":"Ana","phone":"5511988887777"}"#;
-
-fn administrator(service: &Sandbox) -> &Account {
-    service.credentials().account("administrator").expect("every sandbox has one")
-}
-
-async fn ask(gateway: &Running, service: &Sandbox, line: &str, body: &str) -> Answer {
-    gateway.ask(administrator(service), line, "", body).await.expect("an answer")
-}
-
-async fn started(service: &Sandbox, upstreams: Upstreams, more: &str) -> (Dual, Running) {
-    let dual = Dual::new();
-    dual.configure(service, upstreams, &["administrator"], more);
-    let gateway = dual.started().await;
-    (dual, gateway)
-}
 
 fn count(counts: &Value, name: &str) -> u64 {
     counts[name].as_u64().unwrap_or(0)

@@ -1,26 +1,20 @@
 //! The shadow through the real binary: what it compares and records, that it makes no effect, that no candidate reaches the
 //! client, and that nothing secret is kept.
 
-use crate::support::dual::{Dual, Running, Upstreams, control, eventually, received, request};
+use crate::support::dual::{
+    Dual, Running, Upstreams, administrator, ask, control, eventually, received, request,
+};
 use crate::support::postgres;
-use crate::support::raw::{Act, Answer, Client, Upstream};
+use crate::support::raw::{Act, Client, Upstream};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use switchback_gateway::telemetry::metrics as names;
-use switchback_sandbox::{Account, Options, Sandbox};
+use switchback_sandbox::{Options, Sandbox};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 const SHADOW: &str = "phases: { default: shadow }\nshadow: { noise: 0, timeout: 2s }\n";
 const READ_BACK: &str = "phases: { default: shadow }\nshadow: { noise: 0, timeout: 2s, read_back: 1 }\n";
-
-fn administrator(service: &Sandbox) -> &Account {
-    service.credentials().account("administrator").expect("every sandbox has one")
-}
-
-async fn ask(gateway: &Running, service: &Sandbox, line: &str, body: &str) -> Answer {
-    gateway.ask(administrator(service), line, "", body).await.expect("an answer")
-}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_old_service_answers_and_what_the_new_one_says_otherwise_is_found_and_kept() {

@@ -259,3 +259,21 @@ pub async fn received(sandbox: &Sandbox, below: &str) -> Vec<Value> {
         .filter(|entry| entry["path"].as_str().is_some_and(|path| path.starts_with(below)))
         .collect()
 }
+
+/// The account that may do everything.
+pub fn administrator(service: &Sandbox) -> &Account {
+    service.credentials().account("administrator").expect("every sandbox has one")
+}
+
+/// Asks a gateway as the administrator, with a body or with none, which is empty.
+pub async fn ask(gateway: &Running, service: &Sandbox, line: &str, body: &str) -> Answer {
+    gateway.ask(administrator(service), line, "", body).await.expect("an answer")
+}
+
+/// A gateway before the sandbox, or before others in its place, with the administrator as its client; `more` is YAML.
+pub async fn started(service: &Sandbox, upstreams: Upstreams, more: &str) -> (Dual, Running) {
+    let dual = Dual::new();
+    dual.configure(service, upstreams, &["administrator"], more);
+    let gateway = dual.started().await;
+    (dual, gateway)
+}
