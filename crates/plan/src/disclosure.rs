@@ -85,6 +85,8 @@ pub struct Disclosed<'d> {
     /// Declared of something around it.
     is_secret: bool,
     is_harmless: bool,
+    /// It is in something that the contract does not know: names in it are data as well.
+    is_beyond: bool,
 }
 
 /// Segments of a path that no operation has that are shown.
@@ -150,6 +152,12 @@ impl Disclosures {
         self.named(&operation.query, name)
     }
 
+    /// Whether the operation has a query parameter of this name; any one has, where no operation is known.
+    pub fn is_parameter(&self, operation: Option<&OperationDisclosure>, name: &str) -> bool {
+        let has = |operation: &OperationDisclosure| operation.query.iter().any(|(known, _)| **known == *name);
+        operation.map_or_else(|| self.operations.iter().any(has), has)
+    }
+
     /// The value of a header field of a request, by its name in lower case.
     pub fn header(&self, operation: &OperationDisclosure, name: &str) -> Disclosed<'_> {
         self.named(&operation.headers, name)
@@ -183,8 +191,12 @@ impl OperationDisclosure {
 }
 
 impl<'d> Disclosed<'d> {
-    /// A place of which no contract says anything.
-    pub const UNKNOWN: Disclosed<'static> = Disclosed { at: None, is_secret: false, is_harmless: false };
+    /// A place of which no contract says anything. Names of members are shown: who compares without a contract has nothing else.
+    pub const UNKNOWN: Disclosed<'static> =
+        Disclosed { at: None, is_secret: false, is_harmless: false, is_beyond: false };
+
+    /// A message that no operation has: names of members are data too.
+    pub const BEYOND: Disclosed<'static> = Disclosed { is_beyond: true, ..Disclosed::UNKNOWN };
 
     fn below(self, at: Option<(&'d Disclosures, DisclosureId)>) -> Disclosed<'d> {
         let known = at.map(|(of, id)| &of.values[id.0 as usize]);
@@ -192,6 +204,7 @@ impl<'d> Disclosed<'d> {
             at,
             is_secret: self.is_secret || known.is_some_and(|known| known.is_secret),
             is_harmless: self.is_harmless || known.is_some_and(|known| known.is_harmless),
+            is_beyond: self.is_beyond || (self.at.is_some() && at.is_none()),
         }
     }
 
@@ -216,7 +229,8 @@ impl<'d> Disclosed<'d> {
     /// Whether the name of a member is data, and no word of the contract.
     pub fn is_data_name(self, name: &str) -> bool {
         let is_declared = self.known().is_some_and(|known| known.members.contains_key(name));
-        !is_declared && !self.is_harmless && self.known().is_some_and(|known| known.has_data_names)
+        let has_data_names = self.is_beyond || self.known().is_some_and(|known| known.has_data_names);
+        !is_declared && !self.is_harmless && has_data_names
     }
 
     /// Whether nothing of the value is shown.
@@ -306,6 +320,10 @@ mod tests {
             assert!(thing.member("tags").is_data_name("x") && !thing.is_data_name("unheard_of"));
             assert_eq!(thing.member("unheard_of").text("x"), Exposure::Private);
             assert!(thing.member("id").is_number());
+            assert!(
+                thing.member("unheard_of").is_data_name("x"),
+                "names in what nobody knows may be anything"
+            );
         }
     }
 

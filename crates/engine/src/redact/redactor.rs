@@ -160,7 +160,7 @@ impl Redactor {
     }
 
     /// A path with its query below the base of a side, by what may be shown of the operation it is for. Of one that no
-    /// operation has, words of the contract are shown and numbers.
+    /// operation has, words of the contract are shown and numbers. Names of parameters are shown where the contract has them.
     pub fn target(
         &self,
         target: &str,
@@ -192,12 +192,12 @@ impl Redactor {
                 let bare = decoded(name);
                 let known =
                     operation.map_or(Disclosed::UNKNOWN, |operation| side.parameter(operation, &bare));
-                let shown = if self.masks_name(&bare) { self.mask(&bare) } else { name.to_owned() };
+                // A name that no contract has may be anything, too.
+                let shows = side.is_parameter(operation, &bare) && !self.masks_name(&bare);
+                let shown = if shows { name.to_owned() } else { self.mask(&bare) };
                 format!("{shown}={}", self.part(value, is_telling_name(&bare), known))
             }
-            None if operation.is_some_and(|one| one.query.iter().any(|(name, _)| **name == *parameter)) => {
-                parameter.to_owned()
-            }
+            None if side.is_parameter(operation, parameter) => parameter.to_owned(),
             None => self.part(parameter, false, Disclosed::UNKNOWN),
         });
         format!("{path}?{}", parameters.collect::<Vec<_>>().join("&"))

@@ -112,14 +112,14 @@ impl Side<'_> {
             headers: self.headers(&request.headers, operation),
             body: self.body(
                 &request.body,
-                operation.map_or(Disclosed::UNKNOWN, |operation| self.disclosures.request(operation)),
+                operation.map_or(Disclosed::BEYOND, |operation| self.disclosures.request(operation)),
                 &mut sent,
             ),
             masked: Vec::new(),
         };
         let response = response.as_ref().map(|response| {
             let disclosed = operation
-                .map_or(Disclosed::UNKNOWN, |operation| self.disclosures.answer(operation, response.status));
+                .map_or(Disclosed::BEYOND, |operation| self.disclosures.answer(operation, response.status));
             Response {
                 status: response.status,
                 headers: self.headers(&response.headers, None),

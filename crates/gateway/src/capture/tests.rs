@@ -184,6 +184,12 @@ fn what_is_masked_in_one_message_is_masked_in_all() {
     assert!(!text.contains("correct-horse") && !text.contains("battery-staple"), "{text}");
     let Some(Body::Whole(answer)) = redacted.response.map(|response| response.body) else { panic!("a body") };
     let masked: serde_json::Value = serde_json::from_slice(&answer).expect("it is JSON still");
-    assert!(masked["body"].as_str().is_some_and(|text| text.starts_with(MASK)), "{masked}");
+    // No operation is known, so the name of a member may be anything as well.
+    let members: Vec<_> = masked.as_object().expect("an object still").iter().collect();
+    let is_masked = |text: &str| text.starts_with(MASK);
+    assert!(
+        matches!(&members[..], [(name, value)] if is_masked(name) && value.as_str().is_some_and(is_masked)),
+        "{masked}"
+    );
     assert_eq!(redacted.request.headers[1], ("accept".to_owned(), "x".to_owned()));
 }

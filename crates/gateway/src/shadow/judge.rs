@@ -211,7 +211,7 @@ fn shown(redactor: &Redactor, called: &Disclosures, planned: Planned) -> Planned
 fn shown_call(redactor: &Redactor, called: &Disclosures, call: &PlannedCall) -> CallRecord {
     let body = call.body.as_deref().and_then(|text| Value::parse(text, &json::Limits::DOCUMENT).ok());
     let operation = called.operation(&call.operation);
-    let disclosed = operation.map_or(Disclosed::UNKNOWN, |operation| called.request(operation));
+    let disclosed = operation.map_or(Disclosed::BEYOND, |operation| called.request(operation));
     CallRecord {
         operation: call.operation.to_string(),
         method: call.method.to_string(),

@@ -23,7 +23,11 @@ fn origin(line: u32) -> Origin {
 /// Rules of an operation whose body nothing is known of, but for declarations such as `key $[*] id`.
 pub(super) fn rules(declared: &[&str]) -> OperationRules {
     let shows = |line: &&&str| line.starts_with("secret ") || line.starts_with("harmless ");
-    let disclosures = disclosures(declared.iter().filter(shows));
+    // Where nothing is declared there is no contract, and so no name that is beyond it.
+    let disclosures = match declared.iter().any(|line| shows(&line)) {
+        true => disclosures(declared.iter().filter(shows)),
+        false => Disclosures::default(),
+    };
     let rules: Vec<CompareRule> =
         declared.iter().filter(|line| !shows(line)).map(|line| declaration(line)).collect();
     let node = Node { source: Source::Copied(origin(2)), ..Node::UNKNOWN };
