@@ -4,6 +4,7 @@ mod admin_port;
 mod borders;
 mod bounds;
 mod bounds_program;
+mod canary;
 mod capture_replay;
 mod config_files;
 mod contract_walk;

@@ -32,6 +32,8 @@ pub struct Running {
     pub address: SocketAddr,
     pub admin: SocketAddr,
     pub program: Program,
+    /// What it logged until it served.
+    pub said: String,
 }
 
 /// Where calls go: the addresses of the v2 and of the v3 service.
@@ -102,7 +104,7 @@ impl Dual {
                 rest.and_then(|text| text.parse().ok()).unwrap_or_else(|| panic!("no {name} in:\n{said}"))
             };
             let (clients, admin) = (address("clients="), address("admin="));
-            Running { address: clients, admin, program }
+            Running { address: clients, admin, program, said }
         });
         starting.await.expect("it serves")
     }
