@@ -148,7 +148,7 @@ impl<'t> Settle<'t, '_> {
     ) {
         let mut open = vec![ty];
         while let Some(ty) = open.pop() {
-            let resolved = self.types.resolve(ty);
+            let resolved = self.types.follow(ty);
             *nullable |= resolved.nullable && !matches!(resolved.kind, TypeKind::Any);
             match resolved.kind {
                 TypeKind::Null => *nullable = true,
@@ -160,7 +160,7 @@ impl<'t> Settle<'t, '_> {
                 _ => {
                     let known = flat
                         .iter()
-                        .any(|known| std::ptr::eq(self.types.resolve(known.ty).kind, resolved.kind));
+                        .any(|known| std::ptr::eq(self.types.follow(known.ty).kind, resolved.kind));
                     if !known && flat.len() <= ALTERNATIVES_MAX {
                         flat.push(Flat { ty, at });
                     }

@@ -48,7 +48,9 @@ impl Grouped {
             findings.push(Finding { group, ..finding });
         }
         if more > 0 {
-            findings.push(super::faults::more_findings(document, more));
+            // It has a group, so that it takes one line as the others do.
+            let group = Some(Group { count: 1, first: vec![document] });
+            findings.push(Finding { group, ..super::faults::more_findings(document, more) });
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Types of a contract, and how they are written in messages.
 
 use crate::diagnostic::Span;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -278,15 +278,39 @@ impl Types {
 
     /// Follows references to what a type is in the end. There is always an end: the reader breaks cycles.
     pub fn resolve<'a>(&'a self, ty: &'a Type) -> Resolved<'a> {
+        let mut resolved = self.follow(ty);
+        if let TypeKind::OneOf(alternatives) = resolved.kind {
+            resolved.nullable = resolved.nullable || self.any_nullable(alternatives);
+        }
+        resolved
+    }
+
+    /// [`Types::resolve`], where null that only an alternative takes does not count.
+    pub(super) fn follow<'a>(&'a self, ty: &'a Type) -> Resolved<'a> {
         let (mut ty, mut nullable) = (ty, ty.nullable);
         while let TypeKind::Named(reference) = &ty.kind {
             ty = &self.by_id(reference.id).ty;
             nullable |= ty.nullable;
         }
-        if let TypeKind::OneOf(alternatives) = &ty.kind {
-            nullable |= alternatives.iter().any(|alternative| self.resolve(alternative).nullable);
-        }
         Resolved { kind: &ty.kind, nullable, span: ty.span }
+    }
+
+    /// Whether one of the alternatives, or one of theirs, may be null. Alternatives may share alternatives, layer upon layer:
+    /// each of them is looked at once.
+    fn any_nullable(&self, alternatives: &[Type]) -> bool {
+        let mut seen = HashSet::new();
+        let mut open: Vec<&Type> = alternatives.iter().collect();
+        while let Some(ty) = open.pop() {
+            if ty.nullable {
+                return true;
+            }
+            match &ty.kind {
+                TypeKind::Named(reference) => open.push(&self.by_id(reference.id).ty),
+                TypeKind::OneOf(inner) if seen.insert(inner.as_ptr()) => open.extend(inner),
+                _ => {}
+            }
+        }
+        false
     }
 
     /// The type with its types at hand.
@@ -296,14 +320,31 @@ impl Types {
 
     /// The kinds of JSON values that a type stands for, null aside; every kind for [`TypeKind::Any`].
     pub fn json_kinds(&self, ty: &Type) -> Vec<JsonKind> {
-        match self.resolve(ty).kind {
-            TypeKind::Any => JsonKind::ALL.to_vec(),
-            TypeKind::Null | TypeKind::Named(_) => Vec::new(),
-            TypeKind::Scalar(scalar) => vec![scalar.kind.json()],
-            TypeKind::Array(_) => vec![JsonKind::Array],
-            TypeKind::Object(_) | TypeKind::Choice(_) => vec![JsonKind::Object],
-            TypeKind::OneOf(alternatives) => alternatives.iter().flat_map(|ty| self.json_kinds(ty)).collect(),
+        let mut kinds: Vec<JsonKind> = Vec::new();
+        // As in `any_nullable`.
+        let mut seen = HashSet::new();
+        let mut open = vec![ty];
+        while let Some(ty) = open.pop() {
+            let found: &[JsonKind] = match self.follow(ty).kind {
+                TypeKind::Any => &JsonKind::ALL,
+                TypeKind::Null | TypeKind::Named(_) => &[],
+                TypeKind::Scalar(scalar) => &[scalar.kind.json()],
+                TypeKind::Array(_) => &[JsonKind::Array],
+                TypeKind::Object(_) | TypeKind::Choice(_) => &[JsonKind::Object],
+                TypeKind::OneOf(alternatives) => {
+                    if seen.insert(alternatives.as_ptr()) {
+                        open.extend(alternatives.iter().rev());
+                    }
+                    &[]
+                }
+            };
+            for kind in found {
+                if !kinds.contains(kind) {
+                    kinds.push(*kind);
+                }
+            }
         }
+        kinds
     }
 
     pub(super) fn add(&mut self, named: NamedType) {

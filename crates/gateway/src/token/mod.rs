@@ -3,7 +3,7 @@
 //!
 //! What the rest of the program does with it:
 //!
-//! ```ignore
+//! ```no_run
 //! # use switchback_gateway::{clock::Clock, store::{Missing, Store, seal::KeyRing}, token::*};
 //! # use std::time::Duration;
 //! # async fn example(keys: KeyRing, oauth: OAuth) -> Result<(), Box<dyn std::error::Error>> {
