@@ -23,7 +23,6 @@ mod reserve;
 mod resume;
 mod schema;
 pub mod seal;
-mod unwritten;
 
 pub use clients::{ClientRow, Ensured, Origin, TokenRow};
 pub(crate) use clients::{NewClient, NewToken};
@@ -44,7 +43,6 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use unwritten::LastChange;
 
 /// Why the store did not do what it was asked. No text of these holds a secret, a password of the database included.
 #[derive(Debug, thiserror::Error)]
@@ -143,7 +141,6 @@ pub struct Store {
     keys: KeyRing,
     hasher: Hasher,
     clock: Clock,
-    last_change: Arc<LastChange>,
 }
 
 /// How [`Store::open`] treats what it finds.
@@ -167,7 +164,7 @@ impl Store {
         }
         db.migrate().await?;
         let hasher = keys::enroll(&db, &keys, &clock).await?;
-        Ok(Store { db, keys, hasher, clock, last_change: Arc::default() })
+        Ok(Store { db, keys, hasher, clock })
     }
 
     /// Claims the right to refresh grants from this store. On SQLite a second claim fails, after
@@ -192,18 +189,11 @@ impl Store {
         Err(StoreError::AlreadyServed(file.to_owned()))
     }
 
-    /// The number of the last write; grows with each, whoever makes it. Costs next to nothing while nobody writes to a SQLite
-    /// file.
+    /// The number of the last write; grows with each, whoever makes it.
     pub async fn change(&self) -> Result<i64, StoreError> {
-        let seen = self.db.file().and_then(|file| self.last_change.look(file));
-        if let Some(change) = self.last_change.still(seen) {
-            return Ok(change);
-        }
         let row = self.db.row("SELECT value FROM change_counter WHERE id = 1", &[]).await?;
         let row = row.ok_or_else(|| StoreError::Corrupt("change counter missing".to_owned()))?;
-        let change = row.int("value")?;
-        self.last_change.note(seen, change);
-        Ok(change)
+        row.int("value")
     }
 
     /// Begins a writing transaction, provided our newest key still is one of the store's: what we would seal with a key that
@@ -276,4 +266,30 @@ pub struct GatewayRole {
 /// A new random id of a row: 128 bits in hexadecimal.
 fn new_id() -> String {
     seal::random::<16>().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Missing, Store};
+    use crate::clock::Clock;
+    use crate::store::seal::{KeyRing, SealingKey};
+
+    async fn open(url: &str, ring: &KeyRing) -> Store {
+        Store::open(url, ring.clone(), Clock::machine(), Missing::Create).await.expect("it opens")
+    }
+
+    #[tokio::test]
+    async fn the_number_of_the_last_write_counts_what_another_program_commits_and_nothing_else() {
+        let folder = tempfile::tempdir().expect("a folder for the store");
+        let url = format!("sqlite:{}", folder.path().join("switchback.db").display());
+        let ring = KeyRing::parse(&[SealingKey::generate()]).expect("a ring");
+        let (ours, theirs) = (open(&url, &ring).await, open(&url, &ring).await);
+        let before = ours.change().await.expect("a number");
+        drop(theirs.write().await.expect("a transaction"));
+        assert_eq!(ours.change().await.expect("a number"), before, "it was not committed");
+        for more in 1..=3 {
+            theirs.write().await.expect("a transaction").commit().await.expect("a commit");
+            assert_eq!(ours.change().await.expect("a number"), before + more);
+        }
+    }
 }
