@@ -1,5 +1,5 @@
 //! The one error of the data path: what went wrong, on whose side, whether trying again is safe, and what the log should
-//! know. It carries no response: only `proxy/rescue.rs` turns it into one, in the client's language and the pack's form.
+//! know. It carries no response: only `proxy/layers/rescue.rs` turns it into one, in the client's language and the pack's form.
 //!
 //! Two texts, kept apart: what the client may read is looked up by the kind's name in the pack (or set with
 //! [`GatewayError::saying`]); what the log reads is [`GatewayError::detail`] and the chain of sources. Neither holds secrets.

@@ -4,7 +4,7 @@
 //!
 //! Nobody waits for a capture: bodies are copied while they go by, up to a bound; where there is no room for another
 //! recording, the request goes unrecorded and is counted. What lives elsewhere: the layers that watch the traffic
-//! (`proxy::record`), the archive's form (`har`), running it again (`replay`).
+//! (`proxy::layers::record`), the archive's form (`har`), running it again (`replay`).
 
 mod recording;
 mod redaction;

@@ -2,8 +2,8 @@
 //! outer layers still need it when the request itself has long been consumed. Facts are written once and never changed; the
 //! request's own head is the first of them.
 
+use super::layers::route::Matched;
 use super::program::{Front, Program};
-use super::route::Matched;
 use crate::capture::Recording;
 use crate::error::GatewayError;
 use crate::telemetry::metrics::Outcome;

@@ -1,47 +1,22 @@
 //! The data path: everything between a client's connection and the upstream's. `stack.rs` lists the layers, outermost
-//! first, each with the reason for its place; the other files hold one layer each, or something several of them need.
-//! It never sees mapping text: only plans.
+//! first, each with the reason for its place. It never sees mapping text: only plans.
+//!
+//! What is known about a request and what serves it is in the files here. The rooms build on it, and on one another only as
+//! listed: `layers` decide about a request before and after its answer; `compose` answers it by its plan; `calls` takes one
+//! call to an upstream; `upstream` has the connections; `dual` asks the other side too.
 
-pub mod after;
-pub mod call;
-pub mod coding;
-pub mod compose;
 pub mod context;
-pub mod converted;
 pub mod error_form;
-mod finish;
 pub mod headers;
-pub mod hold;
 pub mod limits;
 pub mod program;
-
-pub mod access_log;
-pub mod announce;
-pub mod authenticate;
-pub mod behalf;
-mod beside;
-pub mod dual;
-pub mod forward;
-pub mod intake;
-pub mod limit;
-mod line;
-mod lines;
-pub mod metrics;
-pub mod pair;
-pub mod phase;
-mod planned;
-mod read_back;
-pub mod record;
-pub mod request_id;
-pub mod rescue;
-pub mod resume;
-pub mod retry;
-pub mod route;
 pub mod stack;
-mod tee;
-pub mod timeout;
+
+pub mod calls;
+pub mod compose;
+pub mod dual;
+pub mod layers;
 pub mod upstream;
-pub mod upstream_auth;
 
 use crate::body::Body;
 use context::Facts;

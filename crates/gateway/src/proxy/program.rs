@@ -1,7 +1,7 @@
 //! What the data path runs at one moment: the compiled pack and the fronts it serves. A reload makes a new program and
 //! swaps it in whole; requests in flight finish on the one they began with.
 
-use super::behalf::Behalf;
+use super::calls::behalf::Behalf;
 use super::context::Language;
 use super::error_form::ErrorForm;
 use super::upstream::Upstream;

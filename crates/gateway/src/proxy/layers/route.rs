@@ -2,10 +2,10 @@
 //! found here are what the upstream's path is built from: there is one parse, so nothing can be read in two ways.
 
 use super::after::After;
-use super::context::Facts;
-use super::program::Front;
-use super::{Request, Response};
 use crate::error::{GatewayError, Kind};
+use crate::proxy::context::Facts;
+use crate::proxy::program::Front;
+use crate::proxy::{Request, Response};
 use http::Method;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -73,7 +73,7 @@ where
 }
 
 /// Finds what a request is for, and leaves its front in its facts.
-pub(super) fn find(facts: &Facts) -> Result<Matched, GatewayError> {
+pub(crate) fn find(facts: &Facts) -> Result<Matched, GatewayError> {
     let path = facts.uri.path();
     let Some((front, rest)) = facts.program.front(path) else {
         // A path that could be read in two ways is refused as such wherever it seems to point.

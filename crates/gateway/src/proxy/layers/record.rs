@@ -3,12 +3,12 @@
 //! an empty cell of the request's facts.
 
 use super::after::{After, Finish};
-use super::call::{Call, Caller, Payload};
-use super::context::Facts;
-use super::{Request, Response};
 use crate::body::Copier;
 use crate::capture::{CallRecord, Head, Recording, Tap};
 use crate::error::GatewayError;
+use crate::proxy::calls::call::{Call, Caller, Payload};
+use crate::proxy::context::Facts;
+use crate::proxy::{Request, Response};
 use http::header;
 use std::convert::Infallible;
 use std::sync::Arc;

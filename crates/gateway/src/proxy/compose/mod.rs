@@ -7,25 +7,34 @@
 //! What only some requests need is boxed (a run of several calls, a forwarded request), so that the usual request does not
 //! carry room for it.
 
-use super::behalf::Behalf;
-use super::call::{Call, Payload};
-use super::coding::{decoded, without_mark};
-use super::context::Facts;
-use super::finish::Finishing;
-use super::forward::forward;
-use super::headers::{self, Pseudonym};
-use super::hold::{Held, hold, hold_request};
-use super::limit::refused;
-use super::limits::Limits;
-use super::resume::{Resume, Work};
-use super::route::Matched;
-use super::stack::Calls;
-use super::{Request, Response, upstream_auth};
+pub mod coding;
+mod converted;
+mod finish;
+pub mod forward;
+mod hold;
+mod pair;
+pub mod resume;
+
+use self::coding::{decoded, without_mark};
+use self::finish::Finishing;
+use self::forward::forward;
+use self::hold::{Held, hold, hold_request};
+use self::resume::{Resume, Work};
 use crate::body::Body;
 use crate::clock::Clock;
 use crate::error::{GatewayError, Kind, Retry, Side};
 use crate::heavy::{Heavy, LIGHT_BYTES_MAX};
 use crate::memory::{Memory, Share, Short};
+use crate::proxy::calls::behalf::Behalf;
+use crate::proxy::calls::call::{Call, Payload};
+use crate::proxy::calls::upstream_auth;
+use crate::proxy::context::Facts;
+use crate::proxy::headers::{self, Pseudonym};
+use crate::proxy::layers::limit::refused;
+use crate::proxy::layers::route::Matched;
+use crate::proxy::limits::Limits;
+use crate::proxy::stack::Calls;
+use crate::proxy::{Request, Response};
 use crate::telemetry::metrics as names;
 use crate::telemetry::redact::Escaped;
 use crate::token::Client;
@@ -181,9 +190,9 @@ const TREE_NODE_BYTES: u64 = 200;
 const WRITTEN_BYTES: u64 = 64 * 1024;
 
 /// One request being composed.
-pub(super) struct Exchange<'c> {
-    pub(super) composer: &'c Composer,
-    pub(super) facts: Arc<Facts>,
+pub(crate) struct Exchange<'c> {
+    pub(crate) composer: &'c Composer,
+    pub(crate) facts: Arc<Facts>,
     client: Arc<Client>,
     /// Whether a call with an effect may have reached the upstream.
     wrote: bool,
@@ -196,14 +205,14 @@ pub(super) struct Exchange<'c> {
 }
 
 impl<'c> Exchange<'c> {
-    pub(super) fn new(composer: &'c Composer, facts: Arc<Facts>) -> Exchange<'c> {
+    pub(crate) fn new(composer: &'c Composer, facts: Arc<Facts>) -> Exchange<'c> {
         let client = Arc::clone(facts.enrolled());
         Exchange { composer, facts, client, wrote: false, works: Vec::new(), worked: 0, shares: Vec::new() }
     }
 }
 
 impl Exchange<'_> {
-    pub(super) fn matched(&self) -> &Matched {
+    pub(crate) fn matched(&self) -> &Matched {
         self.facts.matched()
     }
 
@@ -217,7 +226,7 @@ impl Exchange<'_> {
     }
 
     /// Goes on with the plan: here where it has little to work on, else apart from those who answer.
-    pub(super) async fn next(
+    pub(crate) async fn next(
         &mut self,
         mut run: Box<Run>,
         event: Event,
@@ -299,7 +308,7 @@ impl Exchange<'_> {
     }
 
     /// Makes a call. The inner result is the plan's business.
-    pub(super) async fn exchange(
+    pub(crate) async fn exchange(
         &mut self,
         call: translate::Call,
     ) -> Result<Result<(Reply, Option<Share>), Failed>, GatewayError> {
@@ -333,7 +342,7 @@ impl Exchange<'_> {
     }
 
     /// The plan's call with all that the plan does not know: address, credential, and the gateway's own fields.
-    pub(super) fn outgoing(&self, call: translate::Call) -> Result<Call, GatewayError> {
+    pub(crate) fn outgoing(&self, call: translate::Call) -> Result<Call, GatewayError> {
         let front = &self.matched().front;
         let backend = front.serves.other();
         let behalf = self.composer.behalf;
@@ -420,7 +429,7 @@ impl Exchange<'_> {
     }
 
     /// Notes what went wrong where the client gets an answer all the same.
-    pub(super) fn note(&self, cause: &str) {
+    pub(crate) fn note(&self, cause: &str) {
         if self.composer.behalf == Behalf::Client {
             let (id, operation, client) = (self.facts.id, self.facts.operation(), self.facts.client());
             tracing::warn!(request_id = %id, operation, client, cause = %Escaped(cause), "an upstream answered with an error that its contract does not know");
@@ -428,7 +437,7 @@ impl Exchange<'_> {
         }
     }
 
-    pub(super) fn response(&self, answer: Answer, reply_headers: &HeaderMap) -> Response {
+    pub(crate) fn response(&self, answer: Answer, reply_headers: &HeaderMap) -> Response {
         let mut response = Response::new(answer.body.map_or_else(Body::empty, Body::full));
         *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::BAD_GATEWAY);
         *response.headers_mut() = self.answer_fields(reply_headers, &answer.headers);
@@ -436,7 +445,7 @@ impl Exchange<'_> {
     }
 
     /// Header fields of an answer: few of the reply's, ours, the plan's.
-    pub(super) fn answer_fields(&self, reply: &HeaderMap, own: &HeaderMap) -> HeaderMap {
+    pub(crate) fn answer_fields(&self, reply: &HeaderMap, own: &HeaderMap) -> HeaderMap {
         let mut headers = headers::translated_answer(reply);
         if let Some(vary) = self.facts.program.vary(self.matched().front.serves) {
             headers.insert(header::VARY, vary.clone());
@@ -449,7 +458,7 @@ impl Exchange<'_> {
 
     /// The plan cannot do what is asked for: the old service may, if it lives and nothing was done yet; else the client is
     /// told so.
-    pub(super) async fn refuse(&self, refused: Refused, original: &Bytes) -> Result<Response, GatewayError> {
+    pub(crate) async fn refuse(&self, refused: Refused, original: &Bytes) -> Result<Response, GatewayError> {
         if self.composer.behalf == Behalf::Client
             && refused.refusal.legacy_forward
             && !refused.wrote
@@ -475,7 +484,7 @@ impl Exchange<'_> {
             .with_status(status))
     }
 
-    pub(super) fn fault(&self, fault: &Fault) -> GatewayError {
+    pub(crate) fn fault(&self, fault: &Fault) -> GatewayError {
         let kind = kind_of(fault.kind);
         if self.composer.behalf == Behalf::Client && matches!(kind, Kind::BadBody | Kind::UpstreamBroken) {
             let direction = if kind == Kind::BadBody { "request" } else { "answer" };
@@ -506,7 +515,7 @@ impl Drop for Ending {
 }
 
 /// The path prefix of an account, as the template of its side has it.
-pub(super) fn scope_prefix(template: &str, account: &str) -> Result<String, GatewayError> {
+pub(crate) fn scope_prefix(template: &str, account: &str) -> Result<String, GatewayError> {
     let (before, rest) = template.split_once('{').unwrap_or((template, "}"));
     let (_, after) = rest.split_once('}').unwrap_or(("", ""));
     let mut prefix = before.to_owned();

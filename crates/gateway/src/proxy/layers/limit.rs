@@ -2,9 +2,9 @@
 //! a queue would only make everyone late.
 
 use super::after::{After, Finish};
-use super::{Request, Response};
 use crate::body::{End, Watch};
 use crate::error::{GatewayError, Kind};
+use crate::proxy::{Request, Response};
 use crate::telemetry::metrics as names;
 use arc_swap::ArcSwap;
 use bytes::Bytes;

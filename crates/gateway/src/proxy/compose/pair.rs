@@ -1,14 +1,14 @@
 //! Answers of pairs: one call, whose answer's body streams through its plan. What pairs and routes of several calls share
 //! is in `compose`.
 
-use super::Response;
-use super::behalf::Behalf;
+use super::Exchange;
 use super::coding::{decoded, without_mark};
-use super::compose::Exchange;
 use super::converted::{converted, converted_whole};
 use super::hold::hold;
 use crate::body::Body;
 use crate::error::{GatewayError, Kind, Side};
+use crate::proxy::Response;
+use crate::proxy::calls::behalf::Behalf;
 use crate::telemetry::metrics as names;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -31,7 +31,7 @@ const DRAINED_BYTES_MAX: u64 = 256 * 1024;
 impl Exchange<'_> {
     /// Answers by a pair: one call, whose answer is translated while it comes. `run` makes the call of a pair that sends a
     /// body; the others need none.
-    pub(super) async fn pair(
+    pub(crate) async fn pair(
         &mut self,
         run: Option<Box<Run>>,
         route: &Route,

@@ -1,11 +1,11 @@
 //! One call to an upstream, as the layers below composition lend it to one another. Unlike a request it can be repeated,
 //! where that is harmless: its body is whole.
 
-use super::Response;
-use super::context::Facts;
-use super::upstream::Upstream;
 use crate::body::Body;
 use crate::error::GatewayError;
+use crate::proxy::Response;
+use crate::proxy::context::Facts;
+use crate::proxy::upstream::Upstream;
 use crate::token::{Client, FixedToken};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};

@@ -2,10 +2,10 @@
 //! later. A client's own `x-request-id` is not believed: it could be forged to confuse the log.
 
 use super::after::{After, Finish};
-use super::context::{Facts, Language, RequestId};
-use super::program::Current;
-use super::{Request, Response};
 use crate::body::Body;
+use crate::proxy::context::{Facts, Language, RequestId};
+use crate::proxy::program::Current;
+use crate::proxy::{Request, Response};
 use crate::telemetry::trace::{TRACEPARENT, TraceParent};
 use http::{HeaderMap, Method, StatusCode, header};
 use std::convert::Infallible;

@@ -1,9 +1,9 @@
 //! Work that goes on without its client: once begun it is finished, whether or not anyone waits for it. While the client
 //! waits, the work is done where the client is served; only when the client leaves does it move to a task of its own.
 
-use super::Response;
-use super::context::Facts;
 use crate::error::GatewayError;
+use crate::proxy::Response;
+use crate::proxy::context::Facts;
 use futures_util::future::BoxFuture;
 use std::pin::Pin;
 use std::sync::Arc;

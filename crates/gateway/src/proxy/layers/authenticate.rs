@@ -2,9 +2,9 @@
 //! further: no header that may carry it crosses the gateway in a translated call.
 
 use super::after::After;
-use super::context::Facts;
-use super::{Request, Response};
 use crate::error::{GatewayError, Kind};
+use crate::proxy::context::Facts;
+use crate::proxy::{Request, Response};
 use crate::token::{Client, Tokens};
 use http::HeaderMap;
 use std::sync::Arc;

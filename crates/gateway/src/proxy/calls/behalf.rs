@@ -1,9 +1,9 @@
 //! On whose behalf calls are made: a client's, or the shadow's, which has connections and limits of its own and may change
 //! nothing. Here is what differs for the shadow below translation: how a call is authorised.
 
-use super::Response;
 use super::call::{Call, Caller, Credential};
 use crate::error::{GatewayError, Kind};
+use crate::proxy::Response;
 use http::StatusCode;
 use std::sync::Arc;
 

@@ -3,9 +3,9 @@
 //! connection does that the upstream closed a moment ago; and the budget of retries is not spent. Never twice. A call that the
 //! upstream says it did not take is sent again whatever it does, a few times.
 
-use super::Response;
 use super::call::{Call, Caller};
 use crate::error::{GatewayError, Kind, Retry as Again};
+use crate::proxy::Response;
 use crate::telemetry::metrics as names;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};

@@ -6,14 +6,17 @@
 //!
 //! Interim answers (1xx) are read and dropped: hyper's server cannot send them on.
 
-use super::Response;
-use super::call::{Call, Caller, Credential};
-use super::limit::{FairSlots, refused};
-use super::limits::Limits;
-use super::line::Outgoing;
-use super::lines::{Lines, Unanswered, here, keep_alive, lane_count};
+mod line;
+mod lines;
+
+use self::line::Outgoing;
+use self::lines::{Lines, Unanswered, here, keep_alive, lane_count};
 use crate::body::{self, Body, Tempo};
 use crate::error::{GatewayError, Kind, Side};
+use crate::proxy::Response;
+use crate::proxy::calls::call::{Call, Caller, Credential};
+use crate::proxy::layers::limit::{FairSlots, refused};
+use crate::proxy::limits::Limits;
 use crate::telemetry::metrics as names;
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, Version, header};

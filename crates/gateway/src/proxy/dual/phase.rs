@@ -1,14 +1,14 @@
 //! Who answers: the plans, or the service that the client believes it speaks to; and who is asked beside. A refused operation
 //! goes to that service while one is configured, since it alone can do it.
 
-use super::compose::{self, Composer};
-use super::context::Facts;
-use super::dual::Dual;
-use super::forward::forward;
-use super::upstream::Upstream;
-use super::upstream_auth::may_forward;
-use super::{Request, Response};
+use super::Dual;
 use crate::error::GatewayError;
+use crate::proxy::calls::upstream_auth::may_forward;
+use crate::proxy::compose::forward::forward;
+use crate::proxy::compose::{self, Composer};
+use crate::proxy::context::Facts;
+use crate::proxy::upstream::Upstream;
+use crate::proxy::{Request, Response};
 use crate::shadow::Phase;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;

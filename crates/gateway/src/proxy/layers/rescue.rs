@@ -1,10 +1,10 @@
 //! The only place where an error becomes an answer: in the pack's form and the client's language, with the calm text; the
 //! full text goes to the log. A panic further in ends that one request and nothing else.
 
-use super::context::Facts;
-use super::{Request, Response};
 use crate::body::{Body, End, Watch};
 use crate::error::{GatewayError, Kind, Side};
+use crate::proxy::context::Facts;
+use crate::proxy::{Request, Response};
 use crate::telemetry::metrics::Outcome;
 use crate::telemetry::redact::Escaped;
 use bytes::Bytes;
@@ -131,7 +131,7 @@ fn answer(facts: &Facts, error: &GatewayError) -> Response {
 }
 
 /// What the client of a request is told of an error.
-pub(super) fn response(facts: &Facts, error: &GatewayError) -> Response {
+pub(crate) fn response(facts: &Facts, error: &GatewayError) -> Response {
     let form = facts.program.errors();
     let (status, body) = form.answer(error, facts.language);
     let mut response = Response::new(Body::full(body));

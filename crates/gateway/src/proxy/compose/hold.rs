@@ -1,9 +1,9 @@
 //! Bodies that have to be held whole, within a bound for each and a bound for all of them together.
 
-use super::limit::refused;
 use crate::body::Body;
 use crate::error::{GatewayError, Kind, Side};
 use crate::memory::{Memory, Share, Short};
+use crate::proxy::layers::limit::refused;
 use bytes::{Bytes, BytesMut};
 
 /// Bytes that are gathered in one go.

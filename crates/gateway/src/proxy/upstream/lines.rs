@@ -2,10 +2,10 @@
 //! is used again by the core that opened it and cores wait for one another neither for a lock nor for a wake-up. Upstreams
 //! behind TLS are left to hyper's own client, which knows HTTP/2.
 
-use super::limits::Limits;
 use super::line::{Failed, Line, Outgoing};
 use crate::body::{self, Body};
 use crate::error::{GatewayError, Side};
+use crate::proxy::limits::Limits;
 use bytes::Bytes;
 use http::header::CONNECTION;
 use http::{HeaderMap, Uri, Version};

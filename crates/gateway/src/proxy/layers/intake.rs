@@ -7,12 +7,12 @@
 //! field is forwarded, so no one behind us can read the message differently.
 
 use super::after::After;
-use super::context::Facts;
-use super::headers::{self, Pseudonym};
-use super::limits::Limits;
-use super::{Request, Response};
 use crate::body::Body;
 use crate::error::{GatewayError, Kind};
+use crate::proxy::context::Facts;
+use crate::proxy::headers::{self, Pseudonym};
+use crate::proxy::limits::Limits;
+use crate::proxy::{Request, Response};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Version, header};
 use std::sync::Arc;
 use std::task::{Context, Poll};

@@ -2,8 +2,8 @@
 //! the front. Outside `rescue`, so that errors say it too.
 
 use super::after::{After, Finish};
-use super::context::Facts;
-use super::{Request, Response};
+use crate::proxy::context::Facts;
+use crate::proxy::{Request, Response};
 use crate::telemetry::metrics::deprecated_request;
 use std::convert::Infallible;
 use std::sync::Arc;

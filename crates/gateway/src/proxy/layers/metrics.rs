@@ -2,9 +2,9 @@
 //! as what the client saw. The handles of the recorder are kept per thread, so that cores share no lock on the way.
 
 use super::after::{After, Finish};
-use super::context::Facts;
-use super::{Request, Response};
 use crate::body::{End, Watch};
+use crate::proxy::context::Facts;
+use crate::proxy::{Request, Response};
 use crate::telemetry::metrics::{self as names, Outcome, RequestMeter};
 use bytes::Bytes;
 use http::StatusCode;

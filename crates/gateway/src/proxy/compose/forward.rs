@@ -3,13 +3,13 @@
 //! credential for that very service (see `upstream_auth`). What belongs to one hop does not cross (RFC 9110, section 7.6). Only
 //! a reading may be repeated, of which both HTTP and the contract say that it has no effects: of others nothing is known.
 
-use super::call::{Call, Credential, Payload};
-use super::headers::{self, Pseudonym};
-use super::stack::Calls;
-use super::upstream::Upstream;
-use super::upstream_auth;
-use super::{Request, Response};
 use crate::error::GatewayError;
+use crate::proxy::calls::call::{Call, Credential, Payload};
+use crate::proxy::calls::upstream_auth;
+use crate::proxy::headers::{self, Pseudonym};
+use crate::proxy::stack::Calls;
+use crate::proxy::upstream::Upstream;
+use crate::proxy::{Request, Response};
 use bytes::Bytes;
 use http::Method;
 use std::sync::Arc;

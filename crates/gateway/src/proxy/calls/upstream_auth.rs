@@ -5,10 +5,10 @@
 //! that is refused. Then the client is told that the connection must be renewed; its own token is not to blame, and must not
 //! look so.
 
-use super::Response;
 use super::call::{Call, Caller, Credential};
-use super::program::Program;
 use crate::error::{GatewayError, Kind};
+use crate::proxy::Response;
+use crate::proxy::program::Program;
 use crate::store::GrantState;
 use crate::token::{AccessToken, Client, FixedToken, Operation, Rejected, TokenError, TokenFault};
 use http::{HeaderName, StatusCode};

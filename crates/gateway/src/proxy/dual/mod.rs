@@ -2,18 +2,24 @@
 //! to the shadow, which asks the other side when the client has its answer. What is compared is what the client would have
 //! seen, so this sits above translation.
 //!
-//! The shadow's calls have connections, limits and memory of their own ([`super::behalf::Behalf::Shadow`]). A call with an
+//! The shadow's calls have connections, limits and memory of their own ([`crate::proxy::calls::behalf::Behalf::Shadow`]). A call with an
 //! effect is planned and never made: the plan's state machine says what it would be, and nobody sends it (`planned`). What a
 //! write has changed may be read on both sides (`read_back`).
 
-use super::beside::{Asked, Primary, Seen};
-use super::compose::Composer;
-use super::context::Facts;
-use super::headers::names_other_method;
-use super::tee::{Copy, Tee};
-use super::{Request, Response};
+mod beside;
+pub mod phase;
+mod planned;
+mod read_back;
+mod tee;
+
+use self::beside::{Asked, Primary, Seen};
+use self::tee::{Copy, Tee};
 use crate::body::Body;
 use crate::error::GatewayError;
+use crate::proxy::compose::Composer;
+use crate::proxy::context::Facts;
+use crate::proxy::headers::names_other_method;
+use crate::proxy::{Request, Response};
 use crate::shadow::{Dropped, Job, Kept, Knowledge, Phase, Shadow, Subject};
 use futures_util::future::BoxFuture;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,11 +30,11 @@ use tokio::sync::Semaphore;
 /// What both sides are asked with. Clones share it.
 #[derive(Clone)]
 pub struct Dual {
-    pub(super) shadow: Shadow,
+    pub(crate) shadow: Shadow,
     /// Composes on the shadow's behalf.
-    pub(super) composer: Arc<Composer>,
+    pub(crate) composer: Arc<Composer>,
     /// Places for writes being read back.
-    pub(super) read_backs: Arc<Semaphore>,
+    pub(crate) read_backs: Arc<Semaphore>,
 }
 
 /// Where the copy of a request's body is put.
@@ -44,7 +50,7 @@ impl Dual {
 
     /// What the other side is to be asked, if it is: the phase says so, the sample takes this request, and there is something
     /// to ask.
-    pub(super) fn asked(&self, facts: &Arc<Facts>, is_own: bool) -> Option<Asked> {
+    pub(crate) fn asked(&self, facts: &Arc<Facts>, is_own: bool) -> Option<Asked> {
         let matched = facts.matched();
         let phase = matched.front.phase(matched.route);
         if phase == Phase::default() || !self.shadow.takes(phase, fastrand::u64(..)) {
@@ -73,7 +79,7 @@ impl Dual {
     }
 
     /// Answers a request by `answering`, and has the other side asked once the client has the whole answer.
-    pub(super) async fn both(
+    pub(crate) async fn both(
         self,
         request: Request,
         asked: Asked,

@@ -2,10 +2,10 @@
 //! reading that the pack declares for it, and compared as any reading is. Off unless configured; out of a budget of its own;
 //! nothing but readings is sent.
 
+use super::Dual;
 use super::beside::Asked;
-use super::compose::scope_prefix;
-use super::dual::Dual;
-use super::route;
+use crate::proxy::compose::scope_prefix;
+use crate::proxy::layers::route;
 use crate::shadow::{Dropped, Outcome, ReadBack};
 use bytes::Bytes;
 use http::header::{self, HeaderName};
@@ -41,7 +41,7 @@ const OF_THE_WRITE: [HeaderName; 18] = [
 impl Dual {
     /// What the write has changed, as clients would see it on both sides. None where the pack declares no reading, the write was
     /// not done, or this one is not to be read back. `body` is the request's, without a content coding; `written` its answer.
-    pub(super) async fn read_back(&self, asked: &Asked, body: &Bytes, written: View) -> Option<Outcome> {
+    pub(crate) async fn read_back(&self, asked: &Asked, body: &Bytes, written: View) -> Option<Outcome> {
         let declared =
             asked.facts.program.route(asked.facts.matched().front.serves, asked.facts.matched().route);
         let declared = declared.read_back.as_ref()?;

@@ -1,8 +1,8 @@
 //! The budget of a whole request, from its arrival to the head of its answer, whatever the hops below allow themselves.
 //! What follows the head is watched by the body's own limits.
 
-use super::{Request, Response};
 use crate::error::{GatewayError, Kind};
+use crate::proxy::{Request, Response};
 use pin_project_lite::pin_project;
 use std::future::Future;
 use std::pin::Pin;

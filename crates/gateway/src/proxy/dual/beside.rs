@@ -1,18 +1,18 @@
 //! Asking the side that did not answer, as the shadow's workers do it: after the client was served, within the shadow's time,
 //! and so that nothing but a comparison can come of it. What is done about writes is in `planned` and `read_back`.
 
-use super::call::Credential;
-use super::coding::{decoded, without_mark};
-use super::compose;
-use super::context::Facts;
-use super::dual::Dual;
-use super::forward::forward;
-use super::program::Beside;
-use super::rescue;
-use super::upstream_auth;
-use super::{Request, Response};
+use super::Dual;
 use crate::body::Body;
 use crate::error::{GatewayError, Kind, Side};
+use crate::proxy::calls::call::Credential;
+use crate::proxy::calls::upstream_auth;
+use crate::proxy::compose;
+use crate::proxy::compose::coding::{decoded, without_mark};
+use crate::proxy::compose::forward::forward;
+use crate::proxy::context::Facts;
+use crate::proxy::layers::rescue;
+use crate::proxy::program::Beside;
+use crate::proxy::{Request, Response};
 use crate::secret::Secret;
 use crate::shadow::{Done, Dropped, Judging, Outcome, Subject};
 use bytes::Bytes;
@@ -23,7 +23,7 @@ use switchback_engine::diff::{Candidate, Comparison, Held, Holding, Verdict, Vie
 
 /// Who answers the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Primary {
+pub(crate) enum Primary {
     /// The served side's own service.
     Own,
     /// The other side, translated.
@@ -31,16 +31,16 @@ pub(super) enum Primary {
 }
 
 /// A request whose other side is to be asked, without its body.
-pub(super) struct Asked {
-    pub(super) subject: Subject,
-    pub(super) facts: Arc<Facts>,
-    pub(super) beside: Arc<Beside>,
-    pub(super) primary: Primary,
-    pub(super) writes: bool,
+pub(crate) struct Asked {
+    pub(crate) subject: Subject,
+    pub(crate) facts: Arc<Facts>,
+    pub(crate) beside: Arc<Beside>,
+    pub(crate) primary: Primary,
+    pub(crate) writes: bool,
 }
 
 /// How the client was answered.
-pub(super) enum Seen {
+pub(crate) enum Seen {
     Answered { status: u16, headers: HeaderMap, body: Held },
     Failed(GatewayError),
 }
@@ -53,7 +53,7 @@ const BEYOND_BYTES: u64 = 64 * 1024;
 
 impl Dual {
     /// Asks, and says what came of it.
-    pub(super) async fn done(self, asked: Asked, body: Held, seen: Seen) -> Done {
+    pub(crate) async fn done(self, asked: Asked, body: Held, seen: Seen) -> Done {
         asked.credentials_renewed(self.timeout()).await;
         let secrets = asked.secrets();
         let judging = self.shadow.judging(&secrets);
@@ -196,7 +196,7 @@ impl Dual {
     }
 
     /// What the plans would have answered; asked once more where the other side gave no answer, or a failure of its own.
-    pub(super) async fn plans(
+    pub(crate) async fn plans(
         &self,
         asked: &Asked,
         body: &Held,
@@ -235,7 +235,7 @@ impl Dual {
     }
 
     /// What the served side's own service answers; asked once more where it gave no answer, or one that says nothing.
-    pub(super) async fn own(&self, asked: &Asked, body: &Held) -> Result<View, Dropped> {
+    pub(crate) async fn own(&self, asked: &Asked, body: &Held) -> Result<View, Dropped> {
         let asking = async {
             match self.own_once(asked, body).await {
                 Err(Dropped::ReferenceFailed) => self.own_once(asked, body).await,
@@ -332,14 +332,14 @@ impl Dual {
         plain.collect(bytes_max).await.map_err(|_| Dropped::TooLarge)
     }
 
-    pub(super) fn timeout(&self) -> Duration {
+    pub(crate) fn timeout(&self) -> Duration {
         self.shadow.settings().timeout
     }
 }
 
 impl Asked {
     /// The request once more, with facts of its own: what the shadow does is not counted as the client's.
-    pub(super) fn request(&self, body: Bytes) -> Request {
+    pub(crate) fn request(&self, body: Bytes) -> Request {
         let own = &self.facts;
         let facts = own.with_head(own.method.clone(), own.uri.clone(), own.headers.clone());
         facts.set_front(Arc::clone(&own.matched().front));
@@ -386,7 +386,7 @@ impl Asked {
 }
 
 /// A failure of a service says nothing about the other one.
-pub(super) fn is_failure(status: u16) -> bool {
+pub(crate) fn is_failure(status: u16) -> bool {
     status >= 500
 }
 

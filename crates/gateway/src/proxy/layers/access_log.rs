@@ -3,10 +3,10 @@
 //! target `switchback::target`, shows path and query, masked.
 
 use super::after::{After, Finish};
-use super::context::Facts;
-use super::{Request, Response};
 use crate::body::{End, Watch};
 use crate::error::GatewayError;
+use crate::proxy::context::Facts;
+use crate::proxy::{Request, Response};
 use crate::telemetry::access::AccessRecord;
 use crate::telemetry::redact::Escaped;
 use bytes::Bytes;

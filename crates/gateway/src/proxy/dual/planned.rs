@@ -3,10 +3,10 @@
 //! shadow's own connections, limits and time. They show the world after the effect that the answering side has made, so a plan
 //! may find nothing left to do; what it does send is checked all the same.
 
+use super::Dual;
 use super::beside::{Asked, is_failure};
-use super::compose::Exchange;
-use super::dual::Dual;
 use crate::error::{GatewayError, Kind};
+use crate::proxy::compose::Exchange;
 use crate::shadow::{Dropped, PlanEnd, Planned, PlannedCall};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ const READINGS_MAX: u32 = 20;
 impl Dual {
     /// The calls with an effect that the plan makes of a request, as far as they can be known without making them. `body` has no
     /// content coding any more.
-    pub(super) async fn planned(&self, asked: &Asked, body: Bytes) -> Result<Planned, Dropped> {
+    pub(crate) async fn planned(&self, asked: &Asked, body: Bytes) -> Result<Planned, Dropped> {
         let mut planned = Planned { calls: Vec::new(), readings: 0, end: PlanEnd::Whole { status: None } };
         let following = self.follow(asked, body, &mut planned);
         match tokio::time::timeout(self.timeout(), following).await {
@@ -98,7 +98,7 @@ impl Asked {
     }
 
     /// The request as plans see it.
-    pub(super) fn translated(&self, body: Bytes) -> translate::Request {
+    pub(crate) fn translated(&self, body: Bytes) -> translate::Request {
         translate::Request {
             path: self.facts.matched().values.clone(),
             query: self.facts.uri.query().map(str::to_owned),

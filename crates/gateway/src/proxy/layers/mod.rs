@@ -1,0 +1,15 @@
+//! What sits between a connection and the answer, one layer in each file, outermost first in `stack.rs`. A layer sees the
+//! request and its facts; it knows neither its neighbours nor how an answer is made.
+
+pub mod access_log;
+mod after;
+pub mod announce;
+pub mod authenticate;
+pub mod intake;
+pub mod limit;
+pub mod metrics;
+pub mod record;
+pub mod request_id;
+pub mod rescue;
+pub mod route;
+pub mod timeout;
