@@ -150,7 +150,12 @@ fn facts(pack: &Pack) -> PackFacts {
             has_scope: side.scope.is_some(),
         }
     };
-    let setting = |setting: &plan::Setting| SettingFacts {
+    let read = [SideId::OLD, SideId::NEW]
+        .map(|side| (&pack.sides[usize::from(side.0)].name, pack.settings_read(side)));
+    let readers = |at: u16| -> Vec<String> {
+        read.iter().filter(|(_, settings)| settings.contains(&at)).map(|(side, _)| (*side).clone()).collect()
+    };
+    let setting = |(setting, at): (&plan::Setting, u16)| SettingFacts {
         name: setting.name.clone(),
         kind: match setting.kind {
             plan::SettingKind::Boolean => SettingKind::Boolean,
@@ -159,18 +164,43 @@ fn facts(pack: &Pack) -> PackFacts {
             plan::SettingKind::Date => SettingKind::Date,
         },
         is_required: setting.is_required,
+        read_by: readers(at),
         values: setting.values.clone(),
         about: setting.about.clone(),
     };
     PackFacts {
         sides: [side(SideId::OLD), side(SideId::NEW)],
-        settings: pack.settings.iter().map(setting).collect(),
+        settings: pack.settings.iter().zip(0..).map(setting).collect(),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_setting_is_known_to_be_read_where_its_side_is_served() {
+        let facts = load(None).expect("the built-in pack is fit to serve").facts();
+        let read_by = |name: &str| -> Vec<&str> {
+            let setting = facts.settings.iter().find(|setting| setting.name == name);
+            let sides = &setting.unwrap_or_else(|| panic!("there is {name}")).read_by;
+            sides.iter().map(String::as_str).collect()
+        };
+        for (what, name, sides) in [
+            ("what a shape builds with", "agents.max_chats", vec!["v2"]),
+            ("what chooses a route", "lists.all_pages", vec!["v2"]),
+            ("a condition within a body", "contacts.nulls_as_texts", vec!["v2"]),
+            ("a value of a body", "situation.auto_flow", vec!["v2"]),
+            ("a column of a table", "flows.reopen", vec!["v2"]),
+            ("what takes a check away", "close.comment_as_message", vec!["v3"]),
+            ("a condition of a call", "agents.details", vec!["v3"]),
+            ("the day of refusals", "refusals.final_from", vec!["v2", "v3"]),
+        ] {
+            assert_eq!(read_by(name), sides, "{what}: {name}");
+        }
+        let unread = facts.settings.iter().filter(|setting| setting.read_by.is_empty());
+        assert_eq!(unread.map(|setting| &*setting.name).collect::<Vec<_>>(), Vec::<&str>::new());
+    }
 
     #[test]
     fn what_only_checks_need_is_not_kept() {

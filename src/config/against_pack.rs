@@ -37,6 +37,8 @@ pub struct SettingFacts {
     pub name: String,
     pub kind: SettingKind,
     pub is_required: bool,
+    /// The sides that read it when they are served.
+    pub read_by: Vec<String>,
     /// The only texts that it may be; empty = any.
     pub values: Vec<String>,
     /// What it is for.
@@ -276,7 +278,10 @@ fn check_settings(config: &Config, pack: &PackFacts, findings: &mut Findings) {
             findings.push(Finding::error(Code::PackMismatch, place(name), what).maybe_help(help));
         }
     }
-    for setting in pack.settings.iter().filter(|setting| setting.is_required) {
+    let spoken = spoken(config, pack);
+    let is_read =
+        |setting: &&SettingFacts| setting.read_by.iter().any(|side| spoken.contains(&side.as_str()));
+    for setting in pack.settings.iter().filter(|setting| setting.is_required).filter(is_read) {
         if !given.iter().any(|(name, _)| *name == setting.name) {
             let what = format!("the pack needs the setting `{}`", setting.name);
             let help = format!("add it under `settings`: it is {}", setting.kind.word());

@@ -388,6 +388,7 @@ mod with_a_pack {
             name: name.to_owned(),
             kind,
             is_required,
+            read_by: vec!["old".to_owned()],
             values: values.iter().map(|value| (*value).to_owned()).collect(),
             about: "What it is for.".to_owned(),
         };
@@ -452,6 +453,23 @@ mod with_a_pack {
         let phases = config(&format!("{SMALLEST}phases: {{ 'old GET /things': shadow }}\n")).phases;
         assert_eq!(phases.of("old", "GET /things"), Phase::Shadow);
         assert_eq!(phases.of("new", "GET /things"), Phase::default(), "clients of the other side are spared");
+    }
+
+    #[test]
+    fn a_setting_is_demanded_only_where_clients_speak_a_side_that_reads_it() {
+        let mut pack = pack();
+        pack.sides[1].is_served = true;
+        let found = |fronts: &str| -> Vec<String> {
+            let smallest = SMALLEST.lines().filter(|line| !line.starts_with("upstreams"));
+            let upstreams = "upstreams: { new: { url: 'http://a' }, old: { url: 'http://b' } }";
+            let text = smallest.chain([upstreams, fronts]).collect::<Vec<_>>().join("\n");
+            let findings = against_pack(&config(&text), &pack);
+            findings.sorted().iter().map(|finding| finding.message.clone()).collect()
+        };
+        let demanded = ["the pack needs the setting `a.limit`"];
+        assert_eq!(found("fronts: { /new: { speaks: new } }"), Vec::<String>::new());
+        assert_eq!(found("fronts: { /new: { speaks: new }, /old: { speaks: old } }"), demanded);
+        assert_eq!(found(""), demanded, "clients speak the old side where nothing is said");
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod expr;
 mod form;
 mod head;
 mod oauth;
+mod reads;
 mod report;
 mod route;
 pub mod router;

@@ -25,7 +25,10 @@ pub struct SettingReport {
     pub kind: &'static str,
     /// JSON text; none where the operator must give a value, or where there is none without him.
     pub default: Option<String>,
+    /// Whether the operator must give a value, where clients speak one of the sides under `read_by`.
     pub required: bool,
+    /// The sides whose clients' calls read it.
+    pub read_by: Vec<String>,
     pub values: Vec<String>,
     pub about: String,
     /// Which open point of a contract it settles.
@@ -133,11 +136,14 @@ fn setting(pack: &Pack, setting: &Setting, at: u16) -> SettingReport {
         let switched = |route: &&Route| route.instead.iter().any(|instead| instead.setting == at);
         direction.routes.iter().filter(switched).map(move |route| format!("{side} {}", route.operation.key))
     });
+    let reads = |side: &SideId| pack.settings_read(*side).contains(&at);
+    let sides = [SideId::OLD, SideId::NEW].into_iter().filter(reads);
     SettingReport {
         setting: setting.name.clone(),
         kind: setting.kind.word(),
         default: setting.default.as_ref().map(|json| String::from_utf8_lossy(json).into_owned()),
         required: setting.is_required,
+        read_by: sides.map(|side| pack.sides[usize::from(side.0)].name.clone()).collect(),
         values: setting.values.clone(),
         about: setting.about.clone(),
         reading: setting.reading.clone(),

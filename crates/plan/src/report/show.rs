@@ -137,7 +137,9 @@ impl SettingReport {
         };
         match &self.default {
             Some(default) => format!("{kind}, {default} unless set"),
-            None if self.required => format!("{kind}, must be set"),
+            None if self.required => {
+                format!("{kind}, must be set where clients speak {}", self.read_by.join(" or "))
+            }
             None => format!("{kind}, nothing unless set"),
         }
     }

@@ -1,0 +1,266 @@
+//! Which settings the plans of one side read: what an operator must give depends on whom he serves.
+
+use super::{
+    Answer, Beyond, Block, BodyPlan, CallHead, Check, CheckElse, Choice, Close, CloseFrom, Column, Decision,
+    Direction, Each, Emit, End, Expr, HeaderRule, Location, Member, MemberAction, ObjectOp, OnFail, Overlay,
+    Pack, PageOf, Pages, Pair, Path, PathPart, Predicate, QueryFrom, ReadBack, Refusal, Response,
+    ResponseBody, Route, RouteKind, Segment, Selection, Serve, SideId, StepAction, StepCall, Take, ValueOp,
+};
+use crate::AfterDate;
+use std::collections::BTreeSet;
+
+impl Pack {
+    /// The settings (indexes into [`Pack::settings`]) that serving a side reads, whichever routes settings choose.
+    ///
+    /// Every plan is taken apart by patterns without a rest, so that a new part of a plan must be thought of here: a setting
+    /// that is overlooked is not demanded at the start and missed by the first request.
+    pub fn settings_read(&self, serves: SideId) -> BTreeSet<u16> {
+        let mut reads = Reads { pack: self, found: BTreeSet::new() };
+        let Direction { serves: _, routes, error } = &self.directions[usize::from(serves.0)];
+        reads.body(error);
+        for route in routes {
+            reads.found.extend(route.instead.iter().map(|instead| instead.setting));
+            route.all().for_each(|route| reads.route(route));
+        }
+        reads.found
+    }
+}
+
+struct Reads<'p> {
+    pack: &'p Pack,
+    found: BTreeSet<u16>,
+}
+
+impl Reads<'_> {
+    fn route(&mut self, route: &Route) {
+        match &route.kind {
+            RouteKind::Pair(pair) => self.pair(pair),
+            RouteKind::Serve(serve) => {
+                let Serve { checks, fill: _, block } = &**serve;
+                checks.iter().for_each(|check| self.check(check));
+                self.block(block);
+            }
+            RouteKind::Refuse(refusal) => self.refusal(refusal),
+        }
+        if let Some(ReadBack { operation: _, path, origin: _ }) = &route.read_back {
+            path.iter().for_each(|part| self.part(part));
+        }
+    }
+
+    fn pair(&mut self, pair: &Pair) {
+        let Pair { refused: _, call, request, request_opaque: _, responses } = pair;
+        self.call(call);
+        request.iter().for_each(|body| self.body(body));
+        for Response { from: _, to: _, headers, body } in responses {
+            self.headers(headers);
+            match body {
+                ResponseBody::Plan(body) | ResponseBody::Error(body) => self.body(body),
+                ResponseBody::Empty | ResponseBody::Opaque => {}
+            }
+        }
+    }
+
+    fn call(&mut self, call: &CallHead) {
+        let CallHead { operation: _, method: _, path, query, headers, effect: _, repeatable: _, origin: _ } =
+            call;
+        path.iter().for_each(|part| self.part(part));
+        for rule in query {
+            match &rule.from {
+                QueryFrom::Value(value) => self.expr(value),
+                QueryFrom::Client(_) | QueryFrom::Constant(_) => {}
+            }
+        }
+        self.headers(headers);
+    }
+
+    fn part(&mut self, part: &PathPart) {
+        match part {
+            PathPart::Value(value) => self.expr(value),
+            PathPart::Literal(_) | PathPart::Variable(_) => {}
+        }
+    }
+
+    fn headers(&mut self, headers: &[HeaderRule]) {
+        headers.iter().for_each(|HeaderRule { name: _, value }| self.expr(value));
+    }
+
+    fn check(&mut self, check: &Check) {
+        let Check { predicate, only_if, unless, otherwise, origin: _ } = check;
+        self.predicate(predicate);
+        only_if.iter().chain(unless).for_each(|place| self.place(place));
+        match otherwise {
+            CheckElse::Refuse(refusal) => self.refusal(refusal),
+            CheckElse::Answer { .. } => {}
+        }
+    }
+
+    fn refusal(&mut self, refusal: &Refusal) {
+        match &refusal.after_date {
+            Some(AfterDate::Setting(setting)) => drop(self.found.insert(*setting)),
+            Some(AfterDate::Day(_)) | None => {}
+        }
+    }
+
+    fn block(&mut self, block: &Block) {
+        let Block { steps, end } = block;
+        for step in steps {
+            match &step.action {
+                StepAction::Call(call) => self.step(call),
+                StepAction::Select(selection) => self.selection(selection),
+                StepAction::Make(value) => self.expr(value),
+            }
+        }
+        match end {
+            End::Answer(answer) => self.answer(answer),
+            End::Refuse(refusal) => self.refusal(refusal),
+            End::Decide(decision) => {
+                let Decision { columns, rows: _, outcomes } = &**decision;
+                for column in columns {
+                    match column {
+                        Column::Place(place) => self.place(place),
+                        Column::Holds(predicate) => self.predicate(predicate),
+                    }
+                }
+                outcomes.iter().for_each(|outcome| self.block(&outcome.block));
+            }
+        }
+    }
+
+    fn step(&mut self, step: &StepCall) {
+        let StepCall { head, body, when, each, pages, on_fail, resume } = step;
+        self.call(head);
+        body.iter().chain(resume.iter().flatten()).for_each(|value| self.expr(value));
+        when.iter().for_each(|predicate| self.predicate(predicate));
+        if let Some(Each { name: _, list, upto: _ }) = each {
+            self.place(list);
+        }
+        if let Some(Pages { parameter: _, first: _, upto: _, size: _, until, beyond }) = pages {
+            until.iter().for_each(|place| self.place(place));
+            match beyond {
+                Beyond::Refuse(refusal) => self.refusal(refusal),
+                Beyond::Cut | Beyond::Absent => {}
+            }
+        }
+        match on_fail {
+            OnFail::PassWith(headers) => self.headers(headers),
+            OnFail::Answer(answer) => self.answer(answer),
+            OnFail::Use(value) => self.expr(value),
+            OnFail::Refuse(refusal) => self.refusal(refusal),
+            OnFail::Pass | OnFail::Absent(_) => {}
+        }
+    }
+
+    fn selection(&mut self, selection: &Selection) {
+        for Choice { when, from, take } in &selection.choices {
+            when.iter().for_each(|predicate| self.predicate(predicate));
+            self.place(from);
+            match take {
+                Take::Page(PageOf { at, first: _, size: _ }) => self.place(at),
+                Take::All | Take::First | Take::Newest(_) => {}
+            }
+        }
+    }
+
+    fn answer(&mut self, answer: &Answer) {
+        let Answer { status: _, headers, body } = answer;
+        self.headers(headers);
+        body.iter().for_each(|value| self.expr(value));
+    }
+
+    fn predicate(&mut self, predicate: &Predicate) {
+        predicate.places().into_iter().for_each(|place| self.place(place));
+    }
+
+    fn expr(&mut self, expr: &Expr) {
+        match expr {
+            Expr::Constant(_) => {}
+            Expr::At(place) => self.place(place),
+            Expr::Convert { from, conversion: _ } => self.expr(from),
+            Expr::Object(members) => members.iter().for_each(|(_, value)| self.expr(value)),
+            Expr::Array(values) | Expr::FirstOf(values) | Expr::Present(values) => self.exprs(values),
+            Expr::Text { reason: _, with } => with.iter().for_each(|(_, value)| self.expr(value)),
+            Expr::Shape { op, from, with, over, null_as: _, null_else: _ } => {
+                self.op(op);
+                self.expr(from);
+                self.exprs(with);
+                if let Some(over) = over {
+                    let Overlay { base, fields: _ } = &**over;
+                    self.expr(base);
+                }
+            }
+            Expr::Each { name: _, list, give } => {
+                self.expr(list);
+                self.expr(give);
+            }
+            Expr::If { predicate, then, otherwise } => {
+                self.predicate(predicate);
+                self.expr(then);
+                otherwise.iter().for_each(|value| self.expr(value));
+            }
+            Expr::Lines { plain, numbered } => {
+                self.exprs(plain);
+                self.exprs(numbered);
+            }
+        }
+    }
+
+    fn exprs(&mut self, exprs: &[Expr]) {
+        exprs.iter().for_each(|one| self.expr(one));
+    }
+
+    fn body(&mut self, body: &BodyPlan) {
+        self.op(&body.op);
+    }
+
+    fn op(&mut self, op: &ValueOp) {
+        match op {
+            ValueOp::Object(object) => self.object(object),
+            ValueOp::Array(inner) | ValueOp::Wrap(inner) | ValueOp::Unwrap(inner) => self.op(inner),
+            ValueOp::Keep | ValueOp::Convert(_) | ValueOp::Constant(_) => {}
+        }
+    }
+
+    fn object(&mut self, object: &ObjectOp) {
+        let ObjectOp { name: _, members, others: _, close, captures: _, supplied: _ } = object;
+        for Member { name: _, action, capture: _, origin: _ } in members {
+            match action {
+                MemberAction::Emit(Emit { name: _, op }) => self.op(op),
+                MemberAction::Drop | MemberAction::Refuse(_) => {}
+            }
+        }
+        close.iter().for_each(|close| self.close(close));
+    }
+
+    fn close(&mut self, close: &Close) {
+        match &close.from {
+            CloseFrom::Setting(setting) => drop(self.found.insert(*setting)),
+            CloseFrom::Captured { alternatives, absent: _ } => {
+                alternatives.iter().for_each(|one| self.op(&one.op));
+            }
+            CloseFrom::Object(inner) => inner.iter().for_each(|close| self.close(close)),
+            CloseFrom::Constant(_) | CloseFrom::Default { .. } | CloseFrom::Supplied(_) => {}
+        }
+    }
+
+    fn place(&mut self, place: &Location) {
+        let settings = self.pack.settings.iter().zip(0..);
+        match &place.path {
+            Path::Singular(segments) => {
+                let mut names = segments.iter().map_while(|segment| match segment {
+                    Segment::Member(key) => Some(&*key.text),
+                    Segment::Index(_) => None,
+                });
+                if names.next() == Some("config") {
+                    let name = names.collect::<Vec<_>>().join(".");
+                    self.found.extend(settings.filter(|(one, _)| one.name == name).map(|(_, at)| at));
+                }
+            }
+            // A filter may hold a path in any spelling: one that mentions all words of a setting is taken to read it.
+            Path::Query(_) if place.text.contains("config") => {
+                let mentioned = |name: &str| name.split('.').all(|word| place.text.contains(word));
+                self.found.extend(settings.filter(|(one, _)| mentioned(&one.name)).map(|(_, at)| at));
+            }
+            Path::Query(_) => {}
+        }
+    }
+}
