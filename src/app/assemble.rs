@@ -339,7 +339,8 @@ mod tests {
     use std::sync::Arc;
     use switchback_gateway::body::Body;
     use switchback_gateway::proxy::Request;
-    use switchback_gateway::proxy::context::{Facts, Language, RequestId};
+    use switchback_gateway::proxy::context::{Facts, RequestId};
+    use switchback_gateway::proxy::language::Language;
     use switchback_gateway::proxy::program::Program;
     use switchback_gateway::telemetry::trace::TraceParent;
 

@@ -2,7 +2,7 @@
 //! files, clocks and SQL. Cargo keeps the borders between crates. That nothing outside the sandbox knows the first pack's
 //! service is next door, in `words`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -240,6 +240,93 @@ fn rooms_do_not_see_what_they_must_not_see() {
             let crossed = ["app", "cli"].into_iter().filter(|room| used.contains(*room));
             broken.extend(crossed.map(|room| format!("{} uses the room {room}", source.path)));
         }
+    }
+    assert_none(broken);
+}
+
+/// The files of the data path, each with those that it names. A room's `mod.rs` speaks for the room; what names a room as a
+/// whole names that.
+fn imports_of_the_data_path() -> BTreeMap<String, BTreeSet<String>> {
+    let sources: Vec<Source> = sources()
+        .into_iter()
+        .filter(|source| source.package == "gateway" && source.path.starts_with("proxy/"))
+        .collect();
+    let name = |path: &str| path.trim_start_matches("proxy/").trim_end_matches(".rs").to_owned();
+    let known: BTreeSet<String> = sources.iter().map(|source| name(&source.path)).collect();
+    let named = |source: &Source| {
+        let own = name(&source.path);
+        let room = own.rsplit_once('/').map_or("", |(room, _)| room);
+        let code: String = source.code.split_whitespace().collect::<Vec<_>>().join(" ").replace(":: ", "::");
+        let roots = [
+            ("crate::proxy::", ""),
+            ("super::", if own.ends_with("/mod") { "" } else { room }),
+            ("self::", if own.ends_with("/mod") { room } else { "-" }),
+        ];
+        let mut named = BTreeSet::new();
+        for (root, base) in roots {
+            for (at, _) in code.match_indices(root).filter(|(at, _)| !code[..*at].ends_with("::")) {
+                let tree = &code[at + root.len()..];
+                for head in heads(tree) {
+                    let below =
+                        |head: &str| if base.is_empty() { head.to_owned() } else { format!("{base}/{head}") };
+                    let first = below(&head);
+                    let rest = tree.strip_prefix(&head).and_then(|rest| rest.strip_prefix("::"));
+                    let inner = rest.map(heads).unwrap_or_default();
+                    let inner: Vec<String> = inner.iter().map(|inner| format!("{first}/{inner}")).collect();
+                    let (files, others): (Vec<_>, Vec<_>) =
+                        inner.into_iter().partition(|file| known.contains(file));
+                    named.extend(files);
+                    let whole =
+                        [first.clone(), format!("{first}/mod")].into_iter().find(|file| known.contains(file));
+                    if rest.is_none() || !others.is_empty() {
+                        named.extend(whole);
+                    }
+                }
+            }
+        }
+        named.remove(&own);
+        (own, named)
+    };
+    sources.iter().map(named).collect()
+}
+
+#[test]
+fn the_files_of_the_data_path_import_one_another_without_circles() {
+    let mut imports = imports_of_the_data_path();
+    assert!(imports["compose/pair"].contains("compose/exchange"), "{imports:?}");
+    assert!(imports["stack"].contains("layers/rescue"), "{imports:?}");
+    // What all files share is no more than two types.
+    imports.remove("mod");
+    // Takes away what imports nothing that is left, until only circles are.
+    while let Some(done) =
+        imports.iter().find(|(_, named)| named.iter().all(|one| !imports.contains_key(one)))
+    {
+        let done = done.0.clone();
+        imports.remove(&done);
+    }
+    let left = imports.iter().map(|(file, named)| format!("{file} -> {named:?}")).collect();
+    assert_none(left);
+}
+
+#[test]
+fn rooms_of_the_data_path_build_on_one_another_as_listed() {
+    const MAY: [(&str, &[&str]); 5] = [
+        ("upstream", &[]),
+        ("layers", &[]),
+        ("calls", &["upstream"]),
+        ("compose", &["calls", "upstream"]),
+        ("dual", &["calls", "compose", "layers", "upstream"]),
+    ];
+    let room = |file: &str| file.split_once('/').map(|(room, _)| room.to_owned());
+    let mut broken = Vec::new();
+    for (file, named) in imports_of_the_data_path() {
+        let Some((own, may)) = MAY.iter().find(|(own, _)| room(&file).as_deref() == Some(*own)) else {
+            continue;
+        };
+        let crossed = named
+            .iter()
+            .filter(|named| room(named).is_some_and(|other| other != *own && !may.contains(&other.as_str())));
+        broken.extend(crossed.map(|named| format!("{file} uses {named}")));
     }
     assert_none(broken);
 }

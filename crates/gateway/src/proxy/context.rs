@@ -2,7 +2,7 @@
 //! outer layers still need it when the request itself has long been consumed. Facts are written once and never changed; the
 //! request's own head is the first of them.
 
-use super::layers::route::Matched;
+use super::language::Language;
 use super::program::{Front, Program};
 use crate::capture::Recording;
 use crate::error::GatewayError;
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use switchback_engine::redact::Redactor;
-use switchback_plan::{Disclosures, Effect};
+use switchback_plan::{Disclosures, Effect, RouteId};
 
 /// The name of a request in logs, in `x-request-id`, and nowhere else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,9 +41,24 @@ impl fmt::Display for RequestId {
     }
 }
 
-/// Index into the languages of the pack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Language(pub usize);
+/// What a request is for.
+#[derive(Clone, Debug)]
+pub struct Matched {
+    pub front: Arc<Front>,
+    pub route: RouteId,
+    /// Decoded path values, in the order of the operation's variables.
+    pub values: Vec<String>,
+    /// The secondary account that the path names before the operation, decoded.
+    pub account: Option<String>,
+}
+
+impl Matched {
+    /// Path and query below the front's prefix, as they came.
+    pub fn below_front(&self, facts: &Facts) -> String {
+        let target = facts.uri.path_and_query().map_or("/", |target| target.as_str());
+        target.get(self.front.prefix.len()..).unwrap_or("/").to_owned()
+    }
+}
 
 /// What `rescue` notes about an error it answered.
 #[derive(Debug)]

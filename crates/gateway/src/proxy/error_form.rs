@@ -1,6 +1,6 @@
 //! How errors made by the gateway look to clients: the pack's form, texts and statuses, made ready once per program.
 
-use super::context::Language;
+use super::language::Language;
 use crate::error::GatewayError;
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode};

@@ -8,8 +8,11 @@
 pub mod context;
 pub mod error_form;
 pub mod headers;
+pub mod language;
 pub mod limits;
+pub mod origin;
 pub mod program;
+pub mod slots;
 pub mod stack;
 
 pub mod calls;

@@ -1,9 +1,9 @@
 //! What the data path runs at one moment: the compiled pack and the fronts it serves. A reload makes a new program and
 //! swaps it in whole; requests in flight finish on the one they began with.
 
-use super::calls::behalf::Behalf;
-use super::context::Language;
 use super::error_form::ErrorForm;
+use super::language::Language;
+use super::origin::CallOrigin;
 use super::upstream::Upstream;
 use crate::shadow::{Knowledge, Phase, Table};
 use arc_swap::ArcSwap;
@@ -68,10 +68,10 @@ pub struct Beside {
 
 impl Front {
     /// Where translated calls go.
-    pub(super) fn called(&self, behalf: Behalf) -> Option<&Arc<Upstream>> {
-        match behalf {
-            Behalf::Client => Some(&self.backend),
-            Behalf::Shadow => self.beside.as_ref().map(|beside| &beside.backend),
+    pub(super) fn called(&self, origin: CallOrigin) -> Option<&Arc<Upstream>> {
+        match origin {
+            CallOrigin::Client => Some(&self.backend),
+            CallOrigin::Shadow => self.beside.as_ref().map(|beside| &beside.backend),
         }
     }
 

@@ -1,11 +1,9 @@
 //! The whole data path, outermost layer first, with the reason for each place. Requests go down the list, answers come
-//! back up. Construct it here and nowhere else.
+//! back up. Construct it here and nowhere else. The layers of single calls, below translation, are in `calls/stack.rs`.
 
 use super::Response;
-use super::calls::behalf::{Behalf, ShadowAuth};
-use super::calls::call::{Call, Caller as _};
-use super::calls::retry::{Budget, Retry};
-use super::calls::upstream_auth::UpstreamAuth;
+use super::calls::retry::Budget;
+use super::calls::stack::Calls;
 use super::compose::Composer;
 use super::compose::resume::Resume;
 use super::dual::Dual;
@@ -17,18 +15,17 @@ use super::layers::authenticate::AuthenticateLayer;
 use super::layers::intake::IntakeLayer;
 use super::layers::limit::LimitLayer;
 use super::layers::metrics::MetricsLayer;
-use super::layers::record::{RecordCall, RecordLayer};
+use super::layers::record::RecordLayer;
 use super::layers::request_id::RequestIdLayer;
 use super::layers::rescue::RescueLayer;
 use super::layers::route::RouteLayer;
 use super::layers::timeout::TimeoutLayer;
 use super::limits::Limits;
+use super::origin::CallOrigin;
 use super::program::Current;
-use super::upstream::Send;
 use crate::body::Body;
 use crate::capture::Tap;
 use crate::clock::Clock;
-use crate::error::GatewayError;
 use crate::heavy::Heavy;
 use crate::memory::Memory;
 use crate::shadow::Shadow;
@@ -67,13 +64,9 @@ pub struct Parts {
 /// Everything from a client's request to its answer. Connections work on clones of it, which share all limits.
 pub fn stack(
     parts: Parts,
-) -> impl Service<
-    http::Request<Body>,
-    Response = Response,
-    Error = Infallible,
-    Future: std::marker::Send + 'static,
-> + Clone
-+ std::marker::Send
+) -> impl Service<http::Request<Body>, Response = Response, Error = Infallible, Future: Send + 'static>
++ Clone
++ Send
 + Sync
 + 'static {
     let Parts { program, tokens, limits, memory, pseudonym, retries, store, clock, detached, tap, shadow } =
@@ -87,7 +80,7 @@ pub fn stack(
         resume: Resume::new(store),
         clock,
         detached,
-        behalf: Behalf::Client,
+        origin: CallOrigin::Client,
     };
     let dual = dual(&composer, shadow, &memory);
     ServiceBuilder::new()
@@ -120,7 +113,7 @@ pub fn stack(
         .service(Phased::new(composer, dual))
 }
 
-/// The same composition on the shadow's behalf: with memory, time and calls of its own.
+/// The same composition for the shadow: with memory, time and calls of its own.
 fn dual(composer: &Composer, shadow: Shadow, memory: &Memory) -> Dual {
     let settings = *shadow.settings();
     let limits = Limits {
@@ -132,47 +125,8 @@ fn dual(composer: &Composer, shadow: Shadow, memory: &Memory) -> Dual {
         calls: Calls::of_shadow(Budget::default()),
         limits: Arc::new(limits),
         memory: memory.part(settings.queue_bytes),
-        behalf: Behalf::Shadow,
+        origin: CallOrigin::Shadow,
         ..composer.clone()
     };
     Dual::new(shadow, composer)
-}
-
-/// The layers below translation, outermost first. Shared by reference count: one for all requests.
-#[derive(Clone)]
-pub struct Calls(Arc<Below>);
-
-enum Below {
-    Client(
-        // Above the credential, so that no capture holds one.
-        RecordCall<
-            // Below translation, so that a refused credential replays bytes instead of translating again.
-            UpstreamAuth<
-                // Below the credential, so that what is repeated is exactly what was sent.
-                Retry<Send>,
-            >,
-        >,
-    ),
-    // Authorised by what is valid now, repeated as the calls of clients are, and in no capture: no client caused it.
-    Shadow(ShadowAuth<Retry<Send>>),
-}
-
-impl Calls {
-    fn new(retries: Budget) -> Calls {
-        let below = RecordCall::new(UpstreamAuth::new(Retry::new(Send, retries)));
-        Calls(Arc::new(Below::Client(below)))
-    }
-
-    fn of_shadow(retries: Budget) -> Calls {
-        Calls(Arc::new(Below::Shadow(ShadowAuth::new(Retry::new(Send, retries)))))
-    }
-
-    /// Makes one call to an upstream.
-    pub async fn send(&self, call: &mut Call) -> Result<Response, GatewayError> {
-        match &*self.0 {
-            Below::Client(below) => below.call(call).await,
-            // Boxed, so that the calls of clients need no room for it.
-            Below::Shadow(below) => Box::pin(below.call(call)).await,
-        }
-    }
 }

@@ -1,6 +1,10 @@
-//! One call to an upstream and what is done about it on its way: credential, retry. Knows nothing of plans and bodies.
+//! One call to an upstream and what is done about it on its way: capture, credential, retry. `stack.rs` lists the layers, outermost
+//! first. Knows nothing of plans.
 
-pub mod behalf;
 pub mod call;
+mod record;
 pub mod retry;
+mod send;
+mod shadow_auth;
+pub mod stack;
 pub mod upstream_auth;

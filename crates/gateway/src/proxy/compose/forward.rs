@@ -5,9 +5,9 @@
 
 use crate::error::GatewayError;
 use crate::proxy::calls::call::{Call, Credential, Payload};
+use crate::proxy::calls::stack::Calls;
 use crate::proxy::calls::upstream_auth;
 use crate::proxy::headers::{self, Pseudonym};
-use crate::proxy::stack::Calls;
 use crate::proxy::upstream::Upstream;
 use crate::proxy::{Request, Response};
 use bytes::Bytes;

@@ -1,14 +1,14 @@
 //! Answers of pairs: one call, whose answer's body streams through its plan. What pairs and routes of several calls share
 //! is in `compose`.
 
-use super::Exchange;
 use super::coding::{decoded, without_mark};
 use super::converted::{converted, converted_whole};
+use super::exchange::Exchange;
 use super::hold::hold;
 use crate::body::Body;
 use crate::error::{GatewayError, Kind, Side};
 use crate::proxy::Response;
-use crate::proxy::calls::behalf::Behalf;
+use crate::proxy::origin::CallOrigin;
 use crate::telemetry::metrics as names;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -225,7 +225,7 @@ impl Exchange<'_> {
     }
 
     fn count_failure(&self) {
-        if self.composer.behalf == Behalf::Client {
+        if self.composer.origin == CallOrigin::Client {
             let operation = self.facts.operation().to_owned();
             metrics::counter!(names::TRANSFORM_FAILURES, "operation" => operation, "direction" => "answer")
                 .increment(1);

@@ -2,21 +2,23 @@
 //! to the shadow, which asks the other side when the client has its answer. What is compared is what the client would have
 //! seen, so this sits above translation.
 //!
-//! The shadow's calls have connections, limits and memory of their own ([`crate::proxy::calls::behalf::Behalf::Shadow`]). A call with an
+//! The shadow's calls have connections, limits and memory of their own ([`crate::proxy::origin::CallOrigin::Shadow`]). A call with an
 //! effect is planned and never made: the plan's state machine says what it would be, and nobody sends it (`planned`). What a
 //! write has changed may be read on both sides (`read_back`).
 
+mod ask;
+mod asked;
 mod beside;
 pub mod phase;
 mod planned;
 mod read_back;
 mod tee;
 
-use self::beside::{Asked, Primary, Seen};
+pub use self::ask::Dual;
+use self::asked::{Asked, Primary, Seen};
 use self::tee::{Copy, Tee};
 use crate::body::Body;
 use crate::error::GatewayError;
-use crate::proxy::compose::Composer;
 use crate::proxy::context::Facts;
 use crate::proxy::headers::names_other_method;
 use crate::proxy::{Request, Response};
@@ -25,17 +27,6 @@ use futures_util::future::BoxFuture;
 use std::sync::{Arc, Mutex, PoisonError};
 use switchback_engine::diff::Held;
 use switchback_plan::{Effect, RouteKind};
-use tokio::sync::Semaphore;
-
-/// What both sides are asked with. Clones share it.
-#[derive(Clone)]
-pub struct Dual {
-    pub(crate) shadow: Shadow,
-    /// Composes on the shadow's behalf.
-    pub(crate) composer: Arc<Composer>,
-    /// Places for writes being read back.
-    pub(crate) read_backs: Arc<Semaphore>,
-}
 
 /// Where the copy of a request's body is put.
 type Slot = Arc<Mutex<Option<Copy>>>;
@@ -43,11 +34,6 @@ type Slot = Arc<Mutex<Option<Copy>>>;
 type Answering = BoxFuture<'static, Result<Response, GatewayError>>;
 
 impl Dual {
-    pub fn new(shadow: Shadow, composer: Composer) -> Dual {
-        let read_backs = Arc::new(Semaphore::new(shadow.settings().read_backs));
-        Dual { shadow, composer: Arc::new(composer), read_backs }
-    }
-
     /// What the other side is to be asked, if it is: the phase says so, the sample takes this request, and there is something
     /// to ask.
     pub(crate) fn asked(&self, facts: &Arc<Facts>, is_own: bool) -> Option<Asked> {

@@ -1,7 +1,7 @@
 //! Who answers: the plans, or the service that the client believes it speaks to; and who is asked beside. A refused operation
 //! goes to that service while one is configured, since it alone can do it.
 
-use super::Dual;
+use super::ask::Dual;
 use crate::error::GatewayError;
 use crate::proxy::calls::upstream_auth::may_forward;
 use crate::proxy::compose::forward::forward;

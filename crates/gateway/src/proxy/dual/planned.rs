@@ -3,10 +3,10 @@
 //! shadow's own connections, limits and time. They show the world after the effect that the answering side has made, so a plan
 //! may find nothing left to do; what it does send is checked all the same.
 
-use super::Dual;
-use super::beside::{Asked, is_failure};
+use super::ask::Dual;
+use super::asked::{Asked, is_failure};
 use crate::error::{GatewayError, Kind};
-use crate::proxy::compose::Exchange;
+use crate::proxy::compose::exchange::Exchange;
 use crate::shadow::{Dropped, PlanEnd, Planned, PlannedCall};
 use bytes::Bytes;
 use std::sync::Arc;

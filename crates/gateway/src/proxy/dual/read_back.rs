@@ -2,9 +2,9 @@
 //! reading that the pack declares for it, and compared as any reading is. Off unless configured; out of a budget of its own;
 //! nothing but readings is sent.
 
-use super::Dual;
-use super::beside::Asked;
-use crate::proxy::compose::scope_prefix;
+use super::ask::Dual;
+use super::asked::Asked;
+use crate::proxy::compose::exchange::scope_prefix;
 use crate::proxy::layers::route;
 use crate::shadow::{Dropped, Outcome, ReadBack};
 use bytes::Bytes;

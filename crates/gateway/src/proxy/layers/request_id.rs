@@ -3,15 +3,15 @@
 
 use super::after::{After, Finish};
 use crate::body::Body;
-use crate::proxy::context::{Facts, Language, RequestId};
+use crate::proxy::context::{Facts, RequestId};
+use crate::proxy::language::Language;
 use crate::proxy::program::Current;
 use crate::proxy::{Request, Response};
 use crate::telemetry::trace::{TRACEPARENT, TraceParent};
-use http::{HeaderMap, Method, StatusCode, header};
+use http::{Method, StatusCode};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use switchback_engine::translate;
 use tower::{Layer, Service};
 
 const REQUEST_ID: http::HeaderName = http::HeaderName::from_static("x-request-id");
@@ -60,23 +60,11 @@ where
         let trace = head.headers.get(TRACEPARENT).and_then(|value| TraceParent::parse(value.to_str().ok()?));
         let trace = trace.unwrap_or_else(|| TraceParent::start(fastrand::u128(..), fastrand::u64(..)));
         let program = self.program.load_full();
-        let language = language(&head.headers, program.languages());
+        let language = Language::wanted(&head.headers, program.languages());
         let facts = Arc::new(Facts::new(RequestId(fastrand::u64(..)), trace, head, program, language));
         let request = Request { facts: Arc::clone(&facts), body };
         After::wait(self.inner.call(request), Named(facts))
     }
-}
-
-fn language(headers: &HeaderMap, languages: &[String]) -> Language {
-    let mut lines = headers.get_all(header::ACCEPT_LANGUAGE).iter().filter_map(|line| line.to_str().ok());
-    let Some(first) = lines.next() else { return Language(0) };
-    Language(match lines.next() {
-        None => translate::negotiate(first, languages),
-        Some(second) => {
-            let all: Vec<&str> = [first, second].into_iter().chain(lines).collect();
-            translate::negotiate(&all.join(","), languages)
-        }
-    })
 }
 
 /// A request with a name, which its answer is to have too.

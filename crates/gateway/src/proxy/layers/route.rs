@@ -3,35 +3,14 @@
 
 use super::after::After;
 use crate::error::{GatewayError, Kind};
-use crate::proxy::context::Facts;
-use crate::proxy::program::Front;
+use crate::proxy::context::{Facts, Matched};
 use crate::proxy::{Request, Response};
 use http::Method;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use switchback_plan as plan;
 use switchback_plan::router::Found;
 use tower::{Layer, Service};
-
-/// What a request is for.
-#[derive(Clone, Debug)]
-pub struct Matched {
-    pub front: Arc<Front>,
-    pub route: plan::RouteId,
-    /// Decoded path values, in the order of the operation's variables.
-    pub values: Vec<String>,
-    /// The secondary account that the path names before the operation, decoded.
-    pub account: Option<String>,
-}
-
-impl Matched {
-    /// Path and query below the front's prefix, as they came.
-    pub fn below_front(&self, facts: &Facts) -> String {
-        let target = facts.uri.path_and_query().map_or("/", |target| target.as_str());
-        target.get(self.front.prefix.len()..).unwrap_or("/").to_owned()
-    }
-}
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RouteLayer;

@@ -1,5 +1,5 @@
-//! A service that the gateway calls: its address, its connections, its limits. The innermost layer of the stack: it sends
-//! one call once and judges whether what comes back is an answer. Upstreams are not trusted to keep to HTTP.
+//! A service that the gateway calls: its address, its connections, its limits. It sends one call once and judges
+//! whether what comes back is an answer. Upstreams are not trusted to keep to HTTP.
 //!
 //! Without TLS calls go out on our own [`Lines`]; with it, by hyper's client, which agrees on HTTP/2 where it can. Each core
 //! has lines, or a client, of its own.
@@ -14,9 +14,8 @@ use self::lines::{Lines, Unanswered, here, keep_alive, lane_count};
 use crate::body::{self, Body, Tempo};
 use crate::error::{GatewayError, Kind, Side};
 use crate::proxy::Response;
-use crate::proxy::calls::call::{Call, Caller, Credential};
-use crate::proxy::layers::limit::{FairSlots, refused};
 use crate::proxy::limits::Limits;
+use crate::proxy::slots::{FairSlot, FairSlots, refused};
 use crate::telemetry::metrics as names;
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, Version, header};
@@ -107,9 +106,22 @@ impl Upstream {
         &self.name
     }
 
-    async fn send(&self, call: &mut Call) -> Result<Response, GatewayError> {
-        let slot = self.slots.take(call.facts.client()).map_err(|limit| refused(limit).safe_to_retry())?;
-        let request = Box::new(self.request(call)?);
+    /// A place among the calls in flight, for a call of this client.
+    pub fn slot(&self, client: &str) -> Result<FairSlot, GatewayError> {
+        self.slots.take(client).map_err(|limit| refused(limit).safe_to_retry())
+    }
+
+    /// Sends a call. `target` is path and query below the upstream's base; what the gateway adds to `headers` stays in them,
+    /// for another try. The slot is taken until the answer's body has ended.
+    pub async fn send(
+        &self,
+        slot: FairSlot,
+        method: &Method,
+        target: &str,
+        headers: &mut HeaderMap,
+        body: Body,
+    ) -> Result<Response, GatewayError> {
+        let request = Box::new(self.request(method, target, headers, body)?);
         let started = Instant::now();
         let outcome = self.exchange(request, started).await;
         self.meter.record(outcome.as_ref().ok().map(http::Response::status), started.elapsed());
@@ -123,16 +135,22 @@ impl Upstream {
         Ok(response.map(|body| body.limited(bytes_max).paced(tempo).watched(Box::new(slot))))
     }
 
-    /// The call as it is sent; a body that streams leaves the call for it.
-    fn request(&self, call: &mut Call) -> Result<http::Request<Outgoing>, GatewayError> {
-        let mut target = String::with_capacity(self.base.len() + call.target.len());
-        target.push_str(&self.base);
-        target.push_str(&call.target);
-        let target = PathAndQuery::try_from(target)
+    /// The call as it is sent.
+    fn request(
+        &self,
+        method: &Method,
+        target: &str,
+        headers: &mut HeaderMap,
+        body: Body,
+    ) -> Result<http::Request<Outgoing>, GatewayError> {
+        let mut path = String::with_capacity(self.base.len() + target.len());
+        path.push_str(&self.base);
+        path.push_str(target);
+        let target = PathAndQuery::try_from(path)
             .map_err(|e| GatewayError::new(Kind::Internal, "a call's target is invalid").because(e))?;
-        let is_bodiless = call.payload.is_empty();
-        let mut request = http::Request::new(Outgoing::from(call.payload.take()));
-        request.method_mut().clone_from(&call.method);
+        let is_bodiless = body.is_empty();
+        let mut request = http::Request::new(Outgoing::from(body));
+        request.method_mut().clone_from(method);
         *request.uri_mut() = match &self.wires {
             Wires::Plain(_) => Uri::from(target),
             Wires::Tls(_) => {
@@ -145,17 +163,12 @@ impl Upstream {
         if let Wires::Plain(_) = &self.wires {
             // Behind TLS hyper's client adds it, and to HTTP/1.1 alone: HTTP/2 says it in `:authority`, and servers refuse
             // a request that says it twice (RFC 9113, section 8.3.1).
-            call.headers.insert(header::HOST, self.host.clone());
+            headers.insert(header::HOST, self.host.clone());
         }
-        if is_bodiless && wants_length(&call.method) {
-            call.headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
+        if is_bodiless && wants_length(method) {
+            headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
-        if let Credential::Ready { headers, value } = &call.credential {
-            for header in headers.iter() {
-                call.headers.insert(header.clone(), value.clone());
-            }
-        }
-        request.headers_mut().clone_from(&call.headers);
+        request.headers_mut().clone_from(headers);
         Ok(request)
     }
 
@@ -279,7 +292,7 @@ fn judge_unanswered(unanswered: Unanswered) -> GatewayError {
     }
 }
 
-fn unreachable(error: Box<dyn StdError + std::marker::Send + Sync>) -> GatewayError {
+fn unreachable(error: Box<dyn StdError + Send + Sync>) -> GatewayError {
     let is_late = has_source(&*error, |e| {
         e.downcast_ref::<io::Error>().is_some_and(|io| io.kind() == io::ErrorKind::TimedOut)
     });
@@ -354,17 +367,5 @@ fn judge_head(status: StatusCode, version: Version, headers: &HeaderMap) -> Resu
             broken("an unknown transfer coding")
         }
         (Some(_), None) => Ok(()),
-    }
-}
-
-/// The innermost layer: sends each call to its upstream.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Send;
-
-impl Caller for Send {
-    async fn call(&self, call: &mut Call) -> Result<Response, GatewayError> {
-        call.facts.called();
-        let upstream = Arc::clone(&call.upstream);
-        upstream.send(call).await
     }
 }

@@ -1,18 +1,10 @@
-//! On whose behalf calls are made: a client's, or the shadow's, which has connections and limits of its own and may change
-//! nothing. Here is what differs for the shadow below translation: how a call is authorised.
+//! How a call of the shadow is authorised: by what is valid now, and nothing comes of how it was taken.
 
 use super::call::{Call, Caller, Credential};
 use crate::error::{GatewayError, Kind};
 use crate::proxy::Response;
 use http::StatusCode;
 use std::sync::Arc;
-
-/// On whose behalf.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Behalf {
-    Client,
-    Shadow,
-}
 
 /// Puts the client's credential into calls of the shadow if it is valid now. Nothing is renewed, and nobody is told how an
 /// answer went: a candidate that answers 401 must not end the grant that real calls go out with.

@@ -1,0 +1,62 @@
+//! Watches single calls for a capture, above their credentials. While no capture is open it reads an empty cell of the
+//! request's facts.
+
+use super::call::{Call, Caller, Payload};
+use crate::body::Copier;
+use crate::capture::{CallRecord, Recording};
+use crate::error::GatewayError;
+use crate::proxy::Response;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Records single calls.
+pub struct RecordCall<C> {
+    inner: C,
+}
+
+impl<C> RecordCall<C> {
+    pub fn new(inner: C) -> RecordCall<C> {
+        RecordCall { inner }
+    }
+}
+
+impl<C: Caller> Caller for RecordCall<C> {
+    async fn call(&self, call: &mut Call) -> Result<Response, GatewayError> {
+        let numbered = call.facts.recording().filter(|_| is_translated(call)).map(|recording| {
+            let number = recording.call(record(call));
+            (Arc::clone(recording), number)
+        });
+        let response = self.inner.call(call).await?;
+        Ok(match numbered {
+            Some((recording, number)) => answered(recording, number, response),
+            None => response,
+        })
+    }
+}
+
+/// Whether a call is the plan's; what is forwarded to the served side's own service is no call of the other side.
+fn is_translated(call: &Call) -> bool {
+    call.facts.front().is_some_and(|front| Arc::ptr_eq(&front.backend, &call.upstream))
+}
+
+fn record(call: &Call) -> CallRecord {
+    CallRecord {
+        method: call.method.clone(),
+        target: call.target.get(call.scope_bytes..).unwrap_or(&call.target).to_owned(),
+        headers: call.headers.clone(),
+        body: match &call.payload {
+            Payload::Whole(bytes) => Some(bytes.clone()),
+            Payload::Stream(_) | Payload::Sent => None,
+        },
+        started: Instant::now(),
+        head: None,
+        answer: None,
+    }
+}
+
+fn answered(recording: Arc<Recording>, number: usize, response: Response) -> Response {
+    recording.call_head(number, response.status().as_u16(), response.headers());
+    let bytes_max = recording.body_bytes_max();
+    let copier = Copier::new(bytes_max, move |copied| recording.call_body(number, copied));
+    response.map(|body| body.watched(Box::new(copier)))
+}

@@ -1,0 +1,25 @@
+//! The innermost layer: a call goes to its upstream, with the credential that is ready for it.
+
+use super::call::{Call, Caller, Credential};
+use crate::error::GatewayError;
+use crate::proxy::Response;
+use std::sync::Arc;
+
+/// Sends each call to its upstream.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Send;
+
+impl Caller for Send {
+    async fn call(&self, call: &mut Call) -> Result<Response, GatewayError> {
+        call.facts.called();
+        let upstream = Arc::clone(&call.upstream);
+        let slot = upstream.slot(call.facts.client())?;
+        if let Credential::Ready { headers, value } = &call.credential {
+            for header in headers.iter() {
+                call.headers.insert(header.clone(), value.clone());
+            }
+        }
+        let body = call.payload.take();
+        upstream.send(slot, &call.method, &call.target, &mut call.headers, body).await
+    }
+}

@@ -1,0 +1,29 @@
+//! What requests are composed with, made once.
+
+use super::resume::Resume;
+use crate::clock::Clock;
+use crate::heavy::Heavy;
+use crate::memory::Memory;
+use crate::proxy::calls::stack::Calls;
+use crate::proxy::headers::Pseudonym;
+use crate::proxy::limits::Limits;
+use crate::proxy::origin::CallOrigin;
+use std::sync::Arc;
+use tokio_util::task::TaskTracker;
+
+/// What all requests are composed with.
+#[derive(Clone)]
+pub struct Composer {
+    pub calls: Calls,
+    pub limits: Arc<Limits>,
+    pub pseudonym: Pseudonym,
+    pub memory: Memory,
+    /// Where large bodies are worked on.
+    pub heavy: Heavy,
+    pub resume: Resume,
+    pub clock: Clock,
+    /// Who calls are made for.
+    pub origin: CallOrigin,
+    /// Requests that go on without their client; waited for when the program ends.
+    pub detached: TaskTracker,
+}

@@ -1,0 +1,420 @@
+//! One request being answered: the plan's state machine is asked what to do next, and its calls are made.
+
+use super::coding::{decoded, without_mark};
+use super::composer::Composer;
+use super::forward::forward;
+use super::hold::{Held, hold};
+use super::resume::Work;
+use crate::body::Body;
+use crate::clock::Clock;
+use crate::error::{GatewayError, Kind, Retry, Side};
+use crate::heavy::{Heavy, LIGHT_BYTES_MAX};
+use crate::memory::{Share, Short};
+use crate::proxy::calls::call::{Call, Payload};
+use crate::proxy::calls::upstream_auth;
+use crate::proxy::context::Facts;
+use crate::proxy::context::Matched;
+use crate::proxy::headers::{self};
+use crate::proxy::origin::CallOrigin;
+use crate::proxy::slots::refused;
+use crate::proxy::{Request, Response};
+use crate::telemetry::metrics as names;
+use crate::telemetry::redact::Escaped;
+use crate::token::Client;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use std::sync::Arc;
+use switchback_engine::translate::{
+    self, Answer, Event, FailKind, Failed, Fault, FaultKind, Next, Refused, Reply, Run,
+};
+use switchback_json as json;
+use switchback_plan as plan;
+use switchback_plan::Effect;
+use switchback_plan::router::encode_segment;
+
+/// As many values as a text can have: one before each comma, one in each bracket, and one.
+pub(super) fn tree_nodes_max(text: &[u8]) -> usize {
+    1 + text.iter().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count()
+}
+
+/// Bytes of a value in a tree: itself, its name, and what the allocator needs for their texts, in a list that doubles while it
+/// grows.
+pub(super) const TREE_NODE_BYTES: u64 = 200;
+
+/// Bytes of an answer to a write, which must not fail for want of memory once the write is done: taken before it is sent.
+const WRITTEN_BYTES: u64 = 64 * 1024;
+
+/// One request being composed.
+pub(crate) struct Exchange<'c> {
+    pub(crate) composer: &'c Composer,
+    pub(crate) facts: Arc<Facts>,
+    client: Arc<Client>,
+    /// Whether a call with an effect may have reached the upstream.
+    wrote: bool,
+    /// Steps claimed for this request alone.
+    works: Vec<Work>,
+    /// Bytes of all texts that the plan has been given.
+    pub(super) worked: u64,
+    /// The memory that the plan has for them: what it has been given, and what it makes of that, stays until the end.
+    shares: Vec<Share>,
+}
+
+impl<'c> Exchange<'c> {
+    pub(crate) fn new(composer: &'c Composer, facts: Arc<Facts>) -> Exchange<'c> {
+        let client = Arc::clone(facts.enrolled());
+        Exchange { composer, facts, client, wrote: false, works: Vec::new(), worked: 0, shares: Vec::new() }
+    }
+}
+
+impl Exchange<'_> {
+    pub(crate) fn matched(&self) -> &Matched {
+        self.facts.matched()
+    }
+
+    /// Takes memory for what the plan makes of a text. What is small is not counted: a request has room for it.
+    pub(super) fn take(&mut self, bytes: u64) -> Result<(), GatewayError> {
+        if bytes > LIGHT_BYTES_MAX {
+            let share = self.composer.memory.take(bytes).map_err(|Short| refused("memory"))?;
+            self.shares.push(share);
+        }
+        Ok(())
+    }
+
+    /// Goes on with the plan: here where it has little to work on, else apart from those who answer.
+    pub(crate) async fn next(
+        &mut self,
+        mut run: Box<Run>,
+        event: Event,
+    ) -> Result<(Box<Run>, Result<Next, Fault>), GatewayError> {
+        if self.worked <= LIGHT_BYTES_MAX {
+            let next = run.next(event);
+            return Ok((run, next));
+        }
+        // The memory goes with the work: it is in use until the work ends, even when nobody waits for it any more.
+        let shares = std::mem::take(&mut self.shares);
+        let work = self.composer.heavy.work(move || {
+            let next = run.next(event);
+            (run, next, shares)
+        });
+        let broke_off = || GatewayError::new(Kind::Internal, "work on a large body broke off");
+        let (run, next, shares) = Box::pin(work).await.ok_or_else(broke_off)?;
+        self.shares = shares;
+        Ok((run, next))
+    }
+
+    /// `original` is the body as it came, for the old service when the plan refuses late.
+    pub(super) async fn drive(&mut self, run: Box<Run>, original: &Bytes) -> Result<Response, GatewayError> {
+        let mut run = Ending { run: Some(run), large: None };
+        let mut event = Event::Start;
+        let mut reply_headers = HeaderMap::new();
+        loop {
+            let at_work = run.run.take().expect("it comes back from each step");
+            run.large = (self.worked > LIGHT_BYTES_MAX).then(|| self.composer.heavy.clone());
+            let (back, next) = self.next(at_work, event).await?;
+            run.run = Some(back);
+            match next.map_err(|fault| self.fault(&fault))? {
+                Next::Call(call) => match self.perform(call).await? {
+                    Ok((reply, share)) => {
+                        reply_headers.clone_from(&reply.headers);
+                        self.worked += reply.body.len() as u64;
+                        self.shares.extend(share.filter(|share| share.bytes() > 0));
+                        event = Event::Reply(reply);
+                    }
+                    Err(failed) => event = Event::Failed(failed),
+                },
+                Next::Answer(answer) => {
+                    if let Some(cause) = &answer.cause {
+                        self.note(cause);
+                    }
+                    if (200..300).contains(&answer.status) {
+                        for work in self.works.drain(..) {
+                            work.forget().await;
+                        }
+                    }
+                    return Ok(self.response(answer, &reply_headers));
+                }
+                Next::Refuse(refused) => return self.refuse(refused, original).await,
+            }
+        }
+    }
+
+    /// Makes a call, or takes its reply from an earlier request. The inner result is the plan's business.
+    async fn perform(
+        &mut self,
+        call: translate::Call,
+    ) -> Result<Result<(Reply, Option<Share>), Failed>, GatewayError> {
+        let Some(key) = call.resume_key.clone() else { return self.exchange(call).await };
+        let work = self.composer.resume.claim(&self.client.id, key).await;
+        if let Some(reply) = work.reply().await? {
+            self.wrote = true;
+            self.works.push(work);
+            return Ok(Ok((reply, None)));
+        }
+        let outcome = self.exchange(call).await;
+        if let Ok(Ok((reply, _))) = &outcome
+            && (200..300).contains(&reply.status)
+            // What the plan will not take for done must not be remembered as done.
+            && translate::foreign_success(&reply.headers, &reply.body).is_none()
+        {
+            work.done(reply).await;
+        }
+        self.works.push(work);
+        outcome
+    }
+
+    /// Makes a call. The inner result is the plan's business.
+    pub(crate) async fn exchange(
+        &mut self,
+        call: translate::Call,
+    ) -> Result<Result<(Reply, Option<Share>), Failed>, GatewayError> {
+        let effect = call.effect;
+        let mut call = self.outgoing(call)?;
+        let mut share = self.composer.memory.share();
+        if effect == Effect::Write && share.grow(WRITTEN_BYTES).is_err() {
+            return Err(refused("memory").safe_to_retry());
+        }
+        let outcome = self.reply(&mut call, share).await;
+        match outcome {
+            Ok((reply, share)) => {
+                self.wrote |= effect == Effect::Write;
+                Ok(Ok((reply, Some(share))))
+            }
+            Err(error) => {
+                let had_written = self.wrote;
+                self.wrote |= effect == Effect::Write && error.retry() == Retry::Never;
+                if error.is_unanswered() {
+                    self.facts.set_unanswered();
+                }
+                tracing::debug!(request_id = %self.facts.id, ?error, "a call failed");
+                // After an effect only the plan may say how the request ends.
+                let kind = fail_kind(error.kind()).or(had_written.then_some(FailKind::Unreachable));
+                match kind {
+                    Some(kind) => Ok(Err(Failed { kind, detail: error.detail() })),
+                    None => Err(error),
+                }
+            }
+        }
+    }
+
+    /// The plan's call with all that the plan does not know: address, credential, and the gateway's own fields.
+    pub(crate) fn outgoing(&self, call: translate::Call) -> Result<Call, GatewayError> {
+        let front = &self.matched().front;
+        let backend = front.serves.other();
+        let origin = self.composer.origin;
+        if origin == CallOrigin::Shadow && call.effect == Effect::Write {
+            return Err(GatewayError::new(Kind::Internal, "a call with an effect is not made in the shadow"));
+        }
+        let upstream = front
+            .called(origin)
+            .ok_or_else(|| GatewayError::new(Kind::Internal, "the shadow has no service to ask"))?;
+        let (facts, pseudonym) = (&self.facts, &self.composer.pseudonym);
+        let own = facts.program.call_headers(backend);
+        let mut headers = headers::translated_request(
+            &facts.headers,
+            facts.version,
+            facts.trace,
+            pseudonym,
+            call.headers.len() + own.len() + if call.body.is_some() { 2 } else { 0 },
+        );
+        for (name, value) in own {
+            headers.insert(name.clone(), value.clone());
+        }
+        for (name, value) in &call.headers {
+            // There is one `Accept`, and the plan's wins.
+            if *name == header::ACCEPT {
+                headers.insert(name, value.clone());
+            } else {
+                headers.append(name, value.clone());
+            }
+        }
+        if call.body.is_some() && !headers.contains_key(header::CONTENT_TYPE) {
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        let scope = self.scope(backend)?;
+        Ok(Call {
+            facts: Arc::clone(&self.facts),
+            upstream: Arc::clone(upstream),
+            is_repeatable: self.is_repeatable(&call),
+            scope_bytes: scope.len(),
+            target: scope + &call.target,
+            method: call.method,
+            headers,
+            payload: Payload::Whole(call.body.unwrap_or_default()),
+            credential: upstream_auth::credential(&self.facts.program, &self.client, backend)?,
+        })
+    }
+
+    /// A read may be repeated; anything else only where the client's method, ours and the plan all say that it is harmless.
+    fn is_repeatable(&self, call: &translate::Call) -> bool {
+        let is_read = call.effect == Effect::None && call.method == Method::GET;
+        call.repeatable && (is_read || (self.facts.method.is_idempotent() && call.method.is_idempotent()))
+    }
+
+    /// The path prefix of the secondary account that a call is for: the client's own, or the one that the request's path
+    /// names. Never another than asked for: a call for one account that reaches another is worse than none.
+    fn scope(&self, side: plan::SideId) -> Result<String, GatewayError> {
+        let unavailable = |detail| Err(GatewayError::new(Kind::AccountUnavailable, detail).safe_to_retry());
+        let account = match (self.client.company.as_deref(), self.matched().account.as_deref()) {
+            (Some(own), Some(asked)) if own != asked => {
+                return unavailable("the path names another account than the client is bound to");
+            }
+            (own, asked) => own.or(asked),
+        };
+        let Some(account) = account else { return Ok(String::new()) };
+        let Some(template) = self.facts.program.side(side).scope.as_deref() else {
+            return unavailable("a secondary account, and the side that is called has none");
+        };
+        scope_prefix(template, account)
+    }
+
+    /// `share` is the memory that there is for the reply already.
+    async fn reply(&self, call: &mut Call, share: Share) -> Result<(Reply, Share), GatewayError> {
+        let limits = &self.composer.limits;
+        let answer = self.composer.calls.send(call).await?;
+        let (parts, body) = answer.into_parts();
+        let body =
+            decoded(body, &parts.headers, Side::Upstream, limits.decode_ratio_max, limits.held_bytes_max)?;
+        let Held { bytes, mut share } = hold(body, Side::Upstream, limits.held_bytes_max, share).await?;
+        let tree = tree_nodes_max(&bytes).min(json::Limits::DOCUMENT.nodes) as u64 * TREE_NODE_BYTES;
+        if bytes.len() as u64 + tree > share.bytes().max(LIGHT_BYTES_MAX) {
+            share.grow(bytes.len() as u64 + tree - share.bytes()).map_err(|Short| refused("memory"))?;
+        }
+        let body = without_mark(bytes);
+        Ok((Reply { status: parts.status.as_u16(), headers: parts.headers, body }, share))
+    }
+
+    /// Notes what went wrong where the client gets an answer all the same.
+    pub(crate) fn note(&self, cause: &str) {
+        if self.composer.origin == CallOrigin::Client {
+            let (id, operation, client) = (self.facts.id, self.facts.operation(), self.facts.client());
+            tracing::warn!(request_id = %id, operation, client, cause = %Escaped(cause), "an upstream answered with an error that its contract does not know");
+            self.facts.set_cause(cause.to_owned());
+        }
+    }
+
+    pub(crate) fn response(&self, answer: Answer, reply_headers: &HeaderMap) -> Response {
+        let mut response = Response::new(answer.body.map_or_else(Body::empty, Body::full));
+        *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::BAD_GATEWAY);
+        *response.headers_mut() = self.answer_fields(reply_headers, &answer.headers);
+        response
+    }
+
+    /// Header fields of an answer: few of the reply's, ours, the plan's.
+    pub(crate) fn answer_fields(&self, reply: &HeaderMap, own: &HeaderMap) -> HeaderMap {
+        let mut headers = headers::translated_answer(reply);
+        if let Some(vary) = self.facts.program.vary(self.matched().front.serves) {
+            headers.insert(header::VARY, vary.clone());
+        }
+        for (name, value) in own {
+            headers.append(name, value.clone());
+        }
+        headers
+    }
+
+    /// The plan cannot do what is asked for: the old service may, if it lives and nothing was done yet; else the client is
+    /// told so.
+    pub(crate) async fn refuse(&self, refused: Refused, original: &Bytes) -> Result<Response, GatewayError> {
+        if self.composer.origin == CallOrigin::Client
+            && refused.refusal.legacy_forward
+            && !refused.wrote
+            && !self.wrote
+            && let Some(own) = &self.matched().front.own
+            && upstream_auth::may_forward(&self.facts.program, &self.client, self.matched().front.serves)
+        {
+            let target = self.matched().below_front(&self.facts);
+            let request = Request { facts: Arc::clone(&self.facts), body: Body::full(original.clone()) };
+            let calls = self.composer.calls.clone();
+            let pseudonym = self.composer.pseudonym.clone();
+            return Box::pin(forward(calls, Arc::clone(own), request, target, pseudonym)).await;
+        }
+        let settings = self.facts.program.settings();
+        let status = if is_over(&refused.refusal, settings, &self.composer.clock) {
+            refused.refusal.after_status
+        } else {
+            refused.refusal.status
+        };
+        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::NOT_IMPLEMENTED);
+        Err(GatewayError::new(Kind::Refused, "the pack refuses this")
+            .saying(refused.text)
+            .with_status(status))
+    }
+
+    pub(crate) fn fault(&self, fault: &Fault) -> GatewayError {
+        let kind = kind_of(fault.kind);
+        if self.composer.origin == CallOrigin::Client && matches!(kind, Kind::BadBody | Kind::UpstreamBroken)
+        {
+            let direction = if kind == Kind::BadBody { "request" } else { "answer" };
+            let operation = self.facts.operation().to_owned();
+            metrics::counter!(names::TRANSFORM_FAILURES, "operation" => operation, "direction" => direction)
+                .increment(1);
+        }
+        let error = GatewayError::new(kind, fault.to_string());
+        match &fault.headers {
+            Some(headers) => error.with_headers(HeaderMap::clone(headers)),
+            None => error,
+        }
+    }
+}
+
+/// A run at its end: what is large takes long to be let go, too.
+struct Ending {
+    run: Option<Box<Run>>,
+    large: Option<Heavy>,
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        if let (Some(heavy), Some(run)) = (self.large.take(), self.run.take()) {
+            heavy.leave(move || drop(run));
+        }
+    }
+}
+
+/// The path prefix of an account, as the template of its side has it.
+pub(crate) fn scope_prefix(template: &str, account: &str) -> Result<String, GatewayError> {
+    let (before, rest) = template.split_once('{').unwrap_or((template, "}"));
+    let (_, after) = rest.split_once('}').unwrap_or(("", ""));
+    let mut prefix = before.to_owned();
+    encode_segment(account, &mut prefix)
+        .map_err(|error| GatewayError::new(Kind::Internal, "a client's account").because(error))?;
+    Ok(prefix + after)
+}
+
+/// Whether the day has come from which a refusal is for good.
+fn is_over(refusal: &plan::Refusal, settings: &translate::Settings, clock: &Clock) -> bool {
+    let date = match &refusal.after_date {
+        None => None,
+        Some(plan::AfterDate::Day(day)) => Some(day.clone()),
+        Some(plan::AfterDate::Setting(at)) => settings.text(*at),
+    };
+    let Some(date) = date else { return false };
+    let today =
+        time::OffsetDateTime::from_unix_timestamp(clock.unix_ms().div_euclid(1000)).map(|now| now.date());
+    // Both are written year first, so that text compares as dates do.
+    today.is_ok_and(|today| today.to_string() >= date)
+}
+
+/// Failures that plans know how to go on from.
+fn fail_kind(kind: &Kind) -> Option<FailKind> {
+    match kind {
+        Kind::UpstreamUnreachable => Some(FailKind::Unreachable),
+        Kind::UpstreamTimeout => Some(FailKind::Timeout),
+        Kind::UpstreamClosed => Some(FailKind::Closed),
+        Kind::UpstreamBroken => Some(FailKind::Broken),
+        _ => None,
+    }
+}
+
+fn kind_of(kind: FaultKind) -> Kind {
+    match kind {
+        FaultKind::BadRequest => Kind::BadRequest,
+        FaultKind::BadBody => Kind::BadBody,
+        FaultKind::TooLarge => Kind::TooLarge,
+        FaultKind::NotFound => Kind::NotFound,
+        FaultKind::UpstreamUnreachable => Kind::UpstreamUnreachable,
+        FaultKind::UpstreamTimeout => Kind::UpstreamTimeout,
+        FaultKind::UpstreamClosed => Kind::UpstreamClosed,
+        FaultKind::UpstreamBroken => Kind::UpstreamBroken,
+        FaultKind::Internal => Kind::Internal,
+    }
+}

@@ -1,0 +1,184 @@
+//! Asks one side, as the shadow does it: within its time, out of its own connections and limits.
+
+use super::asked::{Asked, Seen, is_failure};
+use crate::body::Body;
+use crate::error::{GatewayError, Kind, Side};
+use crate::proxy::Response;
+use crate::proxy::compose;
+use crate::proxy::compose::Composer;
+use crate::proxy::compose::coding::{decoded, without_mark};
+use crate::proxy::compose::forward::forward;
+use crate::proxy::layers::rescue;
+use crate::shadow::Dropped;
+use crate::shadow::Shadow;
+use bytes::Bytes;
+use http::{HeaderMap, header};
+use std::sync::Arc;
+use std::time::Duration;
+use switchback_engine::diff::{Candidate, Held, Holding, View};
+use tokio::sync::Semaphore;
+
+/// Bytes of a candidate's answer that are read beyond what its counterpart has: more of it would say nothing new.
+const BEYOND_BYTES: u64 = 64 * 1024;
+
+/// What both sides are asked with. Clones share it.
+#[derive(Clone)]
+pub struct Dual {
+    pub(crate) shadow: Shadow,
+    /// Composes for the shadow.
+    pub(crate) composer: Arc<Composer>,
+    /// Places for writes being read back.
+    pub(crate) read_backs: Arc<Semaphore>,
+}
+
+impl Dual {
+    pub fn new(shadow: Shadow, composer: Composer) -> Dual {
+        let read_backs = Arc::new(Semaphore::new(shadow.settings().read_backs));
+        Dual { shadow, composer: Arc::new(composer), read_backs }
+    }
+
+    /// What the plans would have answered; asked once more where the other side gave no answer, or a failure of its own.
+    pub(crate) async fn plans(
+        &self,
+        asked: &Asked,
+        body: &Held,
+        counterpart_bytes: u64,
+    ) -> Result<Candidate, Dropped> {
+        let asking = async {
+            let first = self.plans_once(asked, body, counterpart_bytes).await;
+            match first {
+                Err(Dropped::CandidateFailed) => self.plans_once(asked, body, counterpart_bytes).await,
+                Ok(candidate) if has_failed(&candidate) => {
+                    self.plans_once(asked, body, counterpart_bytes).await
+                }
+                first => first,
+            }
+        };
+        tokio::time::timeout(self.timeout(), asking).await.unwrap_or(Err(Dropped::CandidateFailed))
+    }
+
+    async fn plans_once(
+        &self,
+        asked: &Asked,
+        body: &Held,
+        counterpart_bytes: u64,
+    ) -> Result<Candidate, Dropped> {
+        let request = asked.request(body.start().clone());
+        let facts = Arc::clone(&request.facts);
+        let answering = async {
+            let response = compose::answer(Arc::clone(&self.composer), request).await?;
+            self.held(response, counterpart_bytes).await
+        };
+        match answering.await {
+            _ if facts.is_unanswered() => Err(Dropped::CandidateFailed),
+            Ok(view) => Ok(Candidate::Answered(view)),
+            Err(error) => self.failure(asked, &error).await,
+        }
+    }
+
+    /// What the served side's own service answers; asked once more where it gave no answer, or one that says nothing.
+    pub(crate) async fn own(&self, asked: &Asked, body: &Held) -> Result<View, Dropped> {
+        let asking = async {
+            match self.own_once(asked, body).await {
+                Err(Dropped::ReferenceFailed) => self.own_once(asked, body).await,
+                first => first,
+            }
+        };
+        tokio::time::timeout(self.timeout(), asking).await.unwrap_or(Err(Dropped::ReferenceFailed))
+    }
+
+    async fn own_once(&self, asked: &Asked, body: &Held) -> Result<View, Dropped> {
+        let target = asked.facts.matched().below_front(&asked.facts);
+        let request = asked.request(body.start().clone());
+        let (calls, pseudonym) = (self.composer.calls.clone(), self.composer.pseudonym.clone());
+        let answering = async {
+            let response = forward(calls, Arc::clone(&asked.beside.own), request, target, pseudonym).await?;
+            self.held(response, u64::MAX - BEYOND_BYTES).await
+        };
+        match answering.await {
+            Ok(view) if !is_failure(view.status) => Ok(view),
+            Err(error) if matches!(error.kind(), Kind::Overloaded { .. }) => Err(Dropped::Budget),
+            _ => Err(Dropped::ReferenceFailed),
+        }
+    }
+
+    /// What an error of the plans means for the comparison: what the client would have seen, or why there is nothing to
+    /// compare.
+    pub(super) async fn failure(&self, asked: &Asked, error: &GatewayError) -> Result<Candidate, Dropped> {
+        let what = error.detail();
+        match error.kind() {
+            _ if error.is_unanswered() => Err(Dropped::CandidateFailed),
+            Kind::UpstreamBroken => Ok(Candidate::Unanswered { what }),
+            Kind::BadBody | Kind::Internal => Ok(Candidate::Untranslated { what }),
+            Kind::Overloaded { .. } => Err(Dropped::Budget),
+            Kind::NeedsReconnect => Err(Dropped::Credential),
+            Kind::Refused => Err(Dropped::Refused),
+            _ => {
+                let view = self.held(rescue::response(&asked.facts, error), 0).await;
+                view.map(Candidate::Answered).map_err(|_| Dropped::PrimaryFailed)
+            }
+        }
+    }
+
+    /// An answer that the client got, without its content coding.
+    pub(super) async fn view(&self, seen: Seen) -> Result<View, Dropped> {
+        let Seen::Answered { status, headers, body } = seen else { return Err(Dropped::PrimaryFailed) };
+        if !headers.contains_key(header::CONTENT_ENCODING) || body.is_empty() {
+            return Ok(View { status, headers, body });
+        }
+        if !body.is_whole() {
+            return Err(Dropped::TooLarge);
+        }
+        let mut response = Response::new(Body::full(body.start().clone()));
+        *response.headers_mut() = headers;
+        let view = self.held(response, u64::MAX - BEYOND_BYTES).await;
+        view.map(|view| View { status, ..view }).map_err(|_| Dropped::PrimaryFailed)
+    }
+
+    /// Reads an answer, without its content coding, and keeps as much of it as is kept of any. Little more is read than
+    /// `counterpart_bytes`.
+    async fn held(&self, response: Response, counterpart_bytes: u64) -> Result<View, GatewayError> {
+        let limits = &self.composer.limits;
+        let (parts, body) = response.into_parts();
+        let mut body = decoded(
+            body,
+            &parts.headers,
+            Side::Upstream,
+            limits.decode_ratio_max,
+            limits.response_bytes_max,
+        )?;
+        let body_bytes = self.shadow.settings().body_bytes;
+        let enough = counterpart_bytes.max(body_bytes as u64) + BEYOND_BYTES;
+        let (mut holding, mut read) = (Holding::new(body_bytes), 0);
+        while read <= enough
+            && let Some(chunk) = body.chunk().await.transpose()?
+        {
+            let chunk = if read == 0 { without_mark(chunk) } else { chunk };
+            read += chunk.len() as u64;
+            holding.push(&chunk);
+            // Small pieces that are all there already must not keep the timer from its turn.
+            tokio::task::consume_budget().await;
+        }
+        Ok(View { status: parts.status.as_u16(), headers: parts.headers, body: holding.finish() })
+    }
+
+    /// A request's body without its content coding.
+    pub(super) async fn uncoded(&self, headers: &HeaderMap, body: Bytes) -> Result<Bytes, Dropped> {
+        if !headers.contains_key(header::CONTENT_ENCODING) || body.is_empty() {
+            return Ok(body);
+        }
+        let limits = &self.composer.limits;
+        let bytes_max = self.shadow.settings().body_bytes as u64;
+        let plain = decoded(Body::full(body), headers, Side::Client, limits.decode_ratio_max, bytes_max);
+        let plain = plain.map_err(|_| Dropped::PrimaryFailed)?;
+        plain.collect(bytes_max).await.map_err(|_| Dropped::TooLarge)
+    }
+
+    pub(crate) fn timeout(&self) -> Duration {
+        self.shadow.settings().timeout
+    }
+}
+
+pub(super) fn has_failed(candidate: &Candidate) -> bool {
+    matches!(candidate, Candidate::Answered(view) if is_failure(view.status))
+}

@@ -1,0 +1,93 @@
+//! A request whose other side is to be asked, and what is known of how its client was answered.
+
+use crate::body::Body;
+use crate::error::GatewayError;
+use crate::proxy::Request;
+use crate::proxy::calls::call::Credential;
+use crate::proxy::calls::upstream_auth;
+use crate::proxy::context::Facts;
+use crate::proxy::program::Beside;
+use crate::secret::Secret;
+use crate::shadow::Subject;
+use bytes::Bytes;
+use http::HeaderMap;
+use std::sync::Arc;
+use std::time::Duration;
+use switchback_engine::diff::Held;
+
+/// Who answers the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Primary {
+    /// The served side's own service.
+    Own,
+    /// The other side, translated.
+    Plans,
+}
+
+/// A request whose other side is to be asked, without its body.
+pub(crate) struct Asked {
+    pub(crate) subject: Subject,
+    pub(crate) facts: Arc<Facts>,
+    pub(crate) beside: Arc<Beside>,
+    pub(crate) primary: Primary,
+    pub(crate) writes: bool,
+}
+
+/// How the client was answered.
+pub(crate) enum Seen {
+    Answered { status: u16, headers: HeaderMap, body: Held },
+    Failed(GatewayError),
+}
+
+impl Asked {
+    /// The request once more, with facts of its own: what the shadow does is not counted as the client's.
+    pub(crate) fn request(&self, body: Bytes) -> Request {
+        let own = &self.facts;
+        let facts = own.with_head(own.method.clone(), own.uri.clone(), own.headers.clone());
+        facts.set_front(Arc::clone(&own.matched().front));
+        facts.set_matched(own.matched().clone());
+        facts.set_client(Arc::clone(own.enrolled()));
+        Request { facts: Arc::new(facts), body: Body::full(body) }
+    }
+
+    /// Waits for the grants that calls go out with and that are being refreshed at this moment, as they all are when a gateway
+    /// begins: the shadow renews none, and need not miss what is on its way.
+    pub(super) async fn credentials_renewed(&self, patience: Duration) {
+        let serves = self.facts.matched().front.serves;
+        for side in [serves, serves.other()] {
+            let credential = upstream_auth::credential(&self.facts.program, self.facts.enrolled(), side);
+            if let Ok(Credential::Grant { client, .. }) = credential {
+                client.grant.awaited(patience).await;
+            }
+        }
+    }
+
+    /// Every credential that the request came with, and the one that its calls go out with.
+    pub(super) fn secrets(&self) -> Vec<Secret<String>> {
+        let front = &self.facts.matched().front;
+        let own = self.facts.program.credential(front.serves).read.iter().map(String::as_str);
+        let names = own.chain(["authorization", "proxy-authorization", "cookie"]);
+        let values =
+            names.flat_map(|name| self.facts.headers.get_all(name)).filter_map(|value| value.to_str().ok());
+        let words = values.flat_map(str::split_whitespace);
+        let mut secrets: Vec<Secret<String>> = words.map(Secret::from).collect();
+        for side in [front.serves, front.serves.other()] {
+            match upstream_auth::credential(&self.facts.program, self.facts.enrolled(), side) {
+                Ok(Credential::Grant { client, .. }) => {
+                    secrets.extend(client.grant.current().map(|token| token.secret().clone()));
+                }
+                Ok(Credential::Fixed { value, .. } | Credential::Ready { value, .. }) => {
+                    secrets
+                        .extend(value.to_str().into_iter().flat_map(str::split_whitespace).map(Secret::from));
+                }
+                Ok(Credential::Carried) | Err(_) => {}
+            }
+        }
+        secrets
+    }
+}
+
+/// A failure of a service says nothing about the other one.
+pub(crate) fn is_failure(status: u16) -> bool {
+    status >= 500
+}

@@ -1,0 +1,188 @@
+//! How much may be in flight at once, over all clients and for each. Beyond the limit it is refused at once: a queue would
+//! only make everyone late.
+
+use crate::body::{End, Watch};
+use crate::error::{GatewayError, Kind};
+use crate::telemetry::metrics as names;
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use foldhash::fast::RandomState;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+/// What a refused client is told to wait.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// A bounded count of what is in flight.
+#[derive(Clone, Debug)]
+pub struct Slots {
+    taken: Arc<AtomicUsize>,
+    max: usize,
+}
+
+impl Slots {
+    pub fn new(max: usize) -> Slots {
+        Slots { taken: Arc::default(), max }
+    }
+
+    /// Takes a slot, unless all are taken.
+    pub fn take(&self) -> Option<Slot> {
+        let slot = Slot { taken: Arc::clone(&self.taken) };
+        // Over the limit the slot is given back at once by its drop.
+        (self.taken.fetch_add(1, Relaxed) < self.max).then_some(slot)
+    }
+
+    /// How many are taken.
+    pub fn taken(&self) -> usize {
+        self.taken.load(Relaxed)
+    }
+}
+
+/// A bounded count of what is in flight, of which no client has more than others have left: n clients that take all they can
+/// leave one part in n + 1 to the others.
+#[derive(Clone)]
+pub struct FairSlots {
+    all: Slots,
+    by_client: Shares,
+}
+
+impl FairSlots {
+    /// At most `max` at one time, and at most `client_max` for one client.
+    pub fn new(max: usize, client_max: usize) -> FairSlots {
+        FairSlots { all: Slots::new(max), by_client: Shares::new(client_max) }
+    }
+
+    /// Takes a slot for a client; the error names the limit that is reached.
+    pub fn take(&self, client: &str) -> Result<FairSlot, &'static str> {
+        let own = self.by_client.slots(client);
+        let slot = self.all.take().ok_or("upstream_in_flight")?;
+        let free = self.all.max.saturating_sub(self.all.taken());
+        if own.taken() > free {
+            return Err("client_upstream_in_flight");
+        }
+        Ok(FairSlot { _own: own.take().ok_or("client_upstream_in_flight")?, _slot: slot })
+    }
+}
+
+/// One of them, given back like a [`Slot`].
+#[derive(Debug)]
+pub struct FairSlot {
+    _slot: Slot,
+    _own: Slot,
+}
+
+impl Watch for FairSlot {
+    fn chunk(&mut self, _bytes: &Bytes) {}
+    fn end(&mut self, _end: End) {}
+}
+
+/// One taken slot, given back when dropped; as a watcher of a body it is given back when the body ends.
+#[derive(Debug)]
+pub struct Slot {
+    taken: Arc<AtomicUsize>,
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.taken.fetch_sub(1, Relaxed);
+    }
+}
+
+impl Watch for Slot {
+    fn chunk(&mut self, _bytes: &Bytes) {}
+    fn end(&mut self, _end: End) {}
+}
+
+/// The error of a limit that is reached; `limit` is its name in the metrics.
+pub fn refused(limit: &'static str) -> GatewayError {
+    metrics::counter!(names::LIMITED, "limit" => limit).increment(1);
+    GatewayError::new(
+        Kind::Overloaded { retry_after: RETRY_AFTER },
+        format!("the limit `{limit}` is reached"),
+    )
+}
+
+/// One [`Slots`] per client that has called since the start.
+#[derive(Clone)]
+pub struct Shares {
+    by_client: Arc<ArcSwap<HashMap<String, Slots, RandomState>>>,
+    max: usize,
+}
+
+impl Shares {
+    pub fn new(client_in_flight_max: usize) -> Shares {
+        Shares { by_client: Arc::default(), max: client_in_flight_max }
+    }
+
+    pub fn take(&self, client: &str) -> Option<Slot> {
+        self.slots(client).take()
+    }
+
+    fn slots(&self, client: &str) -> Slots {
+        if let Some(slots) = self.by_client.load().get(client) {
+            return slots.clone();
+        }
+        // Once per client: the table is copied with the newcomer in it. Of two that come at once the first one stays.
+        let own = Slots::new(self.max);
+        self.by_client.rcu(|table| {
+            let mut table = HashMap::clone(table);
+            table.entry(client.to_owned()).or_insert_with(|| own.clone());
+            table
+        });
+        self.by_client.load().get(client).cloned().unwrap_or(own)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slot_is_free_again_when_its_holder_is_gone() {
+        let slots = Slots::new(2);
+        let (first, second) = (slots.take().unwrap(), slots.take().unwrap());
+        assert!(slots.take().is_none());
+        assert_eq!(slots.taken(), 2);
+        drop(first);
+        assert!(slots.take().is_some());
+        drop(second);
+        assert_eq!(slots.taken(), 0);
+    }
+
+    #[test]
+    fn clients_have_shares_of_their_own() {
+        let shares = Shares::new(1);
+        let first = shares.take("a").unwrap();
+        assert!(shares.take("a").is_none());
+        let other = shares.take("b").unwrap();
+        drop(first);
+        assert!(shares.take("a").is_some());
+        drop(other);
+    }
+
+    #[test]
+    fn clients_that_take_all_they_can_leave_slots_to_others() {
+        let slots = FairSlots::new(1024, 1024);
+        let take_all = |client: &str| std::iter::from_fn(|| slots.take(client).ok()).collect::<Vec<_>>();
+        let (first, second) = (take_all("a"), take_all("b"));
+        assert_eq!(first.len(), 512);
+        assert_eq!(second.len(), 256);
+        assert_eq!(slots.take("a").unwrap_err(), "client_upstream_in_flight");
+        let other = slots.take("c");
+        assert!(other.is_ok());
+        drop((first, second, other));
+        assert_eq!((slots.all.taken(), slots.by_client.slots("a").taken()), (0, 0));
+    }
+
+    #[test]
+    fn the_only_slot_is_for_whoever_comes_first() {
+        let slots = FairSlots::new(1, 1);
+        let taken = slots.take("a").unwrap();
+        assert_eq!(slots.take("b").unwrap_err(), "upstream_in_flight");
+        drop(taken);
+        assert!(slots.take("b").is_ok());
+        assert_eq!(slots.all.taken(), 0, "what was refused or dropped is given back");
+    }
+}
