@@ -17,7 +17,7 @@ use switchback_gateway::shadow::{self, Served, Table};
 use switchback_gateway::token::OAuth;
 use switchback_json::{self as json, Value};
 use switchback_plan::router::Router;
-use switchback_plan::{Effect, Pack, Route, SideId};
+use switchback_plan::{Effect, Pack, PerSide, Route, SideId};
 
 /// A size as the program counts in memory. Sizes that no machine has are as good as none.
 fn bytes(size: u64) -> usize {
@@ -255,7 +255,7 @@ pub(super) fn program(
     let pack = &loaded.pack;
     let mut fronts = Vec::new();
     for (prefix, side) in prefixes(config, pack) {
-        let table = tables[usize::from(side.0)].clone().unwrap_or_default();
+        let table = tables[side].clone().unwrap_or_default();
         fronts.push(front(prefix, side, config, loaded, services, table)?);
     }
     Ok(Program::new(Arc::clone(pack), Arc::clone(&loaded.settings), fronts))
@@ -289,7 +289,7 @@ fn front(
     phases: Arc<Table>,
 ) -> Result<Front, StartError> {
     let pack = &loaded.pack;
-    let name = |side: SideId| pack.sides[usize::from(side.0)].name.as_str();
+    let name = |side: SideId| pack.sides[side].name.as_str();
     let of = |upstreams: &Upstreams, side: SideId| {
         upstreams.get(name(side)).map(|(_, upstream)| Arc::clone(upstream))
     };
@@ -297,7 +297,7 @@ fn front(
     let beside = of(&services.shadow, serves.other()).zip(of(&services.shadow, serves));
     let beside = beside
         .map(|(backend, own)| Arc::new(Beside { backend, own, knowledge: Arc::clone(&loaded.knowledge) }));
-    let direction = &pack.directions[usize::from(serves.0)];
+    let direction = &pack.directions[serves];
     let sunset = config.sunsets.iter().find(|sunset| sunset.side.value == name(serves));
     Ok(Front {
         prefix,
@@ -313,7 +313,7 @@ fn front(
 }
 
 /// Of each side that clients speak, the phases of its operations.
-pub(super) type Tables = [Option<Arc<Table>>; 2];
+pub(super) type Tables = PerSide<Option<Arc<Table>>>;
 
 /// All operations that are served, in their configured phases. Fronts of one side share a table.
 pub(super) fn tables(config: &Config, loaded: &LoadedPack) -> Tables {
@@ -323,13 +323,13 @@ pub(super) fn tables(config: &Config, loaded: &LoadedPack) -> Tables {
 
 fn table(side: SideId, config: &Config, loaded: &LoadedPack) -> Arc<Table> {
     let pack = &loaded.pack;
-    let name = &pack.sides[usize::from(side.0)].name;
+    let name = &pack.sides[side].name;
     let served = |route: &Route| Served {
         operation: Arc::clone(&route.operation.key),
         writes: route.operation.effect == Effect::Write,
         configured: config.phases.of(name, &route.operation.key),
     };
-    let routes = pack.directions[usize::from(side.0)].routes.iter();
+    let routes = pack.directions[side].routes.iter();
     Arc::new(Table::new(name, config.upstream(name).is_some(), &loaded.served, routes.map(served)))
 }
 

@@ -14,14 +14,14 @@ use switchback_compiler::mapping::load::PackSource;
 use switchback_engine::translate::{SettingError, Settings, example};
 use switchback_gateway::shadow::{CallContract, Knowledge};
 use switchback_json::Value;
-use switchback_plan::{self as plan, Pack, SideId};
+use switchback_plan::{self as plan, Pack, PerSide, SideId};
 
 /// A pack that is fit to serve, with all routes that settings choose from.
 #[derive(Debug)]
 pub(super) struct ReadPack {
     pack: Arc<Pack>,
     /// Old side first.
-    contracts: [Contract; 2],
+    contracts: PerSide<Contract>,
     source: String,
     hash: String,
 }
@@ -141,8 +141,8 @@ pub(super) fn hash(source: &PackSource) -> String {
 
 fn facts(pack: &Pack) -> PackFacts {
     let side = |id: SideId| {
-        let side = &pack.sides[usize::from(id.0)];
-        let direction = &pack.directions[usize::from(id.0)];
+        let side = &pack.sides[id];
+        let direction = &pack.directions[id];
         SideFacts {
             name: side.name.clone(),
             operations: direction.routes.iter().map(|route| route.operation.key.to_string()).collect(),
@@ -150,8 +150,7 @@ fn facts(pack: &Pack) -> PackFacts {
             has_scope: side.scope.is_some(),
         }
     };
-    let read = [SideId::OLD, SideId::NEW]
-        .map(|side| (&pack.sides[usize::from(side.0)].name, pack.settings_read(side)));
+    let read = [SideId::OLD, SideId::NEW].map(|side| (&pack.sides[side].name, pack.settings_read(side)));
     let readers = |at: u16| -> Vec<String> {
         read.iter().filter(|(_, settings)| settings.contains(&at)).map(|(side, _)| (*side).clone()).collect()
     };

@@ -41,7 +41,7 @@ pub fn run(args: &Args) -> ExitCode {
             return ExitCode::from(HAS_FINDINGS);
         }
     };
-    let route = &pack.directions[usize::from(at.serves.0)].routes[usize::from(at.route.0)];
+    let route = &pack.directions[at.serves].routes[at.route];
     let mut said = plan::explain(&pack, at.serves, route);
     for instead in &route.instead {
         let setting = &pack.settings[usize::from(instead.setting)].name;

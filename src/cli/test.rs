@@ -112,8 +112,8 @@ fn failed(report: &Report) -> usize {
 
 /// `v1 GET /things/{id}`
 fn name(pack: &Pack, end: &Unreached) -> String {
-    let side = usize::from(end.serves.0);
-    let route = &pack.directions[side].routes[usize::from(end.route.0)];
+    let side = end.serves;
+    let route = &pack.directions[side].routes[end.route];
     format!("{} {}", pack.sides[side].name, route.operation.key)
 }
 

@@ -8,14 +8,14 @@ use switchback_engine::diff::{
 };
 use switchback_engine::redact::{MASK, Redactor, Salt};
 use switchback_json::{Limits, Value};
-use switchback_plan::{Disclosures, Pack, RouteId, SideId};
+use switchback_plan::{Disclosures, Pack, PerSide, RouteId, SideId};
 
 /// Compares recorded messages with those that a pack makes now.
 pub(super) struct Judge {
     rules: Rules,
     redactor: Redactor,
     /// By side.
-    disclosures: [Arc<Disclosures>; 2],
+    disclosures: PerSide<Arc<Disclosures>>,
 }
 
 /// The route of an exchange.
@@ -63,7 +63,7 @@ impl Judge {
 
     /// The address of a call to a side, as it is shown.
     pub fn target(&self, called: SideId, method: &str, target: &str) -> String {
-        let disclosures = &self.disclosures[usize::from(called.0)];
+        let disclosures = &self.disclosures[called];
         let path = target.split('?').next().unwrap_or_default();
         self.redactor.target(target, disclosures, disclosures.find(method, path))
     }

@@ -12,7 +12,7 @@ use switchback_engine::translate::{
 };
 use switchback_json::Limits;
 use switchback_plan::router::{Found, Router};
-use switchback_plan::{Effect, Pack};
+use switchback_plan::{Effect, Pack, PerSide, SideId};
 
 /// A pack, ready to run exchanges.
 pub struct Replayer {
@@ -20,7 +20,7 @@ pub struct Replayer {
     settings: Arc<Settings>,
     fronts: Fronts,
     /// By served side.
-    routers: [Router; 2],
+    routers: PerSide<Router>,
     pub(super) judge: super::judge::Judge,
 }
 
@@ -54,7 +54,7 @@ impl Replayer {
     /// `salt` keys the hashes that stand for values that are not shown.
     pub fn new(pack: Arc<Pack>, settings: Settings, fronts: Fronts, salt: Salt) -> Replayer {
         Replayer {
-            routers: [0, 1].map(|side: usize| Router::new(&pack.directions[side])),
+            routers: SideId::BOTH.map(|side| Router::new(&pack.directions[side])),
             judge: super::judge::Judge::new(&pack, salt),
             settings: Arc::new(settings),
             fronts,
@@ -73,11 +73,11 @@ impl Replayer {
         let method: Method = exchange.request.method.parse().map_err(|_| foreign())?;
         let (path, query) =
             target.split_once('?').map_or((&*target, None), |(path, query)| (path, Some(query)));
-        let Found::Route { route, values } = self.routers[usize::from(serves.0)].find(&method, path) else {
+        let Found::Route { route, values } = self.routers[serves].find(&method, path) else {
             return Err(foreign());
         };
-        let planned = &self.pack.directions[usize::from(serves.0)].routes[usize::from(route.0)];
-        let operation = format!("{} {}", self.pack.sides[usize::from(serves.0)].name, planned.operation.key);
+        let planned = &self.pack.directions[serves].routes[route];
+        let operation = format!("{} {}", self.pack.sides[serves].name, planned.operation.key);
         let Some(body) = exchange.request.body.known() else {
             return Err(over(Some(operation), Verdict::Unknown(Unknown::NoRequestBody)));
         };

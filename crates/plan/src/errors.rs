@@ -1,7 +1,7 @@
 //! How errors of the gateway look to clients of a pack: the closed list of their kinds, and the body, statuses and words that
 //! a pack gives them.
 
-use super::{Form, Raw, ReasonId};
+use super::{Form, PerSide, Raw, ReasonId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use switchback_json::text::escape;
@@ -20,7 +20,7 @@ pub struct ErrorStyle {
     pub words: BTreeMap<String, String>,
     /// By served side: what its contract says of an error. An error of the other side that is nothing of the kind is told
     /// in the gateway's words.
-    pub forms: [Option<Arc<Form>>; 2],
+    pub forms: PerSide<Option<Arc<Form>>>,
 }
 
 /// A part of the body of errors.

@@ -2,7 +2,7 @@
 
 use super::body::{Raw, ValueOp};
 use super::route::Loss;
-use super::{Key, Origin, SideId};
+use super::{Key, Origin, PerSide, SideId};
 
 /// One example.
 #[derive(Clone, Debug)]
@@ -85,7 +85,7 @@ pub struct ShapeExample {
     /// The side whose value was written first: the other is made from it.
     pub source: SideId,
     /// By side.
-    pub values: [Wanted; 2],
+    pub values: PerSide<Wanted>,
     /// Places of the source that do not come back, such as `$.a.b`.
     pub lost: Vec<String>,
 }
@@ -95,7 +95,7 @@ pub struct ShapeExample {
 pub struct Shape {
     pub name: String,
     /// `to[0]` makes values of the old side. None where the shape cannot build that side at all.
-    pub to: [Option<ShapePlan>; 2],
+    pub to: PerSide<Option<ShapePlan>>,
     pub origin: Origin,
 }
 

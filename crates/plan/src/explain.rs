@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 /// The route as text, with the line of the mapping that says each thing.
 pub fn explain(pack: &Pack, serves: SideId, route: &Route) -> String {
     let mut text = Text { pack, serves, supplied: Vec::new(), out: String::new(), depth: 0 };
-    let side = &pack.sides[usize::from(serves.0)].name;
+    let side = &pack.sides[serves].name;
     text.line(&format!("{} of {side}", route.operation.key), Some(&route.origin));
     text.depth += 1;
     text.line(&format!("verdict: {}", route.verdict.word()), None);
@@ -170,13 +170,13 @@ impl Text<'_> {
     }
 
     fn reason(&self, id: ReasonId) -> &str {
-        let texts = &self.pack.reasons[usize::from(id.0)].texts;
+        let texts = &self.pack.reasons[id].texts;
         self.pack.languages.first().and_then(|language| texts.get(language)).map_or("", String::as_str)
     }
 
     fn refusal(&mut self, reason: ReasonId) {
         let said = format!("refused: “{}”", self.reason(reason));
-        self.line(&said, Some(&self.pack.reasons[usize::from(reason.0)].origin));
+        self.line(&said, Some(&self.pack.reasons[reason].origin));
     }
 
     fn call(&mut self, head: &super::CallHead, variables: &[super::Variable]) {
@@ -186,7 +186,7 @@ impl Text<'_> {
             (super::Effect::Write, true) => "writes, may be repeated",
             (super::Effect::Write, false) => "writes, sent once",
         };
-        let side = &self.pack.sides[usize::from(self.serves.other().0)].name;
+        let side = &self.pack.sides[self.serves.other()].name;
         self.line(&format!("call {} {address} of {side}: {effect}", head.method), Some(&head.origin));
         self.depth += 1;
         for rule in &head.query {
@@ -481,7 +481,7 @@ fn expr(pack: &Pack, value: &Expr) -> String {
         }
         Expr::Object(_) => "an object".to_owned(),
         Expr::Array(_) => "an array".to_owned(),
-        Expr::Text { reason, .. } => format!("the text `{}`", pack.reasons[usize::from(reason.0)].name),
+        Expr::Text { reason, .. } => format!("the text `{}`", pack.reasons[*reason].name),
         Expr::Shape { from, .. } => format!("a shape of {}", expr(pack, from)),
         Expr::Each { list, .. } => format!("a value for each of {}", expr(pack, list)),
         Expr::If { then, otherwise, .. } => match otherwise {

@@ -19,6 +19,7 @@ mod reads;
 mod report;
 mod route;
 pub mod router;
+mod side;
 mod step;
 
 pub use body::{
@@ -47,6 +48,7 @@ pub use route::{
     BodyExpected, Effect, Instead, Loss, Note, NoteKind, Operation, Pair, ParameterKind, Refusal, Response,
     ResponseBody, Route, RouteId, RouteKind, Variable, Verdict,
 };
+pub use side::{PerSide, SideId};
 pub use step::{
     Answer, Beyond, Block, Cell, Check, CheckElse, Choice, Column, Decision, Each, End, OnFail, Outcome,
     PARAMETER, PageOf, Pages, Predicate, Row, Selection, Serve, Step, StepAction, StepCall, Take,
@@ -54,20 +56,6 @@ pub use step::{
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// Index of a side in [`Pack::sides`]: 0 is the old side, 1 the new one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct SideId(pub u8);
-
-impl SideId {
-    pub const OLD: SideId = SideId(0);
-    pub const NEW: SideId = SideId(1);
-
-    /// The side that calls of this side are translated to.
-    pub fn other(self) -> SideId {
-        SideId(1 - self.0)
-    }
-}
 
 /// Where in the mapping files something comes from: blamed in findings, shown by `explain`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -81,9 +69,9 @@ pub struct Origin {
 #[derive(Debug)]
 pub struct Pack {
     pub name: String,
-    pub sides: [Side; 2],
-    /// Plans by served side: `directions[0]` serves the old side from the new one.
-    pub directions: [Direction; 2],
+    pub sides: PerSide<Side>,
+    /// Plans by served side: `directions[SideId::OLD]` serves the old side from the new one.
+    pub directions: PerSide<Direction>,
     /// First is the default; lower-case BCP 47 tags.
     pub languages: Vec<String>,
     pub reasons: Vec<Reason>,
@@ -100,9 +88,9 @@ pub struct Pack {
     /// Headers (lower case) compared in a dual run beside the usual ones.
     pub compared_headers: Vec<String>,
     /// What is declared of error bodies, by side.
-    pub compared_errors: [Vec<CompareRule>; 2],
+    pub compared_errors: PerSide<Vec<CompareRule>>,
     /// What may be shown of messages, by side.
-    pub disclosures: [Arc<Disclosures>; 2],
+    pub disclosures: PerSide<Arc<Disclosures>>,
 }
 
 /// One side of a pack.
@@ -165,7 +153,7 @@ pub struct ReasonId(pub u16);
 #[derive(Clone, Debug)]
 pub struct RefusePolicy {
     /// By served side: forward unchanged to that side's upstream while one is configured.
-    pub legacy_forward: [bool; 2],
+    pub legacy_forward: PerSide<bool>,
     pub status: u16,
     /// From this day on, `after_status` is answered instead.
     pub after_date: Option<AfterDate>,

@@ -16,7 +16,7 @@ impl Pack {
     /// that is overlooked is not demanded at the start and missed by the first request.
     pub fn settings_read(&self, serves: SideId) -> BTreeSet<u16> {
         let mut reads = Reads { pack: self, found: BTreeSet::new() };
-        let Direction { serves: _, routes, error } = &self.directions[usize::from(serves.0)];
+        let Direction { serves: _, routes, error } = &self.directions[serves];
         reads.body(error);
         for route in routes {
             reads.found.extend(route.instead.iter().map(|instead| instead.setting));

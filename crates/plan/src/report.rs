@@ -132,7 +132,7 @@ pub fn report(pack: &Pack) -> Report {
 
 fn setting(pack: &Pack, setting: &Setting, at: u16) -> SettingReport {
     let switches = pack.directions.iter().flat_map(|direction| {
-        let side = &pack.sides[usize::from(direction.serves.0)].name;
+        let side = &pack.sides[direction.serves].name;
         let switched = |route: &&Route| route.instead.iter().any(|instead| instead.setting == at);
         direction.routes.iter().filter(switched).map(move |route| format!("{side} {}", route.operation.key))
     });
@@ -143,7 +143,7 @@ fn setting(pack: &Pack, setting: &Setting, at: u16) -> SettingReport {
         kind: setting.kind.word(),
         default: setting.default.as_ref().map(|json| String::from_utf8_lossy(json).into_owned()),
         required: setting.is_required,
-        read_by: sides.map(|side| pack.sides[usize::from(side.0)].name.clone()).collect(),
+        read_by: sides.map(|side| pack.sides[side].name.clone()).collect(),
         values: setting.values.clone(),
         about: setting.about.clone(),
         reading: setting.reading.clone(),
@@ -153,13 +153,13 @@ fn setting(pack: &Pack, setting: &Setting, at: u16) -> SettingReport {
 }
 
 fn side(pack: &Pack, direction: &Direction) -> SideReport {
-    let side = pack.sides[usize::from(direction.serves.0)].name.clone();
+    let side = pack.sides[direction.serves].name.clone();
     let operations: Vec<_> =
         direction.routes.iter().map(|route| operation(pack, direction.serves, route)).collect();
     let count = |verdict| direction.routes.iter().filter(|route| route.verdict == verdict).count();
     SideReport {
         side,
-        backend: pack.sides[usize::from(direction.serves.other().0)].name.clone(),
+        backend: pack.sides[direction.serves.other()].name.clone(),
         exact: count(Verdict::Exact),
         different: count(Verdict::Different),
         partly: count(Verdict::Partly),
@@ -170,7 +170,7 @@ fn side(pack: &Pack, direction: &Direction) -> SideReport {
 }
 
 fn operation(pack: &Pack, serves: SideId, route: &Route) -> OperationReport {
-    let served = &pack.sides[usize::from(serves.0)].name;
+    let served = &pack.sides[serves].name;
     let (without_source, lost): (Vec<&Loss>, Vec<&Loss>) =
         route.losses.iter().partition(|loss| loss.instead.is_some() && loss.side == *served);
     let notes = |kind| -> Vec<String> {
@@ -214,7 +214,7 @@ fn operation(pack: &Pack, serves: SideId, route: &Route) -> OperationReport {
         read_back: super::explain::read_back(pack, route),
         refusals: super::explain::refusals(route)
             .into_iter()
-            .filter_map(|id| pack.reasons[usize::from(id.0)].texts.get(pack.languages.first()?).cloned())
+            .filter_map(|id| pack.reasons[id].texts.get(pack.languages.first()?).cloned())
             .collect(),
         instead: route
             .instead
@@ -234,7 +234,7 @@ fn counterpart(pack: &Pack, serves: SideId, route: &Route) -> Option<String> {
         RouteKind::Pair(pair) => Some(std::sync::Arc::clone(&pair.call.operation)),
         RouteKind::Serve(_) | RouteKind::Refuse(_) => None,
     };
-    let others = &pack.directions[usize::from(serves.other().0)].routes;
+    let others = &pack.directions[serves.other()].routes;
     let from_there = || others.iter().find(|other| paired(other).as_ref() == Some(&route.operation.key));
     let same = || others.iter().find(|other| other.operation.key == route.operation.key);
     let found = || from_there().or_else(same).map(|other| other.operation.key.to_string());

@@ -58,9 +58,9 @@ fn plan(
     findings: &mut Findings,
 ) -> Option<BodyPlan> {
     let Some(shape) = &manifest.errors.shape else {
-        let (from, target) = (types[usize::from(to.other().0)], types[usize::from(to.0)]);
+        let (from, target) = (types[to.other()], types[to]);
         if let Err(why) = assignable(from, target) {
-            let span = manifest.errors.types[usize::from(to.0)].span;
+            let span = manifest.errors.types[to].span;
             findings.push(faults::errors_differ(span, &why.to_string()));
             return None;
         }

@@ -9,15 +9,15 @@ use std::sync::Arc;
 use switchback_json::{Limits, Value};
 use switchback_plan::{
     Absent, Answer, Block, Close, CloseFrom, CompareKind, CompareRule, Disclosed, Disclosures, End, Expr,
-    Loss, MemberAction, ObjectOp, OnFail, Origin, Others, Pack, ResponseBody, Route, RouteId, RouteKind,
-    SideId, StatusFrom, StatusTo, StepAction, ValueOp,
+    Loss, MemberAction, ObjectOp, OnFail, Origin, Others, Pack, PerSide, ResponseBody, Route, RouteId,
+    RouteKind, SideId, StatusFrom, StatusTo, StepAction, ValueOp,
 };
 
 /// All rules of a pack; compiled once, with it.
 #[derive(Debug)]
 pub struct Rules {
     /// By served side and route.
-    operations: [Vec<OperationRules>; 2],
+    operations: PerSide<Vec<OperationRules>>,
 }
 
 /// The rules of one operation of the served side.
@@ -126,7 +126,7 @@ impl Rules {
 
     /// The rules of a route.
     pub fn of_route(&self, serves: SideId, route: RouteId) -> &OperationRules {
-        &self.operations[usize::from(serves.0)][usize::from(route.0)]
+        &self.operations[serves][route]
     }
 }
 
@@ -296,7 +296,7 @@ impl Ground<'_> {
         if let Some(names) = self.text {
             names.iter().fold(&mut node, |node, name| node.member(name)).is_text = true;
         }
-        declare(&mut node, &self.pack.compared_errors[usize::from(self.serves.0)]);
+        declare(&mut node, &self.pack.compared_errors[self.serves]);
         node
     }
 
@@ -423,7 +423,7 @@ impl Tree<'_> {
 
     /// What the report says the candidate has at a place, if it lists it as lost.
     fn expected(&self, place: &str) -> Option<Expected> {
-        let side = &self.ground.pack.sides[usize::from(self.ground.serves.0)].name;
+        let side = &self.ground.pack.sides[self.ground.serves].name;
         let loss = self.losses.iter().find(|loss| loss.side == *side && loss.place == place)?;
         Some(match &loss.instead {
             _ if loss.unless_found => Expected::Anything,
@@ -436,7 +436,7 @@ impl Tree<'_> {
 
     /// Members of the served side that are listed as lost and that nothing makes: the candidate never has them.
     fn left_out(&self, node: &mut Node) {
-        let side = &self.ground.pack.sides[usize::from(self.ground.serves.0)].name;
+        let side = &self.ground.pack.sides[self.ground.serves].name;
         for loss in self.losses.iter().filter(|loss| loss.side == *side && loss.instead.is_none()) {
             let Some(names) = names(&loss.place) else { continue };
             let found = names.iter().try_fold(&*node, |node, name| node.below(name));

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use switchback_json::{Limits, Object, Value};
 use switchback_plan::router::{Found, Router};
 use switchback_plan::{
-    BodyPlan, Example, ExampleCall, ExampleEnd, ExampleKind, Exchange, Origin, Pack, QueryFrom, Raw,
+    BodyPlan, Example, ExampleCall, ExampleEnd, ExampleKind, Exchange, Origin, Pack, PerSide, QueryFrom, Raw,
     Response, ResponseBody, Route, RouteExample, RouteId, RouteKind, ShapeExample, SideId, ValueOp, Wanted,
 };
 
@@ -74,7 +74,7 @@ impl Report {
 
 /// Runs all examples of a pack.
 pub fn run_all(pack: &Arc<Pack>) -> Report {
-    let routers = [0, 1].map(|side: usize| Router::new(&pack.directions[side]));
+    let routers = SideId::BOTH.map(|side| Router::new(&pack.directions[side]));
     let outcomes: Vec<Outcome> = pack.examples.iter().map(|example| run(pack, &routers, example)).collect();
     let reached: BTreeSet<_> = outcomes.iter().flat_map(|outcome| &outcome.marks).cloned().collect();
     let mut unreached = Vec::new();
@@ -124,10 +124,10 @@ fn speaks_for_itself(pack: &Pack, route: &Route) -> bool {
 }
 
 /// Runs one example. `routers`: by served side.
-pub fn run(pack: &Arc<Pack>, routers: &[Router; 2], example: &Example) -> Outcome {
+pub fn run(pack: &Arc<Pack>, routers: &PerSide<Router>, example: &Example) -> Outcome {
     let mut trial = Trial { pack, at: &example.origin, outcome: Outcome::default() };
     match &example.kind {
-        ExampleKind::Route(route) => trial.route(&routers[usize::from(route.serves.0)], route),
+        ExampleKind::Route(route) => trial.route(&routers[route.serves], route),
         ExampleKind::Shape(shape) => trial.shape(shape),
     }
     trial.outcome
@@ -371,7 +371,7 @@ impl Trial<'_> {
         let Some(shape) = self.pack.shapes.iter().find(|shape| shape.name == example.shape) else {
             return self.problem(format!("there is no shape `{}`", example.shape), Vec::new());
         };
-        let (from, to) = (usize::from(example.source.0), usize::from(example.source.other().0));
+        let (from, to) = (example.source, example.source.other());
         let Wanted::Json(source) = &example.values[from] else {
             return self.problem("the value that is written first cannot be open", Vec::new());
         };

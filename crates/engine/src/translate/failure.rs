@@ -31,7 +31,7 @@ pub fn error_answer(
 ) -> Result<ErrorAnswer, String> {
     let mut out = Vec::new();
     let translated = document(op, &reply.body, &Env::of(settings), limits, &mut out);
-    let form = pack.errors.forms[usize::from(served.0)].as_ref();
+    let form = pack.errors.forms[served].as_ref();
     let says_something = |json: &[u8]| {
         let value = Value::parse(json, &Limits::UNLIMITED);
         value.is_ok_and(|value| {

@@ -88,8 +88,7 @@ impl Run {
         settings: Arc<Settings>,
         limits: Limits,
     ) -> Run {
-        let routes = pack.directions.get(usize::from(direction.0)).map(|direction| &direction.routes);
-        let planned = routes.and_then(|routes| routes.get(usize::from(route.0)));
+        let planned = pack.directions[direction].routes.get(usize::from(route.0));
         let instead = planned.and_then(|route| route.chosen(|setting| settings.is_on(setting)));
         let state = State::Fresh;
         Run { pack, direction, route, instead, settings, request, limits, state, marks: Vec::new() }
@@ -147,8 +146,7 @@ impl Run {
     }
 
     fn route_in<'p>(&self, pack: &'p Pack) -> Option<&'p Route> {
-        let route =
-            pack.directions.get(usize::from(self.direction.0))?.routes.get(usize::from(self.route.0))?;
+        let route = pack.directions[self.direction].routes.get(usize::from(self.route.0))?;
         Some(self.instead.map_or(route, |at| &route.instead[at].route))
     }
 
@@ -565,7 +563,7 @@ impl Run {
     fn pass(&self, head: &CallHead, step: &Step, failure: Failure, headers: HeaderMap) -> Result<Next, Stop> {
         let fault = match failure {
             Failure::Replied(reply) if reply.status >= 400 => {
-                let direction = &self.pack.directions[usize::from(self.direction.0)];
+                let direction = &self.pack.directions[self.direction];
                 match self.error_answer(&direction.error.op, &reply) {
                     Ok(ErrorAnswer { body, foreign }) => {
                         let cause = foreign.map(|foreign| called(&foreign, head));
@@ -625,7 +623,7 @@ impl Run {
         let policy = &self.pack.refuse;
         Refusal {
             reason,
-            legacy_forward: policy.legacy_forward[usize::from(self.direction.0)],
+            legacy_forward: policy.legacy_forward[self.direction],
             status: policy.status,
             after_date: policy.after_date.clone(),
             after_status: policy.after_status,

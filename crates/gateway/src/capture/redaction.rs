@@ -7,7 +7,7 @@ use std::sync::Arc;
 use switchback_engine::har::{Body, Exchange, Gateway, Request, Response};
 use switchback_engine::redact::{Masked, Redactor, Salt, is_telling_name};
 use switchback_json::{Limits, Value};
-use switchback_plan::{Disclosed, Disclosures, OperationDisclosure, Pack};
+use switchback_plan::{Disclosed, Disclosures, OperationDisclosure, Pack, PerSide};
 
 /// Shorter texts are masked where they stand, and not wherever they occur: they would occur by chance.
 const CARRIED_CHARS_MIN: usize = 6;
@@ -15,7 +15,7 @@ const CARRIED_CHARS_MIN: usize = 6;
 /// What must not be kept, by the pack and by looks.
 pub struct Redaction {
     /// By side: its name, and what may be shown of its messages.
-    sides: [(String, Arc<Disclosures>); 2],
+    sides: PerSide<(String, Arc<Disclosures>)>,
     redactor: Redactor,
 }
 

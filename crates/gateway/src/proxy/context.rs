@@ -203,7 +203,7 @@ impl Facts {
     }
 
     fn disclosures(&self, front: &Front) -> &Disclosures {
-        &self.program.pack().disclosures[usize::from(front.serves.0)]
+        &self.program.pack().disclosures[front.serves]
     }
 
     /// Left by `authenticate`.

@@ -12,7 +12,9 @@ use std::sync::Arc;
 use switchback_engine::translate::Settings;
 use switchback_engine::translate::stream::{self, Values};
 use switchback_plan::router::Router;
-use switchback_plan::{Credential, Pack, ResponseBody, Route, RouteId, RouteKind, Side, SideId, ValueOp};
+use switchback_plan::{
+    Credential, Pack, PerSide, ResponseBody, Route, RouteId, RouteKind, Side, SideId, ValueOp,
+};
 
 /// The program that new requests get.
 pub type Current = Arc<ArcSwap<Program>>;
@@ -28,12 +30,12 @@ pub struct Program {
     settings: Arc<Settings>,
     values: Arc<Values>,
     /// By side, route, and response of the pair: what its bodies stream through.
-    transcoders: [Vec<Vec<Arc<stream::Program>>>; 2],
+    transcoders: PerSide<Vec<Vec<Arc<stream::Program>>>>,
     /// By side: what its answers depend on besides the address.
-    vary: [Option<HeaderValue>; 2],
+    vary: PerSide<Option<HeaderValue>>,
     /// By side: the field that a token is sent in.
-    credential_headers: [Option<Arc<[HeaderName]>>; 2],
-    call_headers: [HeaderMap; 2],
+    credential_headers: PerSide<Option<Arc<[HeaderName]>>>,
+    call_headers: PerSide<HeaderMap>,
 }
 
 /// A path prefix at which clients speak one side.
@@ -87,11 +89,11 @@ impl Program {
         fronts.sort_by_key(|front| std::cmp::Reverse(front.prefix.len()));
         let errors = ErrorForm::of(&pack);
         let language_tags = pack.languages.iter().filter_map(|tag| HeaderValue::from_str(tag).ok()).collect();
-        let vary = [0, 1].map(|side: usize| vary(&pack.sides[side].credential));
-        let credential_headers = [0, 1].map(|side: usize| credential_headers(&pack.sides[side].credential));
-        let call_headers = [0, 1].map(|side: usize| call_headers(&pack.sides[side].credential));
+        let vary = SideId::BOTH.map(|side| vary(&pack.sides[side].credential));
+        let credential_headers = SideId::BOTH.map(|side| credential_headers(&pack.sides[side].credential));
+        let call_headers = SideId::BOTH.map(|side| call_headers(&pack.sides[side].credential));
         let transcoders =
-            [0, 1].map(|side: usize| pack.directions[side].routes.iter().map(transcoders).collect());
+            SideId::BOTH.map(|side| pack.directions[side].routes.iter().map(transcoders).collect());
         let values = Arc::new(Values { settings: Arc::clone(&settings), supplied: Vec::new() });
         let fronts = fronts.into_iter().map(Arc::new).collect();
         Program {
@@ -124,12 +126,12 @@ impl Program {
 
     /// What the bodies of a pair's response stream through; `response` is its index in [`switchback_plan::Pair::responses`].
     pub fn transcoder(&self, serves: SideId, route: RouteId, response: usize) -> Arc<stream::Program> {
-        Arc::clone(&self.transcoders[usize::from(serves.0)][usize::from(route.0)][response])
+        Arc::clone(&self.transcoders[serves][route][response])
     }
 
     /// The `Vary` of answers to a side's clients.
     pub fn vary(&self, side: SideId) -> Option<&HeaderValue> {
-        self.vary[usize::from(side.0)].as_ref()
+        self.vary[side].as_ref()
     }
 
     /// The pack's languages, the default first.
@@ -143,12 +145,12 @@ impl Program {
 
     /// A route of the direction that serves a side.
     pub fn route(&self, serves: SideId, route: RouteId) -> &Route {
-        &self.pack.directions[usize::from(serves.0)].routes[usize::from(route.0)]
+        &self.pack.directions[serves].routes[route]
     }
 
     /// A side of the pack.
     pub fn side(&self, side: SideId) -> &Side {
-        &self.pack.sides[usize::from(side.0)]
+        &self.pack.sides[side]
     }
 
     /// How a side carries its credential.
@@ -158,12 +160,12 @@ impl Program {
 
     /// The fields that a side's calls carry their credential in; none when the pack names what is no field.
     pub fn credential_headers(&self, side: SideId) -> Option<&Arc<[HeaderName]>> {
-        self.credential_headers[usize::from(side.0)].as_ref()
+        self.credential_headers[side].as_ref()
     }
 
     /// The fields that every call to a side carries besides.
     pub fn call_headers(&self, side: SideId) -> &HeaderMap {
-        &self.call_headers[usize::from(side.0)]
+        &self.call_headers[side]
     }
 
     pub fn errors(&self) -> &ErrorForm {

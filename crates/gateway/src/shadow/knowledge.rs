@@ -5,7 +5,7 @@ use super::job::PlannedCall;
 use std::fmt::Debug;
 use std::sync::Arc;
 use switchback_engine::diff::{OperationRules, Rules};
-use switchback_plan::{Disclosures, Origin, Pack, RouteId, SideId};
+use switchback_plan::{Disclosures, Origin, Pack, PerSide, RouteId, SideId};
 
 /// The contract of one side, as far as the dual run asks it. The gateway sees plans only, so whoever read the contract
 /// implements this.
@@ -23,12 +23,12 @@ pub struct Knowledge {
     pack_hash: Arc<str>,
     rules: Rules,
     /// Old side first.
-    contracts: [Box<dyn CallContract>; 2],
+    contracts: PerSide<Box<dyn CallContract>>,
 }
 
 impl Knowledge {
     /// `contracts` are those that the pack was compiled with, the old side's first; `pack_hash` tells packs apart.
-    pub fn new(pack: Arc<Pack>, pack_hash: &str, contracts: [Box<dyn CallContract>; 2]) -> Knowledge {
+    pub fn new(pack: Arc<Pack>, pack_hash: &str, contracts: PerSide<Box<dyn CallContract>>) -> Knowledge {
         Knowledge { rules: Rules::of(&pack), pack, pack_hash: pack_hash.into(), contracts }
     }
 
@@ -42,16 +42,16 @@ impl Knowledge {
 
     /// What may be shown of messages of a side.
     pub(super) fn disclosures(&self, side: SideId) -> &Disclosures {
-        &self.pack.disclosures[usize::from(side.0)]
+        &self.pack.disclosures[side]
     }
 
     /// The line of the mapping that answers a route.
     pub(super) fn origin(&self, serves: SideId, route: RouteId) -> &Origin {
-        &self.pack.directions[usize::from(serves.0)].routes[usize::from(route.0)].origin
+        &self.pack.directions[serves].routes[route].origin
     }
 
     /// In which ways a call is not what the contract of the side it goes to asks for, each in a sentence that repeats no value.
     pub(super) fn breaches(&self, called: SideId, call: &PlannedCall) -> Vec<String> {
-        self.contracts[usize::from(called.0)].breaches(&call.operation, &call.target, call.body.as_deref())
+        self.contracts[called].breaches(&call.operation, &call.target, call.body.as_deref())
     }
 }

@@ -31,7 +31,7 @@ pub(super) fn build(
     findings: &mut Findings,
 ) -> Option<Lens> {
     let mark = findings.len();
-    let (to, from) = (usize::from(to.0), usize::from(to.other().0));
+    let (to, from) = (to.place(), to.other().place());
     let mut builder = Builder {
         lenses,
         name,

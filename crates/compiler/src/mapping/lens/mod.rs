@@ -165,7 +165,7 @@ impl<'p> Lenses<'p> {
         let types = self.elements(used, types, findings)?;
         for side in [0, 1] {
             let (from, into) =
-                if side == usize::from(to.0) { (of[side], types[side]) } else { (types[side], of[side]) };
+                if side == to.place() { (of[side], types[side]) } else { (types[side], of[side]) };
             if let Err(why) = goes_but_for_null(from, into) {
                 findings.push(faults::other_type(&used.name, &self.world, side, types[side].ty, &why));
                 return None;

@@ -31,7 +31,7 @@ impl Held {
     }
 
     pub fn in_types<'a>(&'a self, contracts: &'a [Contract; 2]) -> TypeIn<'a> {
-        TypeIn { types: &contracts[usize::from(self.side.0)].types, ty: &self.ty }
+        TypeIn { types: &contracts[self.side].types, ty: &self.ty }
     }
 }
 
@@ -153,7 +153,7 @@ impl Context {
             return;
         }
         let Some((_, held)) = self.members.iter_mut().find(|(known, _)| known == root) else { return };
-        let types = &contracts[usize::from(held.side.0)].types;
+        let types = &contracts[held.side].types;
         let mut required = !held.absent;
         learn(&mut held.ty, &mut required, names, fact, types);
         held.absent = !required;

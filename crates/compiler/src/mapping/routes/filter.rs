@@ -96,7 +96,7 @@ impl Reading<'_, '_> {
         let places = self.context.proofs.behind(&location);
         // Only a request has places behind it.
         let Some(request) = self.context.get("request") else { return };
-        let types = &self.ground.contracts[usize::from(request.side.0)].types;
+        let types = &self.ground.contracts[request.side].types;
         let unknown = self.context.proofs.unknown(&places, types);
         if !unknown.is_empty() {
             self.findings.push(faults::unchecked(&unknown, Need::Decides, words.whole()));
@@ -108,7 +108,7 @@ impl Reading<'_, '_> {
         match (left, right) {
             (Compared::Place(place), Compared::Literal(literal, span))
             | (Compared::Literal(literal, span), Compared::Place(place)) => {
-                let types = &self.ground.contracts[usize::from(place.side.0)].types;
+                let types = &self.ground.contracts[place.side].types;
                 let resolved = types.resolve(&place.ty);
                 let kinds = types.json_kinds(&place.ty);
                 let possible = match kind_of(literal) {
@@ -130,8 +130,7 @@ impl Reading<'_, '_> {
                 }
             }
             (Compared::Place(left), Compared::Place(right)) => {
-                let kinds =
-                    |held: &Held| self.ground.contracts[usize::from(held.side.0)].types.json_kinds(&held.ty);
+                let kinds = |held: &Held| self.ground.contracts[held.side].types.json_kinds(&held.ty);
                 let (mine, other) = (kinds(left), kinds(right));
                 if !mine.iter().any(|kind| other.contains(kind)) {
                     self.findings.push(faults::never_equal_places(words.whole(), &left.ty, &right.ty));

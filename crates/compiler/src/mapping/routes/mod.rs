@@ -125,7 +125,7 @@ fn lower(
     id: RouteId,
     findings: &mut Findings,
 ) -> Option<plan::Route> {
-    let compare = ground.comparisons.of_operation(usize::from(one.serves.0), one.operation);
+    let compare = ground.comparisons.of_operation(one.serves.place(), one.operation);
     let served = match (one.route, one.operations) {
         (None, _) => unnamed(ground, one, Findings::new(), findings),
         (Some(Route::Pair(pair)), Some(operations)) if pair.made => {
@@ -165,7 +165,7 @@ fn unnamed(
     why: Findings,
     findings: &mut Findings,
 ) -> Option<Served> {
-    let word = ground.rest[usize::from(one.serves.0)].as_ref();
+    let word = ground.rest[one.serves].as_ref();
     let Some(word) = word.filter(|word| word.value != RestWord::Keep) else {
         let first = why.sorted().first().map(|finding| finding.message.clone());
         findings.push(faults::unanswered(one.operation, ground.side_name(one.serves), false, first));
@@ -256,7 +256,7 @@ impl Served {
 
 impl<'a> Ground<'a> {
     fn contract(&self, side: SideId) -> &'a Contract {
-        &self.contracts[usize::from(side.0)]
+        &self.contracts[side]
     }
 
     fn types(&self, side: SideId) -> &'a Types {

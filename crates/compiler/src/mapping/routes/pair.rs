@@ -23,7 +23,7 @@ pub(super) enum Translated {
 impl<'a> RouteCheck<'_, 'a> {
     /// Checks and lowers a pair in the direction that serves `self.serves`.
     pub(super) fn pair(mut self, pair: &'a Pair, operations: [&'a Operation; 2]) -> Option<Served> {
-        let called = operations[usize::from(self.serves.other().0)];
+        let called = operations[self.serves.other()];
         self.sentences(&pair.notes);
         let opaque = self.opaque(pair, called);
         self.opaque_answers = opaque.is_some_and(|[_, answers]| answers);
@@ -110,7 +110,7 @@ impl<'a> RouteCheck<'_, 'a> {
         let mut variable = |name: &str, literal: &mut String| {
             let from = self.source_of_variable(pair, name);
             let Some(index) = names.iter().position(|known| *known == from) else {
-                let span = pair.operations[usize::from(self.serves.other().0)].span;
+                let span = pair.operations[self.serves.other()].span;
                 self.findings.push(faults::unbound_variable(name, span, &self.operation.key));
                 return None;
             };
@@ -141,7 +141,7 @@ impl<'a> RouteCheck<'_, 'a> {
         }
         for (index, name) in names.iter().enumerate() {
             if !used.contains(&index) {
-                let span = pair.operations[usize::from(self.serves.0)].span;
+                let span = pair.operations[self.serves].span;
                 self.findings.push(faults::unread_variable(name, span));
                 return None;
             }
@@ -249,7 +249,7 @@ impl<'a> RouteCheck<'_, 'a> {
         };
         let source = self.ground.types(what.towards.other()).at(from);
         let target = self.ground.types(what.towards).at(to);
-        let proven = &self.ground.proven[usize::from(what.towards.0)];
+        let proven = &self.ground.proven[what.towards];
         if let Err(why) = assignable_once(source, target, &mut proven.borrow_mut()) {
             self.findings.push(faults::does_not_fit(span, from, to, &why.to_string(), false));
             return Translated::Faulty;

@@ -227,7 +227,7 @@ impl Reading<'_, '_> {
     /// A member of a value.
     fn member(&mut self, held: &Held, name: &str, words: &mut Words<'_>) -> Option<Held> {
         let span = words.next(name);
-        let types = &self.ground.contracts[usize::from(held.side.0)].types;
+        let types = &self.ground.contracts[held.side].types;
         let resolved = types.resolve(&held.ty);
         let (object, certain) = match resolved.kind {
             TypeKind::Any => return Some(Held::any(held.side, held.ty.span)),
@@ -265,7 +265,7 @@ impl Reading<'_, '_> {
 
     /// The elements of a list.
     fn items(&mut self, held: &Held, words: &Words<'_>) -> Option<Held> {
-        let types = &self.ground.contracts[usize::from(held.side.0)].types;
+        let types = &self.ground.contracts[held.side].types;
         let item = |ty: &Type| Held { ty: ty.clone(), side: held.side, absent: false };
         match types.resolve(&held.ty).kind {
             TypeKind::Any => Some(Held { absent: false, ..Held::any(held.side, held.ty.span) }),

@@ -213,7 +213,7 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
         let reason = self.ground.reason(&refuse.reason, &[], self.findings)?;
         let (pack, own) = (&self.ground.refuse, &refuse.policy);
         let after_date = super::policy::check(own, self.ground.names, self.findings);
-        let side = usize::from(self.serves.0);
+        let side = self.serves.place();
         Some(Refusal {
             reason,
             legacy_forward: own.legacy_forward[side].unwrap_or(pack.legacy_forward[side]),

@@ -47,7 +47,7 @@ impl RouteCheck<'_, '_> {
             from,
             to,
             headers: Vec::new(),
-            body: ResponseBody::Error(self.ground.errors[usize::from(self.serves.0)].clone()),
+            body: ResponseBody::Error(self.ground.errors[self.serves].clone()),
         };
         responses.push(error(StatusFrom::Class(3), StatusTo::Exact(BAD_GATEWAY)));
         responses.push(error(StatusFrom::Class(4), StatusTo::Same));
@@ -65,7 +65,7 @@ impl RouteCheck<'_, '_> {
             StatusFrom::Class(class) => class == 2,
         };
         let body = match success {
-            false => ResponseBody::Error(self.ground.errors[usize::from(self.serves.0)].clone()),
+            false => ResponseBody::Error(self.ground.errors[self.serves].clone()),
             true => {
                 let from = body_of(called, line.from);
                 let to = self.operation.response(line.to).and_then(|response| response.body.as_ref());
@@ -83,7 +83,7 @@ impl RouteCheck<'_, '_> {
     fn other_errors(&self, called: &Operation) -> Vec<Response> {
         let ground = self.ground;
         let (served, other) = (ground.types(self.serves), ground.types(self.serves.other()));
-        let Some(usual) = ground.error_types[usize::from(self.serves.other().0)] else { return Vec::new() };
+        let Some(usual) = ground.error_types[self.serves.other()] else { return Vec::new() };
         let mut responses = Vec::new();
         for response in &called.responses {
             let from = match response.status {
@@ -206,7 +206,7 @@ impl RouteCheck<'_, '_> {
         serves: &[SideId],
     ) {
         let called = serves.iter().map(|side| side.other());
-        let called: Vec<_> = called.map(|side| (side, operations[usize::from(side.0)])).collect();
+        let called: Vec<_> = called.map(|side| (side, operations[side])).collect();
         self.business_errors(&pair.business_errors, &called, pair.span);
     }
 }

@@ -35,7 +35,7 @@ pub(super) fn assign<'a>(
             instead.push(one);
             return;
         }
-        let routes = &mut assigned[usize::from(one.serves.0)];
+        let routes = &mut assigned[one.serves];
         let is_made = matches!(one.route, Some(Route::Pair(pair)) if pair.made);
         if let Some((_, first)) = routes.get(&std::ptr::from_ref(one.operation)) {
             if !is_made {
@@ -54,12 +54,12 @@ pub(super) fn assign<'a>(
                 let old = operations::find(&contracts[0], &pair.operations[0], findings);
                 let new = operations::find(&contracts[1], &pair.operations[1], findings);
                 for (side, operation) in [(SideId::OLD, old), (SideId::NEW, new)] {
-                    let served = pair.front.is_none_or(|front| front.side == usize::from(side.0))
-                        && program.manifest.serves[usize::from(side.0)];
+                    let served = pair.front.is_none_or(|front| front.side == side.place())
+                        && program.manifest.serves[side];
                     let Some(operation) = operation.filter(|_| served) else { continue };
                     let operations = old.zip(new).map(|(old, new)| [old, new]);
                     let one = Assigned { route: Some(route), operation, serves: side, operations };
-                    take(one, pair.operations[usize::from(side.0)].span, findings);
+                    take(one, pair.operations[side].span, findings);
                 }
             }
             Route::Serve(serve) => {

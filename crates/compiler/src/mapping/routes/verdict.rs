@@ -18,10 +18,8 @@ impl RouteCheck<'_, '_> {
         } else {
             Verdict::Exact
         };
-        let said = notes
-            .verdict
-            .iter()
-            .find(|(side, _)| side.is_none_or(|side| side.side == usize::from(self.serves.0)));
+        let said =
+            notes.verdict.iter().find(|(side, _)| side.is_none_or(|side| side.side == self.serves.place()));
         let declared = match said.map(|(_, word)| word.value.as_str()) {
             None | Some("exact") => Verdict::Exact,
             Some("different") => Verdict::Different,

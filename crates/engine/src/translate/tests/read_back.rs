@@ -9,7 +9,7 @@ use switchback_plan::{PathPart, ReadBack};
 /// The address of a reading at `/notes/` and then these values, after a write to the note 7 with this body and this answer.
 fn address(parts: Vec<PathPart>, body: &str, answer: &str) -> Option<String> {
     let pack = pack();
-    let route = &pack.directions[0].routes[usize::from(EDIT.0)];
+    let route = &pack.directions[0].routes[EDIT];
     let path = [PathPart::Literal("/notes/".into())].into_iter().chain(parts).collect();
     let declared = ReadBack { operation: "GET /notes/{id}".into(), path, origin: origin() };
     let settings = Settings::new(&pack, &Value::Object(switchback_json::Object::new())).unwrap();

@@ -92,7 +92,7 @@ fn watch(watched: Watched, response: &mut Response) {
             method: &facts.method,
             url: url(&facts),
             headers: &facts.headers,
-            side: &facts.program.pack().sides[usize::from(front.serves.0)].name,
+            side: &facts.program.pack().sides[front.serves].name,
             target: target.get(front.prefix.len()..).unwrap_or("/"),
             operation: facts.operation(),
             client: facts.client(),
