@@ -7,7 +7,9 @@ use std::path::Path;
 use std::time::Duration;
 use switchback_gateway::clock::Clock;
 use switchback_gateway::store::seal::{HashOf, KeyRing, Place, SealError};
-use switchback_gateway::store::{Begin, Finish, GrantRow, GrantState, Missing, NewTokens, Store, StoreError};
+use switchback_gateway::store::{
+    Begin, Finish, GrantRow, GrantState, Missing, NewEntries, NewTokens, Owner, Store, StoreError,
+};
 use switchback_gateway::token::{CredentialState, NewCredential, Registry, Settings, Tokens};
 
 /// Addresses of an empty store in each database there is.
@@ -205,6 +207,84 @@ async fn a_damaged_file_is_refused_and_left_alone() {
     let refused =
         Store::open(&url, ring(&[&key]), Clock::machine(), Missing::Refuse).await.expect_err("refused");
     assert!(matches!(refused, StoreError::Corrupt(_)), "{refused}");
+}
+
+#[tokio::test]
+async fn an_entry_of_an_archive_opens_for_its_owner_under_its_key_alone() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for url in stores(folder.path()) {
+        let clock = Clock::paused_at(NEW_YEAR);
+        let store = Store::open(&url, ring(&[&key()]), clock.clone(), Missing::Create).await.expect("opens");
+        let owner = |client: &str, account: &str| Owner { client: client.into(), account: account.into() };
+        let (acme, branch, other) = (owner("a", ""), owner("a", "2"), owner("b", ""));
+        let keys: Vec<String> = (0..70).map(|number| number.to_string()).collect();
+        let entries: Vec<_> = keys
+            .iter()
+            .step_by(2)
+            .map(|key| (key.clone(), Some(format!("{key}-canary").into_bytes())))
+            .collect();
+        store.archive_put(&acme, &NewEntries { archive: "things", entries: &entries }).await.expect("kept");
+        clock.advance(Duration::from_secs(60));
+        let mark = [("0".to_owned(), None)];
+        store.archive_put(&acme, &NewEntries { archive: "marks", entries: &mark }).await.expect("kept");
+
+        let found = store.archive_get(&acme, "things", &keys).await.expect("opens");
+        for (at, entry) in found.iter().enumerate() {
+            let value =
+                entry.as_ref().and_then(|entry| entry.value.as_ref()).map(|value| value.expose().clone());
+            assert_eq!(value, (at % 2 == 0).then(|| format!("{at}-canary").into_bytes()), "{at}");
+            assert!(entry.as_ref().is_none_or(|entry| entry.kept_ms == NEW_YEAR));
+        }
+        let marks = store.archive_get(&acme, "marks", &keys[..2]).await.expect("opens");
+        assert!(
+            matches!(&marks[..], [Some(mark), None] if mark.value.is_none() && mark.kept_ms == NEW_YEAR + 60_000)
+        );
+        for (owner, archive) in [(&branch, "things"), (&other, "things"), (&acme, "others")] {
+            let found = store.archive_get(owner, archive, &keys).await.expect("answers");
+            assert!(found.iter().all(Option::is_none), "{owner:?} {archive}");
+        }
+        let counts = store.archive_counts(Some("a")).await.expect("answers");
+        let counts: Vec<_> = counts.iter().map(|count| (count.archive.as_str(), count.entries)).collect();
+        assert_eq!(counts, [("marks", 1), ("things", 35)]);
+
+        assert_eq!(store.archive_clear(&acme, "things", &keys[..3]).await.expect("cleared"), 2);
+        assert_eq!(store.archive_clear(&other, "things", &[]).await.expect("cleared"), 0);
+        assert_eq!(store.archive_clear(&acme, "things", &[]).await.expect("cleared"), 33);
+        assert!(store.archive_get(&acme, "marks", &keys[..1]).await.expect("opens")[0].is_some());
+        store.close().await;
+    }
+}
+
+#[tokio::test]
+async fn an_entry_that_was_copied_to_another_client_or_key_does_not_open() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let url = sqlite_in(folder.path());
+    let store =
+        Store::open(&url, ring(&[&key()]), Clock::paused_at(NEW_YEAR), Missing::Create).await.expect("opens");
+    let owner = |client: &str| Owner { client: client.into(), account: String::new() };
+    let entry = |text: &str| [("7".to_owned(), Some(text.as_bytes().to_vec()))];
+    for (client, text) in [("a", "canary of a"), ("b", "canary of b")] {
+        let entries = entry(text);
+        store
+            .archive_put(&owner(client), &NewEntries { archive: "things", entries: &entries })
+            .await
+            .expect("kept");
+    }
+    for file in ["store.db", "store.db-wal"] {
+        let bytes = std::fs::read(folder.path().join(file)).unwrap_or_default();
+        assert!(!bytes.windows(6).any(|window| window == b"canary"), "{file}");
+    }
+    let thief = sqlx::SqlitePool::connect(&url).await.expect("the file opens");
+    let copy = "UPDATE archive_entries SET sealed = (SELECT sealed FROM archive_entries WHERE client = 'b') WHERE client = 'a'";
+    sqlx::query(copy).execute(&thief).await.expect("written");
+    let keys = ["7".to_owned()];
+    let refused = store.archive_get(&owner("a"), "things", &keys).await.expect_err("it does not open");
+    assert!(matches!(refused, StoreError::Seal(SealError::Broken)), "{refused}");
+    // A whole row of another client is not even found: its place is a keyed hash of its owner.
+    sqlx::query("DELETE FROM archive_entries WHERE client = 'a'").execute(&thief).await.expect("written");
+    sqlx::query("UPDATE archive_entries SET client = 'a'").execute(&thief).await.expect("written");
+    assert!(store.archive_get(&owner("a"), "things", &keys).await.expect("answers")[0].is_none());
+    thief.close().await;
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use super::credentials::{self, CredentialRow, NewCredential};
 use super::db::{Row, Tx, args};
 use super::grants::{self, GrantSeed};
 use super::seal::{HashOf, Hasher, KeyedHash, Part};
-use super::{Store, StoreError, new_id};
+use super::{Store, StoreError, archive, new_id};
 use std::collections::HashMap;
 
 /// Who set a token: the configuration file, which stays the place to change it, or a command at run time.
@@ -249,6 +249,7 @@ impl Store {
         tx.run("DELETE FROM client_tokens WHERE client = $1", args![client]).await?;
         tx.run("DELETE FROM connect_states WHERE client = $1", args![client]).await?;
         tx.run("DELETE FROM resume_steps WHERE client = $1", args![client]).await?;
+        archive::erase(&mut tx, client).await?;
         grants::erase(&mut tx, &self.clock, client).await?;
         credentials::erase(&mut tx, client).await?;
         let sql = "SELECT id, name, company, created_ms, revoked_ms, change, mac FROM clients WHERE id = $1";

@@ -9,6 +9,7 @@
 //!   operating system lets go with the process; on PostgreSQL all have it, and a lease per grant keeps them apart.
 //! - New tables come as a further pair of files under `migrations/`, the same name for both databases, listed in `schema.rs`.
 
+mod archive;
 mod clients;
 mod connect;
 mod credentials;
@@ -24,6 +25,7 @@ mod resume;
 mod schema;
 pub mod seal;
 
+pub use archive::{ArchiveCount, ArchiveEntry, HarvestRow, NewEntries, Owner};
 pub use clients::{ClientRow, Ensured, Origin, TokenRow};
 pub(crate) use clients::{NewClient, NewToken};
 pub use connect::Pending;

@@ -23,6 +23,7 @@ migrations! {
     "0004_dual_run"
     "0005_evidence_of_packs"
     "0006_bindings_and_flows"
+    "0007_archives"
 }
 
 /// What brings an SQLite file up to date.

@@ -213,6 +213,8 @@ pub enum HashOf {
     CredentialRow = 9,
     /// Which client a grant is of, and how it gets its tokens.
     GrantRow = 10,
+    /// The key of an entry of an archive, with its owner.
+    ArchiveEntry = 11,
 }
 
 /// A value that a keyed hash of a row covers.
