@@ -9,7 +9,7 @@ use std::sync::Arc;
 use switchback_engine::translate::{Event, Next, Request, Run, Settings};
 use switchback_json::{Limits, Object, Value};
 use switchback_plan::router::{Found, Router};
-use switchback_plan::{self as plan, Pack, RouteId, SideId};
+use switchback_plan::{self as plan, ArchiveId, Pack, RouteId, SideId};
 
 /// Shows the route that a request would take: the calls it would make, and for each field of what goes out where it comes
 /// from, with the line of the mapping that says so.
@@ -81,6 +81,7 @@ fn first_step(pack: &Arc<Pack>, at: At, body: Vec<u8>) -> String {
     let mut run =
         Run::new(Arc::clone(pack), at.serves, at.route, request, Arc::new(settings), Limits::DOCUMENT);
     let json = |body: Option<&Bytes>| body.map(|body| String::from_utf8_lossy(body).into_owned());
+    let archive = |id: ArchiveId| pack.archives.get(usize::from(id.0)).map_or("", |archive| &archive.name);
     let step = match run.next(Event::Start) {
         Ok(Next::Call(call)) => {
             format!("{} {} {}", call.method, call.target, json(call.body.as_ref()).unwrap_or_default())
@@ -89,6 +90,8 @@ fn first_step(pack: &Arc<Pack>, at: At, body: Vec<u8>) -> String {
             format!("is answered {} {}", answer.status, json(answer.body.as_ref()).unwrap_or_default())
         }
         Ok(Next::Refuse(refused)) => format!("is refused: {}", refused.text),
+        Ok(Next::Recall(lookup)) => format!("looks into the archive {}", archive(lookup.archive)),
+        Ok(Next::Keep(entries)) => format!("keeps something in the archive {}", archive(entries.archive)),
         Err(fault) => format!("fails: {fault}"),
     };
     let note =

@@ -137,6 +137,9 @@ impl Running<'_> {
                 self.calls.push(self.name(&call));
                 Step::Call(call)
             }
+            // A replay has no archives, and leaves nothing in any.
+            Ok(Next::Recall(lookup)) => self.next(lookup.nothing()),
+            Ok(Next::Keep(_)) => self.next(Event::Kept),
             Ok(Next::Answer(answer)) => Step::Over(self.over(&answer)),
             Ok(Next::Refuse(refused)) => Step::Over(self.refused(&refused)),
             Err(fault) => Step::Over(self.fault(&fault)),

@@ -16,6 +16,17 @@ pub struct Example {
 pub enum ExampleKind {
     Route(Box<RouteExample>),
     Shape(ShapeExample),
+    Harvest(Box<HarvestExample>),
+}
+
+/// One page of a harvest: the calls it must make with their replies, and what it must keep.
+#[derive(Clone, Debug)]
+pub struct HarvestExample {
+    /// Index into [`super::Pack::harvests`].
+    pub harvest: usize,
+    pub page: i64,
+    /// Its end is the answer 200, whatever the page.
+    pub exchange: Exchange,
 }
 
 /// A request, the calls it must make with the replies they get, and how it ends.
@@ -30,6 +41,8 @@ pub struct RouteExample {
     pub body: Option<Raw>,
     /// Settings by dotted name; the rest keep their defaults.
     pub config: Vec<(String, Raw)>,
+    /// What archives have before the request.
+    pub archived: Vec<Archived>,
     pub exchange: Exchange,
     /// The same request once more, with the replies that `resume` remembered.
     pub again: Option<Exchange>,
@@ -39,7 +52,20 @@ pub struct RouteExample {
 #[derive(Clone, Debug)]
 pub struct Exchange {
     pub calls: Vec<ExampleCall>,
+    /// All that must be kept; ages are not looked at.
+    pub keeps: Vec<Archived>,
     pub end: ExampleEnd,
+}
+
+/// An entry of an archive.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Archived {
+    pub archive: super::ArchiveId,
+    pub key: String,
+    /// In seconds.
+    pub age: u64,
+    /// None where an entry is its key alone.
+    pub value: Option<Raw>,
 }
 
 /// A call that must be made, and its reply.

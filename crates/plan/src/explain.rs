@@ -366,6 +366,37 @@ impl Text<'_> {
                 self.depth -= 1;
             }
             StepAction::Call(call) => self.step_call(call, variables),
+            StepAction::Recall(recall) => {
+                let archive = self.archive(recall.archive);
+                let key = expr(self.pack, &recall.key);
+                self.each_of(recall.each.as_ref());
+                self.line(&format!("look up {key} in the archive {archive}"), None);
+            }
+            StepAction::Keep(keep) => {
+                let archive = self.archive(keep.archive);
+                let key = expr(self.pack, &keep.key);
+                self.each_of(keep.each.as_ref());
+                if let Some(when) = &keep.when {
+                    self.line(&format!("only when {}", predicate(when)), None);
+                }
+                self.line(&format!("keep {key} in the archive {archive}"), None);
+                if let Some(value) = &keep.value {
+                    self.depth += 1;
+                    self.value(value, "$");
+                    self.depth -= 1;
+                }
+            }
+        }
+    }
+
+    fn archive(&self, id: super::ArchiveId) -> String {
+        let archive = self.pack.archives.get(usize::from(id.0));
+        archive.map_or_else(String::new, |archive| archive.name.clone())
+    }
+
+    fn each_of(&mut self, each: Option<&super::EachOf>) {
+        if let Some(each) = each {
+            self.line(&format!("for each `{}` of {}", each.name.text, each.list.text), None);
         }
     }
 

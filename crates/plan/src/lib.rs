@@ -4,6 +4,7 @@
 //! mapping survive only as [`Origin`], for explanations, logs and blame. Nothing here runs; `translate` does.
 //! Constants and keys are stored as ready JSON text, because the run time writes bytes, not values.
 
+mod archive;
 mod body;
 mod compare;
 pub mod convert;
@@ -22,6 +23,7 @@ pub mod router;
 mod side;
 mod step;
 
+pub use archive::{Archive, ArchiveId, EachOf, Harvest, Keep, Recall};
 pub use body::{
     Absent, BodyPlan, Captured, Class, Close, CloseFrom, Emit, Key, Kinds, Member, MemberAction, ObjectOp,
     Others, Raw, ValueOp,
@@ -32,8 +34,8 @@ pub use disclosure::{
 };
 pub use errors::{ErrorPiece, ErrorStyle, GATEWAY_ERRORS};
 pub use example::{
-    Example, ExampleCall, ExampleEnd, ExampleKind, Exchange, RouteExample, Shape, ShapeExample, ShapePlan,
-    Wanted,
+    Archived, Example, ExampleCall, ExampleEnd, ExampleKind, Exchange, HarvestExample, RouteExample, Shape,
+    ShapeExample, ShapePlan, Wanted,
 };
 pub use explain::explain;
 pub use expr::{Expr, Location, NullElse, Overlay, Path, Segment};
@@ -81,6 +83,10 @@ pub struct Pack {
     pub settings: Vec<Setting>,
     /// The field (lower case) in which answers name the approximations that they are made by.
     pub approximate_header: Option<String>,
+    /// What it keeps of its own, in the order of the program.
+    pub archives: Vec<Archive>,
+    /// How archives are filled while a side lives, in the order of the program.
+    pub harvests: Vec<Harvest>,
     /// Named shapes, in the order of the program.
     pub shapes: Vec<Shape>,
     /// In the order of the program.

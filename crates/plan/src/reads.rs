@@ -2,9 +2,10 @@
 
 use super::{
     Answer, Beyond, Block, BodyPlan, CallHead, Check, CheckElse, Choice, Close, CloseFrom, Column, Decision,
-    Direction, Each, Emit, End, Expr, HeaderRule, Location, Member, MemberAction, ObjectOp, OnFail, Overlay,
-    Pack, PageOf, Pages, Pair, Path, PathPart, Predicate, QueryFrom, ReadBack, Refusal, Response,
-    ResponseBody, Route, RouteKind, Segment, Selection, Serve, SideId, StepAction, StepCall, Take, ValueOp,
+    Direction, Each, EachOf, Emit, End, Expr, HeaderRule, Keep, Location, Member, MemberAction, ObjectOp,
+    OnFail, Overlay, Pack, PageOf, Pages, Pair, Path, PathPart, Predicate, QueryFrom, ReadBack, Recall,
+    Refusal, Response, ResponseBody, Route, RouteKind, Segment, Selection, Serve, SideId, StepAction,
+    StepCall, Take, ValueOp,
 };
 use crate::AfterDate;
 use std::collections::BTreeSet;
@@ -21,6 +22,10 @@ impl Pack {
         for route in routes {
             reads.found.extend(route.instead.iter().map(|instead| instead.setting));
             route.all().for_each(|route| reads.route(route));
+        }
+        // What its clients are shown of the time when their own service lived is read from that service.
+        for harvest in self.harvests.iter().filter(|harvest| harvest.from == serves) {
+            reads.route(&harvest.route);
         }
         reads.found
     }
@@ -108,6 +113,18 @@ impl Reads<'_> {
                 StepAction::Call(call) => self.step(call),
                 StepAction::Select(selection) => self.selection(selection),
                 StepAction::Make(value) => self.expr(value),
+                StepAction::Recall(recall) => {
+                    let Recall { archive: _, key, each } = &**recall;
+                    self.expr(key);
+                    self.each_of(each.as_ref());
+                }
+                StepAction::Keep(keep) => {
+                    let Keep { archive: _, key, value, each, when } = &**keep;
+                    self.expr(key);
+                    value.iter().for_each(|value| self.expr(value));
+                    when.iter().for_each(|predicate| self.predicate(predicate));
+                    self.each_of(each.as_ref());
+                }
             }
         }
         match end {
@@ -147,6 +164,12 @@ impl Reads<'_> {
             OnFail::Use(value) => self.expr(value),
             OnFail::Refuse(refusal) => self.refusal(refusal),
             OnFail::Pass | OnFail::Absent(_) => {}
+        }
+    }
+
+    fn each_of(&mut self, each: Option<&EachOf>) {
+        if let Some(EachOf { name: _, list }) = each {
+            self.place(list);
         }
     }
 

@@ -1,5 +1,6 @@
 //! Routes that take several calls: checks, steps, a decision, outcomes.
 
+use super::archive::{Keep, Recall};
 use super::body::Raw;
 use super::expr::{Expr, Location};
 use super::form::Conform;
@@ -111,6 +112,10 @@ pub enum StepAction {
     Select(Selection),
     /// Its result is this value.
     Make(Expr),
+    /// Its result is what an archive has under a key.
+    Recall(Box<Recall>),
+    /// Puts entries into an archive.
+    Keep(Box<Keep>),
 }
 
 /// A call of a step.

@@ -196,6 +196,15 @@ fn run(compiled: &Compiled, side: SideId, route: &Route, drawn: &Drawn) -> Resul
                 event = Event::Reply(reply);
                 continue;
             }
+            Ok(Next::Recall(lookup)) => {
+                event = lookup.nothing();
+                continue;
+            }
+            Ok(Next::Keep(_)) => {
+                wrote.get_or_insert_with(|| "an archive".to_owned());
+                event = Event::Kept;
+                continue;
+            }
             Ok(Next::Answer(answer)) if answer.status < 400 || answer.status >= 500 => None,
             Ok(Next::Answer(answer)) => Some(format!("answered {}", answer.status)),
             Ok(Next::Refuse(refused)) => Some(format!("refused: {}", refused.text)),

@@ -61,6 +61,8 @@ pub fn things() -> Pack {
         },
         settings: Vec::new(),
         approximate_header: None,
+        archives: Vec::new(),
+        harvests: Vec::new(),
         shapes: Vec::new(),
         examples: Vec::new(),
         compared_headers: Vec::new(),

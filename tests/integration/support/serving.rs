@@ -117,6 +117,21 @@ impl Serving {
         Serving::of(folder, file).await
     }
 
+    /// The same with a store of the caller's, which several gateways may share at once or one after the other.
+    pub async fn storing(
+        service: SocketAddr,
+        sides: &[&str],
+        (store, key): (&str, &Secret<String>),
+        more: &str,
+    ) -> Serving {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let file = write_before(folder.path(), &service.to_string(), sides, more);
+        let text = std::fs::read_to_string(&file).expect("it was written a moment ago");
+        let own = format!("sqlite:{}/store.db", folder.path().display());
+        std::fs::write(&file, text.replacen(&own, store, 1)).expect("the file is written");
+        Serving::keyed(folder, file, key.clone()).await
+    }
+
     /// A gateway whose v3 service is at `url`, with `more` lines of configuration.
     pub async fn at(url: &str, more: &str) -> Serving {
         let folder = tempfile::tempdir().expect("a temporary folder");
@@ -125,7 +140,10 @@ impl Serving {
     }
 
     async fn of(folder: TempDir, file: PathBuf) -> Serving {
-        let key = SealingKey::generate();
+        Serving::keyed(folder, file, SealingKey::generate()).await
+    }
+
+    async fn keyed(folder: TempDir, file: PathBuf, key: Secret<String>) -> Serving {
         let own_key = key.clone();
         // Waiting blocks, and the sandbox may run on this very thread.
         let starting = tokio::task::spawn_blocking(move || {

@@ -154,6 +154,9 @@ codes! {
     FanOut "M152" "fan-out": "A call for each element reads only, has a bound and a name, and takes the elements of a reply.";
     Unchecked "M153" "unchecked": "What is read of a request after a write, becomes a text or decides is checked before.";
     RefusedLate "M154" "refused-late": "A client is turned away before the first write, or for what a reply has shown.";
+    Archive "M155" "archive": "An archive is declared, kept into and looked into, with values of its type.";
+    KeepLate "M156" "keep-late": "What is kept is kept by an operation that writes, before any call that does.";
+    Harvest "M157" "harvest": "A harvest reads the pages of a list and keeps what it finds.";
     ConditionForm "M146" "condition-form": "A condition looks at a place that can decide it.";
     CellValue "M147" "cell-value": "A cell asks for a value that its column can have.";
     TableGap "M148" "table-gap": "Every combination of a table's columns has a row.";

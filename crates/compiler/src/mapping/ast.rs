@@ -3,8 +3,10 @@
 //! The reader (`syntax/`) makes these out of YAML and complains about form only; whether names exist, types fit and
 //! nothing is forgotten is the checker's business. The manual with an example of every form is `mappings/README.md`.
 
+mod archive;
 mod step;
 
+pub use archive::*;
 pub use step::*;
 
 use crate::diagnostic::Span;
@@ -25,6 +27,8 @@ pub struct Program {
     pub shapes: Vec<Shape>,
     pub routes: Vec<Route>,
     pub reasons: Vec<Reason>,
+    pub archives: Vec<Archive>,
+    pub harvests: Vec<Harvest>,
     pub examples: Vec<Example>,
 }
 
@@ -516,6 +520,18 @@ pub struct Reason {
 pub enum Example {
     Route(RouteExample),
     Shape(ShapeExample),
+    Harvest(HarvestExample),
+}
+
+/// One page of a harvest: the calls made with their scripted replies, and what is kept.
+#[derive(Debug)]
+pub struct HarvestExample {
+    /// `harvest: NAME`
+    pub name: Spanned<String>,
+    /// `page: 0`
+    pub page: Spanned<i64>,
+    pub exchange: Exchange,
+    pub span: Span,
 }
 
 /// A request, the calls it must make with their scripted replies, and the answer.
@@ -526,6 +542,8 @@ pub struct RouteExample {
     pub config: Vec<(Spanned<String>, Node)>,
     pub headers: Vec<(Spanned<String>, Spanned<String>)>,
     pub body: Option<Node>,
+    /// `archives: {name: {key: {age: 60, value: …}}}`
+    pub archived: Vec<Archived>,
     pub exchange: Exchange,
     /// `again: {calls, answer}`: the same request once more, with what `resume` remembered.
     pub again: Option<Exchange>,
@@ -536,7 +554,18 @@ pub struct RouteExample {
 #[derive(Debug)]
 pub struct Exchange {
     pub calls: Vec<ExampleCall>,
+    /// `keeps: {name: {key: value}}`, or `{name: [key]}` where entries are their keys alone.
+    pub keeps: Vec<Archived>,
     pub answer: ExampleAnswer,
+}
+
+/// An entry of an archive.
+#[derive(Debug)]
+pub struct Archived {
+    pub archive: Spanned<String>,
+    pub key: String,
+    pub age: i64,
+    pub value: Option<Node>,
 }
 
 #[derive(Debug)]

@@ -74,6 +74,7 @@ fn lower(
     let error_plans = error_plans.unwrap_or_else(|| [keep(), keep()]);
     let comparisons = compare::check(written, contracts, sources, findings);
     let approximate_header = manifest::own_header(written.headers.approximate.as_ref(), findings);
+    let archives = routes::Archives::collect(program, contracts, findings);
     let proven = <[std::cell::RefCell<Proven>; 2]>::default();
     let ground = routes::Ground {
         proven: &proven,
@@ -91,8 +92,11 @@ fn lower(
         error_types,
         credential_headers: &credential_headers,
         approximate_header: approximate_header.as_deref(),
+        archives: &archives,
     };
     let [old_routes, new_routes] = routes::compile(&ground, program, findings);
+    let harvests = routes::harvests(&ground, program, findings);
+    let archives = archives.lower(&ground, findings);
     let compared_errors = [0, 1].map(|side| comparisons.of_type(side, &written.errors.types[side].value));
     let disclosures = comparisons.disclosures().map(Arc::new);
     comparisons.unused(findings);
@@ -118,6 +122,8 @@ fn lower(
         refuse,
         settings,
         approximate_header,
+        archives,
+        harvests,
         shapes,
         examples,
         compared_headers: comparisons.headers,

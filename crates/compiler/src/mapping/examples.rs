@@ -8,8 +8,8 @@ use crate::yaml::Node;
 use http::Method;
 use switchback_json::{Str, Value};
 use switchback_plan::{
-    Example, ExampleCall, ExampleEnd, ExampleKind, Exchange, Origin, RouteExample, ShapeExample, SideId,
-    Wanted,
+    ArchiveId, Archived, Example, ExampleCall, ExampleEnd, ExampleKind, Exchange, HarvestExample, Origin,
+    RouteExample, ShapeExample, SideId, Wanted,
 };
 
 /// The text that asks for a value to be filled in.
@@ -36,6 +36,9 @@ impl Reader<'_> {
         let (kind, span) = match example {
             ast::Example::Route(route) => (ExampleKind::Route(Box::new(self.route(route)?)), route.span),
             ast::Example::Shape(shape) => (ExampleKind::Shape(self.shape(shape)?), shape.span),
+            ast::Example::Harvest(harvest) => {
+                (ExampleKind::Harvest(Box::new(self.harvest(harvest)?)), harvest.span)
+            }
         };
         Some(Example { kind, origin: self.origin(span) })
     }
@@ -56,6 +59,7 @@ impl Reader<'_> {
             headers: texts(&route.headers),
             body: route.body.as_ref().map(json),
             config: route.config.iter().map(|(name, value)| (name.value.clone(), json(value))).collect(),
+            archived: self.archived(&route.archived)?,
             exchange,
             again,
         })
@@ -63,6 +67,7 @@ impl Reader<'_> {
 
     fn exchange(&mut self, exchange: &ast::Exchange) -> Option<Exchange> {
         let calls = exchange.calls.iter().map(|call| self.call(call)).collect::<Option<Vec<_>>>()?;
+        let keeps = self.archived(&exchange.keeps)?;
         let end = match &exchange.answer {
             ExampleAnswer::Refused(reason) => {
                 self.known_reason(reason)?;
@@ -74,7 +79,39 @@ impl Reader<'_> {
                 body: wanted(body.as_ref()),
             },
         };
-        Some(Exchange { calls, end })
+        Some(Exchange { calls, keeps, end })
+    }
+
+    fn harvest(&mut self, harvest: &ast::HarvestExample) -> Option<HarvestExample> {
+        let known: Vec<&str> =
+            self.program.harvests.iter().map(|harvest| harvest.name.value.as_str()).collect();
+        let Some(at) = known.iter().position(|name| *name == harvest.name.value) else {
+            let message = format!("there is no harvest `{}`", harvest.name.value);
+            self.report(harvest.name.span, message, did_you_mean(&harvest.name.value, known));
+            return None;
+        };
+        let exchange = self.exchange(&harvest.exchange)?;
+        Some(HarvestExample { harvest: at, page: harvest.page.value, exchange })
+    }
+
+    fn archived(&mut self, entries: &[ast::Archived]) -> Option<Vec<Archived>> {
+        let known: Vec<&str> =
+            self.program.archives.iter().map(|archive| archive.name.value.as_str()).collect();
+        let mut all = Vec::new();
+        for entry in entries {
+            let Some(at) = known.iter().position(|name| *name == entry.archive.value) else {
+                let message = format!("there is no archive `{}`", entry.archive.value);
+                self.report(entry.archive.span, message, did_you_mean(&entry.archive.value, known));
+                return None;
+            };
+            all.push(Archived {
+                archive: ArchiveId(at as u16),
+                key: entry.key.clone(),
+                age: entry.age.unsigned_abs(),
+                value: entry.value.as_ref().map(json),
+            });
+        }
+        Some(all)
     }
 
     fn call(&mut self, call: &ast::ExampleCall) -> Option<ExampleCall> {
@@ -214,6 +251,7 @@ fn open_places(example: &ast::Example) -> Vec<Span> {
             })
             .collect(),
         ast::Example::Shape(shape) => shape.values.iter().flatten().collect(),
+        ast::Example::Harvest(_) => Vec::new(),
     };
     nodes.into_iter().filter(|node| is_open(node)).map(|node| node.span).collect()
 }
@@ -345,7 +383,7 @@ examples:
                 ExampleEnd::Answer { body, .. } => body.clone(),
                 ExampleEnd::Refused(_) => Wanted::None,
             },
-            ExampleKind::Shape(_) => Wanted::None,
+            ExampleKind::Shape(_) | ExampleKind::Harvest(_) => Wanted::None,
         };
         let Wanted::Json(read_back) = body(0) else { panic!("filled in") };
         assert_eq!(Value::parse(&read_back, &switchback_json::Limits::DOCUMENT).unwrap(), value);

@@ -146,13 +146,15 @@ fn read_contract(
 }
 
 impl Program {
-    /// A program without shapes, routes, reasons and examples.
+    /// A program without shapes, routes, reasons, archives and examples.
     pub fn new(manifest: Manifest) -> Program {
         Program {
             manifest,
             shapes: Vec::new(),
             routes: Vec::new(),
             reasons: Vec::new(),
+            archives: Vec::new(),
+            harvests: Vec::new(),
             examples: Vec::new(),
         }
     }

@@ -19,7 +19,7 @@ pub(super) fn call_at<'p>(
     let step = block_at(serve, outcomes)?.steps.get(step)?;
     match &step.action {
         StepAction::Call(call) => Some((step, call)),
-        StepAction::Select(_) | StepAction::Make(_) => None,
+        StepAction::Select(_) | StepAction::Make(_) | StepAction::Recall(_) | StepAction::Keep(_) => None,
     }
 }
 
@@ -27,7 +27,8 @@ pub(super) fn call_at<'p>(
 pub(super) fn writes(block: &Block, from: usize) -> bool {
     let is_write = |step: &Step| match &step.action {
         StepAction::Call(call) => call.head.effect == Effect::Write,
-        StepAction::Select(_) | StepAction::Make(_) => false,
+        // What is kept here reaches no service.
+        StepAction::Select(_) | StepAction::Make(_) | StepAction::Recall(_) | StepAction::Keep(_) => false,
     };
     let ends_in_one = match &block.end {
         End::Decide(decision) => decision.outcomes.iter().any(|outcome| writes(&outcome.block, 0)),

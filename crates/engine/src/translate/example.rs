@@ -9,7 +9,7 @@ use super::request::{Request, decode_query, query_pairs};
 use super::run::Run;
 use super::settings::Settings;
 use super::text::gateway_error;
-use super::turn::{Answer, Call, Event, Next, Reply};
+use super::turn::{Answer, Call, Entries, Entry, Event, Lookup, Next, Reply};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::collections::{BTreeSet, HashMap};
@@ -18,8 +18,9 @@ use std::sync::Arc;
 use switchback_json::{Limits, Object, Value};
 use switchback_plan::router::{Found, Router};
 use switchback_plan::{
-    BodyPlan, Example, ExampleCall, ExampleEnd, ExampleKind, Exchange, Origin, Pack, PerSide, QueryFrom, Raw,
-    Response, ResponseBody, Route, RouteExample, RouteId, RouteKind, ShapeExample, SideId, ValueOp, Wanted,
+    Archived, BodyPlan, Example, ExampleCall, ExampleEnd, ExampleKind, Exchange, HarvestExample, Origin,
+    Pack, PerSide, QueryFrom, Raw, Response, ResponseBody, Route, RouteExample, RouteId, RouteKind,
+    ShapeExample, SideId, ValueOp, Wanted,
 };
 
 /// What all examples of a pack say about it.
@@ -129,8 +130,43 @@ pub fn run(pack: &Arc<Pack>, routers: &PerSide<Router>, example: &Example) -> Ou
     match &example.kind {
         ExampleKind::Route(route) => trial.route(&routers[route.serves], route),
         ExampleKind::Shape(shape) => trial.shape(shape),
+        ExampleKind::Harvest(harvest) => trial.harvest(harvest),
     }
     trial.outcome
+}
+
+/// What outlives a request.
+#[derive(Debug, Default)]
+struct World {
+    remembered: HashMap<Vec<u8>, Reply>,
+    archived: Vec<Archived>,
+}
+
+impl World {
+    fn recall(&self, lookup: &Lookup) -> Vec<Option<Entry>> {
+        let of = |key: &String| {
+            let same = |entry: &&Archived| entry.archive == lookup.archive && entry.key == *key;
+            let entry = self.archived.iter().find(same)?;
+            Some(Entry { age: entry.age, value: entry.value.as_ref().map(bytes_of) })
+        };
+        lookup.keys.iter().map(of).collect()
+    }
+
+    /// Gives what was kept.
+    fn keep(&mut self, entries: Entries) -> Vec<Archived> {
+        let archive = entries.archive;
+        let made = entries.entries.into_iter().map(|(key, value)| Archived {
+            archive,
+            key,
+            age: 0,
+            value: value.map(Raw::from),
+        });
+        let made: Vec<Archived> = made.collect();
+        self.archived
+            .retain(|old| !made.iter().any(|new| (new.archive, &new.key) == (old.archive, &old.key)));
+        self.archived.extend(made.iter().cloned());
+        made
+    }
 }
 
 /// One example at work.
@@ -188,7 +224,7 @@ impl Trial<'_> {
             body: example.body.as_ref().map_or_else(Bytes::new, bytes_of),
             language,
         };
-        let mut remembered = HashMap::new();
+        let mut world = World { archived: example.archived.clone(), ..World::default() };
         for exchange in std::iter::once(&example.exchange).chain(&example.again) {
             let run = Run::new(
                 Arc::clone(self.pack),
@@ -198,8 +234,22 @@ impl Trial<'_> {
                 Arc::clone(&settings),
                 Limits::DOCUMENT,
             );
-            let ended = self.exchange(run, exchange, &mut remembered, (example.serves, route), language);
+            let ended = self.exchange(run, exchange, &mut world, Some((example.serves, route)), language);
             self.end(ended, exchange);
+        }
+    }
+
+    fn harvest(&mut self, example: &HarvestExample) {
+        // Nothing is given, so nothing can be wrong with it.
+        let settings = Settings::new(self.pack, &Value::Object(Object::new())).unwrap_or_default();
+        let pack = Arc::clone(self.pack);
+        let run = Run::of_harvest(pack, example.harvest, example.page, Arc::new(settings), Limits::DOCUMENT);
+        match self.exchange(run, &example.exchange, &mut World::default(), None, 0) {
+            Ended::Stuck => {}
+            Ended::Answered(answer) if answer.status == 200 => {}
+            Ended::Answered(answer) | Ended::Refused(_, answer) => {
+                self.problem(format!("the page ends with {}", answer.status), Vec::new());
+            }
         }
     }
 
@@ -218,16 +268,17 @@ impl Trial<'_> {
         &mut self,
         mut run: Run,
         exchange: &Exchange,
-        remembered: &mut HashMap<Vec<u8>, Reply>,
-        (serves, route): (SideId, RouteId),
+        world: &mut World,
+        route: Option<(SideId, RouteId)>,
         language: usize,
     ) -> Ended {
         let mut script = exchange.calls.iter();
+        let mut kept: Vec<Archived> = Vec::new();
         let mut event = Event::Start;
         let ended = loop {
             match run.next(event) {
                 Ok(Next::Call(call)) => {
-                    let known = call.resume_key.as_ref().and_then(|key| remembered.get(key)).cloned();
+                    let known = call.resume_key.as_ref().and_then(|key| world.remembered.get(key)).cloned();
                     let reply = match known {
                         Some(reply) => reply,
                         None => match script.next() {
@@ -243,9 +294,14 @@ impl Trial<'_> {
                         },
                     };
                     if let Some(key) = call.resume_key.filter(|_| (200..300).contains(&reply.status)) {
-                        remembered.insert(key, reply.clone());
+                        world.remembered.insert(key, reply.clone());
                     }
                     event = Event::Reply(reply);
+                }
+                Ok(Next::Recall(lookup)) => event = Event::Recalled(world.recall(&lookup)),
+                Ok(Next::Keep(entries)) => {
+                    kept.extend(world.keep(entries));
+                    event = Event::Kept;
                 }
                 Ok(Next::Answer(answer)) => break Ended::Answered(answer),
                 Ok(Next::Refuse(refused)) => {
@@ -271,10 +327,48 @@ impl Trial<'_> {
             let what = format!("a call that is never made: {} {}", left.method, left.target);
             self.problem_at(left.origin.clone(), what, Vec::new());
         }
+        if !matches!(ended, Ended::Stuck) {
+            self.keeps(&exchange.keeps, kept);
+        }
         let at = run.instead().map_or(0, |at| at + 1);
-        let marks = run.marks().iter().cloned().map(|mark| (serves, route, at, mark));
-        self.outcome.marks.extend(marks);
+        if let Some((serves, route)) = route {
+            let marks = run.marks().iter().cloned().map(|mark| (serves, route, at, mark));
+            self.outcome.marks.extend(marks);
+        }
         ended
+    }
+
+    /// Whether what was kept is what the example says, in any order.
+    fn keeps(&mut self, expected: &[Archived], mut kept: Vec<Archived>) {
+        for wanted in expected {
+            let name = self.archive_name(wanted);
+            let same = |one: &Archived| one.archive == wanted.archive && one.key == wanted.key;
+            let Some(at) = kept.iter().position(same) else {
+                self.problem(format!("`{}` is not kept in `{name}`", wanted.key), Vec::new());
+                continue;
+            };
+            let found = kept.remove(at);
+            let differences =
+                compare(wanted.value.as_ref().map(own).as_ref(), found.value.as_ref().map(own).as_ref());
+            if !differences.is_empty() {
+                self.problem(
+                    format!("the value kept under `{}` in `{name}` is another one", wanted.key),
+                    differences,
+                );
+            }
+        }
+        for surplus in kept {
+            let name = self.archive_name(&surplus);
+            self.problem(
+                format!("`{}` is kept in `{name}`, but not listed under `keeps`", surplus.key),
+                Vec::new(),
+            );
+        }
+    }
+
+    fn archive_name(&self, entry: &Archived) -> String {
+        let archive = self.pack.archives.get(usize::from(entry.archive.0));
+        archive.map_or_else(String::new, |archive| archive.name.clone())
     }
 
     fn expects(&self, exchange: &Exchange, wanted: u16) -> bool {

@@ -7,6 +7,7 @@
 //! Decisions to know before editing: a message that cannot be translated is somebody's fault, and every error says whose;
 //! values are never put into error texts; what the client sends is never pasted into an address, a path or a template.
 
+mod archive;
 mod blocks;
 mod condition;
 mod context;
@@ -51,4 +52,4 @@ pub use request::{Request, RequestHead};
 pub use run::Run;
 pub use settings::{SettingError, Settings};
 pub use text::{gateway_error, text};
-pub use turn::{Answer, Call, Event, FailKind, Failed, Next, Refused, Reply};
+pub use turn::{Answer, Call, Entries, Entry, Event, FailKind, Failed, Lookup, Next, Refused, Reply};

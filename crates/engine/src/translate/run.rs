@@ -2,6 +2,7 @@
 //! in an answer, a refusal or a fault. Pairs run here too, with their bodies held whole: tests, explanations, shadow plans
 //! and the slow path have one driver.
 
+use super::archive::{self, Looking};
 use super::blocks::{block_at, call_at, writes};
 use super::context::Context;
 use super::coverage::Mark;
@@ -14,7 +15,7 @@ use super::reply::{foreign_success, redirect};
 use super::request::{Request, context_of, header_values};
 use super::settings::Settings;
 use super::text::text;
-use super::turn::{Answer, Call, Event, FailKind, Failed, Next, Refused, Reply};
+use super::turn::{Answer, Call, Entry, Event, FailKind, Failed, Next, Refused, Reply};
 use super::value::{Scope, constant};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header};
@@ -31,14 +32,21 @@ use switchback_plan::{
 pub struct Run {
     pack: Arc<Pack>,
     direction: SideId,
-    route: RouteId,
-    /// Place in [`Route::instead`].
-    instead: Option<usize>,
+    place: Place,
     settings: Arc<Settings>,
     request: Request,
     limits: Limits,
     state: State,
     marks: Vec<Mark>,
+}
+
+/// Where the route at work stands in the pack.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    /// With the place in [`Route::instead`].
+    Route(RouteId, Option<usize>),
+    /// Index into [`Pack::harvests`].
+    Harvest(usize),
 }
 
 #[derive(Debug)]
@@ -65,6 +73,8 @@ struct Serving {
     pages: Option<Paged>,
     /// Elements that the step at work makes a call for.
     fanned: Option<Fanned>,
+    /// What the step at work looks up in an archive.
+    looking: Option<Looking>,
 }
 
 /// Why a step has no result.
@@ -90,8 +100,22 @@ impl Run {
     ) -> Run {
         let planned = pack.directions[direction].routes.get(usize::from(route.0));
         let instead = planned.and_then(|route| route.chosen(|setting| settings.is_on(setting)));
-        let state = State::Fresh;
-        Run { pack, direction, route, instead, settings, request, limits, state, marks: Vec::new() }
+        let (state, place) = (State::Fresh, Place::Route(route, instead));
+        Run { pack, direction, place, settings, request, limits, state, marks: Vec::new() }
+    }
+
+    /// Reads one page of a harvest (index into [`Pack::harvests`]). It ends in an answer whose body is the page's list.
+    pub fn of_harvest(
+        pack: Arc<Pack>,
+        harvest: usize,
+        page: i64,
+        settings: Arc<Settings>,
+        limits: Limits,
+    ) -> Run {
+        let direction = pack.harvests.get(harvest).map_or(SideId::OLD, |harvest| harvest.from.other());
+        let request = Request { query: Some(format!("page={page}")), ..Request::default() };
+        let (state, place) = (State::Fresh, Place::Harvest(harvest));
+        Run { pack, direction, place, settings, request, limits, state, marks: Vec::new() }
     }
 
     /// Takes what happened and says what to do next. After an answer, a refusal or a fault the run is over.
@@ -121,6 +145,14 @@ impl Run {
                 (RouteKind::Serve(serve), State::Serving(at), Event::Failed(failed)) => {
                     self.failed(serve, *at, Failure::None(failed))
                 }
+                (RouteKind::Serve(serve), State::Serving(at), Event::Recalled(entries)) => {
+                    self.recalled(serve, *at, entries)
+                }
+                (RouteKind::Serve(serve), State::Serving(mut at), Event::Kept) => {
+                    at.wrote = true;
+                    at.step += 1;
+                    self.advance(serve, *at)
+                }
                 _ => Err(Fault::new(FaultKind::Internal, "an event that does not follow from the last step")
                     .into()),
             };
@@ -146,13 +178,21 @@ impl Run {
     }
 
     fn route_in<'p>(&self, pack: &'p Pack) -> Option<&'p Route> {
-        let route = pack.directions[self.direction].routes.get(usize::from(self.route.0))?;
-        Some(self.instead.map_or(route, |at| &route.instead[at].route))
+        match self.place {
+            Place::Harvest(at) => Some(&pack.harvests.get(at)?.route),
+            Place::Route(id, instead) => {
+                let route = pack.directions[self.direction].routes.get(usize::from(id.0))?;
+                Some(instead.map_or(route, |at| &route.instead[at].route))
+            }
+        }
     }
 
     /// Which of the routes that answer instead is at work.
     pub fn instead(&self) -> Option<usize> {
-        self.instead
+        match self.place {
+            Place::Route(_, instead) => instead,
+            Place::Harvest(_) => None,
+        }
     }
 
     // --- pairs ---------------------------------------------------------------------------------------------------
@@ -259,8 +299,9 @@ impl Run {
                 });
             }
         }
-        let (outcomes, pages, fanned) = (Vec::new(), None, None);
-        self.advance(serve, Serving { context, outcomes, step: 0, calls: 0, wrote: false, pages, fanned })
+        let (outcomes, pages, fanned, looking) = (Vec::new(), None, None, None);
+        let serving = Serving { context, outcomes, step: 0, calls: 0, wrote: false, pages, fanned, looking };
+        self.advance(serve, serving)
     }
 
     /// The parsed body with its defaults filled in; none when the operation takes none or none came.
@@ -312,6 +353,35 @@ impl Run {
                             continue;
                         }
                         return self.call(serve, step, call, at);
+                    }
+                    StepAction::Recall(recall) => {
+                        let mut context = std::mem::take(&mut at.context);
+                        let wanted = archive::lookup(recall, &mut context, &|context, expr| {
+                            self.scope(context).value(expr)
+                        });
+                        at.context = context;
+                        let (looking, lookup) = wanted.map_err(|stop| stop.at(&step.origin))?;
+                        if let Some(lookup) = lookup {
+                            at.looking = Some(looking);
+                            self.state = State::Serving(Box::new(at));
+                            return Ok(Next::Recall(lookup));
+                        }
+                        archive::found(recall, step, looking, Vec::new(), &self.limits, &mut at.context)?;
+                        at.step += 1;
+                        continue;
+                    }
+                    StepAction::Keep(keep) => {
+                        let mut context = std::mem::take(&mut at.context);
+                        let entries = archive::entries(keep, &mut context, &|context, expr| {
+                            self.scope(context).value(expr)
+                        });
+                        at.context = context;
+                        if let Some(entries) = entries.map_err(|stop| stop.at(&step.origin))? {
+                            self.state = State::Serving(Box::new(at));
+                            return Ok(Next::Keep(entries));
+                        }
+                        at.step += 1;
+                        continue;
                     }
                 }
             }
@@ -415,6 +485,23 @@ impl Run {
             next.resume_key = Some(Value::from(key).to_vec());
         }
         Ok(next)
+    }
+
+    fn recalled(
+        &mut self,
+        serve: &Serve,
+        mut at: Serving,
+        entries: Vec<Option<Entry>>,
+    ) -> Result<Next, Stop> {
+        let step = block_at(serve, &at.outcomes).and_then(|block| block.steps.get(at.step));
+        let (Some((step, StepAction::Recall(recall))), Some(looking)) =
+            (step.map(|step| (step, &step.action)), at.looking.take())
+        else {
+            return Err(Fault::new(FaultKind::Internal, "entries for a step that looked nothing up").into());
+        };
+        archive::found(recall, step, looking, entries, &self.limits, &mut at.context)?;
+        at.step += 1;
+        self.advance(serve, at)
     }
 
     fn replied(&mut self, serve: &Serve, mut at: Serving, reply: Reply) -> Result<Next, Stop> {

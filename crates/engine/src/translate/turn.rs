@@ -2,8 +2,9 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, Method};
+use std::fmt;
 use std::sync::Arc;
-use switchback_plan::{Effect, Refusal};
+use switchback_plan::{ArchiveId, Effect, Refusal};
 
 /// What happened to the last call.
 #[derive(Clone, Debug)]
@@ -13,6 +14,19 @@ pub enum Event {
     Reply(Reply),
     /// The call got no reply, or none that can be used.
     Failed(Failed),
+    /// What an archive has under the keys of a [`Lookup`], in their order.
+    Recalled(Vec<Option<Entry>>),
+    /// The entries are kept.
+    Kept,
+}
+
+/// An entry of an archive.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Entry {
+    /// Whole seconds since it was kept.
+    pub age: u64,
+    /// JSON text; none where an entry is its key alone.
+    pub value: Option<Bytes>,
 }
 
 /// A reply of the other side.
@@ -55,6 +69,46 @@ pub enum Next {
     Call(Call),
     Answer(Answer),
     Refuse(Refused),
+    /// Look entries up; [`Event::Recalled`] follows.
+    Recall(Lookup),
+    /// Keep entries; [`Event::Kept`] follows once they are, and nothing else goes on before.
+    Keep(Entries),
+}
+
+/// Entries of an archive that are wanted.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Lookup {
+    pub archive: ArchiveId,
+    /// At least one.
+    pub keys: Vec<String>,
+}
+
+impl Lookup {
+    /// What follows where there is no archive to look into.
+    pub fn nothing(&self) -> Event {
+        Event::Recalled(vec![None; self.keys.len()])
+    }
+}
+
+/// Entries for an archive.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Entries {
+    pub archive: ArchiveId,
+    /// Keys, and JSON texts of values; none where an entry is its key alone. At least one.
+    pub entries: Vec<(String, Option<Vec<u8>>)>,
+}
+
+/// Keys and values are somebody's data.
+impl fmt::Debug for Lookup {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Lookup({}, {} keys)", self.archive.0, self.keys.len())
+    }
+}
+
+impl fmt::Debug for Entries {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Entries({}, {})", self.archive.0, self.entries.len())
+    }
 }
 
 /// A call to the other side.

@@ -88,6 +88,8 @@ pub enum StepAction {
     First(Vec<Pick>),
     /// `make: value`
     Make(Expr),
+    Recall(super::Recall),
+    Keep(super::Keep),
 }
 
 /// `call: 'PUT /things/{$.made.body.id}'`

@@ -3,8 +3,9 @@
 //! One file per idea: which operations are answered ([`totality`]), pairs ([`pair`], [`status`], [`rules`]), routes of
 //! several calls ([`serve`], [`steps`], [`table`], [`conditions`]), the values they make ([`expr`], [`forms`]), the paths these read
 //! ([`paths`], [`filter`]) and the types of what paths lead to ([`context`]), what is known of a request before it is used
-//! ([`proof`]), what is read after a write in a dual run ([`read_back`]). Shapes are the business of `lens`.
+//! ([`proof`]), what is kept by the gateway itself ([`archives`]), what is read after a write in a dual run ([`read_back`]). Shapes are the business of `lens`.
 
+mod archives;
 mod conditions;
 mod context;
 mod expr;
@@ -26,6 +27,7 @@ mod table;
 mod totality;
 mod verdict;
 
+pub(super) use archives::{Archives, harvests};
 pub(super) use policy::of_pack as refuse_policy;
 pub(super) use rules::{OWN_HEADERS, is_own_header};
 
@@ -68,6 +70,7 @@ pub(super) struct Ground<'a> {
     pub credential_headers: &'a [String],
     /// The field that says by which approximations an answer was made.
     pub approximate_header: Option<&'a str>,
+    pub archives: &'a Archives,
 }
 
 /// A route in one direction, lowered, before it has its number.

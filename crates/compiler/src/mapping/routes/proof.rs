@@ -211,7 +211,8 @@ impl RouteCheck<'_, '_> {
                 let places = selection.choices.iter().flat_map(behind).collect();
                 self.context.proofs.derive(name, vec![(None, places)]);
             }
-            plan::StepAction::Call(_) => {}
+            // What replies and archives show was not sent with this request.
+            plan::StepAction::Call(_) | plan::StepAction::Recall(_) | plan::StepAction::Keep(_) => {}
         }
     }
 

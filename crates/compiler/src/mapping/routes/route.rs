@@ -44,6 +44,10 @@ pub(super) struct RouteCheck<'g, 'a> {
     pub answers: Option<Answering>,
     /// The first call that writes and has been made on the way to the place in hand.
     pub wrote: Option<Arc<str>>,
+    /// Whether that is no call: something is kept.
+    pub keeps: bool,
+    /// Whether this is no route but a harvest.
+    pub harvests: bool,
     /// Names of the steps whose results come of replies.
     pub called_as: Vec<String>,
     /// Whether a table has looked at replies since.
@@ -85,6 +89,8 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
             makes: false,
             answers: None,
             wrote: None,
+            keeps: false,
+            harvests: false,
             called_as: Vec::new(),
             judged: false,
             called: Vec::new(),

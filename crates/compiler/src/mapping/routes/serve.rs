@@ -157,7 +157,7 @@ impl<'a> RouteCheck<'_, 'a> {
 
     /// Results that nobody reads. Beside other errors too: a slip in a step's name is seen where the name is given, and not
     /// only where it is read.
-    fn unread_results(&mut self) {
+    pub(super) fn unread_results(&mut self) {
         for (step, member) in std::mem::take(&mut self.made) {
             if !self.context.is_read(&format!("{step}.{}", member.value)) {
                 self.findings.push(faults::unread_result(&member));

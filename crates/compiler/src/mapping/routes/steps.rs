@@ -54,6 +54,8 @@ impl<'a> RouteCheck<'_, 'a> {
             }
             StepAction::Pick(pick) => self.picks(std::slice::from_ref(pick), step.span),
             StepAction::First(picks) => self.picks(picks, step.span),
+            StepAction::Recall(recall) => self.recall(recall, step),
+            StepAction::Keep(keep) => self.keep(keep, step),
         };
         if let Some(name) = &step.name {
             self.context.later.retain(|(later, _)| *later != name.value);
@@ -153,27 +155,38 @@ impl<'a> RouteCheck<'_, 'a> {
         if let Some(path) = call.resume.first() {
             self.findings.push(faults::each_with(path.span, "resume"));
         }
-        let found = self.reading().find_spanned_any(&each.list)?;
+        let (list, element) = self.elements(&each.name, &each.list, step)?;
+        let name = Key::new(&each.name.value);
+        Some((plan::Each { name, list, upto: each.upto.value as u32 }, element))
+    }
+
+    /// The elements of a list of a reply, which are in the context under a name from here on.
+    pub(super) fn elements(
+        &mut self,
+        name: &Spanned<String>,
+        list: &Spanned<String>,
+        step: &Step,
+    ) -> Option<(plan::Location, Held)> {
+        let found = self.reading().find_spanned_any(list)?;
         let side = self.serves.other();
         let types = self.ground.types(found.held.side);
         let element = match types.resolve(&found.held.ty).kind {
             TypeKind::Array(array) => (*array.items).clone(),
             TypeKind::Any => Type::any(step.span),
             _ => {
-                self.findings.push(faults::each_of_no_list(each.list.span, &found.held.ty));
+                self.findings.push(faults::each_of_no_list(list.span, &found.held.ty));
                 return None;
             }
         };
         if found.held.side != side && !matches!(element.kind, TypeKind::Any) {
-            self.findings.push(faults::each_of_request(each.list.span));
+            self.findings.push(faults::each_of_request(list.span));
             return None;
         }
         let element = Held::there(element, side);
-        self.context.set(&each.name.value, element.clone());
+        self.context.set(&name.value, element.clone());
         let places = self.context.proofs.behind(&found.location);
-        self.context.proofs.derive(&each.name.value, vec![(None, places)]);
-        let name = Key::new(&each.name.value);
-        Some((plan::Each { name, list: found.location, upto: each.upto.value as u32 }, element))
+        self.context.proofs.derive(&name.value, vec![(None, places)]);
+        Some((found.location, element))
     }
 
     fn call(&mut self, call: &'a Call, step: &Step) -> Option<(plan::StepCall, Held)> {
@@ -193,7 +206,11 @@ impl<'a> RouteCheck<'_, 'a> {
         let headers = self.made_headers(&call.headers);
         let body = self.call_body(call, operation, side);
         let resume = self.resume(call, effect);
-        if effect == Effect::Write && self.wrote.is_none() {
+        if effect == Effect::Write && self.harvests {
+            self.findings.push(faults::harvest_writes(call.operation.span, &operation.key));
+        }
+        if effect == Effect::Write && (self.wrote.is_none() || self.keeps) {
+            self.keeps = false;
             (self.wrote, self.judged) = (Some(operation.key.to_string().into()), false);
         }
         let on_fail = self.on_fail(call, operation, after_write);
@@ -485,7 +502,8 @@ impl<'a> RouteCheck<'_, 'a> {
             table.as_ref().is_some_and(|table| table.columns.iter().any(|one| self.is_of_reply(one)));
         let mut outcomes = Vec::new();
         for (at, outcome) in decide.outcomes.iter().enumerate() {
-            let (before, wrote, judged) = (self.context.clone(), self.wrote.clone(), self.judged);
+            let (before, wrote, judged, keeps) =
+                (self.context.clone(), self.wrote.clone(), self.judged, self.keeps);
             let facts = table.as_ref().map(|table| table.facts[at].as_slice()).unwrap_or_default();
             self.context.learn_all(facts, self.ground.contracts);
             let (noted, named) = (self.notes.len(), self.approximations.len());
@@ -494,7 +512,7 @@ impl<'a> RouteCheck<'_, 'a> {
             let block = self.block(&outcome.block);
             let read = std::mem::replace(&mut self.context, before).read;
             self.context.read.extend(read);
-            (self.wrote, self.judged) = (wrote, judged);
+            (self.wrote, self.judged, self.keeps) = (wrote, judged, keeps);
             self.approximations.truncate(named);
             outcomes.push(block.map(|block| plan::Outcome {
                 name: outcome.name.value.clone(),
@@ -557,7 +575,7 @@ pub(super) fn calls(block: &plan::Block) -> (u32, u32) {
         .iter()
         .filter_map(|step| match &step.action {
             plan::StepAction::Call(call) => Some(&**call),
-            plan::StepAction::Select(_) | plan::StepAction::Make(_) => None,
+            _ => None,
         })
         .collect();
     for (at, call) in made.iter().enumerate() {

@@ -26,13 +26,16 @@ pub(super) fn defs(sides: Sides<'_>) -> Value {
         "check": check(),
         "predicate": predicate(&[], &[]),
         "step": step(),
-        "action": {"anyOf": [call(), pick(false), first(), make()]},
+        "action": {"anyOf": [call(), pick(false), first(), make(), recall(), keep()]},
         "onFail": on_fail(),
         "value": super::values::value(),
         "exampleAnswer": example_answer(),
         "exampleCall": example_call(),
         "routeExample": route_example(),
         "shapeExample": shape_example(sides),
+        "harvestExample": harvest_example(),
+        "archive": archive(sides),
+        "harvest": harvest(sides),
     })
 }
 
@@ -426,7 +429,7 @@ fn step() -> Value {
         "type": "object", "minProperties": 1, "maxProperties": 1,
         "propertyNames": {"not": words(keys::ACTIONS)}, "additionalProperties": reference("action"),
     });
-    json!({"anyOf": [call(), pick(false), first(), make(), named]})
+    json!({"anyOf": [call(), pick(false), first(), make(), recall(), keep(), named]})
 }
 
 fn call() -> Value {
@@ -534,22 +537,107 @@ fn make() -> Value {
     object(&keys::MAKE, &[("make", "A value that later steps read.", reference("value"))])
 }
 
+fn element() -> Value {
+    json!({"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": text()})
+}
+
+fn recall() -> Value {
+    object(
+        &keys::RECALL,
+        &[
+            ("recall", "Looks into this archive: `{age, value}`, or nothing.", text()),
+            ("key", "Key of the entry, a scalar.", reference("value")),
+            ("each", "Looks an entry up for each element of a list: `{name: list}`.", element()),
+        ],
+    )
+}
+
+fn keep() -> Value {
+    object(
+        &keys::KEEP,
+        &[
+            ("keep", "Puts an entry into this archive.", text()),
+            ("key", "Key of the entry, a scalar.", reference("value")),
+            ("value", "What is kept, where the archive has values.", reference("value")),
+            ("each", "Keeps an entry for each element of a list: `{name: list}`.", element()),
+            ("when", "Keeps only what this holds for.", reference("predicate")),
+        ],
+    )
+}
+
+fn archive(sides: Sides<'_>) -> Value {
+    let mut properties: Map<String, Value> = Map::new();
+    let mut open = text();
+    for side in sides.into_iter().flatten() {
+        properties.insert(side.to_owned(), describe("A type of this side's contract.", text()));
+        open = Value::Bool(false);
+    }
+    properties.insert("field".to_owned(), describe("A field of that type, and not the whole.", text()));
+    let value = json!({"type": "object", "additionalProperties": open, "properties": properties, "minProperties": 1, "maxProperties": 2});
+    object(
+        &keys::ARCHIVE,
+        &[
+            ("about", "What is kept and why, for the operator.", text()),
+            ("value", "The type of its values; without it an entry is its key alone.", value),
+        ],
+    )
+}
+
+fn harvest(sides: Sides<'_>) -> Value {
+    object(
+        &keys::HARVEST,
+        &[
+            ("about", "What is read, for the operator.", text()),
+            ("from", "The side that is read.", sides.map_or_else(text, |sides| words(&sides))),
+            ("steps", "What is done with one page, `$.request.query.page`.", list_of(&reference("step"))),
+            ("page", "Path to the list that a page brings; a short one is the last.", text()),
+        ],
+    )
+}
+
+fn harvest_example() -> Value {
+    object(
+        &keys::HARVEST_EXAMPLE,
+        &[
+            ("harvest", "Name of the harvest.", text()),
+            ("page", "Number of the page.", json!({"type": "integer", "minimum": 0})),
+            ("calls", "The calls that must be made, in order.", list_of(&reference("exampleCall"))),
+            ("keeps", "What must be kept: by archive, keys and values.", kept()),
+        ],
+    )
+}
+
+/// `{archive: {key: value}}` or `{archive: [key]}`
+fn kept() -> Value {
+    map_of(&json!({"anyOf": [map_of(&anything()), {"type": "array"}]}))
+}
+
 /// How an exchange of an example ends.
 fn ends() -> Vec<Line<'static>> {
     vec![
         ("calls", "The calls that must be made, in order.", list_of(&reference("exampleCall"))),
+        ("keeps", "What must be kept: by archive, keys and values.", kept()),
         ("answer", "The answer that must come.", reference("exampleAnswer")),
         ("refused", "The reason that it must be refused with.", text()),
     ]
 }
 
 fn route_example() -> Value {
+    let entry = object(
+        &keys::ARCHIVED,
+        &[
+            ("age", "Seconds since it was kept.", json!({"type": "integer", "minimum": 0})),
+            ("value", "Its value, where the archive has values.", anything()),
+        ],
+    );
+    let archives = map_of(&map_of(&entry));
     let send = object(
         &keys::SEND,
         &[
             ("headers", "Header fields of the request.", map_of(&text())),
             ("body", "Body of the request.", anything()),
             ("config", "Settings by name; the others keep their defaults.", map_of(&anything())),
+            ("archives", "What archives have: by archive and key, `{age: seconds, value}`.", archives),
         ],
     );
     let one_end = json!([{"required": ["answer"]}, {"required": ["refused"]}]);

@@ -38,10 +38,18 @@ pub fn mapping(sides: Sides<'_>) -> Value {
                 "Texts for people, by name and language; `{name}` is a placeholder.",
                 map_of(&map_of(&text())),
             ),
+            ("archives", "What the gateway keeps of its own, by name.", map_of(&reference("archive"))),
+            (
+                "harvests",
+                "How archives are filled while a side lives, by name.",
+                map_of(&reference("harvest")),
+            ),
             (
                 "examples",
                 "What must come of what: the tests of the pack.",
-                list_of(&json!({"anyOf": [reference("routeExample"), reference("shapeExample")]})),
+                list_of(
+                    &json!({"anyOf": [reference("routeExample"), reference("shapeExample"), reference("harvestExample")]}),
+                ),
             ),
         ],
     );

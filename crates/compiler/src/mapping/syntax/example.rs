@@ -2,18 +2,21 @@
 
 use super::{Reader, faults, keys};
 use crate::mapping::ast::{
-    Example, ExampleAnswer, ExampleCall, Exchange, RouteExample, ShapeExample, Spanned,
+    Example, ExampleAnswer, ExampleCall, Exchange, HarvestExample, RouteExample, ShapeExample, Spanned,
 };
 use crate::yaml::{Fields, Kind, Node, Style};
 
 impl Reader<'_> {
     pub(super) fn example(&mut self, node: &Node) -> Option<Example> {
-        match (node.get("at").is_some(), node.get("shape").is_some()) {
-            (true, false) => self.route_example(node).map(Example::Route),
-            (false, true) => self.shape_example(node).map(Example::Shape),
+        let has = |key| node.get(key).is_some();
+        match (has("at"), has("shape"), has("harvest")) {
+            (true, false, false) => self.route_example(node).map(Example::Route),
+            (false, true, false) => self.shape_example(node).map(Example::Shape),
+            (false, false, true) => self.harvest_example(node).map(Example::Harvest),
             _ => {
                 node.map(self.findings)?;
-                self.findings.push(faults::one_of_keys(node.span, "an example", &["at", "shape"]));
+                let known = &["at", "shape", "harvest"];
+                self.findings.push(faults::one_of_keys(node.span, "an example", known));
                 None
             }
         }
@@ -31,6 +34,7 @@ impl Reader<'_> {
         let config =
             self.map_of(part("config")).iter().map(|(key, value)| (Self::key(key), value.clone())).collect();
         let body = part("body").cloned();
+        let archived = self.archived(part("archives"));
         let exchange = self.exchange(&fields);
         let again = match fields.get("again") {
             Some(again) => {
@@ -39,7 +43,21 @@ impl Reader<'_> {
             }
             None => None,
         };
-        Some(RouteExample { at, config, headers, body, exchange: exchange?, again, span: node.span })
+        let span = node.span;
+        Some(RouteExample { at, config, headers, body, archived, exchange: exchange?, again, span })
+    }
+
+    /// `{harvest: name, page: 0, calls, keeps}`
+    fn harvest_example(&mut self, node: &Node) -> Option<HarvestExample> {
+        let fields = self.fields(node, &keys::HARVEST_EXAMPLE)?;
+        let name = self.text_of(fields.get("harvest"));
+        let page = fields.get("page").and_then(|n| self.whole(n, 0..=u64::from(u32::MAX)));
+        let calls = self.list_of(fields.get("calls")).iter().filter_map(|n| self.example_call(n)).collect();
+        let keeps = self.keeps(fields.get("keeps"));
+        let status = Spanned { value: 200, span: node.span };
+        let answer = ExampleAnswer::Answer { status, headers: Vec::new(), body: None };
+        let exchange = Exchange { calls, keeps, answer };
+        Some(HarvestExample { name: name?, page: page?, exchange, span: node.span })
     }
 
     fn header_texts(&mut self, node: Option<&Node>) -> Vec<(Spanned<String>, Spanned<String>)> {
@@ -60,7 +78,8 @@ impl Reader<'_> {
                 None
             }
         };
-        Some(Exchange { calls, answer: answer? })
+        let keeps = self.keeps(fields.get("keeps"));
+        Some(Exchange { calls, keeps, answer: answer? })
     }
 
     fn example_answer(&mut self, node: &Node) -> Option<ExampleAnswer> {

@@ -28,8 +28,11 @@ pub(in crate::mapping) const POLICY: Keys =
 pub(in crate::mapping) const AFTER: Keys = Keys::new("`after`", &["date"], &["status"]);
 
 // mapping files
-pub(in crate::mapping) const FILE: Keys =
-    Keys::new("a mapping file", &["mapping"], &["shapes", "routes", "reasons", "examples"]);
+pub(in crate::mapping) const FILE: Keys = Keys::new(
+    "a mapping file",
+    &["mapping"],
+    &["shapes", "routes", "reasons", "archives", "harvests", "examples"],
+);
 
 // shapes
 /// Keys of a shape's lines; a named shape has `of` and `like` besides.
@@ -104,7 +107,7 @@ pub(in crate::mapping) const CHECK_REFUSE: Keys = Keys::new("`else`", &["refuse"
 
 // steps
 /// Keys that tell an unnamed step from a named one.
-pub(in crate::mapping) const ACTIONS: &[&str] = &["call", "pick", "first", "make"];
+pub(in crate::mapping) const ACTIONS: &[&str] = &["call", "pick", "first", "make", "recall", "keep"];
 pub(in crate::mapping) const CALL: Keys = Keys::new(
     "a call",
     &["call"],
@@ -118,6 +121,14 @@ pub(in crate::mapping) const PICK: Keys = Keys::new("a selection", &["pick"], &[
 pub(in crate::mapping) const CHOICE: Keys =
     Keys::new("a choice", &["pick"], &["when", "take", "newest", "page"]);
 pub(in crate::mapping) const MAKE: Keys = Keys::new("a step that makes a value", &["make"], &[]);
+
+pub(in crate::mapping) const RECALL: Keys = Keys::new("a step that looks up", &["recall", "key"], &["each"]);
+pub(in crate::mapping) const KEEP: Keys =
+    Keys::new("a step that keeps", &["keep", "key"], &["value", "each", "when"]);
+
+// archives
+pub(in crate::mapping) const ARCHIVE: Keys = Keys::new("an archive", &["about"], &["value"]);
+pub(in crate::mapping) const HARVEST: Keys = Keys::new("a harvest", &["about", "from", "steps", "page"], &[]);
 
 // values
 /// The keys that make a map one of the forms of a value.
@@ -136,9 +147,14 @@ pub(in crate::mapping) const NUMBERED: Keys = Keys::new("`$lines`", &["$lines"],
 
 // examples
 pub(in crate::mapping) const ROUTE_EXAMPLE: Keys =
-    Keys::new("an example", &["at"], &["send", "calls", "answer", "refused", "again"]);
-pub(in crate::mapping) const SEND: Keys = Keys::new("`send`", &[], &["headers", "body", "config"]);
-pub(in crate::mapping) const AGAIN: Keys = Keys::new("`again`", &[], &["calls", "answer", "refused"]);
+    Keys::new("an example", &["at"], &["send", "calls", "keeps", "answer", "refused", "again"]);
+pub(in crate::mapping) const SEND: Keys =
+    Keys::new("`send`", &[], &["headers", "body", "config", "archives"]);
+pub(in crate::mapping) const AGAIN: Keys =
+    Keys::new("`again`", &[], &["calls", "keeps", "answer", "refused"]);
+pub(in crate::mapping) const HARVEST_EXAMPLE: Keys =
+    Keys::new("an example of a harvest", &["harvest", "page"], &["calls", "keeps"]);
+pub(in crate::mapping) const ARCHIVED: Keys = Keys::new("an entry", &["age"], &["value"]);
 pub(in crate::mapping) const EXAMPLE_ANSWER: Keys = Keys::new("an answer", &["status"], &["headers", "body"]);
 pub(in crate::mapping) const EXAMPLE_CALL: Keys = Keys::new("a call", &["expect", "reply"], &["body"]);
 /// Keys of an example of a shape beside the names of the sides.

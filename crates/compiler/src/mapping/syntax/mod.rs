@@ -4,6 +4,7 @@
 //! One file per part of the language. A part that cannot be read is left out after its finding, so that one slip does not
 //! hide the others; the program is then not compiled, because findings hold errors.
 
+mod archive;
 mod example;
 mod expr;
 mod faults;
@@ -49,6 +50,12 @@ pub fn file(root: &Node, program: &mut Program, findings: &mut Findings) {
     }
     for (key, value) in reader.map_of(fields.get("reasons")) {
         program.reasons.extend(reader.reason(key, value));
+    }
+    for (key, value) in reader.map_of(fields.get("archives")) {
+        program.archives.extend(reader.archive(key, value));
+    }
+    for (key, value) in reader.map_of(fields.get("harvests")) {
+        program.harvests.extend(reader.harvest(key, value));
     }
     for value in reader.list_of(fields.get("examples")) {
         program.examples.extend(reader.example(value));

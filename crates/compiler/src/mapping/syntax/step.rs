@@ -199,7 +199,7 @@ impl Reader<'_> {
     }
 
     /// `name: {call: …}`, or the action alone.
-    fn step(&mut self, node: &Node) -> Option<Step> {
+    pub(super) fn step(&mut self, node: &Node) -> Option<Step> {
         let entries = node.map(self.findings)?;
         if entries.iter().any(|(key, _)| keys::ACTIONS.contains(&key.name.as_str())) {
             return Some(Step { name: None, action: self.action(node)?, span: node.span });
@@ -221,6 +221,8 @@ impl Reader<'_> {
         match actions.as_slice() {
             ["call"] => self.call(node).map(StepAction::Call),
             ["pick"] => self.pick(node, false).map(StepAction::Pick),
+            ["recall"] => self.recall(node).map(StepAction::Recall),
+            ["keep"] => self.keep(node).map(StepAction::Keep),
             ["make"] => {
                 let fields = self.fields(node, &keys::MAKE)?;
                 fields.get("make").and_then(|n| self.expr(n)).map(StepAction::Make)

@@ -43,7 +43,12 @@ fn example(request: &str, calls: &[&str], end: ExampleEnd) -> RouteExample {
         headers: Vec::new(),
         body: parts.next().map(raw),
         config: Vec::new(),
-        exchange: Exchange { calls: calls.iter().map(|line| scripted(line)).collect(), end },
+        archived: Vec::new(),
+        exchange: Exchange {
+            calls: calls.iter().map(|line| scripted(line)).collect(),
+            keeps: Vec::new(),
+            end,
+        },
         again: None,
     }
 }
@@ -152,6 +157,7 @@ fn a_repeated_request_goes_on_behind_what_was_written() {
             scripted(r#"POST /items {"title":"Tea"} -> 201 {"id":7}"#),
             scripted(r#"PUT /items/7 {"title":"Tea","tags":[]} -> 423 {"reason":"Locked."}"#),
         ],
+        keeps: Vec::new(),
         end: ExampleEnd::Answer {
             status: 423,
             headers: vec![("x-created-id".into(), "7".into())],
@@ -163,6 +169,7 @@ fn a_repeated_request_goes_on_behind_what_was_written() {
             scripted(r#"PUT /items/7 {"title":"Tea","tags":[]} -> 200"#),
             scripted(r#"GET /items/7 -> 200 {"id":7}"#),
         ],
+        keeps: Vec::new(),
         end: answered(201, json(r#"[{"id":7}]"#)),
     };
     let request = example(r#"POST /notes {"title":"Tea"}"#, &[], answered(0, Wanted::None));

@@ -72,6 +72,8 @@ pub fn pack() -> Arc<Pack> {
             origin: origin(),
         }],
         approximate_header: None,
+        archives: Vec::new(),
+        harvests: Vec::new(),
         shapes: Vec::new(),
         examples: Vec::new(),
         compared_headers: Vec::new(),

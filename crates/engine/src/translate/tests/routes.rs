@@ -30,6 +30,7 @@ fn line(next: Result<Next, Fault>) -> String {
         Ok(Next::Call(call)) => format!("{} {}{}", call.method, call.target, text(&call.body)),
         Ok(Next::Answer(answer)) => format!("= {}{}", answer.status, text(&answer.body)),
         Ok(Next::Refuse(refused)) => format!("refused: {}", refused.text),
+        Ok(Next::Recall(_) | Next::Keep(_)) => "an archive".to_owned(),
         Err(fault) => format!("fault: {}", fault.kind.name()),
     }
 }
@@ -471,7 +472,7 @@ proptest! {
                     over = true;
                     prop_assert!(answer.body.is_none_or(|body| switchback_json::validate(&body, &Limits::DOCUMENT).is_ok()));
                 }
-                Ok(Next::Refuse(_)) | Err(_) => over = true,
+                Ok(Next::Refuse(_) | Next::Recall(_) | Next::Keep(_)) | Err(_) => over = true,
             }
         }
         prop_assert!(calls <= 5);

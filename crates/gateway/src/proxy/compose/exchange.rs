@@ -134,8 +134,22 @@ impl Exchange<'_> {
                     return Ok(self.response(answer, &reply_headers));
                 }
                 Next::Refuse(refused) => return self.refuse(refused, original).await,
+                Next::Recall(lookup) => event = Box::pin(self.recall(lookup)).await?,
+                Next::Keep(_) if self.composer.origin == CallOrigin::Shadow => {
+                    let detail = "nothing is kept in the shadow";
+                    return Err(GatewayError::new(Kind::Internal, detail));
+                }
+                Next::Keep(entries) => {
+                    event = Box::pin(self.keep(entries)).await?;
+                    self.wrote = true;
+                }
             }
         }
+    }
+
+    /// The client whose request it is, and the account that it is for.
+    pub(super) fn acts_on(&self) -> Result<(&str, Option<&str>), GatewayError> {
+        Ok((&self.client.id, self.account()?))
     }
 
     /// Makes a call, or takes its reply from an earlier request. The inner result is the plan's business.
@@ -250,19 +264,24 @@ impl Exchange<'_> {
         call.repeatable && (is_read || (self.facts.method.is_idempotent() && call.method.is_idempotent()))
     }
 
-    /// The path prefix of the secondary account that a call is for: the client's own, or the one that the request's path
-    /// names. Never another than asked for: a call for one account that reaches another is worse than none.
-    fn scope(&self, side: plan::SideId) -> Result<String, GatewayError> {
-        let unavailable = |detail| Err(GatewayError::new(Kind::AccountUnavailable, detail).safe_to_retry());
-        let account = match (self.client.company.as_deref(), self.matched().account.as_deref()) {
+    /// The secondary account that the request is for: the client's own, or the one that the request's path names. Never
+    /// another than asked for: a call for one account that reaches another is worse than none.
+    fn account(&self) -> Result<Option<&str>, GatewayError> {
+        match (self.client.company.as_deref(), self.matched().account.as_deref()) {
             (Some(own), Some(asked)) if own != asked => {
-                return unavailable("the path names another account than the client is bound to");
+                let detail = "the path names another account than the client is bound to";
+                Err(GatewayError::new(Kind::AccountUnavailable, detail).safe_to_retry())
             }
-            (own, asked) => own.or(asked),
-        };
-        let Some(account) = account else { return Ok(String::new()) };
+            (own, asked) => Ok(own.or(asked)),
+        }
+    }
+
+    /// The path prefix of that account on a side.
+    fn scope(&self, side: plan::SideId) -> Result<String, GatewayError> {
+        let Some(account) = self.account()? else { return Ok(String::new()) };
         let Some(template) = self.facts.program.side(side).scope.as_deref() else {
-            return unavailable("a secondary account, and the side that is called has none");
+            let detail = "a secondary account, and the side that is called has none";
+            return Err(GatewayError::new(Kind::AccountUnavailable, detail).safe_to_retry());
         };
         scope_prefix(template, account)
     }

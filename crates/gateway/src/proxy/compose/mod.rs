@@ -7,6 +7,7 @@
 //! What only some requests need is boxed (a run of several calls, a forwarded request), so that the usual request does not
 //! carry room for it.
 
+mod archive;
 pub mod coding;
 mod composer;
 mod converted;

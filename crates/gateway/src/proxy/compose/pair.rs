@@ -46,6 +46,9 @@ impl Exchange<'_> {
             Next::Call(call) => call,
             Next::Answer(answer) => return Ok(self.response(answer, &HeaderMap::new())),
             Next::Refuse(refused) => return Box::pin(self.refuse(refused, original)).await,
+            Next::Recall(_) | Next::Keep(_) => {
+                return Err(GatewayError::new(Kind::Internal, "a pair looks into no archive"));
+            }
         };
         let mut call = Box::new(self.outgoing(call)?);
         let reply = self.composer.calls.send(&mut call).await?;

@@ -42,6 +42,11 @@ impl Resume {
         Resume { store, locks: Locks::default() }
     }
 
+    /// Where it is remembered.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
     /// Claims the step `key` for a client, waiting for another request that is at it.
     pub async fn claim(&self, client: &str, key: Vec<u8>) -> Work {
         let lock_key = [client.as_bytes(), b"\0", &key].concat();

@@ -47,6 +47,18 @@ impl Dual {
                 Ok(Next::Refuse(_)) => return Err(Dropped::Refused),
                 Ok(Next::Answer(answer)) => return Ok(PlanEnd::Whole { status: Some(answer.status) }),
                 Ok(Next::Call(call)) => call,
+                Ok(Next::Recall(lookup)) => {
+                    event = match readings.recall(lookup).await {
+                        Ok(found) => found,
+                        Err(error) => return unread(&error),
+                    };
+                    continue;
+                }
+                // Nothing of it reaches a service, and nothing is kept that did not happen.
+                Ok(Next::Keep(_)) => {
+                    event = Event::Kept;
+                    continue;
+                }
             };
             let is_write = call.effect == Effect::Write;
             let (is_read, is_last) = (call.is_read, !run.may_write());

@@ -1,11 +1,13 @@
 //! The findings about routes, each worded once: what was expected, and what to do.
 
+mod archives;
 mod paths;
 mod routes;
 mod steps;
 mod tables;
 mod values;
 
+pub(super) use archives::*;
 pub(super) use paths::*;
 pub(super) use routes::*;
 pub(super) use steps::*;

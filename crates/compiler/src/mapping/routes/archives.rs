@@ -1,0 +1,336 @@
+//! Archives: what is declared, the steps that look into them and keep, and harvests, which are checked as routes of an
+//! operation of their own that has nothing but the number of a page.
+
+use super::context::{Held, fanned, object, scalar};
+use super::expr::Wanted;
+use super::route::{RouteCheck, operation};
+use super::{Ground, Served, faults, steps};
+use crate::contract::{
+    Access, Additional, Contract, Field, Media, OpKey, Operation, Parameter, ParameterForm, Reference,
+    Response, ScalarKind, StatusPattern, Type, TypeKind,
+};
+use crate::diagnostic::{Findings, Span};
+use crate::mapping::ast::{self, Program, Spanned, Step};
+use std::cell::Cell;
+use switchback_plan::{self as plan, ArchiveId, Effect, Key, RouteId, RouteKind, SideId, Verdict};
+
+/// The name that the number of a harvest's page has.
+const PAGE: &str = "page";
+
+/// The archives of a program. Looking one up marks how it is used.
+pub(in crate::mapping) struct Archives {
+    all: Vec<Declared>,
+    /// By harvest: what it is a route of.
+    operations: Vec<Operation>,
+}
+
+struct Declared {
+    name: Spanned<String>,
+    about: String,
+    /// What its values are; the inner none after a finding.
+    value: Option<Option<Held>>,
+    is_kept: Cell<bool>,
+    is_recalled: Cell<bool>,
+}
+
+impl Archives {
+    /// Collects the declarations of a program, in its order.
+    pub fn collect(program: &Program, contracts: &[Contract; 2], findings: &mut Findings) -> Archives {
+        let mut all: Vec<Declared> = Vec::new();
+        for archive in &program.archives {
+            if let Some(first) = all.iter().find(|known| known.name.value == archive.name.value) {
+                findings.push(faults::archive_twice("archive", &archive.name, first.name.span));
+            }
+            all.push(Declared {
+                name: archive.name.clone(),
+                about: archive.about.value.clone(),
+                value: archive.value.as_ref().map(|value| value_of(value, contracts, findings)),
+                is_kept: Cell::new(false),
+                is_recalled: Cell::new(false),
+            });
+        }
+        for (at, harvest) in program.harvests.iter().enumerate() {
+            let same = |known: &&ast::Harvest| known.name.value == harvest.name.value;
+            if let Some(first) = program.harvests[..at].iter().find(same) {
+                findings.push(faults::archive_twice("harvest", &harvest.name, first.name.span));
+            }
+        }
+        let operations = program.harvests.iter().map(|harvest| operation_of(harvest.span)).collect();
+        Archives { all, operations }
+    }
+
+    /// The archives as plans have them. Reports those that nothing keeps into, or nothing looks into.
+    pub fn lower(&self, ground: &Ground<'_>, findings: &mut Findings) -> Vec<plan::Archive> {
+        // What a faulty line would have used is not called unused besides.
+        for archive in self.all.iter().filter(|_| !findings.has_errors()).collect::<Vec<_>>() {
+            if !archive.is_kept.get() || !archive.is_recalled.get() {
+                findings.push(faults::unused_archive(&archive.name, archive.is_kept.get()));
+            }
+        }
+        let lowered = self.all.iter().map(|archive| plan::Archive {
+            name: archive.name.value.clone(),
+            about: archive.about.clone(),
+            side: archive.value.as_ref().and_then(|held| held.as_ref().map(|held| held.side)),
+            origin: ground.origin(archive.name.span),
+        });
+        lowered.collect()
+    }
+
+    fn find(&self, name: &Spanned<String>, findings: &mut Findings) -> Option<(ArchiveId, &Declared)> {
+        let found = self.all.iter().zip(0..).find(|(archive, _)| archive.name.value == name.value);
+        if found.is_none() {
+            let known: Vec<&str> = self.all.iter().map(|archive| archive.name.value.as_str()).collect();
+            findings.push(faults::unknown_archive(name, &known));
+        }
+        found.map(|(archive, at)| (ArchiveId(at), archive))
+    }
+}
+
+/// The type that is named, or a field of it.
+fn value_of(value: &ast::ArchiveValue, contracts: &[Contract; 2], findings: &mut Findings) -> Option<Held> {
+    let (at, span) = (value.side.side, value.ty.span);
+    let contract = &contracts[at];
+    let types = &contract.types;
+    let Some(id) = types.id(&value.ty.value) else {
+        let known: Vec<&str> = types.iter().map(|named| &*named.name).collect();
+        findings.push(faults::unknown_value_type(&value.ty, &contract.name, known));
+        return None;
+    };
+    let whole = Type {
+        kind: TypeKind::Named(Reference { id, name: value.ty.value.as_str().into() }),
+        nullable: false,
+        span,
+    };
+    let ty = match &value.field {
+        None => whole,
+        Some(field) => {
+            let fields = match types.resolve(&whole).kind {
+                TypeKind::Object(object) => object.fields.as_slice(),
+                _ => &[],
+            };
+            let Some(known) = fields.iter().find(|known| known.name == field.value) else {
+                let known: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
+                findings.push(faults::unknown_field(&field.value, field.span, &known));
+                return None;
+            };
+            known.ty.clone()
+        }
+    };
+    Some(Held::there(ty, SideId(u8::from(at == 1))))
+}
+
+/// An operation without anything but a page: what a harvest's steps are the steps of.
+fn operation_of(span: Span) -> Operation {
+    let page = Parameter {
+        name: PAGE.to_owned(),
+        ty: scalar(ScalarKind::Integer, span),
+        required: true,
+        form: ParameterForm::Plain,
+        span,
+    };
+    let page_read = Response {
+        status: StatusPattern::Exact(200),
+        body: Some(Type::any(span)),
+        media: Media::Json,
+        headers: Vec::new(),
+        span,
+    };
+    Operation {
+        key: OpKey::parse("GET /").expect("this is an operation"),
+        path_params: Vec::new(),
+        query: vec![page],
+        headers: Vec::new(),
+        body: None,
+        responses: vec![page_read],
+        id: None,
+        summary: None,
+        span,
+    }
+}
+
+/// The harvests of a program, lowered. Some are missing when `findings` gain errors.
+pub(in crate::mapping) fn harvests(
+    ground: &Ground<'_>,
+    program: &Program,
+    findings: &mut Findings,
+) -> Vec<plan::Harvest> {
+    let both = program.harvests.iter().zip(&ground.archives.operations);
+    both.filter_map(|(harvest, of)| lower(ground, harvest, of, findings)).collect()
+}
+
+fn lower<'a>(
+    ground: &Ground<'a>,
+    harvest: &'a ast::Harvest,
+    of: &'a Operation,
+    findings: &mut Findings,
+) -> Option<plan::Harvest> {
+    let from = SideId(u8::from(harvest.from.side == 1));
+    let mut check = RouteCheck::new(ground, from.other(), of, findings);
+    check.harvests = true;
+    let block = check.block(&harvest.block);
+    check.unread_results();
+    let is_page_read = check.context.is_read(&format!("request.query.{PAGE}"));
+    let list = check.reading().find_spanned_any(&harvest.page);
+    let block = block?;
+    let list = list?;
+    let types = ground.types(list.held.side);
+    if !matches!(types.resolve(&list.held.ty).kind, TypeKind::Array(_) | TypeKind::Any) {
+        findings.push(faults::harvest_without_list(harvest.page.span, &list.held.ty));
+    }
+    if !is_page_read {
+        findings.push(faults::harvest_without_page(&harvest.name));
+    }
+    if !block.steps.iter().any(|step| matches!(step.action, plan::StepAction::Keep(_))) {
+        findings.push(faults::harvest_keeps_nothing(&harvest.name));
+    }
+    let Some(paging) = ground.paging else {
+        findings.push(faults::no_paging(harvest.name.span));
+        return None;
+    };
+    let (calls_min, calls_max) = steps::calls(&block);
+    let name = format!("harvest {}", harvest.name.value);
+    let served = plan::Operation { key: name.into(), ..operation(of, ground.types(from), Effect::None) };
+    let kind = RouteKind::Serve(Box::new(plan::Serve { checks: Vec::new(), fill: Vec::new(), block }));
+    let served = Served {
+        operation: served,
+        kind,
+        verdict: Verdict::Exact,
+        notes: Vec::new(),
+        losses: Vec::new(),
+        calls_min,
+        calls_max,
+        business_errors: Vec::new(),
+        origin: ground.origin(harvest.span),
+    };
+    Some(plan::Harvest {
+        name: harvest.name.value.clone(),
+        about: harvest.about.value.clone(),
+        from,
+        route: served.with_id(RouteId(0)),
+        first: paging.first.value,
+        page_size: paging.size.value as u32,
+    })
+}
+
+impl RouteCheck<'_, '_> {
+    /// `{age, value}` of an entry, or nothing; for each element of a list, the element with them.
+    pub(super) fn recall(&mut self, recall: &ast::Recall, step: &Step) -> Option<(plan::StepAction, Held)> {
+        let (span, ground) = (recall.archive.span, self.ground);
+        let archive = ground.archives.find(&recall.archive, self.findings);
+        if step.name.is_none() {
+            self.findings.push(faults::recall_without_name(span));
+        }
+        let (key, each) = self.of_each(recall.each.as_ref(), step, |check, _| {
+            check.scalar_value(&recall.key, "the key of an entry").map(|made| made.expr)
+        })?;
+        let (id, archive) = archive?;
+        archive.is_recalled.set(true);
+        let field = |name: &str, ty: Type| Field {
+            name: name.to_owned(),
+            ty,
+            required: true,
+            access: Access::Both,
+            span,
+        };
+        let mut fields = vec![field("age", scalar(ScalarKind::Integer, span))];
+        let mut side = self.serves.other();
+        if let Some(value) = &archive.value {
+            let value = value.as_ref()?;
+            fields.push(field("value", value.ty.clone()));
+            if let (Some((_, element)), true) = (&each, value.side != side) {
+                self.findings.push(faults::recall_across(span, &element.ty));
+                return None;
+            }
+            side = value.side;
+        }
+        let entry = object(fields, Additional::Closed, span);
+        let (held, each) = match each {
+            None => (Held { ty: entry, side, absent: true }, None),
+            Some((each, element)) => (fanned(&each.name.text, element, entry, span), Some(each)),
+        };
+        Some((plan::StepAction::Recall(Box::new(plan::Recall { archive: id, key, each })), held))
+    }
+
+    /// Has no result.
+    pub(super) fn keep(&mut self, keep: &ast::Keep, step: &Step) -> Option<(plan::StepAction, Held)> {
+        let (span, ground) = (keep.archive.span, self.ground);
+        let archive = ground.archives.find(&keep.archive, self.findings);
+        if let Some(name) = &step.name {
+            self.findings.push(faults::keep_with_name(name));
+        }
+        let writes = super::route::effect(&self.operation.key.method, None) == Effect::Write;
+        if !self.harvests && !writes {
+            self.findings.push(faults::keep_in_reading(span));
+        }
+        if let (Some(write), false) = (&self.wrote, self.keeps) {
+            self.findings.push(faults::keep_after(span, write));
+        }
+        let wanted = archive.as_ref().map(|(_, archive)| archive.value.as_ref());
+        match (wanted, &keep.value) {
+            (Some(Some(_)), None) => self.findings.push(faults::keep_without_value(&keep.archive)),
+            (Some(None), Some(value)) => {
+                self.findings.push(faults::keep_with_value(&keep.archive, value.span))
+            }
+            _ => {}
+        }
+        let wanted = wanted.flatten().and_then(Option::as_ref);
+        let ((key, value, when), each) = self.of_each(keep.each.as_ref(), step, |check, _| {
+            let when = match &keep.when {
+                None => None,
+                Some(when) => {
+                    let condition = check.condition(when)?;
+                    check.context.learn_all(&condition.facts, check.ground.contracts);
+                    Some(condition.predicate)
+                }
+            };
+            let key = check.scalar_value(&keep.key, "the key of an entry");
+            let value = keep.value.as_ref().map(|value| {
+                let of_type = wanted.map(|held| Wanted { ty: &held.ty, side: held.side, required: false });
+                check.value(value, of_type)
+            });
+            let value = match value {
+                None => None,
+                Some(made) => Some(made?.expr),
+            };
+            Some((key?.expr, value, when))
+        })?;
+        if self.wrote.is_none() && !self.harvests {
+            (self.wrote, self.judged) = (Some(format!("keep: {}", keep.archive.value).into()), false);
+            self.keeps = true;
+        }
+        let (archive, declared) = archive?;
+        declared.is_kept.set(true);
+        let each = each.map(|(each, _)| each);
+        let made = plan::Keep { archive, key, value, each, when };
+        // Nothing reads this, as the step has no name.
+        let nothing = Held::any(self.serves.other(), span);
+        Some((plan::StepAction::Keep(Box::new(made)), nothing))
+    }
+
+    /// Does `work` with the elements of a list in the context, if there is a list, and takes them out again.
+    fn of_each<T>(
+        &mut self,
+        each: Option<&ast::EachOf>,
+        step: &Step,
+        work: impl FnOnce(&mut Self, Option<&Held>) -> Option<T>,
+    ) -> Option<(T, Option<(plan::EachOf, Held)>)> {
+        let before = self.context.clone();
+        let found = match each {
+            None => None,
+            Some(each) => {
+                self.check_name(&each.name);
+                let (list, element) = self.elements(&each.name, &each.list, step)?;
+                Some((plan::EachOf { name: Key::new(&each.name.value), list }, element))
+            }
+        };
+        let made = work(self, found.as_ref().map(|(_, element)| element));
+        let read = std::mem::replace(&mut self.context, before).read;
+        self.context.read.extend(read);
+        if let Some(each) = each
+            && !self.context.is_root_read(&each.name.value)
+        {
+            self.findings.push(faults::unread_element(&each.name));
+        }
+        made.map(|made| (made, found))
+    }
+}
