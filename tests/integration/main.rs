@@ -1,6 +1,7 @@
 //! All tests through the outside of the program, in one binary so that it links once.
 
 mod admin_port;
+mod archives;
 mod borders;
 mod bounds;
 mod bounds_program;
