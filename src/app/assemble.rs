@@ -35,6 +35,7 @@ pub(super) fn limits(limits: &config::Limits) -> Limits {
         target_bytes_max: bytes(limits.target_bytes),
         header_bytes_max: bytes(limits.header_bytes),
         request_bytes_max: limits.body_bytes,
+        forwarded_bytes_max: limits.forwarded_bytes,
         object_members_max: count(limits.object_members),
         request_values_max: count(limits.body_values),
         held_bytes_max: limits.held_bytes,
@@ -297,6 +298,8 @@ fn front(
     let beside = of(&services.shadow, serves.other()).zip(of(&services.shadow, serves));
     let beside = beside
         .map(|(backend, own)| Arc::new(Beside { backend, own, knowledge: Arc::clone(&loaded.knowledge) }));
+    let unknown = config.fronts.iter().find(|front| front.prefix.as_str() == prefix);
+    let unknown = unknown.map(|front| front.unknown).unwrap_or_default();
     let direction = &pack.directions[serves];
     let sunset = config.sunsets.iter().find(|sunset| sunset.side.value == name(serves));
     Ok(Front {
@@ -306,6 +309,7 @@ fn front(
         backend: upstream(serves.other())
             .ok_or_else(|| StartError::NoUpstream(name(serves.other()).to_owned()))?,
         own: upstream(serves),
+        unknown,
         beside,
         announcements: sunset.map(announcements::fields).unwrap_or_default(),
         phases,

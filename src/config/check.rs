@@ -335,7 +335,7 @@ fn fronts(raw: Option<Placed<Named<Prefix, RawFront>>>, findings: &mut Findings)
         );
     }
     let convert = |(prefix, front): (Placed<Prefix>, RawFront)| {
-        Some(Front { prefix, speaks: front.speaks?, backend: front.backend })
+        Some(Front { prefix, speaks: front.speaks?, backend: front.backend, unknown: front.unknown.value })
     };
     let mut fronts: Vec<Front> = raw.value.0.into_iter().filter_map(convert).collect();
     fronts.sort_by_key(|front| std::cmp::Reverse(front.prefix.as_str().len()));
@@ -386,6 +386,7 @@ pub(super) fn limits(raw: &RawLimits) -> Limits {
         headers: raw.headers.0,
         header_bytes: raw.header_bytes.0,
         body_bytes: raw.body_bytes.0,
+        forwarded_bytes: raw.forwarded_bytes.0,
         object_members: raw.object_members.0,
         body_values: raw.body_values.0,
         held_bytes: raw.held_bytes.0,
@@ -483,6 +484,7 @@ fn check_limits(raw: &RawLimits, findings: &mut Findings) {
         ("header_bytes", &raw.header_bytes, HTTP_BYTES_MIN),
         ("buffer_bytes", &raw.buffer_bytes, HTTP_BYTES_MIN),
         ("body_bytes", &raw.body_bytes, 1),
+        ("forwarded_bytes", &raw.forwarded_bytes, 1),
         ("held_bytes", &raw.held_bytes, HELD_BYTES_MIN),
         ("held_bytes_all", &raw.held_bytes_all, raw.held_bytes.0),
         ("whole_bytes", &raw.whole_bytes, 1),

@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 use switchback_compiler::diagnostic::Span;
+use switchback_gateway::proxy::program::Strangers;
 use switchback_gateway::secret::Secret;
 use switchback_gateway::server::IpNet;
 use switchback_gateway::shadow::{GateSettings, OperationKey, PerOperation, Phase, Share};
@@ -95,6 +96,7 @@ pub struct Front {
     pub speaks: Placed<String>,
     /// `None`: the other side.
     pub backend: Option<Placed<String>>,
+    pub unknown: Strangers,
 }
 
 /// A service that is called.
@@ -204,6 +206,7 @@ pub struct Limits {
     pub headers: u32,
     pub header_bytes: u64,
     pub body_bytes: u64,
+    pub forwarded_bytes: u64,
     pub object_members: u32,
     pub body_values: u32,
     pub held_bytes: u64,

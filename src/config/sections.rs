@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use switchback_compiler::diagnostic::{Code, Finding, Span};
 use switchback_compiler::yaml::{Kind, Node};
+use switchback_gateway::proxy::program::Strangers;
 use switchback_gateway::secret::Secret;
 use switchback_gateway::server::IpNet;
 use switchback_gateway::shadow::Phase;
@@ -124,8 +125,38 @@ section! {
     optional {
         /// The side that their calls are translated to; without it the other one.
         backend: String,
+        /// What becomes of calls that no contract has, and of tokens that nobody enrolled, while `upstreams` has the side that
+        /// clients speak here: `forward` has that service judge them, unchanged (tokens where the operation is not translated),
+        /// `forward_all` those tokens also where it is, `refuse` neither.
+        unknown: Strangers = Strangers::Forward,
     }
 }
+
+impl FromYaml for Strangers {
+    const IS_HARMLESS: bool = true;
+
+    fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
+        match node.word(&STRANGERS, reading.findings)? {
+            "refuse" => Some(Strangers::Refuse),
+            "forward_all" => Some(Strangers::ForwardAll),
+            _ => Some(Strangers::Forward),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({"enum": STRANGERS})
+    }
+
+    fn shown(&self) -> Value {
+        json!(match self {
+            Strangers::Refuse => "refuse",
+            Strangers::Forward => "forward",
+            Strangers::ForwardAll => "forward_all",
+        })
+    }
+}
+
+const STRANGERS: [&str; 3] = ["forward", "forward_all", "refuse"];
 
 section! {
     /// One service.
@@ -320,6 +351,8 @@ section! {
         header_bytes: Size = Size(16 << 10),
         /// Body of a request, as sent and once decoded; more earns 413.
         body_bytes: Size = Size(10 << 20),
+        /// Body of a request that is forwarded as it comes to the service of the side that its client speaks; more earns 413.
+        forwarded_bytes: Size = Size(1 << 30),
         /// Members of one object in a body that is read; more earn 413, or 502 in an answer.
         object_members: Count = Count(10_000),
         /// Values in the body of a request, members and elements of all depths; more earn 413.

@@ -50,6 +50,7 @@ mod token_clients;
 mod token_kill;
 mod token_refresh;
 mod token_replicas;
+mod transparent;
 mod tutorial;
 mod upstream_answers;
 mod upstream_http2;

@@ -12,18 +12,18 @@ use switchback_gateway::memory::Memory;
 use switchback_gateway::proxy::calls::retry::Budget;
 use switchback_gateway::proxy::headers::Pseudonym;
 use switchback_gateway::proxy::limits::Limits;
-use switchback_gateway::proxy::program::{Front, Program};
+use switchback_gateway::proxy::program::{Front, Program, Strangers};
 use switchback_gateway::proxy::stack::{self, Parts};
 use switchback_gateway::proxy::upstream;
 use switchback_gateway::secret::Secret;
 use switchback_gateway::server::{self, Drain, Drained, Listener};
-use switchback_gateway::shadow::{self, Shadow};
+use switchback_gateway::shadow::{self, Phase, Served, Shadow, Table};
 use switchback_gateway::store::seal::{KeyRing, SealingKey};
 use switchback_gateway::store::{Missing, Store};
 use switchback_gateway::telemetry::log::{self, LogSettings};
 use switchback_gateway::token::{App, Endpoint, NewClient, OAuth, Registry, Tokens};
-use switchback_plan::SideId;
 use switchback_plan::router::Router;
+use switchback_plan::{Effect, Pack, Route, SideId};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
@@ -39,6 +39,10 @@ pub struct Setup {
     pub options: server::Options,
     /// Where the old service lives, if it does.
     pub old: Option<SocketAddr>,
+    /// What becomes of what nobody here knows while it lives.
+    pub unknown: Strangers,
+    /// The phase of every operation.
+    pub phase: Phase,
     /// The secondary account of `acme`.
     pub account: Option<String>,
     pub tls: Option<TlsAcceptor>,
@@ -87,9 +91,10 @@ impl Gateway {
             router: Router::new(&pack.directions[0]),
             backend: upstream("new", (new, "/new")),
             own: setup.old.map(|old| upstream("old", (old, "/base"))),
+            unknown: setup.unknown,
             beside: None,
             announcements: Vec::new(),
-            phases: Arc::default(),
+            phases: Arc::new(Table::new("old", setup.old.is_some(), "", pack_served(&pack, setup.phase))),
         };
         let detached = TaskTracker::new();
         let program = Program::new(pack, Arc::new(Settings::default()), vec![front]);
@@ -123,6 +128,15 @@ impl Gateway {
         self.drain.begin();
         self.serving.await.unwrap()
     }
+}
+
+fn pack_served(pack: &Pack, phase: Phase) -> Vec<Served> {
+    let served = |route: &Route| Served {
+        operation: Arc::clone(&route.operation.key),
+        writes: route.operation.effect == Effect::Write,
+        configured: phase,
+    };
+    pack.directions[0].routes.iter().map(served).collect()
 }
 
 fn granted(number: u32) -> Act {

@@ -68,12 +68,20 @@ pub struct Upstream {
     accepting: JoinHandle<()>,
 }
 
+/// What an upstream does about its nth request.
+type Script = dyn Fn(usize, &Seen) -> Act + Send + Sync;
+
 impl Upstream {
     pub async fn start(script: Vec<Act>) -> Upstream {
+        Upstream::answering(move |at, _| script[at.min(script.len() - 1)].clone()).await
+    }
+
+    /// One that looks at each request before it answers.
+    pub async fn answering(script: impl Fn(usize, &Seen) -> Act + Send + Sync + 'static) -> Upstream {
+        let script: Arc<Script> = Arc::new(script);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (seen, closed) = (Arc::<Mutex<Vec<Seen>>>::default(), Arc::<Mutex<usize>>::default());
-        let script = Arc::new(script);
         let accepting = tokio::spawn({
             let (seen, closed) = (seen.clone(), closed.clone());
             async move {
@@ -81,7 +89,7 @@ impl Upstream {
                     let (stream, _) = listener.accept().await.unwrap();
                     let (seen, closed, script) = (seen.clone(), closed.clone(), script.clone());
                     tokio::spawn(async move {
-                        serve(stream, connection, &script, &seen).await;
+                        serve(stream, connection, &*script, &seen).await;
                         *closed.lock().unwrap() += 1;
                     });
                 }
@@ -122,12 +130,14 @@ pub async fn until(mut condition: impl FnMut() -> bool) {
     tokio::time::timeout(PATIENCE, wait).await.expect("the condition never came about");
 }
 
-async fn serve(mut stream: TcpStream, connection: usize, script: &[Act], seen: &Mutex<Vec<Seen>>) {
+async fn serve(mut stream: TcpStream, connection: usize, script: &Script, seen: &Mutex<Vec<Seen>>) {
     while let Some((head, body)) = read_request(&mut stream).await {
         let act = {
             let mut seen = seen.lock().unwrap();
-            seen.push(Seen { head, body, connection });
-            script[(seen.len() - 1).min(script.len() - 1)].clone()
+            let request = Seen { head, body, connection };
+            let act = script(seen.len(), &request);
+            seen.push(request);
+            act
         };
         match act {
             Act::Reply(bytes) => {
@@ -170,7 +180,9 @@ async fn read_request(stream: &mut TcpStream) -> Option<(String, Vec<u8>)> {
     let head = String::from_utf8_lossy(&bytes[..end + 2]).into_owned();
     let mut body = bytes.split_off(end + 4);
     if fields(&head, "transfer-encoding").iter().any(|value| value.contains("chunked")) {
-        while !body.ends_with(b"0\r\n\r\n") {
+        while !(body.ends_with(b"\r\n\r\n")
+            && (body.starts_with(b"0\r\n") || find(&body, b"\r\n0\r\n").is_some()))
+        {
             read_more(stream, &mut body).await?;
         }
     } else {
@@ -206,6 +218,10 @@ pub struct Answer {
     pub body: Vec<u8>,
     /// Whether the body reached the end that its framing promises.
     pub is_complete: bool,
+    /// Heads of interim answers that came before, but `100 Continue`.
+    pub interim: Vec<String>,
+    /// Fields after a chunked body, with their line ends.
+    pub trailers: String,
 }
 
 impl Answer {
@@ -283,14 +299,20 @@ impl Client {
         let head = String::from_utf8_lossy(&self.pending[..end + 2]).into_owned();
         self.pending.drain(..end + 4);
         let status: u16 = head.split_whitespace().nth(1).unwrap().parse().unwrap();
-        if status == 100 {
-            return Box::pin(self.read_answer(is_head)).await;
+        if status < 200 && status != 101 {
+            let mut answer = Box::pin(self.read_answer(is_head)).await?;
+            if status != 100 {
+                answer.interim.insert(0, head);
+            }
+            return Some(answer);
         }
         let mut answer = Answer { status, head, ..Answer::default() };
-        if is_head || status == 204 || status == 304 {
+        if is_head || status == 101 || status == 204 || status == 304 {
             answer.is_complete = true;
         } else if answer.value("transfer-encoding") == "chunked" {
-            answer.is_complete = self.read_chunks(&mut answer.body).await.is_some();
+            let trailers = self.read_chunks(&mut answer.body).await;
+            answer.is_complete = trailers.is_some();
+            answer.trailers = trailers.unwrap_or_default();
         } else if let Ok(length) = answer.value("content-length").parse::<usize>() {
             let mut is_open = true;
             while self.pending.len() < length && is_open {
@@ -305,7 +327,8 @@ impl Client {
         Some(answer)
     }
 
-    async fn read_chunks(&mut self, body: &mut Vec<u8>) -> Option<()> {
+    /// The trailers.
+    async fn read_chunks(&mut self, body: &mut Vec<u8>) -> Option<String> {
         loop {
             let end = loop {
                 if let Some(end) = find(&self.pending, b"\r\n") {
@@ -314,14 +337,21 @@ impl Client {
                 read_more(&mut self.stream, &mut self.pending).await?;
             };
             let size = usize::from_str_radix(std::str::from_utf8(&self.pending[..end]).ok()?, 16).ok()?;
+            if size == 0 {
+                // The line end of the last chunk begins what ends it, or its trailers.
+                self.pending.drain(..end);
+                while find(&self.pending, b"\r\n\r\n").is_none() {
+                    read_more(&mut self.stream, &mut self.pending).await?;
+                }
+                let end = find(&self.pending, b"\r\n\r\n").expect("read up to it");
+                let trailers: Vec<u8> = self.pending.drain(..end + 4).collect();
+                return Some(String::from_utf8_lossy(&trailers[2..end + 2]).into_owned());
+            }
             while self.pending.len() < end + 2 + size + 2 {
                 read_more(&mut self.stream, &mut self.pending).await?;
             }
             body.extend_from_slice(&self.pending[end + 2..end + 2 + size]);
             self.pending.drain(..end + 2 + size + 2);
-            if size == 0 {
-                return Some(());
-            }
         }
     }
 }

@@ -55,8 +55,35 @@ pub struct Matched {
 impl Matched {
     /// Path and query below the front's prefix, as they came.
     pub fn below_front(&self, facts: &Facts) -> String {
-        let target = facts.uri.path_and_query().map_or("/", |target| target.as_str());
-        target.get(self.front.prefix.len()..).unwrap_or("/").to_owned()
+        facts.below(&self.front)
+    }
+}
+
+/// Why the front's own service is asked about a request that the contract or the gateway knows nothing of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Unknown {
+    /// No operation has its path.
+    Path,
+    /// Its path is that of an operation, its method is not.
+    Method,
+    /// Its path can be read in several ways, or ends or is written as no operation's is.
+    Spelling,
+    /// Its body is of a type that the operation does not take.
+    MediaType,
+    /// Nobody enrolled its client.
+    Client,
+}
+
+impl Unknown {
+    /// Label in metrics, and word in the admin API.
+    pub fn name(self) -> &'static str {
+        match self {
+            Unknown::Path => "path",
+            Unknown::Method => "method",
+            Unknown::Spelling => "spelling",
+            Unknown::MediaType => "media_type",
+            Unknown::Client => "client",
+        }
     }
 }
 
@@ -84,6 +111,8 @@ pub struct Facts {
     pub language: Language,
     front: OnceLock<Arc<Front>>,
     matched: OnceLock<Matched>,
+    unknown: OnceLock<Unknown>,
+    forwarded: OnceLock<()>,
     client: OnceLock<Arc<Client>>,
     fault: OnceLock<Fault>,
     cause: OnceLock<String>,
@@ -124,6 +153,8 @@ impl Facts {
             language,
             front: OnceLock::new(),
             matched: OnceLock::new(),
+            unknown: OnceLock::new(),
+            forwarded: OnceLock::new(),
             client: OnceLock::new(),
             fault: OnceLock::new(),
             cause: OnceLock::new(),
@@ -155,9 +186,39 @@ impl Facts {
         let _ = self.matched.set(matched);
     }
 
-    /// For the layers below `route`.
+    /// For those who answer what the contract has.
     pub fn matched(&self) -> &Matched {
-        self.matched.get().expect("`route` sits outside and leaves what it matched")
+        self.matched.get().expect("what matched nothing is forwarded before anyone asks")
+    }
+
+    /// What the request is for, where the contract has it.
+    pub fn operation_matched(&self) -> Option<&Matched> {
+        self.matched.get()
+    }
+
+    /// Left by the first layer that finds nobody here to know the request, where the front's own service is asked instead.
+    pub fn set_unknown(&self, unknown: Unknown) {
+        let _ = self.unknown.set(unknown);
+    }
+
+    /// What is not known of the request; nothing while all is.
+    pub fn unknown(&self) -> Option<Unknown> {
+        self.unknown.get().copied()
+    }
+
+    /// Path and query below the prefix of a front, as they came.
+    pub fn below(&self, front: &Front) -> String {
+        let target = self.uri.path_and_query().map_or("/", |target| target.as_str());
+        target.get(front.prefix.len()..).unwrap_or("/").to_owned()
+    }
+
+    /// The answer is the own service's, passed on as it came.
+    pub fn set_forwarded(&self) {
+        let _ = self.forwarded.set(());
+    }
+
+    pub fn is_forwarded(&self) -> bool {
+        self.forwarded.get().is_some()
     }
 
     /// The operation as the contract writes it; empty while nothing matched.
@@ -211,9 +272,14 @@ impl Facts {
         let _ = self.client.set(client);
     }
 
-    /// For the layers below `authenticate`.
+    /// For those who answer on behalf of a client.
     pub fn enrolled(&self) -> &Arc<Client> {
-        self.client.get().expect("`authenticate` sits outside and leaves the client")
+        self.client.get().expect("what comes from nobody that is enrolled is forwarded before anyone asks")
+    }
+
+    /// The client, where its token is enrolled.
+    pub fn known_client(&self) -> Option<&Arc<Client>> {
+        self.client.get()
     }
 
     /// The client's enrolled name; empty before authentication.

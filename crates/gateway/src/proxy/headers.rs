@@ -73,17 +73,7 @@ const HOP_BY_HOP: [HeaderName; 9] = [
 ];
 
 /// Fields that the gateway sets or withholds on purpose when it forwards a request.
-const OUR_OWN: [HeaderName; 9] = [
-    header::HOST,
-    header::CONTENT_LENGTH,
-    header::EXPECT,
-    header::VIA,
-    header::FORWARDED,
-    HeaderName::from_static("x-forwarded-for"),
-    HeaderName::from_static("x-forwarded-host"),
-    HeaderName::from_static("x-forwarded-proto"),
-    HeaderName::from_static("x-request-id"),
-];
+const OUR_OWN: [HeaderName; 4] = [header::HOST, header::CONTENT_LENGTH, header::EXPECT, header::VIA];
 
 /// What a translated request keeps of the client's.
 const REQUEST_KEPT: [HeaderName; 2] = [header::ACCEPT_LANGUAGE, header::USER_AGENT];
@@ -152,8 +142,8 @@ pub fn translated_request(
     to
 }
 
-/// Header fields of a request that is forwarded unchanged: all but those of the hop, those that could forge our own, and
-/// names with `_`, which some servers read as `-`.
+/// Header fields of a request that is forwarded unchanged: all but those of the hop, and those that could forge them or our
+/// own, since some servers read `_` as `-`.
 pub fn forwarded_request(
     from: &HeaderMap,
     version: Version,
@@ -164,17 +154,34 @@ pub fn forwarded_request(
     let nominated = Nominated::of(from);
     for (name, value) in from {
         let is_trace = name == TRACEPARENT || name == TRACESTATE;
-        if is_end_to_end(name, &nominated)
-            && !OUR_OWN.contains(name)
-            && !name.as_str().contains('_')
-            && !is_trace
-        {
+        if is_end_to_end(name, &nominated) && !OUR_OWN.contains(name) && !is_trace && !forges(name) {
             to.append(name.clone(), value.clone());
         }
     }
     add_trace(from, &mut to, trace);
     add_via(from, &mut to, version, pseudonym);
     to
+}
+
+/// Whether a server that reads `_` as `-` would take a field for one that is not the client's to set.
+fn forges(name: &HeaderName) -> bool {
+    let Some(dashed) = dashed(name) else { return false };
+    let is_reserved = |reserved: &HeaderName| reserved.as_str() == dashed;
+    HOP_BY_HOP.iter().any(is_reserved) || OUR_OWN.iter().any(is_reserved)
+}
+
+/// The name with `-` for `_`, where it has one.
+fn dashed(name: &HeaderName) -> Option<String> {
+    name.as_str().contains('_').then(|| name.as_str().replace('_', "-"))
+}
+
+/// Takes away the fields that a client's own credential is read from, and those that some servers would take for them.
+pub fn remove_credentials(headers: &mut HeaderMap, names: &[String]) {
+    let is_one = |name: &HeaderName| {
+        names.iter().any(|own| own == name.as_str() || dashed(name).as_ref() == Some(own))
+    };
+    let found: Vec<HeaderName> = headers.keys().filter(|name| is_one(name)).cloned().collect();
+    found.into_iter().for_each(|name| drop(headers.remove(name)));
 }
 
 /// Header fields of a translated answer: few of the upstream's. Its caching rules are kept only where they restrict: what
@@ -199,13 +206,21 @@ fn restricts_caching(cache_control: &HeaderValue) -> bool {
     names(b"no-store") || names(b"no-cache") || names(b"private")
 }
 
+/// One hop less is left to a request that says how many there may be (RFC 9110, section 7.6.2).
+pub fn count_down(headers: &mut HeaderMap) {
+    let left = headers.get(header::MAX_FORWARDS).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    if let Some(left) = left {
+        headers.insert(header::MAX_FORWARDS, HeaderValue::from(left.saturating_sub(1)));
+    }
+}
+
 /// Header fields of an answer that is forwarded unchanged: all but those of the hop, in their order. Content-Length is
-/// written anew from the body.
-pub fn forwarded_answer(from: &HeaderMap) -> HeaderMap {
+/// written anew from the body; of an answer to HEAD it stays, since there is no body to tell.
+pub fn forwarded_answer(from: &HeaderMap, is_head: bool) -> HeaderMap {
     let mut to = HeaderMap::with_capacity(from.len() + 2);
     let nominated = Nominated::of(from);
     for (name, value) in from {
-        if is_end_to_end(name, &nominated) && name != header::CONTENT_LENGTH {
+        if is_end_to_end(name, &nominated) && (is_head || name != header::CONTENT_LENGTH) {
             to.append(name.clone(), value.clone());
         }
     }
@@ -274,7 +289,7 @@ mod tests {
         ]);
         for to in [
             forwarded_request(&from, Version::HTTP_11, trace(), &Pseudonym::default()),
-            forwarded_answer(&from),
+            forwarded_answer(&from, false),
         ] {
             let kept: Vec<_> =
                 to.iter().filter(|(name, _)| *name != TRACEPARENT && *name != header::VIA).collect();
@@ -286,7 +301,7 @@ mod tests {
     #[test]
     fn cookies_keep_their_number_and_order_when_forwarded_and_never_cross_when_translated() {
         let from = map(&[("set-cookie", "a=1"), ("set-cookie", "b=2"), ("set-cookie", "c=3")]);
-        let to = forwarded_answer(&from);
+        let to = forwarded_answer(&from, false);
         assert_eq!(to.get_all("set-cookie").iter().collect::<Vec<_>>(), ["a=1", "b=2", "c=3"]);
         assert!(translated_answer(&from).is_empty());
     }
@@ -359,15 +374,22 @@ mod tests {
         let from = map(&[
             ("via", "1.0 a"),
             ("tracestate", "v=1"),
-            ("x-request-id", "forged"),
+            ("x-request-id", "theirs"),
             ("x-forwarded-for", "::1"),
+            ("x_tenant", "7"),
+            ("content_length", "7"),
         ]);
         let to = forwarded_request(&from, Version::HTTP_10, trace(), &Pseudonym::default());
         assert_eq!(to.get_all(header::VIA).iter().collect::<Vec<_>>(), ["1.0 a", "1.0 switchback"]);
-        assert!(
-            !to.contains_key(TRACESTATE)
-                && !to.contains_key("x-request-id")
-                && !to.contains_key("x-forwarded-for")
-        );
+        let mut names: Vec<_> = to.keys().map(HeaderName::as_str).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["traceparent", "via", "x-forwarded-for", "x-request-id", "x_tenant"]);
+    }
+
+    #[test]
+    fn no_spelling_of_the_clients_credential_goes_on_beside_ours() {
+        let mut to = map(&[("x-own", "a"), ("x_own", "b"), ("x_other", "c")]);
+        remove_credentials(&mut to, &["x-own".to_owned()]);
+        assert_eq!(to.keys().collect::<Vec<_>>(), ["x_other"]);
     }
 }

@@ -13,6 +13,8 @@ pub struct Limits {
     pub header_bytes_max: usize,
     /// Bytes of a request body, as sent and once decoded; beyond it 413.
     pub request_bytes_max: u64,
+    /// Bytes of a request body that is forwarded as it comes; beyond it 413.
+    pub forwarded_bytes_max: u64,
     /// Members of one object, in requests and in what is read of answers; beyond it 413, or 502.
     pub object_members_max: usize,
     /// Values of a request's body; beyond it 413.
@@ -61,6 +63,7 @@ impl Default for Limits {
             target_bytes_max: 8 * 1024,
             header_bytes_max: 16 * 1024,
             request_bytes_max: 10 * 1024 * 1024,
+            forwarded_bytes_max: 1024 * 1024 * 1024,
             object_members_max: 10_000,
             request_values_max: 1_000_000,
             held_bytes_max: 16 * 1024 * 1024,

@@ -50,12 +50,26 @@ pub struct Front {
     pub backend: Arc<Upstream>,
     /// The service of the served side itself, while it lives.
     pub own: Option<Arc<Upstream>>,
+    /// What becomes of what nobody here knows while that service lives.
+    pub unknown: Strangers,
     /// What the shadow asks; none where there is only one service to ask.
     pub beside: Option<Arc<Beside>>,
     /// Fields that every answer of this front carries: `Deprecation`, `Sunset`, `Link`.
     pub announcements: Vec<(HeaderName, HeaderValue)>,
     /// In which phase each route is; changes while it is served.
     pub phases: Arc<Table>,
+}
+
+/// What becomes of calls that no contract has, and of clients that nobody enrolled, while a front's own service lives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Strangers {
+    /// They are refused, as they are when that service is gone.
+    Refuse,
+    /// They are that service's to judge; clients that nobody enrolled only where it answers the operation anyway.
+    #[default]
+    Forward,
+    /// The same, and what clients call that nobody enrolled is never translated.
+    ForwardAll,
 }
 
 /// The two services of a front once more, with connections and limits of the shadow's own, and what comparing needs to know.
@@ -69,6 +83,11 @@ pub struct Beside {
 }
 
 impl Front {
+    /// The service that is asked about what nobody here knows.
+    pub fn asked_about_strangers(&self) -> Option<&Arc<Upstream>> {
+        self.own.as_ref().filter(|_| self.unknown != Strangers::Refuse)
+    }
+
     /// Where translated calls go.
     pub(super) fn called(&self, origin: CallOrigin) -> Option<&Arc<Upstream>> {
         match origin {
@@ -178,6 +197,11 @@ impl Program {
             let rest = path.strip_prefix(&front.prefix)?;
             rest.starts_with('/').then_some((front, rest))
         })
+    }
+
+    /// The front whose prefix is this very path: no operation lies there.
+    pub fn front_at(&self, path: &str) -> Option<&Arc<Front>> {
+        self.fronts.iter().find(|front| front.prefix == path)
     }
 }
 

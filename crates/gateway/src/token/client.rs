@@ -60,10 +60,12 @@ struct Opens {
 }
 
 /// All clients that tokens select, as of one moment.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Table {
     by_token: HashMap<KeyedHash, Binding, RandomState>,
     by_name: HashMap<Arc<str>, Arc<Client>>,
+    /// Tokens of clients that were revoked, and whose they were.
+    revoked: HashMap<KeyedHash, String, RandomState>,
 }
 
 /// The clients of the gateway.
@@ -91,6 +93,13 @@ impl Clients {
         binding.opens.iter().any(is_open).then(|| binding.client.clone())
     }
 
+    /// Whether this is a token of ours: one that selects a client somewhere, or did until it expired or its client was revoked.
+    pub fn is_known(&self, token: &[u8]) -> bool {
+        let hash = self.hasher.hash(HashOf::ClientToken, token);
+        let table = self.table.load();
+        table.by_token.contains_key(&hash) || table.revoked.contains_key(&hash)
+    }
+
     /// The client called `name`, unless revoked.
     pub fn by_name(&self, name: &str) -> Option<Arc<Client>> {
         self.table.load().by_name.get(name).cloned()
@@ -104,11 +113,15 @@ impl Clients {
     /// Replaces the table by one in which the clients of `rows` are as the rows say. `grant_of` gives the grant of a client id.
     pub(super) fn update(&self, rows: Vec<ClientRow>, grant_of: impl Fn(&ClientRow) -> Option<Arc<Grant>>) {
         let before = self.table.load();
-        let mut table = Table { by_token: before.by_token.clone(), by_name: before.by_name.clone() };
+        let mut table = Table::clone(&before);
         let touched: HashSet<&str> = rows.iter().map(|row| row.id.as_str()).collect();
         table.by_token.retain(|_, binding| !touched.contains(binding.client.id.as_str()));
         table.by_name.retain(|_, client| !touched.contains(client.id.as_str()));
+        table.revoked.retain(|_, id| !touched.contains(id.as_str()));
         for row in &rows {
+            if row.revoked_ms.is_some() || row.is_damaged {
+                table.revoked.extend(row.tokens.iter().map(|token| (token.hash, row.id.clone())));
+            }
             if row.revoked_ms.is_some() {
                 continue;
             }

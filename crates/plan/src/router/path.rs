@@ -3,7 +3,7 @@
 //!
 //! Refused rather than repaired: what one server reads as a separator, a dot segment or an end and another does not.
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use std::borrow::Cow;
 use std::fmt;
 
@@ -41,6 +41,26 @@ impl fmt::Display for PathError {
 }
 
 impl std::error::Error for PathError {}
+
+/// Whether a path stays below the prefix that it follows, however the service behind reads dot segments, escapes, backslashes,
+/// parameters of segments and several slashes in a row. A path that does not would reach what was never put behind the
+/// front.
+pub fn stays_below(path: &str) -> bool {
+    let mut depth = 0_i32;
+    let decoded: Vec<u8> = percent_decode_str(path).collect();
+    for segment in decoded.split(|byte| matches!(byte, b'/' | b'\\')) {
+        // Some servers cut `;…` off before they look (RFC 3986, section 3.3, on parameters).
+        match segment.split(|byte| *byte == b';').next().unwrap_or_default() {
+            b"" | b"." => {}
+            b".." => depth -= 1,
+            _ => depth += 1,
+        }
+        if depth < 0 {
+            return false;
+        }
+    }
+    true
+}
 
 /// The decoded segments of an absolute path without a query; `/` has none. Each segment is decoded once: `%2541` is
 /// `%41`.

@@ -184,3 +184,39 @@ fn an_account_is_taken_off_a_path_only_where_it_stands() {
         assert_eq!(under(path), None, "{path}");
     }
 }
+
+#[test]
+fn what_may_climb_above_the_prefix_is_seen_however_it_is_written() {
+    for path in [
+        "",
+        "/",
+        "//",
+        "/a//b/",
+        "/a/../b",
+        "/a/b/../..",
+        "/%41/.%2e/b",
+        "/a/..;x=1",
+        "/...",
+        "/a/%2e",
+        "/%",
+        "/a;b/c",
+    ] {
+        assert!(path::stays_below(path), "{path}");
+    }
+    for path in [
+        "/..",
+        "/../b",
+        "/a/../..",
+        "/%2e%2E/b",
+        "/.%2e",
+        "//..",
+        "/a//../..",
+        "/..;x/b",
+        "/..%2fb",
+        "/a/..%5c..%5cb",
+        "/\\..\\b",
+        "/./..",
+    ] {
+        assert!(!path::stays_below(path), "{path}");
+    }
+}

@@ -12,6 +12,7 @@ use crate::proxy::upstream::Upstream;
 use crate::proxy::{Request, Response};
 use bytes::Bytes;
 use http::Method;
+use hyper::ext::ReasonPhrase;
 use std::sync::Arc;
 use switchback_plan::Effect;
 
@@ -24,13 +25,19 @@ pub async fn forward(
     pseudonym: Pseudonym,
 ) -> Result<Response, GatewayError> {
     let Request { facts, body } = request;
+    facts.set_forwarded();
     let mut headers = headers::forwarded_request(&facts.headers, facts.version, facts.trace, &pseudonym);
     let side = facts.front().expect("`route` sits outside and leaves the front").serves;
-    let credential = upstream_auth::forwarded_credential(&facts.program, facts.enrolled(), side)?;
+    let credential = match facts.known_client() {
+        Some(client) => upstream_auth::forwarded_credential(&facts.program, client, side)?,
+        // Nothing of ours is for a client that nobody enrolled.
+        None => Credential::Carried,
+    };
     if !matches!(credential, Credential::Carried) {
-        for name in &facts.program.credential(side).read {
-            headers.remove(name.as_str());
-        }
+        headers::remove_credentials(&mut headers, &facts.program.credential(side).read);
+    }
+    if facts.method == Method::OPTIONS || facts.method == Method::TRACE {
+        headers::count_down(&mut headers);
     }
     // Methods that are safe (RFC 9110, section 9.2.1), unless the request says that another one is meant.
     let is_reading = matches!(facts.method, Method::GET | Method::HEAD)
@@ -48,10 +55,14 @@ pub async fn forward(
         is_repeatable: is_reading,
         credential,
     };
+    let is_head = call.method == Method::HEAD;
     let answer = calls.send(&mut call).await?;
-    let (parts, body) = answer.into_parts();
+    let (mut parts, body) = answer.into_parts();
     let mut answer = Response::new(body);
     *answer.status_mut() = parts.status;
-    *answer.headers_mut() = headers::forwarded_answer(&parts.headers);
+    *answer.headers_mut() = headers::forwarded_answer(&parts.headers, is_head);
+    if let Some(reason) = parts.extensions.remove::<ReasonPhrase>() {
+        answer.extensions_mut().insert(reason);
+    }
     Ok(answer)
 }

@@ -1,19 +1,20 @@
 //! Who answers: the plans, or the service that the client believes it speaks to; and who is asked beside. A refused operation
-//! goes to that service while one is configured, since it alone can do it.
+//! goes to that service while one is configured, since it alone can do it; and so does what no contract has.
 
 use super::ask::Dual;
 use crate::error::GatewayError;
 use crate::proxy::calls::upstream_auth::may_forward;
 use crate::proxy::compose::forward::forward;
 use crate::proxy::compose::{self, Composer};
-use crate::proxy::context::Facts;
+use crate::proxy::context::Unknown;
 use crate::proxy::upstream::Upstream;
 use crate::proxy::{Request, Response};
 use crate::shadow::Phase;
 use futures_util::future::BoxFuture;
+use http::{HeaderMap, header};
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use switchback_plan::RouteKind;
+use switchback_plan::{Route, RouteKind};
 use tower::Service;
 
 /// The last of the layers that see a client's request. Its futures are boxed: here the stack of layers ends and the
@@ -40,8 +41,12 @@ impl Service<Request> for Phased {
     }
 
     fn call(&mut self, request: Request) -> Self::Future {
-        let own = forwarded_to(&request.facts);
-        let asked = self.dual.asked(&request.facts, own.is_some());
+        let own = forwarded_to(&request);
+        let asked = match request.facts.unknown() {
+            None => self.dual.asked(&request.facts, own.is_some()),
+            // There is no other side to it.
+            Some(_) => None,
+        };
         let composer = Arc::clone(&self.composer);
         match asked {
             None => answer(composer, own, request),
@@ -62,7 +67,8 @@ fn answer(
     match own {
         Some(upstream) => {
             let (calls, pseudonym) = (composer.calls.clone(), composer.pseudonym.clone());
-            let target = request.facts.matched().below_front(&request.facts);
+            let front = request.facts.front().expect("`route` sits outside and leaves the front");
+            let target = request.facts.below(front);
             Box::pin(forward(calls, upstream, request, target, pseudonym))
         }
         None => compose::answer(composer, request),
@@ -70,17 +76,52 @@ fn answer(
 }
 
 /// The service that the client believes it speaks to, when that answers this request.
-fn forwarded_to(facts: &Facts) -> Option<Arc<Upstream>> {
-    let (matched, client) = (facts.matched(), facts.enrolled());
-    let own = matched.front.own.as_ref()?;
-    let serves = matched.front.serves;
+fn forwarded_to(request: &Request) -> Option<Arc<Upstream>> {
+    let facts = &*request.facts;
+    let front = facts.front().expect("`route` sits outside and leaves the front");
+    let own = front.own.as_ref()?;
+    // What the contract does not have, or whose client nobody knows, gets here only where that service is to judge it.
+    let Some((matched, client)) = facts.operation_matched().zip(facts.known_client()) else {
+        return Some(Arc::clone(own));
+    };
+    let serves = front.serves;
     let route = facts.program.route(serves, matched.route);
     let is_refused = matches!(&route.kind, RouteKind::Refuse(refusal) if refusal.legacy_forward)
         && may_forward(&facts.program, client, serves);
-    let is_own = match matched.front.phase(matched.route) {
+    let is_own = match front.phase(matched.route) {
         Phase::Legacy | Phase::Shadow => true,
         Phase::Canary(share) => !share.has_client(facts.client(), facts.operation()),
         Phase::Translated { .. } => false,
     };
-    (is_refused || is_own).then(|| Arc::clone(own))
+    if is_refused || is_own {
+        return Some(Arc::clone(own));
+    }
+    if !request.body.is_empty()
+        && front.asked_about_strangers().is_some()
+        && is_foreign(route, &facts.headers)
+        && may_forward(&facts.program, client, serves)
+    {
+        facts.set_unknown(Unknown::MediaType);
+        return Some(Arc::clone(own));
+    }
+    None
+}
+
+/// Whether a body is of a type that the operation does not take. Types that clients name without meaning them, because their
+/// tools do so unasked, count as none.
+fn is_foreign(route: &Route, headers: &HeaderMap) -> bool {
+    const UNASKED: [&str; 3] =
+        ["application/x-www-form-urlencoded", "text/plain", "application/octet-stream"];
+    let takes_json = match &route.kind {
+        RouteKind::Pair(pair) => !pair.request_opaque,
+        RouteKind::Serve(_) => true,
+        RouteKind::Refuse(_) => false,
+    };
+    let named = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let named = named.and_then(|value| value.split(';').next()).unwrap_or_default().trim();
+    let is_json = named.rsplit(['/', '+']).next().is_some_and(|word| word.eq_ignore_ascii_case("json"));
+    takes_json
+        && named.contains('/')
+        && !is_json
+        && !UNASKED.iter().any(|word| named.eq_ignore_ascii_case(word))
 }

@@ -1,15 +1,20 @@
 //! Who is calling: the client's token, read where its side carries it, selects an enrolled client. The token goes no
 //! further: no header that may carry it crosses the gateway in a translated call.
+//!
+//! Of a client that nobody enrolled the front's own service is asked, where that answers the call anyway: it sees the call as
+//! it came, and nothing of ours.
 
 use super::after::After;
 use crate::error::{GatewayError, Kind};
-use crate::proxy::context::Facts;
+use crate::proxy::context::{Facts, Matched, Unknown};
+use crate::proxy::program::{Front, Strangers};
 use crate::proxy::{Request, Response};
+use crate::shadow::Phase;
 use crate::token::{Client, Tokens};
 use http::HeaderMap;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use switchback_plan::Credential;
+use switchback_plan::{Credential, RouteKind};
 use tower::{Layer, Service};
 
 #[derive(Clone)]
@@ -51,7 +56,12 @@ where
 
     fn call(&mut self, request: Request) -> Self::Future {
         match self.client(&request.facts) {
-            Err(error) => After::early(Err(error)),
+            Err(error) if !self.is_judged_by_own(&request.facts) => After::early(Err(error)),
+            Err(_) => {
+                // What is unknown of a call already says more.
+                request.facts.set_unknown(Unknown::Client);
+                After::wait(self.inner.call(request), ())
+            }
             Ok(client) => {
                 request.facts.set_client(client);
                 After::wait(self.inner.call(request), ())
@@ -61,6 +71,25 @@ where
 }
 
 impl<S> Authenticate<S> {
+    /// Whether a client that nobody enrolled is for the front's own service to judge, which then sees what the client sent and
+    /// nothing of ours. A token that was given out or revoked here says nothing to that service, and is not shown to it.
+    fn is_judged_by_own(&self, facts: &Facts) -> bool {
+        let front = facts.front().expect("`route` sits outside and leaves the front");
+        if front.asked_about_strangers().is_none() {
+            return false;
+        }
+        let is_own_to_answer = front.unknown == Strangers::ForwardAll
+            || facts.operation_matched().is_none_or(|matched| answers_strangers(facts, matched));
+        is_own_to_answer && !self.shows_known_token(facts, front)
+    }
+
+    fn shows_known_token(&self, facts: &Facts, front: &Front) -> bool {
+        let credential = facts.program.credential(front.serves);
+        let values = credential.read.iter().flat_map(|name| facts.headers.get_all(name.as_str()));
+        let words = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b' '));
+        words.filter(|word| !word.is_empty()).any(|word| self.tokens.clients().is_known(word))
+    }
+
     fn client(&self, facts: &Facts) -> Result<Arc<Client>, GatewayError> {
         let front = facts.front().expect("`route` sits outside and leaves the front");
         let side = facts.program.side(front.serves);
@@ -71,6 +100,18 @@ impl<S> Authenticate<S> {
                 if token.is_some() { "a token that is not enrolled for this side" } else { "no token" };
             GatewayError::new(Kind::UnknownToken, detail)
         })
+    }
+}
+
+/// Whether the own service answers an operation for those who are nobody's share of a canary: unless it is translated, and then
+/// too where the pack refuses it and leaves it to that service.
+fn answers_strangers(facts: &Facts, matched: &Matched) -> bool {
+    let route = facts.program.route(matched.front.serves, matched.route);
+    match matched.front.phase(matched.route) {
+        Phase::Legacy | Phase::Shadow | Phase::Canary(_) => true,
+        Phase::Translated { .. } => {
+            matches!(&route.kind, RouteKind::Refuse(refusal) if refusal.legacy_forward)
+        }
     }
 }
 

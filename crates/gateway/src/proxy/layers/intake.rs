@@ -65,7 +65,7 @@ where
             return After::early(Ok(options_answer()));
         }
         let Request { facts, body } = request;
-        let body = body.limited(self.limits.request_bytes_max).paced(self.limits.request_tempo);
+        let body = body.limited(body_bytes_max(&self.limits)).paced(self.limits.request_tempo);
         After::wait(self.inner.call(Request { facts, body }), ())
     }
 }
@@ -84,10 +84,16 @@ fn check(request: &Request, limits: &Limits, pseudonym: &Pseudonym) -> Result<()
     if seen.via && headers::has_passed(&facts.headers, pseudonym) {
         return Err(GatewayError::new(Kind::LoopDetected, "our own name is in Via"));
     }
-    if request.body.length().is_some_and(|length| length > limits.request_bytes_max) {
+    if request.body.length().is_some_and(|length| length > body_bytes_max(limits)) {
         return Err(GatewayError::new(Kind::TooLarge, "the announced request body is over its limit"));
     }
     Ok(())
+}
+
+/// What any body may have. Those that are read here may have less, which whoever holds them sees to: what is forwarded takes no
+/// memory by its length.
+fn body_bytes_max(limits: &Limits) -> u64 {
+    limits.forwarded_bytes_max.max(limits.request_bytes_max)
 }
 
 fn check_target(facts: &Facts, limits: &Limits) -> Result<(), GatewayError> {

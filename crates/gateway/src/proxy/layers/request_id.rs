@@ -73,7 +73,10 @@ pub struct Named(Arc<Facts>);
 impl Finish<Outcome> for Named {
     fn finish(self, outcome: &mut Outcome) {
         let (Named(facts), Ok(response)) = (self, outcome) else { return };
-        response.headers_mut().insert(REQUEST_ID, facts.id.header_value());
+        // The name that the own service gave it is its answer's, and stays.
+        if !facts.is_forwarded() || !response.headers().contains_key(REQUEST_ID) {
+            response.headers_mut().insert(REQUEST_ID, facts.id.header_value());
+        }
         if is_bodiless(&facts.method, response.status()) && !response.body().is_empty() {
             *response.body_mut() = Body::empty();
         }

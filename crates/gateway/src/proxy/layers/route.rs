@@ -3,13 +3,14 @@
 
 use super::after::After;
 use crate::error::{GatewayError, Kind};
-use crate::proxy::context::{Facts, Matched};
+use crate::proxy::context::{Facts, Matched, Unknown};
 use crate::proxy::{Request, Response};
 use http::Method;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use switchback_plan::router::Found;
+use switchback_plan::router::path::stays_below;
 use tower::{Layer, Service};
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,13 +43,39 @@ where
 
     fn call(&mut self, request: Request) -> Self::Future {
         match find(&request.facts) {
-            Err(error) => After::early(Err(error)),
+            Err(error) => match unknown(&request.facts, error.kind()) {
+                None => After::early(Err(error)),
+                Some(unknown) => {
+                    request.facts.set_unknown(unknown);
+                    After::wait(self.inner.call(request), ())
+                }
+            },
             Ok(matched) => {
                 request.facts.set_matched(matched);
                 After::wait(self.inner.call(request), ())
             }
         }
     }
+}
+
+/// What is unknown of a request that no operation is for, if the front's own service is to judge it.
+fn unknown(facts: &Facts, why: &Kind) -> Option<Unknown> {
+    let unknown = match why {
+        Kind::NotFound => Unknown::Path,
+        Kind::WrongMethod { .. } => Unknown::Method,
+        Kind::BadPath => Unknown::Spelling,
+        _ => return None,
+    };
+    let front = match facts.front() {
+        Some(front) => front,
+        None => {
+            let front = facts.program.front_at(facts.uri.path())?;
+            facts.set_front(Arc::clone(front));
+            front
+        }
+    };
+    let below = facts.uri.path().get(front.prefix.len()..).unwrap_or_default();
+    (front.asked_about_strangers().is_some() && stays_below(below)).then_some(unknown)
 }
 
 /// Finds what a request is for, and leaves its front in its facts.

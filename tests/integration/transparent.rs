@@ -1,0 +1,403 @@
+//! A gateway in front of the old service changes nothing that it does not answer itself: the table of what clients do, with the
+//! old service's answer directly and through the gateway, in each phase, and after that service has gone.
+//!
+//! Both exchanges are compared byte for byte but for the fields named in [`OURS`], and for the framing of bodies, which is each
+//! hop's own: bodies are compared as they are without it.
+
+use crate::support::gateway::{Gateway, Setup, TOKEN};
+use crate::support::raw::{Act, Answer, Client, Seen, Upstream};
+use std::net::SocketAddr;
+use switchback_gateway::proxy::limits::Limits;
+use switchback_gateway::proxy::program::Strangers;
+use switchback_gateway::shadow::{Phase, Share};
+
+/// Fields that belong to one hop, or that the gateway adds in its own name (RFC 9110, section 7.6): the authority that is
+/// connected to, the signature, the trace, the name of the request, the date that an answer without one gets, and the
+/// expectation, which the gateway meets.
+const OURS: [&str; 11] = [
+    "expect",
+    "host",
+    "via",
+    "traceparent",
+    "connection",
+    "transfer-encoding",
+    "content-length",
+    "keep-alive",
+    "te",
+    "date",
+    "x-request-id",
+];
+
+/// Who answers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum By {
+    /// The old service, and nothing is changed.
+    Own,
+    /// The gateway, from the new service.
+    Plan,
+    /// The gateway itself, with this status.
+    Gateway(u16),
+}
+use By::{Gateway as Status, Own, Plan};
+
+/// One thing that a client does.
+struct Row {
+    name: &'static str,
+    /// Method and path below the front.
+    line: &'static str,
+    version: &'static str,
+    /// Each with its line end.
+    fields: String,
+    /// With its framing.
+    body: Vec<u8>,
+    /// What the old service says to it.
+    says: Act,
+    /// Who answers while the operation is translated, and once the old service is gone. While it is in `legacy` or `shadow`
+    /// the old service does, always.
+    translated: By,
+    sunset: By,
+}
+
+impl Row {
+    fn new(name: &'static str, line: &'static str, translated: By, sunset: By) -> Row {
+        let says = reply("200 OK", "content-type: text/plain\r\ncontent-length: 4\r\n", b"said");
+        let fields = format!("x-own: Bearer {TOKEN}\r\n");
+        Row { name, line, version: "1.1", fields, body: Vec::new(), says, translated, sunset }
+    }
+
+    /// Without the token of a client, with these fields alone.
+    fn from_stranger(mut self, fields: &str) -> Row {
+        self.fields = fields.to_owned();
+        self
+    }
+
+    fn with(mut self, fields: &str) -> Row {
+        self.fields.push_str(fields);
+        self
+    }
+
+    fn sends(mut self, body: impl AsRef<[u8]>) -> Row {
+        self.fields.push_str(&format!("content-length: {}\r\n", body.as_ref().len()));
+        self.body = body.as_ref().to_vec();
+        self
+    }
+
+    fn sends_chunks(mut self, chunks: &str) -> Row {
+        self.fields.push_str("transfer-encoding: chunked\r\n");
+        self.body = chunks.as_bytes().to_vec();
+        self
+    }
+
+    fn hears(mut self, status: &str, fields: &str, body: impl AsRef<[u8]>) -> Row {
+        self.says = reply(status, fields, body.as_ref());
+        self
+    }
+
+    /// The bytes of the request, with the row's number, at which the old service knows what to say.
+    fn request(&self, number: usize, prefix: &str) -> Vec<u8> {
+        let (method, path) = self.line.split_once(' ').expect("a method and a path");
+        let (version, fields) = (self.version, &self.fields);
+        let head = format!(
+            "{method} {prefix}{path} HTTP/{version}\r\nhost: a.test\r\nx-row: {number}\r\n{fields}\r\n"
+        );
+        [head.as_bytes(), &self.body].concat()
+    }
+}
+
+fn reply(status: &str, fields: &str, body: &[u8]) -> Act {
+    Act::Reply([format!("HTTP/1.1 {status}\r\n{fields}\r\n").as_bytes(), body].concat())
+}
+
+fn rows() -> Vec<Row> {
+    let item = "content-type: application/json\r\n";
+    let form = "content-type: multipart/form-data; boundary=b\r\n";
+    let gzip = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    let stranger = "x-own: Bearer of-the-old-service\r\n";
+    let (known, unknown) = ("GET /things/a", "GET /never/heard");
+    let closing = |status: &str, fields: &str, body: &str| {
+        Act::ReplyAndClose(format!("HTTP/1.1 {status}\r\n{fields}\r\n{body}").into_bytes())
+    };
+    let mut rows = vec![
+        // Tokens.
+        Row::new("a known client, a known operation", known, Plan, Plan),
+        Row::new("a token that nobody enrolled", known, Status(401), Status(401)).from_stranger(stranger),
+        Row::new("no token at all", known, Status(401), Status(401)).from_stranger(""),
+        Row::new("credentials of another kind", known, Status(401), Status(401))
+            .from_stranger("authorization: Basic b2xkOnNlcnZpY2U=\r\n"),
+        Row::new("two tokens of which none is ours", known, Status(400), Status(400))
+            .from_stranger("x-own: Bearer one-of-theirs\r\nx-own: Bearer two-of-theirs\r\n"),
+        Row::new("an unknown path and an unknown token", unknown, Own, Status(404)).from_stranger(stranger),
+        Row::new("a session by cookie", "GET /login", Own, Status(404))
+            .from_stranger("cookie: a=1; b=\"2\"\r\ncookie: c=3\r\n")
+            .hears("200 OK", "set-cookie: a=1; Path=/\r\nset-cookie: b=2; HttpOnly\r\ncontent-length: 0\r\n", ""),
+        Row::new("the old service refuses the token", unknown, Own, Status(404)).hears(
+            "401 Unauthorized",
+            "www-authenticate: Token realm=\"old\"\r\ncontent-length: 2\r\n",
+            "no",
+        ),
+        // Paths.
+        Row::new("an unknown path", unknown, Own, Status(404)),
+        Row::new("a slash at the end", "GET /things/a/", Own, Status(400)),
+        Row::new("several slashes", "GET //things//a", Own, Status(400)),
+        Row::new("an escaped slash", "GET /things/a%2Fb", Own, Status(400)),
+        Row::new("escapes of what needs none", "GET /n%65ver/%7e?q=%41&&b=%zz&=", Own, Status(404)),
+        Row::new("a percent sign that escapes nothing", "GET /things/100%", Own, Status(400)),
+        Row::new("dot segments that stay below", "GET /a/../things/./b", Own, Status(400)),
+        Row::new("the prefix alone", "GET ", Own, Status(404)),
+        Row::new("the root of the front", "GET /", Own, Status(404)),
+        Row::new("a query without a name", "GET /?", Own, Status(404)),
+        // Methods.
+        Row::new("PATCH of what is there", "PATCH /things/a", Own, Status(501)).with(item).sends("{}"),
+        Row::new("a preflight of a browser", "OPTIONS /things/a", Own, Status(501))
+            .from_stranger(
+                "origin: https://app.test\r\naccess-control-request-method: PUT\r\naccess-control-request-headers: x-own\r\n",
+            )
+            .hears("204 No Content", "access-control-allow-origin: https://app.test\r\nvary: origin\r\n", ""),
+        Row::new("a method of the service's own", "PURGE /things/a", Own, Status(501)),
+        Row::new("a method in small letters", "get /things/a", Own, Status(501)),
+        Row::new("HEAD, whose answer says a length", "HEAD /never/heard", Own, Status(404))
+            .hears("200 OK", "content-length: 12345\r\netag: \"x\"\r\n", ""),
+        Row::new("DELETE with a body", "DELETE /things/a", Own, Status(501)).sends("because"),
+        // Bodies.
+        Row::new("a body of a type that the contract has not", "POST /things", Own, Status(400))
+            .with(form)
+            .sends("--b\r\ncontent-disposition: form-data; name=\"f\"\r\n\r\n\0\u{1}\r\n--b--\r\n"),
+        Row::new("a body in chunks", "POST /upload", Own, Status(404))
+            .sends_chunks("3;x=y\r\nabc\r\n1\r\nd\r\n0\r\n\r\n"),
+        Row::new("a body that is larger than any that is read here", "PUT /upload", Own, Status(404))
+            .sends(vec![b'x'; 200_000]),
+        Row::new("a coded body", "POST /upload", Own, Status(404)).with("content-encoding: gzip\r\n").sends(gzip),
+        Row::new("a client that waits to be told to go on", "POST /upload", Own, Status(404))
+            .with("expect: 100-continue\r\n")
+            .sends("abc"),
+        Row::new("a refused operation", "GET /relics/a", Own, Status(501)),
+        Row::new("a refused operation of a stranger", "GET /relics/a", Own, Status(401)).from_stranger(stranger),
+        // Answers.
+        Row::new("a status that few know", unknown, Own, Status(404)).hears("599 Odd Reason", "content-length: 0\r\n", ""),
+        Row::new("a page instead of data", unknown, Own, Status(404))
+            .hears("404 Not Found", "content-type: text/html\r\ncontent-length: 13\r\n", "<h1>no</h1>\r\n"),
+        Row::new("a part of a file", unknown, Own, Status(404))
+            .with("range: bytes=2-3\r\nif-range: \"x\"\r\n")
+            .hears("206 Partial Content", "content-range: bytes 2-3/9\r\naccept-ranges: bytes\r\ncontent-length: 2\r\n", "cd"),
+        Row::new("what has not changed", unknown, Own, Status(404))
+            .with("if-none-match: W/\"x\", \"y\"\r\nif-modified-since: Mon, 02 Jan 2023 00:00:00 GMT\r\n")
+            .hears("304 Not Modified", "etag: W/\"x\"\r\ncache-control: public, max-age=60\r\n", ""),
+        Row::new("a redirection", unknown, Own, Status(404))
+            .hears("302 Found", "location: /elsewhere?a=b\r\ncontent-length: 0\r\n", ""),
+        Row::new("a coded answer", unknown, Own, Status(404))
+            .with("accept-encoding: br;q=0.5, gzip\r\n")
+            .hears("200 OK", "content-encoding: gzip\r\nvary: accept-encoding\r\ncontent-length: 20\r\n", gzip),
+        Row::new("an answer in chunks", unknown, Own, Status(404))
+            .hears("200 OK", "transfer-encoding: chunked\r\n", "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"),
+        Row::new("a failure of the service", unknown, Own, Status(404))
+            .hears("503 Service Unavailable", "retry-after: 7\r\nserver: old/1.0\r\ncontent-length: 0\r\n", ""),
+        // Fields.
+        Row::new("fields that others forge", unknown, Own, Status(404))
+            .with("x-forwarded-for: 1.2.3.4\r\nforwarded: for=1.2.3.4\r\nx-real-ip: 1.2.3.4\r\nx_tenant: 7\r\n")
+            .hears("200 OK", "x-powered-by: old\r\ncontent-length: 0\r\n", ""),
+        Row::new("one field in several lines", unknown, Own, Status(404))
+            .with("accept: text/html\r\naccept: */*;q=0.1\r\nx-empty:\r\ndate: Mon, 02 Jan 2023 00:00:00 GMT\r\n")
+            .hears("200 OK", "link: <a>\r\nlink: <b>\r\ncontent-length: 0\r\n", ""),
+        // What may not pass whoever lives.
+        Row::new("a path that climbs out", "GET /a/..%2f../%2e./secret", Status(400), Status(400)),
+        Row::new("a token of ours that was meant for elsewhere", known, Status(401), Status(401))
+            .from_stranger("x-own: Basic old-token-of-acme\r\n"),
+    ];
+    let mut old = Row::new("HTTP/1.0", unknown, Own, Status(404));
+    old.version = "1.0";
+    rows.push(old);
+    let mut until_closed = Row::new("an answer that ends with its connection", unknown, Own, Status(404));
+    until_closed.says = closing("200 OK", "content-type: text/plain\r\n", "to the end");
+    rows.push(until_closed);
+    rows
+}
+
+/// What is compared of a message: its first line, its fields in their order, its body.
+#[derive(Debug, PartialEq)]
+struct Message {
+    first: String,
+    fields: Vec<(String, String)>,
+    body: Vec<u8>,
+    more: Vec<String>,
+}
+
+impl Message {
+    fn new(head: &str, body: Vec<u8>, more: Vec<String>) -> Message {
+        let mut lines = head.lines();
+        let first = lines.next().unwrap_or_default().to_owned();
+        let fields = lines.filter_map(|line| line.split_once(':'));
+        let fields = fields.map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()));
+        let mut fields: Vec<_> = fields.filter(|(name, _)| !OURS.contains(&name.as_str())).collect();
+        // Lines of one field keep their order; that of fields of other names means nothing (RFC 9110, section 5.3).
+        fields.sort_by(|(one, _), (other, _)| one.cmp(other));
+        Message { first, fields, body, more }
+    }
+
+    fn of_request(seen: &Seen, base: &str) -> Message {
+        let chunked = seen.values("transfer-encoding").iter().any(|coding| coding.contains("chunked"));
+        let (body, trailers) =
+            if chunked { unchunked(&seen.body) } else { (seen.body.clone(), String::new()) };
+        let mut message = Message::new(&seen.head, body, vec![trailers]);
+        let version = message.first.rfind(' ').expect("a version");
+        message.first.truncate(version);
+        message.first = message.first.replacen(base, "", 1);
+        message
+    }
+
+    fn of_answer(answer: &Answer, is_head: bool) -> Message {
+        assert!(answer.is_complete || answer.value("content-length").is_empty());
+        let interim =
+            answer.interim.iter().map(|head| format!("{:?}", Message::new(head, Vec::new(), Vec::new())));
+        let more = interim.chain([answer.trailers.to_ascii_lowercase()]).collect();
+        let mut message = Message::new(&answer.head, answer.body.clone(), more);
+        // The version is the hop's (RFC 9110, section 2.5).
+        message.first.drain(..message.first.find(' ').expect("a status"));
+        if is_head {
+            // There is no body to tell how long it would be.
+            message.fields.push(("content-length".into(), answer.value("content-length").into()));
+        }
+        message
+    }
+}
+
+/// A body without its chunks, and its trailers.
+fn unchunked(mut rest: &[u8]) -> (Vec<u8>, String) {
+    let mut body = Vec::new();
+    loop {
+        let end = rest.windows(2).position(|pair| pair == b"\r\n").expect("a line");
+        let line = std::str::from_utf8(&rest[..end]).expect("a size");
+        let size = line.split(';').next().expect("split gives one");
+        let size = usize::from_str_radix(size, 16).expect("a size");
+        if size == 0 {
+            return (body, String::from_utf8_lossy(&rest[end + 2..]).to_ascii_lowercase());
+        }
+        body.extend_from_slice(&rest[end + 2..end + 2 + size]);
+        rest = &rest[end + 2 + size + 2..];
+    }
+}
+
+async fn told(address: SocketAddr, request: &[u8]) -> Answer {
+    let mut client = Client::connect(address).await;
+    client.send(request).await;
+    let is_head = request.starts_with(b"HEAD ");
+    let answer = if is_head { client.answer_to_head().await } else { client.answer().await };
+    answer.unwrap_or_else(|| {
+        panic!("no answer to {}", String::from_utf8_lossy(&request[..request.len().min(200)]))
+    })
+}
+
+/// The old service: it says to each row what the row has it say.
+async fn old_service() -> Upstream {
+    let says: Vec<Act> = rows().into_iter().map(|row| row.says).collect();
+    Upstream::answering(move |_, seen| {
+        let number: usize = seen.values("x-row")[0].parse().expect("a number");
+        says[number].clone()
+    })
+    .await
+}
+
+async fn check(setup: Setup, by: impl Fn(&Row) -> By) {
+    let new = Upstream::start(vec![Act::json(200, r#"{"title":"a"}"#)]).await;
+    let (old, direct) = (old_service().await, old_service().await);
+    let lives = setup.old.is_some();
+    let setup = Setup { old: lives.then_some(old.address), ..setup };
+    // Less than the largest body of the table.
+    let setup = Setup { limits: Limits { request_bytes_max: 100_000, ..Limits::default() }, ..setup };
+    let gateway = Gateway::start(new.address, setup).await;
+    let mut wrong = Vec::new();
+    for (number, row) in rows().iter().enumerate() {
+        let (asked_old, asked_new) = (old.seen().len(), new.seen().len());
+        let answer = told(gateway.address, &row.request(number, "/old")).await;
+        let (asked_old, asked_new) = (old.seen().len() - asked_old, new.seen().len() - asked_new);
+        let is_head = row.line.starts_with("HEAD ");
+        let is_right = match by(row) {
+            Own if (asked_old, asked_new) == (1, 0) => {
+                let expected = told(direct.address, &row.request(number, "/base")).await;
+                let sent = direct.seen().pop().expect("it was asked");
+                let pairs = [
+                    (
+                        format!("{:?}", Message::of_answer(&expected, is_head)),
+                        format!("{:?}", Message::of_answer(&answer, is_head)),
+                    ),
+                    (
+                        format!("{:?}", Message::of_request(&sent, "/base")),
+                        format!(
+                            "{:?}",
+                            Message::of_request(&old.seen().pop().expect("it was asked"), "/base")
+                        ),
+                    ),
+                ];
+                let different = pairs.iter().filter(|(direct, through)| direct != through);
+                wrong.extend(different.map(|(direct, through)| {
+                    let shown = |text: &str| text.chars().take(700).collect::<String>();
+                    format!("{}:\n  directly {}\n  through  {}", row.name, shown(direct), shown(through))
+                }));
+                true
+            }
+            Plan => (answer.status, asked_old, asked_new) == (200, 0, 1),
+            Status(status) => (answer.status, asked_old, asked_new) == (status, 0, 0),
+            Own => false,
+        };
+        if !is_right {
+            let what =
+                format!("{:?} by {asked_old} old and {asked_new} new: {}", answer.status, answer.text());
+            wrong.push(format!("{}: {:?} expected, {what}", row.name, by(row)));
+        }
+    }
+    assert!(wrong.is_empty(), "{} rows differ:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// A row that no phase lets pass.
+fn passes(row: &Row) -> bool {
+    row.translated != row.sunset || matches!(row.translated, Own | Plan) || !is_barred(row)
+}
+
+fn is_barred(row: &Row) -> bool {
+    matches!(row.name, "a path that climbs out" | "a token of ours that was meant for elsewhere")
+}
+
+const SOMEWHERE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
+
+#[tokio::test]
+async fn in_legacy_nothing_is_changed() {
+    let setup = Setup { old: Some(SOMEWHERE), phase: Phase::Legacy, ..Setup::default() };
+    check(setup, |row| if passes(row) { Own } else { row.translated }).await;
+}
+
+#[tokio::test]
+async fn in_shadow_nothing_is_changed() {
+    let setup = Setup { old: Some(SOMEWHERE), phase: Phase::Shadow, ..Setup::default() };
+    check(setup, |row| if passes(row) { Own } else { row.translated }).await;
+}
+
+#[tokio::test]
+async fn where_operations_are_translated_all_else_is_as_it_was() {
+    let phase = Phase::Translated { check: Share::NONE };
+    check(Setup { old: Some(SOMEWHERE), phase, ..Setup::default() }, |row| row.translated).await;
+}
+
+#[tokio::test]
+async fn strangers_can_be_left_to_the_old_service_where_others_are_translated() {
+    let setup = Setup { old: Some(SOMEWHERE), unknown: Strangers::ForwardAll, ..Setup::default() };
+    let by = |row: &Row| match row.translated {
+        Status(400 | 401) if !is_barred(row) => Own,
+        by => by,
+    };
+    check(setup, by).await;
+}
+
+#[tokio::test]
+async fn what_is_unknown_can_be_refused() {
+    let setup = Setup { old: Some(SOMEWHERE), unknown: Strangers::Refuse, ..Setup::default() };
+    // What the pack refuses is still that service's to do, for those who are known.
+    let by = |row: &Row| match (row.name, row.sunset) {
+        ("a refused operation", _) => Own,
+        (_, by) => by,
+    };
+    check(setup, by).await;
+}
+
+#[tokio::test]
+async fn without_the_old_service_nothing_passes() {
+    check(Setup::default(), |row| row.sunset).await;
+}
