@@ -28,6 +28,7 @@ use switchback_gateway::proxy::calls::retry::Budget;
 use switchback_gateway::proxy::headers::Pseudonym;
 use switchback_gateway::proxy::program::Current;
 use switchback_gateway::proxy::stack;
+use switchback_gateway::proxy::unknown_calls::UnknownCalls;
 use switchback_gateway::proxy::upstream::UpstreamError;
 use switchback_gateway::server::{self, Bound, Cores, Drain, Drained, Listener, TlsError};
 use switchback_gateway::shadow::{self, Archive, Phases, Shadow, keep_gate};
@@ -170,6 +171,7 @@ impl App {
         phases.serve(tables.into_iter().flatten().collect());
         let current: Current = Arc::new(ArcSwap::from_pointee(program));
         let (detached, tap) = (TaskTracker::new(), Tap::default());
+        let unknown = UnknownCalls::new(clock.clone());
         let parts = stack::Parts {
             program: Arc::clone(&current),
             tokens: tokens.clone(),
@@ -182,6 +184,7 @@ impl App {
             detached: detached.clone(),
             tap: tap.clone(),
             shadow,
+            unknown: unknown.clone(),
         };
         let tls = config.tls.as_ref().map(|files| server::tls_acceptor(&tls_files(files))).transpose()?;
         let (listeners, address) = bind(config.listen, tls)?;
@@ -215,6 +218,7 @@ impl App {
             drain: drain_clients.clone(),
             reload: Arc::clone(&reload),
             tap,
+            unknown,
             program: Arc::clone(&current),
             clock: clock.clone(),
             token: config.admin.token.clone(),

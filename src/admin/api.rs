@@ -32,6 +32,11 @@ pub(super) fn operations(parts: &Parts) -> Answer {
     Answer::json(StatusCode::OK, &parts.metrics.requests_by_operation())
 }
 
+/// What clients call that no contract has, and who calls that nobody enrolled, newest first.
+pub(super) fn unknown(parts: &Parts) -> Answer {
+    Answer::json(StatusCode::OK, &parts.unknown.newest())
+}
+
 pub(super) async fn clients(parts: &Parts) -> Answer {
     match parts.registry.list().await {
         Ok(clients) => Answer::json(StatusCode::OK, &clients),

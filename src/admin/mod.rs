@@ -32,6 +32,7 @@ use switchback_gateway::body::Body;
 use switchback_gateway::capture::Tap;
 use switchback_gateway::clock::Clock;
 use switchback_gateway::proxy::program::Current;
+use switchback_gateway::proxy::unknown_calls::UnknownCalls;
 use switchback_gateway::secret::Secret;
 use switchback_gateway::server::{Drain, Standing};
 use switchback_gateway::shadow::{Archive, Phases};
@@ -57,6 +58,8 @@ pub struct Parts {
     pub program: Current,
     /// Where captures of traffic are opened.
     pub tap: Tap,
+    /// What is called that nobody knows.
+    pub unknown: UnknownCalls,
     pub clock: Clock,
     /// What operators show; none on loopback only, and then nothing can be changed here.
     pub token: Option<Secret<String>>,
@@ -167,6 +170,7 @@ async fn route(parts: &Arc<Parts>, request: Request<Body>) -> Answer {
         ("GET", ["api", "config"]) => api::config(parts),
         ("GET", ["api", "pack"]) => api::pack(parts),
         ("GET", ["api", "operations"]) => api::operations(parts),
+        ("GET", ["api", "unknown"]) => api::unknown(parts),
         ("GET", ["api", "clients"]) => api::clients(parts).await,
         ("POST", ["api", "clients"]) => api::add(parts, request).await,
         ("POST", ["api", "clients", name, "rotate"]) => api::rotate(parts, name, request).await,

@@ -1,8 +1,8 @@
 //! `switchback capture`: live traffic of a running gateway into an HTTP Archive.
 
-use super::stored::{Failure, SecretRef, block_on, configured};
+use super::admin_port::{AdminArgs, http};
+use super::stored::{Failure, block_on};
 use crate::config::Period;
-use reqwest::{Client, Url};
 use serde_json::json;
 use std::fs::{File, Permissions};
 use std::io::{self, IsTerminal, Write};
@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use switchback_engine::har;
-use switchback_gateway::secret::Secret;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Records live traffic of a running gateway as an HTTP Archive (HAR 1.2): what clients asked, which calls that became,
@@ -23,17 +22,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
     after_help = "Example:\n  switchback capture --config switchback.yaml --out traffic.har --for 5m --share 0.1"
 )]
 pub struct Args {
-    /// Configuration file of the gateway: gives the admin port and its token
-    #[arg(long, value_name = "FILE", env = "SWITCHBACK_CONFIG", required_unless_present = "admin")]
-    config: Option<PathBuf>,
-
-    /// The admin port, instead of the configured one, such as http://127.0.0.1:9090
-    #[arg(long, value_name = "URL")]
-    admin: Option<Url>,
-
-    /// Its token, instead of the configured one: env:NAME, file:PATH or - for standard input
-    #[arg(long, value_name = "REF")]
-    token: Option<SecretRef>,
+    #[command(flatten)]
+    port: AdminArgs,
 
     /// Where the archive goes; - for standard output
     #[arg(long, short, value_name = "FILE.har", default_value = "-")]
@@ -73,7 +63,7 @@ pub fn run(args: &Args) -> ExitCode {
 }
 
 async fn capture(args: &Args) -> Result<(), Failure> {
-    let (admin, token) = admin(args)?;
+    let (admin, token) = args.port.address_and_token()?;
     let url = admin.join("api/capture").map_err(|error| Failure::Usage(format!("--admin: {error}")))?;
     let asked = json!({
         "operation": args.operation,
@@ -85,10 +75,7 @@ async fn capture(args: &Args) -> Result<(), Failure> {
     });
     // From here on these signals do not end the program by themselves.
     let signals = Signals::new().map_err(|error| Failure::Run(error.to_string()))?;
-    // The one provider this program is built with; whoever comes first installs it.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let client =
-        Client::builder().build().map_err(|error| Failure::Run(format!("HTTP cannot be set up: {error}")))?;
+    let client = http()?;
     let response = client.post(url.clone()).bearer_auth(token.expose()).json(&asked).send().await;
     let response =
         response.map_err(|error| Failure::Run(format!("the admin port cannot be reached: {error}")))?;
@@ -105,30 +92,6 @@ async fn capture(args: &Args) -> Result<(), Failure> {
     let count = copied.map_err(|error| Failure::Run(error.to_string()))?;
     eprintln!("{count} exchanges");
     Ok(())
-}
-
-/// Address and token of the admin port.
-fn admin(args: &Args) -> Result<(Url, Secret<String>), Failure> {
-    let config = args.config.as_deref().map(configured).transpose()?;
-    let token = match (&args.token, config.as_ref().and_then(|config| config.admin.token.clone())) {
-        (Some(reference), _) => reference.read()?,
-        (None, Some(token)) => token,
-        (None, None) => {
-            let what = "a capture needs the admin port's token: set admin.token, or give --token";
-            return Err(Failure::Usage(what.to_owned()));
-        }
-    };
-    let url = match (&args.admin, config) {
-        (Some(url), _) => url.clone(),
-        (None, Some(config)) => {
-            let url = format!("http://{}", config.admin.listen);
-            url.parse().map_err(|_| Failure::Usage(format!("{url} is no address")))?
-        }
-        (None, None) => {
-            return Err(Failure::Usage("--config or --admin says where the gateway is".to_owned()));
-        }
-    };
-    Ok((url, token))
 }
 
 /// Where an archive goes.

@@ -2,6 +2,7 @@
 //! an exit code. Exit codes: 0 done, 1 the thing examined has findings, 2 wrong use, 3 could not run; `diff report` has one more, 4:
 //! not enough was seen to tell.
 
+mod admin_port;
 mod capture;
 mod check;
 mod client;
@@ -24,6 +25,7 @@ mod schema;
 mod serve;
 mod stored;
 mod test;
+mod unknown;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
@@ -80,6 +82,8 @@ enum Verb {
     Schema(schema::Args),
     /// Runs the examples of a pack
     Test(test::Args),
+    /// What clients of a running gateway call that no contract has
+    Unknown(unknown::Args),
 }
 
 /// Parses the command line and runs the verb.
@@ -109,6 +113,7 @@ pub fn main() -> ExitCode {
         Verb::Sandbox(args) => sandbox::run(args),
         Verb::Schema(args) => schema::run(&args),
         Verb::Test(args) => test::run(&args),
+        Verb::Unknown(args) => unknown::run(&args),
     }
 }
 

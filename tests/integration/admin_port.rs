@@ -11,6 +11,7 @@ use switchback_compiler::mapping;
 use switchback_gateway::capture::Tap;
 use switchback_gateway::clock::Clock;
 use switchback_gateway::proxy::program::Program;
+use switchback_gateway::proxy::unknown_calls::UnknownCalls;
 use switchback_gateway::secret::Secret;
 use switchback_gateway::server::{self, Drain, Listener};
 use switchback_gateway::shadow::{Archive, Phases};
@@ -80,6 +81,7 @@ impl Port {
             reload: Arc::clone(&reload),
             program: Arc::new(ArcSwap::from_pointee(program())),
             tap: Tap::default(),
+            unknown: UnknownCalls::new(Clock::machine()),
             clock,
             token: token.map(Secret::from),
             hosts: vec!["admin.example.com".to_owned()],

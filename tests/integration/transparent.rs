@@ -401,3 +401,39 @@ async fn what_is_unknown_can_be_refused() {
 async fn without_the_old_service_nothing_passes() {
     check(Setup::default(), |row| row.sunset).await;
 }
+
+#[tokio::test]
+async fn what_nobody_knows_is_listed_for_the_operator_without_what_clients_write_into_it() {
+    let new = Upstream::start(vec![Act::json(200, "{}")]).await;
+    let old = Upstream::start(vec![reply("200 OK", "content-length: 0\r\n", b"")]).await;
+    let setup = Setup { old: Some(old.address), phase: Phase::Legacy, ..Setup::default() };
+    let gateway = Gateway::start(new.address, setup).await;
+    let asked = |line: &str, token: &str| {
+        format!("{line} HTTP/1.1\r\nhost: a\r\nx-own: Bearer {token}\r\n\r\n").into_bytes()
+    };
+    told(gateway.address, &asked("GET /old/things/a", TOKEN)).await;
+    for number in 0..3 {
+        told(gateway.address, &asked(&format!("GET /old/secret-{number}/b"), TOKEN)).await;
+    }
+    told(gateway.address, &asked("PURGE /old/things/a?key=secret-9", "secret-token")).await;
+    told(gateway.address, &asked("GET /old/things/a", "secret-token")).await;
+    let listed = gateway.unknown.newest();
+    let shown: Vec<_> = listed
+        .iter()
+        .map(|call| (call.method, call.path.as_str(), call.client.as_str(), call.unknown, call.count))
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            ("GET", "/old/things/{name}", "", "client", 1),
+            ("other", "/old/*/*", "", "method", 1),
+            ("GET", "/old/*/*", "acme", "path", 3),
+        ]
+    );
+    assert!(!format!("{listed:?}").contains("secret"));
+    // However many there are, the newest stay.
+    for number in 0..120 {
+        told(gateway.address, &asked(&format!("GET /old{}", "/x".repeat(number % 60 + 3)), TOKEN)).await;
+    }
+    assert!(gateway.unknown.newest().len() <= 50);
+}

@@ -14,6 +14,7 @@ use switchback_gateway::proxy::headers::Pseudonym;
 use switchback_gateway::proxy::limits::Limits;
 use switchback_gateway::proxy::program::{Front, Program, Strangers};
 use switchback_gateway::proxy::stack::{self, Parts};
+use switchback_gateway::proxy::unknown_calls::UnknownCalls;
 use switchback_gateway::proxy::upstream;
 use switchback_gateway::secret::Secret;
 use switchback_gateway::server::{self, Drain, Drained, Listener};
@@ -57,6 +58,7 @@ pub struct Gateway {
     pub address: SocketAddr,
     pub drain: Drain,
     pub detached: TaskTracker,
+    pub unknown: UnknownCalls,
     /// The authorization server, which gives `new-token-1`, then `new-token-2`.
     authorization: Upstream,
     serving: JoinHandle<Drained>,
@@ -97,6 +99,7 @@ impl Gateway {
             phases: Arc::new(Table::new("old", setup.old.is_some(), "", pack_served(&pack, setup.phase))),
         };
         let detached = TaskTracker::new();
+        let unknown = UnknownCalls::new(Clock::machine());
         let program = Program::new(pack, Arc::new(Settings::default()), vec![front]);
         let stack = stack::stack(Parts {
             program: Arc::new(ArcSwap::from_pointee(program)),
@@ -110,12 +113,22 @@ impl Gateway {
             detached: detached.clone(),
             tap: Tap::default(),
             shadow,
+            unknown: unknown.clone(),
         });
         let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), setup.tls).unwrap();
         let address = listener.address().unwrap();
         let drain = Drain::new();
         let serving = tokio::spawn(server::serve(listener, stack, Arc::new(setup.options), drain.clone()));
-        Gateway { address, drain, detached, authorization, serving, _workers: workers, _folder: folder }
+        Gateway {
+            address,
+            drain,
+            detached,
+            unknown,
+            authorization,
+            serving,
+            _workers: workers,
+            _folder: folder,
+        }
     }
 
     /// How often the scripted authorization server was asked.

@@ -14,6 +14,7 @@ pub mod origin;
 pub mod program;
 pub mod slots;
 pub mod stack;
+pub mod unknown_calls;
 
 pub mod calls;
 pub mod compose;

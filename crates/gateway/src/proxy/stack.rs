@@ -23,6 +23,7 @@ use super::layers::timeout::TimeoutLayer;
 use super::limits::Limits;
 use super::origin::CallOrigin;
 use super::program::Current;
+use super::unknown_calls::UnknownCalls;
 use crate::body::Body;
 use crate::capture::Tap;
 use crate::clock::Clock;
@@ -59,6 +60,8 @@ pub struct Parts {
     pub tap: Tap,
     /// What asks the side that does not answer.
     pub shadow: Shadow,
+    /// What is called that nobody here knows.
+    pub unknown: UnknownCalls,
 }
 
 /// Everything from a client's request to its answer. Connections work on clones of it, which share all limits.
@@ -69,8 +72,20 @@ pub fn stack(
 + Send
 + Sync
 + 'static {
-    let Parts { program, tokens, limits, memory, pseudonym, retries, store, clock, detached, tap, shadow } =
-        parts;
+    let Parts {
+        program,
+        tokens,
+        limits,
+        memory,
+        pseudonym,
+        retries,
+        store,
+        clock,
+        detached,
+        tap,
+        shadow,
+        unknown,
+    } = parts;
     let composer = Composer {
         calls: Calls::new(retries),
         limits: Arc::clone(&limits),
@@ -110,7 +125,7 @@ pub fn stack(
         .layer(LimitLayer::per_client(limits.client_in_flight_max))
         // What is compared in a dual run is what the client would have seen: so the choice of who answers sits above
         // translation.
-        .service(Phased::new(composer, dual))
+        .service(Phased::new(composer, dual, unknown))
 }
 
 /// The same composition for the shadow: with memory, time and calls of its own.

@@ -14,6 +14,7 @@ pub const REQUEST_DURATION: &str = "switchback_request_duration_seconds";
 pub const REQUESTS_IN_FLIGHT: &str = "switchback_requests_in_flight";
 pub const CONNECTIONS: &str = "switchback_connections";
 pub const DEPRECATED_REQUESTS: &str = "switchback_deprecated_requests_total";
+pub const UNKNOWN_CALLS: &str = "switchback_unknown_calls_total";
 pub const TRANSFORM_FAILURES: &str = "switchback_transform_failures_total";
 pub const UPSTREAM_REQUESTS: &str = "switchback_upstream_requests_total";
 pub const UPSTREAM_DURATION: &str = "switchback_upstream_request_duration_seconds";
@@ -267,6 +268,10 @@ fn describe() {
     describe_counter!(
         TRANSFORM_FAILURES,
         "Messages that could not be translated, by operation and direction"
+    );
+    describe_counter!(
+        UNKNOWN_CALLS,
+        "Requests forwarded to the old service that no contract or no enrolment knows, by method, path and what is unknown"
     );
     describe_counter!(UPSTREAM_REQUESTS, "Calls to upstreams, by upstream and class of status");
     describe_histogram!(UPSTREAM_DURATION, Unit::Seconds, "From sending a call to the head of its answer");

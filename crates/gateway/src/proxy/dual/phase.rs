@@ -7,6 +7,7 @@ use crate::proxy::calls::upstream_auth::may_forward;
 use crate::proxy::compose::forward::forward;
 use crate::proxy::compose::{self, Composer};
 use crate::proxy::context::Unknown;
+use crate::proxy::unknown_calls::UnknownCalls;
 use crate::proxy::upstream::Upstream;
 use crate::proxy::{Request, Response};
 use crate::shadow::Phase;
@@ -23,11 +24,12 @@ use tower::Service;
 pub struct Phased {
     composer: Arc<Composer>,
     dual: Dual,
+    unknown: UnknownCalls,
 }
 
 impl Phased {
-    pub fn new(composer: Composer, dual: Dual) -> Phased {
-        Phased { composer: Arc::new(composer), dual }
+    pub fn new(composer: Composer, dual: Dual, unknown: UnknownCalls) -> Phased {
+        Phased { composer: Arc::new(composer), dual, unknown }
     }
 }
 
@@ -42,6 +44,9 @@ impl Service<Request> for Phased {
 
     fn call(&mut self, request: Request) -> Self::Future {
         let own = forwarded_to(&request);
+        if request.facts.unknown().is_some() {
+            self.unknown.note(&request.facts);
+        }
         let asked = match request.facts.unknown() {
             None => self.dual.asked(&request.facts, own.is_some()),
             // There is no other side to it.

@@ -1,0 +1,118 @@
+//! What clients call that nobody here knows, for the operator: it is the to-do list of a migration. Counted by method and path as
+//! logs show it, and the newest kept, each with how often it came, from whom, and when.
+//!
+//! Decision to know: paths are those of the access log, with what no contract names masked, because clients write tokens into
+//! paths. All of it is bounded, whatever is called; none of it is on the way of calls that are known.
+
+use super::context::Facts;
+use crate::clock::{Clock, rfc3339};
+use crate::telemetry::metrics::UNKNOWN_CALLS;
+use http::Method;
+use metrics::counter;
+use serde::Serialize;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Calls that are kept, the newest.
+const KEPT_MAX: usize = 50;
+/// Different calls that are counted apart.
+const COUNTED_MAX: usize = 200;
+/// Segments of a path below its front that calls are counted by.
+const SEGMENTS_MAX: usize = 3;
+/// What all others are counted as.
+const OTHERS: &str = "other";
+
+/// The unknown calls of a gateway. Clones are one list.
+#[derive(Clone, Debug)]
+pub struct UnknownCalls {
+    clock: Clock,
+    seen: Arc<Mutex<Seen>>,
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    /// Newest last.
+    newest: Vec<UnknownCall>,
+    counted: HashSet<(&'static str, String)>,
+}
+
+/// Calls that look alike.
+#[derive(Clone, Debug, Serialize)]
+pub struct UnknownCall {
+    pub side: String,
+    pub method: &'static str,
+    /// As the access log shows it.
+    pub path: String,
+    /// The client's enrolled name; empty where nobody enrolled it.
+    pub client: String,
+    /// What is not known of them: `path`, `method`, `spelling`, `media_type` or `client`.
+    pub unknown: &'static str,
+    pub count: u64,
+    pub first: String,
+    pub last: String,
+}
+
+impl UnknownCalls {
+    pub fn new(clock: Clock) -> UnknownCalls {
+        UnknownCalls { clock, seen: Arc::default() }
+    }
+
+    /// The newest, newest first.
+    pub fn newest(&self) -> Vec<UnknownCall> {
+        self.seen().newest.iter().rev().cloned().collect()
+    }
+
+    /// Notes a request of which something is not known.
+    pub(crate) fn note(&self, facts: &Facts) {
+        let (Some(unknown), Some(front)) = (facts.unknown(), facts.front()) else { return };
+        let (method, path) = (method(&facts.method), facts.shown_path());
+        let side = facts.program.side(front.serves).name.as_str();
+        let (client, unknown) = (facts.client(), unknown.name());
+        let segments = front.prefix.matches('/').count() + SEGMENTS_MAX;
+        let label = path.match_indices('/').nth(segments).map_or(&*path, |(end, _)| &path[..end]).to_owned();
+        let now = rfc3339(self.clock.unix_ms());
+        let mut seen = self.seen();
+        let is_same = |call: &UnknownCall| {
+            (call.method, &*call.path, &*call.client, call.unknown, &*call.side)
+                == (method, &*path, client, unknown, side)
+        };
+        let known = seen.newest.iter().position(is_same).map(|at| seen.newest.remove(at));
+        let (count, first) = known.map_or((0, now.clone()), |known| (known.count, known.first));
+        let (side, client) = (side.to_owned(), client.to_owned());
+        seen.newest.push(UnknownCall {
+            side,
+            method,
+            path,
+            client,
+            unknown,
+            count: count + 1,
+            first,
+            last: now,
+        });
+        if seen.newest.len() > KEPT_MAX {
+            seen.newest.remove(0);
+        }
+        let counted = (method, label);
+        let label = if seen.counted.contains(&counted) {
+            counted.1
+        } else if seen.counted.len() < COUNTED_MAX {
+            seen.counted.insert(counted.clone());
+            counted.1
+        } else {
+            OTHERS.to_owned()
+        };
+        drop(seen);
+        counter!(UNKNOWN_CALLS, "method" => method, "path" => label, "unknown" => unknown).increment(1);
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Methods that are registered; any other may be any text.
+fn method(method: &Method) -> &'static str {
+    const REGISTERED: [&str; 9] =
+        ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"];
+    REGISTERED.into_iter().find(|known| *known == method.as_str()).unwrap_or(OTHERS)
+}

@@ -1,0 +1,58 @@
+//! What the verbs share that ask a running gateway at its admin port.
+
+use super::stored::{Failure, SecretRef, configured};
+use reqwest::{Client, Url};
+use std::path::PathBuf;
+use switchback_gateway::secret::Secret;
+
+/// Which gateway to ask.
+#[derive(clap::Args)]
+pub struct AdminArgs {
+    /// Configuration file of the gateway: gives the admin port and its token
+    #[arg(long, value_name = "FILE", env = "SWITCHBACK_CONFIG", required_unless_present = "admin")]
+    config: Option<PathBuf>,
+
+    /// The admin port, instead of the configured one, such as http://127.0.0.1:9090
+    #[arg(long, value_name = "URL")]
+    admin: Option<Url>,
+
+    /// Its token, instead of the configured one: env:NAME, file:PATH or - for standard input
+    #[arg(long, value_name = "REF")]
+    token: Option<SecretRef>,
+}
+
+impl AdminArgs {
+    /// Address and token of the admin port.
+    pub fn address_and_token(&self) -> Result<(Url, Secret<String>), Failure> {
+        let (url, token) = self.address()?;
+        let what = "this needs the admin port's token: set admin.token, or give --token";
+        Ok((url, token.ok_or_else(|| Failure::Usage(what.to_owned()))?))
+    }
+
+    /// The same, where there may be no token: a port on loopback can be read without.
+    pub fn address(&self) -> Result<(Url, Option<Secret<String>>), Failure> {
+        let config = self.config.as_deref().map(configured).transpose()?;
+        let token = match &self.token {
+            Some(reference) => Some(reference.read()?),
+            None => config.as_ref().and_then(|config| config.admin.token.clone()),
+        };
+        let url = match (&self.admin, config) {
+            (Some(url), _) => url.clone(),
+            (None, Some(config)) => {
+                let url = format!("http://{}", config.admin.listen);
+                url.parse().map_err(|_| Failure::Usage(format!("{url} is no address")))?
+            }
+            (None, None) => {
+                return Err(Failure::Usage("--config or --admin says where the gateway is".to_owned()));
+            }
+        };
+        Ok((url, token))
+    }
+}
+
+/// What the port is asked with.
+pub fn http() -> Result<Client, Failure> {
+    // The one provider this program is built with; whoever comes first installs it.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    Client::builder().build().map_err(|error| Failure::Run(format!("HTTP cannot be set up: {error}")))
+}
