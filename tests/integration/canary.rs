@@ -280,7 +280,9 @@ async fn nothing_is_shown(phases: &str, is_dual: bool) {
         "quaggatypedmoon".to_owned(),
     ];
     planted.extend(IN_CONFIGURATION.map(str::to_owned));
+    let before = planted.len();
     plant_answers(&service, &mut planted).await;
+    let said_by_service = planted[before..].to_vec();
     let (dual, gateway) = gateway(&service, phases).await;
     let (mut sinks, mut log) = (Sinks::default(), gateway.said.clone());
     let asked: Vec<_> = [("v2", account.v2_token.as_str()), ("v3", MODERN)]
@@ -296,14 +298,22 @@ async fn nothing_is_shown(phases: &str, is_dual: bool) {
     let archive = captured(&dual, &gateway, &mut log, || async {
         for (side, token, (line, fields, body)) in &asked {
             let answer = ask(&gateway, side, token, line, fields, body).await;
-            // What the service says of its own accord is for the client.
-            if answer.status >= 400 && !answer.text().contains("reasonmoon") {
+            // What the service says of its own accord is for the client; it is asked about what nobody else knows. An error of
+            // the gateway itself says its language.
+            let text = answer.text();
+            let is_passed = answer.value("content-language").is_empty()
+                && said_by_service.iter().any(|word| text.contains(word));
+            let is_services = is_passed || text.contains("reasonmoon");
+            if answer.status >= 400 && !is_services {
                 refused.push((line.clone(), answer));
             }
         }
         for side in ["v2", "v3"] {
             let answer = ask(&gateway, side, STRANGER, &format!("GET /{side}/agents"), "", "").await;
-            refused.push((side.to_owned(), answer));
+            assert_eq!(answer.status, 401, "by the gateway, or by the service that is asked");
+            if !is_dual {
+                refused.push((side.to_owned(), answer));
+            }
         }
         recorded
     })
@@ -311,7 +321,7 @@ async fn nothing_is_shown(phases: &str, is_dual: bool) {
     for (line, answer) in &refused {
         sinks.add(format!("the answer to {line}"), format!("{}{}", answer.head, answer.text()));
     }
-    assert!(refused.len() > 8, "{refused:?}");
+    assert!(refused.len() > 2, "{refused:?}");
     if is_dual {
         for operation in ["POST /chats/{id}/messages", "PUT /contacts/{id}", "GET /contacts/{id}"] {
             gateway.reported(operation, 1).await;

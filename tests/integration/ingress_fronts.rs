@@ -35,7 +35,7 @@ impl Cluster {
         let pack = concat!(env!("CARGO_MANIFEST_DIR"), "/mappings/ingress");
         let text = format!(
             "listen: 127.0.0.1:0\nadmin: {{ listen: 127.0.0.1:0 }}\nstore: sqlite:{}/store.db\nkey: ${{TEST_KEY}}\n\
-             mapping: {pack}\nfronts: {{ /old: {{ speaks: v1beta1 }}, /new: {{ speaks: v1 }} }}\n\
+             mapping: {pack}\nfronts: {{ /old: {{ speaks: v1beta1, unknown: refuse }}, /new: {{ speaks: v1, unknown: refuse }} }}\n\
              upstreams: {{ v1beta1: {{ url: 'http://{}' }}, v1: {{ url: 'http://{}' }} }}\n\
              clients: [{{ name: ci, v1beta1_token: {OLD_TOKEN}, v1_token: {NEW_TOKEN}, \
              credentials: {{ v1beta1: {TOKEN}, v1: {TOKEN} }} }}]\n",
