@@ -366,6 +366,17 @@ pub async fn phases(config: &Config, store: Store, file: Option<PathBuf>) -> Res
     Ok(phases)
 }
 
+/// The pack of a configuration with its settings, for verbs that run plans of it.
+pub async fn planned(
+    config: &Config,
+    file: Option<PathBuf>,
+) -> Result<(Arc<switchback_plan::Pack>, Arc<switchback_engine::translate::Settings>), StartError> {
+    let read = load_pack(config).await?;
+    reload::check_against_pack(config, &read.facts(), file.as_deref()).map_err(StartError::Mismatch)?;
+    let loaded = assemble::under(config, read)?;
+    Ok((loaded.pack, loaded.settings))
+}
+
 /// The authorization server, which is asked for nothing yet.
 fn endpoint(config: &Config, loaded: &pack::LoadedPack) -> Result<Option<Endpoint>, StartError> {
     let oauth = config.oauth.as_ref().map(|oauth| assemble::oauth(oauth, &loaded.pack)).transpose()?;

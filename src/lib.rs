@@ -4,4 +4,5 @@ pub mod admin;
 pub mod app;
 pub mod cli;
 pub mod config;
+pub mod harvest;
 pub mod replay;

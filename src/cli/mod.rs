@@ -3,6 +3,7 @@
 //! not enough was seen to tell.
 
 mod admin_port;
+mod archive;
 mod capture;
 mod check;
 mod client;
@@ -44,6 +45,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
+    /// What the gateway keeps of its own: fill, status, clear
+    Archive(archive::Args),
     /// Live traffic of a running gateway, as an HTTP Archive
     Capture(capture::Args),
     /// Compiles a pack and shows every finding
@@ -93,6 +96,7 @@ pub fn main() -> ExitCode {
         Err(error) => without_values(error).exit(),
     };
     match cli.verb {
+        Verb::Archive(args) => archive::run(args),
         Verb::Capture(args) => capture::run(&args),
         Verb::Check(args) => check::run(&args),
         Verb::Client(args) => client::run(args),

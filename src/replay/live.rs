@@ -37,6 +37,13 @@ pub enum LiveError {
     Client(#[from] reqwest::Error),
 }
 
+/// Header fields hold the credential.
+impl std::fmt::Debug for Live {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Live").field("allows_effects", &self.allows_effects).finish_non_exhaustive()
+    }
+}
+
 impl Live {
     /// A service at `base`, below whose path all calls go. `headers`: as `Name: value`. Without `allows_effects` only
     /// operations without effects are sent.
@@ -89,7 +96,7 @@ impl Live {
     }
 
     /// A reply, or that there was none. An error is of the kind that says nothing about the service's answers.
-    async fn call(&self, call: Call, language: Option<HeaderValue>) -> Result<Event, String> {
+    pub async fn call(&self, call: Call, language: Option<HeaderValue>) -> Result<Event, String> {
         let mut headers = call.headers;
         if let Some(language) = language {
             headers.entry(header::ACCEPT_LANGUAGE).or_insert(language);

@@ -2,11 +2,13 @@
 //! the old side knew.
 
 use crate::support::postgres;
+use crate::support::program::Program;
 use crate::support::raw::{Answer, Client};
 use crate::support::serving::Serving;
 use crate::support::witness::json;
 use serde_json::Value;
 use std::net::SocketAddr;
+use std::process::Output;
 use switchback_gateway::secret::Secret;
 use switchback_gateway::store::seal::SealingKey;
 use switchback_sandbox::{Account, Options, Sandbox};
@@ -145,4 +147,176 @@ async fn what_one_gateway_keeps_the_next_request_of_another_sees() {
         assert_eq!(two.acme(&format!("GET {at}"), "").await.status, 404, "at once");
     }
     assert_eq!(two.listed().await, listed[5..]);
+}
+
+/// A gateway in front of v3 alone, whose configuration and key verbs use, too.
+struct Filled<'s> {
+    sandbox: &'s Sandbox,
+    serving: Serving,
+}
+
+impl Filled<'_> {
+    fn arguments(&self, words: &[&str]) -> Vec<String> {
+        let file = self.serving.folder.path().join("switchback.yaml");
+        let config = ["--config".to_owned(), file.display().to_string()];
+        ["archive"].iter().chain(words).map(|word| (*word).to_owned()).chain(config).collect()
+    }
+
+    fn old_service(&self) -> String {
+        format!("http://{}/v2", self.sandbox.address())
+    }
+
+    /// `switchback archive` to its end.
+    async fn archive(&self, words: &[&str]) -> Output {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_switchback"));
+        command.args(self.arguments(words)).env("TEST_KEY", self.serving.key.expose());
+        // Waiting blocks, and the sandbox may run on this very thread.
+        let run = tokio::task::spawn_blocking(move || command.output());
+        run.await.expect("it ends").expect("the binary of this build runs")
+    }
+
+    async fn status(&self) -> Value {
+        let output = self.archive(&["status", "--format", "json"]).await;
+        serde_json::from_slice(&output.stdout).expect("it prints JSON")
+    }
+
+    /// A harvest that is killed behind its first page.
+    async fn begun(&self) {
+        let old = self.old_service();
+        let arguments = self.arguments(&["fill", "acme", "--rate", "50", "--upstream", &old]);
+        let key = self.serving.key.expose().clone();
+        let killing = tokio::task::spawn_blocking(move || {
+            let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+            let program = Program::start(&arguments, &[("TEST_KEY", &key)]);
+            program.stderr_until("next page 1");
+            program.kill();
+        });
+        killing.await.expect("it read a page");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_only_v2_knew_is_served_after_its_end_with_its_age() {
+    let sandbox = sandbox().await;
+    let serving =
+        Serving::configured(sandbox.address(), &["v3"], &clients(&sandbox, "chats.archived: true")).await;
+    let filled = Filled { sandbox: &sandbox, serving };
+    let gateway = Talk { address: filled.serving.address, sandbox: &sandbox };
+    let old = Talk { address: sandbox.address(), sandbox: &sandbox };
+
+    // A closed chat with an answered survey, and a chat of a customer of the site, as v2 shows them.
+    let (mut surveyed, mut of_site) = (None, None);
+    for page in 0.. {
+        let chats = json(&old.acme(&format!("GET /v2/chats?page={page}"), "").await);
+        let chats = chats.as_array().expect("a list").clone();
+        for chat in &chats {
+            if surveyed.is_none() && !chat["closedAt"].is_null() {
+                let answer = old.acme(&format!("GET /v2/chats/{}/feedback", chat["id"]), "").await;
+                surveyed = (answer.status == 200).then(|| (chat["id"].clone(), json(&answer)));
+            }
+            if of_site.is_none() && !chat["siteCustomerId"].is_null() {
+                of_site = Some((chat["id"].clone(), chat["siteCustomerId"].clone()));
+            }
+        }
+        if chats.len() < 20 || (surveyed.is_some() && of_site.is_some()) {
+            break;
+        }
+    }
+    let (chat, feedback) = surveyed.expect("the seed has an answered survey");
+    let line = format!("GET /v2/chats/{chat}/feedback");
+    assert_eq!(gateway.acme(&line, "").await.status, 501, "nothing is kept yet");
+
+    filled.begun().await;
+    let status = filled.status().await;
+    assert_eq!(status["harvests"][0]["client"], "acme");
+    assert_eq!(status["harvests"][0]["finished_ms"], Value::Null, "{status}");
+    let ended =
+        filled.archive(&["fill", "acme", "--rate", "1000", "--upstream", &filled.old_service()]).await;
+    let (said, told) = (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
+    assert!(ended.status.success() && said.contains("to its end"), "{said}\n{told}");
+    let text = feedback["text"].as_str().expect("a text");
+    assert!(!said.contains(text) && !told.contains(text), "what is kept is not shown");
+    assert!(!told.contains("next page 1\n"), "it went on behind the first page:\n{told}");
+
+    let kept = gateway.acme(&line, "").await;
+    assert_eq!((kept.status, json(&kept)), (200, feedback.clone()), "{}", kept.text());
+    assert!(kept.value("age").parse::<u64>().is_ok(), "{:?}", kept.values("age"));
+    assert_eq!(kept.value(MARK), "chats_archived");
+    if let Some((id, site)) = &of_site {
+        let shown = gateway.acme(&format!("GET /v2/chats/{id}"), "").await;
+        assert_eq!(json(&shown)["siteCustomerId"], *site);
+        assert_eq!(shown.values("age").len(), 1);
+    }
+    assert_eq!(gateway.other(&line).await.status, 501, "it is for the client whose data it is");
+
+    // It rests sealed.
+    for entry in std::fs::read_dir(filled.serving.folder.path()).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let bytes = std::fs::read(&path).unwrap_or_default();
+        let holds = bytes.windows(text.len()).any(|window| window == text.as_bytes());
+        assert!(!holds, "{} holds the text of a survey", path.display());
+    }
+    let again = filled.archive(&["fill", "acme", "--upstream", "http://127.0.0.1:9/v2"]).await;
+    assert!(again.status.success(), "what is read to its end asks nobody");
+    let cleared = filled.archive(&["clear", "acme", "feedback"]).await;
+    assert!(cleared.status.success());
+    assert_eq!(gateway.acme(&line, "").await.status, 501);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_harvest_says_what_it_lacks() {
+    let sandbox = sandbox().await;
+    let serving =
+        Serving::configured(sandbox.address(), &["v3"], &clients(&sandbox, "chats.archived: true")).await;
+    let filled = Filled { sandbox: &sandbox, serving };
+    let cases: [(&[&str], &str); 4] = [
+        (&["fill", "nobody"], "nobody"),
+        (&["fill", "acme"], "`upstreams` names no v2: say where it is with --upstream URL"),
+        (&["fill", "acme", "--harvest", "chat"], "the pack has no harvest `chat`; it has chats"),
+        (&["fill", "acme", "--token", "env:NOT_SET_ANYWHERE"], "NOT_SET_ANYWHERE is not set"),
+    ];
+    for (words, said) in cases {
+        let output = filled.archive(words).await;
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && told.contains(said), "{words:?}: {told}");
+    }
+    let status = filled.archive(&["status"]).await;
+    assert_eq!(String::from_utf8_lossy(&status.stdout), "nothing is kept\n");
+}
+
+#[test]
+fn the_report_says_what_is_served_with_the_settings_on_and_what_is_kept() {
+    let report = |settings: &[&str]| -> Value {
+        let set = settings.iter().flat_map(|setting| ["--set", setting]);
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_switchback"));
+        command.args(["report", "mappings/messaging", "--format", "json"]).args(set);
+        let output = command.current_dir(env!("CARGO_MANIFEST_DIR")).output().expect("it runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).expect("it prints JSON")
+    };
+    let verdict = |report: &Value, operation: &str| {
+        let operations = report["sides"][0]["operations"].as_array().expect("a list").clone();
+        operations.iter().find(|one| one["operation"] == operation).expect("it is there")["verdict"].clone()
+    };
+    let (off, on) = (report(&[]), report(&["contacts.deletable=true", "chats.archived=true"]));
+    let cases = [
+        ("DELETE /contacts/{id}", "different"),
+        ("GET /chats/{id}/feedback", "partly"),
+        ("GET /chats/{id}", "different"),
+    ];
+    for (operation, kept) in cases {
+        assert_eq!(verdict(&on, operation), kept, "{operation}");
+        assert_ne!(verdict(&off, operation), kept, "{operation}");
+    }
+    let marks =
+        off["archives"].as_array().expect("a list").iter().find(|one| one["archive"] == "deleted_contacts");
+    let marks = marks.expect("it is kept");
+    assert_eq!((&marks["values"], &marks["filled_by"]), (&Value::Bool(false), &serde_json::json!([])));
+    let read_by: Vec<_> =
+        marks["read_by"].as_array().expect("a list").iter().filter_map(Value::as_str).collect();
+    let all =
+        ["v2 GET /contacts", "v2 GET /contacts/{id}", "v2 PUT /contacts/{id}", "v2 DELETE /contacts/{id}"];
+    assert!(all.iter().all(|one| read_by.contains(one)), "{read_by:?}");
+    let surveys = off["archives"].as_array().expect("a list").iter().find(|one| one["archive"] == "feedback");
+    assert_eq!(surveys.expect("it is kept")["filled_by"], serde_json::json!(["chats"]));
 }

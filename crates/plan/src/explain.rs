@@ -99,6 +99,27 @@ pub(super) fn because(route: &Route) -> Option<String> {
     }
 }
 
+/// Whether a route looks into an archive, and whether it keeps something there.
+pub(super) fn uses(route: &Route, archive: super::ArchiveId) -> (bool, bool) {
+    fn block(of: &Block, archive: super::ArchiveId, uses: &mut (bool, bool)) {
+        for step in &of.steps {
+            match &step.action {
+                StepAction::Recall(recall) => uses.0 |= recall.archive == archive,
+                StepAction::Keep(keep) => uses.1 |= keep.archive == archive,
+                StepAction::Call(_) | StepAction::Select(_) | StepAction::Make(_) => {}
+            }
+        }
+        if let End::Decide(decision) = &of.end {
+            decision.outcomes.iter().for_each(|outcome| block(&outcome.block, archive, uses));
+        }
+    }
+    let mut uses = (false, false);
+    if let RouteKind::Serve(serve) = &route.kind {
+        block(&serve.block, archive, &mut uses);
+    }
+    uses
+}
+
 /// The reasons with which a route refuses all or some of what it is asked.
 pub(super) fn refusals(route: &Route) -> Vec<ReasonId> {
     fn block(of: &Block, reasons: &mut Vec<ReasonId>) {

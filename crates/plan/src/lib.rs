@@ -43,8 +43,8 @@ pub use form::{Conform, Form, FormField, FormKind, Listed};
 pub use head::{CallHead, HeaderRule, PathPart, QueryFrom, QueryRefusal, QueryRule, StatusFrom, StatusTo};
 pub use oauth::{BodyForm, ClientAuth, RefreshExtra, TokenRequests};
 pub use report::{
-    GapReport, InsteadReport, LossReport, OperationReport, Report, SettingReport, ShapeReport, SideReport,
-    report,
+    ArchiveReport, GapReport, InsteadReport, LossReport, OperationReport, Report, SettingReport, ShapeReport,
+    SideReport, report,
 };
 pub use route::{
     BodyExpected, Effect, Instead, Loss, Note, NoteKind, Operation, Pair, ParameterKind, Refusal, Response,

@@ -4,7 +4,8 @@
 mod show;
 
 use super::{
-    Class, Direction, Effect, Loss, NoteKind, Pack, Route, RouteKind, Setting, Shape, SideId, Verdict,
+    Archive, ArchiveId, Class, Direction, Effect, Loss, NoteKind, Pack, Route, RouteKind, Setting, Shape,
+    SideId, Verdict,
 };
 use serde::Serialize;
 
@@ -14,7 +15,23 @@ pub struct Report {
     pub pack: String,
     pub sides: Vec<SideReport>,
     pub settings: Vec<SettingReport>,
+    /// What the gateway keeps of its own.
+    pub archives: Vec<ArchiveReport>,
     pub shapes: Vec<ShapeReport>,
+}
+
+/// What the gateway keeps of its own, for each client apart.
+#[derive(Debug, Serialize)]
+pub struct ArchiveReport {
+    pub archive: String,
+    pub about: String,
+    /// Whether entries have values, or are marks that something is gone.
+    pub values: bool,
+    /// The operations that look into it, whichever settings are on.
+    pub read_by: Vec<String>,
+    /// The harvests that fill it.
+    pub filled_by: Vec<String>,
+    pub place: String,
 }
 
 /// What the operator can set.
@@ -126,7 +143,25 @@ pub fn report(pack: &Pack) -> Report {
         pack: pack.name.clone(),
         sides: pack.directions.iter().map(|direction| side(pack, direction)).collect(),
         settings: pack.settings.iter().zip(0..).map(|(one, at)| setting(pack, one, at)).collect(),
+        archives: pack.archives.iter().zip(0..).map(|(one, at)| archive(pack, one, at)).collect(),
         shapes: pack.shapes.iter().map(|shape| shape_report(pack, shape)).collect(),
+    }
+}
+
+fn archive(pack: &Pack, archive: &Archive, at: u16) -> ArchiveReport {
+    let read_by = pack.directions.iter().flat_map(|direction| {
+        let side = &pack.sides[direction.serves].name;
+        let looks = |route: &&Route| route.all().any(|route| super::explain::uses(route, ArchiveId(at)).0);
+        direction.routes.iter().filter(looks).map(move |route| format!("{side} {}", route.operation.key))
+    });
+    let fills = |harvest: &&super::Harvest| super::explain::uses(&harvest.route, ArchiveId(at)).1;
+    ArchiveReport {
+        archive: archive.name.clone(),
+        about: archive.about.clone(),
+        values: archive.side.is_some(),
+        read_by: read_by.collect(),
+        filled_by: pack.harvests.iter().filter(fills).map(|harvest| harvest.name.clone()).collect(),
+        place: format!("{}:{}", archive.origin.file, archive.origin.line),
     }
 }
 

@@ -76,6 +76,17 @@ impl Store {
         self.db.rows(sql, args![change]).await?.iter().map(|row| self.credential(row)).collect()
     }
 
+    /// What a client's calls to a side go out with, where it has a token of its own for that.
+    pub async fn credential_of(
+        &self,
+        client: &str,
+        side: &str,
+    ) -> Result<Option<Secret<String>>, StoreError> {
+        let all = self.credentials_of(client).await?;
+        let found = all.into_iter().find(|credential| credential.side == side);
+        found.map(|credential| credential.token.map_err(StoreError::from)).transpose()
+    }
+
     pub(super) async fn credentials_of(&self, client: &str) -> Result<Vec<CredentialRow>, StoreError> {
         let sql = select_credentials!("WHERE k.client = $1 ORDER BY k.side");
         let rows = self.db.rows(sql, args![client]).await?;

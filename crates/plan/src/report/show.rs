@@ -1,7 +1,7 @@
 //! The report as people read it: the two directions side by side, then each with its details. Text and Markdown; the facts
 //! are gathered in `report`.
 
-use super::{GapReport, LossReport, OperationReport, Report, SettingReport, SideReport};
+use super::{ArchiveReport, GapReport, LossReport, OperationReport, Report, SettingReport, SideReport};
 use std::fmt::Write as _;
 
 impl Report {
@@ -44,6 +44,12 @@ impl Report {
         for setting in &self.settings {
             let _ = writeln!(out, "  {}: {}", setting.setting, setting.form());
             let _ = writeln!(out, "      {}", setting.told());
+        }
+        if !self.archives.is_empty() {
+            out.push_str("\nArchives\n\n");
+        }
+        for archive in &self.archives {
+            let _ = writeln!(out, "  {}: {}", archive.archive, archive.told());
         }
         out.push('\n');
         for shape in &self.shapes {
@@ -103,6 +109,12 @@ impl Report {
             let (form, told) = (setting.form().replace('|', "\\|"), setting.told().replace('|', "\\|"));
             let _ = writeln!(out, "| `{}` | {form} | {told} |", setting.setting);
         }
+        if !self.archives.is_empty() {
+            out.push_str("\n## Archives\n\n");
+        }
+        for archive in &self.archives {
+            let _ = writeln!(out, "- `{}`: {}", archive.archive, archive.told());
+        }
         out
     }
 
@@ -125,6 +137,16 @@ impl Report {
             rows.push([String::new(), String::new(), name, verdict]);
         }
         rows
+    }
+}
+
+impl ArchiveReport {
+    /// What it is for, who reads it, and what fills it.
+    fn told(&self) -> String {
+        let read = format!(" Read by {}.", self.read_by.join(", "));
+        let filled = (!self.filled_by.is_empty())
+            .then(|| format!(" Filled by the harvest {}.", self.filled_by.join(", ")));
+        self.about.clone() + &read + &filled.unwrap_or_default()
     }
 }
 

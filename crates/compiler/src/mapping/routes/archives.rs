@@ -236,12 +236,21 @@ impl RouteCheck<'_, '_> {
         let mut side = self.serves.other();
         if let Some(value) = &archive.value {
             let value = value.as_ref()?;
-            fields.push(field("value", value.ty.clone()));
-            if let (Some((_, element)), true) = (&each, value.side != side) {
-                self.findings.push(faults::recall_across(span, &element.ty));
-                return None;
+            let mut ty = value.ty.clone();
+            match &each {
+                None => side = value.side,
+                // Scalars are the same on both sides; types with names belong to one.
+                Some((_, element)) if value.side != side => {
+                    let resolved = ground.types(value.side).resolve(&value.ty);
+                    if !matches!(resolved.kind, TypeKind::Scalar(_) | TypeKind::Any) {
+                        self.findings.push(faults::recall_across(span, &element.ty));
+                        return None;
+                    }
+                    ty = Type { kind: resolved.kind.clone(), nullable: resolved.nullable, span };
+                }
+                Some(_) => {}
             }
-            side = value.side;
+            fields.push(field("value", ty));
         }
         let entry = object(fields, Additional::Closed, span);
         let (held, each) = match each {

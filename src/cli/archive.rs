@@ -1,0 +1,263 @@
+//! `switchback archive`: what the gateway keeps of its own: filled out of the old side while it lives, counted, taken out.
+
+use super::stored::{Failure, Format, SecretRef, StoreArgs, block_on, print_json};
+use crate::app;
+use crate::config::Config;
+use crate::harvest::{Harvester, begun};
+use crate::replay::Live;
+use clap::Subcommand;
+use serde_json::json;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+use switchback_gateway::secret::Secret;
+use switchback_gateway::store::{ClientRow, HarvestRow, Owner, Store};
+use switchback_plan::{self as plan, Credential, Harvest};
+
+/// Arguments of `switchback archive`.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    store: StoreArgs,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Read what only the old side knows, and keep it sealed; goes on where it was when it ends before its time
+    #[command(
+        after_help = "Example:\n  switchback archive fill acme --config switchback.yaml --token env:ACME_OLD_TOKEN"
+    )]
+    Fill(FillArgs),
+    /// How much is kept, and how far harvests have come
+    Status(StatusArgs),
+    /// Take entries out of an archive, such as the mark for something that was deleted
+    #[command(after_help = "Example:\n  switchback archive clear acme deleted_things --entry 7")]
+    Clear(ClearArgs),
+}
+
+#[derive(clap::Args)]
+struct FillArgs {
+    /// Name of the client whose data is read; what is kept is for it alone
+    client: String,
+    /// Harvest of the pack; repeat for several [default: all]
+    #[arg(long = "harvest", value_name = "NAME")]
+    harvests: Vec<String>,
+    /// Calls to the service in a second, at most
+    #[arg(long, value_name = "CALLS", default_value = "5", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rate: u32,
+    /// Read harvests anew that have been read to their end: what is kept gets younger
+    #[arg(long)]
+    again: bool,
+    /// The client's token for the side that is read: env:NAME, file:PATH or - [default: its credential for that side, else the
+    /// token that the configuration gives it]
+    #[arg(long, value_name = "REF")]
+    token: Option<SecretRef>,
+    /// Where the side is that is read [default: as configured under `upstreams`]
+    #[arg(long, value_name = "URL")]
+    upstream: Option<String>,
+}
+
+#[derive(clap::Args)]
+struct StatusArgs {
+    /// Name of a client [default: all]
+    client: Option<String>,
+}
+
+#[derive(clap::Args)]
+struct ClearArgs {
+    /// Name of the client
+    client: String,
+    /// Name of the archive
+    archive: String,
+    /// Key of an entry; repeat for several [default: all entries]
+    #[arg(long = "entry", value_name = "KEY")]
+    entries: Vec<String>,
+    /// Secondary account that the entries are of [default: the one that the client is bound to]
+    #[arg(long)]
+    account: Option<String>,
+}
+
+/// Runs the verb.
+pub fn run(args: Args) -> ExitCode {
+    block_on(manage(args))
+}
+
+async fn manage(args: Args) -> Result<(), Failure> {
+    let opened = args.store.open_existing().await?;
+    let (store, format) = (&opened.store, args.store.format);
+    match args.verb {
+        Verb::Fill(fill_args) => {
+            let config = args.store.configuration()?;
+            fill(&config, &args.store, store, format, &fill_args).await?;
+        }
+        Verb::Status(of) => status(store, format, of.client.as_deref()).await?,
+        Verb::Clear(of) => {
+            let owner = owner(&store.client(&of.client).await?, of.account);
+            let gone = store.archive_clear(&owner, &of.archive, &of.entries).await?;
+            match format {
+                Format::Json => print_json(&json!({"cleared": gone})),
+                Format::Text => println!("{gone} entries of {} taken out of {}", of.client, of.archive),
+            }
+        }
+    }
+    opened.store.close().await;
+    Ok(())
+}
+
+fn owner(client: &ClientRow, account: Option<String>) -> Owner {
+    let account = account.or_else(|| client.company.clone()).unwrap_or_default();
+    Owner { client: client.id.clone(), account }
+}
+
+async fn fill(
+    config: &Config,
+    of_store: &StoreArgs,
+    store: &Store,
+    format: Format,
+    args: &FillArgs,
+) -> Result<(), Failure> {
+    let (pack, settings) = app::planned(config, of_store.file().map(ToOwned::to_owned)).await?;
+    let client = store.client(&args.client).await?;
+    if client.revoked_ms.is_some() || client.is_damaged {
+        return Err(Failure::Usage(format!("the client {} is revoked or damaged", args.client)));
+    }
+    let owner = owner(&client, None);
+    let known = store.harvests(Some(&client.id)).await?;
+    let mut ended = Vec::new();
+    for (at, harvest) in chosen(pack.as_ref(), &args.harvests)? {
+        let before = known.iter().find(|row| row.harvest == harvest.name && row.account == owner.account);
+        let row = match before {
+            Some(row) if row.finished_ms.is_some() && !args.again => {
+                eprintln!("{}: read to its end before; --again reads it anew", harvest.name);
+                ended.push(row.clone());
+                continue;
+            }
+            Some(row) if row.finished_ms.is_none() => row.clone(),
+            _ => begun(&owner, harvest),
+        };
+        let side = &pack.sides[harvest.from];
+        let token = token(config, store, &client, &side.name, args).await?;
+        let base = base(config, &side.name, args)?;
+        let live = Live::new(&base, &headers(&side.credential, &token), false)
+            .map_err(|error| Failure::Usage(error.to_string()))?;
+        let harvester = Harvester {
+            pack: Arc::clone(&pack),
+            settings: Arc::clone(&settings),
+            store: store.clone(),
+            live,
+            pace: Duration::from_secs(1) / args.rate,
+        };
+        let told = &mut |row: &HarvestRow| eprintln!("{}", line(row));
+        let run = harvester.run(&owner, at, row, told).await;
+        ended.push(run.map_err(|error| Failure::Run(format!("{}: {error}", harvest.name)))?);
+    }
+    match format {
+        Format::Json => print_json(&ended),
+        Format::Text => ended.iter().for_each(|row| println!("{}", line(row))),
+    }
+    Ok(())
+}
+
+fn line(row: &HarvestRow) -> String {
+    let HarvestRow { harvest, page, elements, kept, .. } = row;
+    let end = if row.finished_ms.is_some() { ", to its end" } else { "" };
+    format!("{harvest}: {elements} read, {kept} kept, next page {page}{end}")
+}
+
+/// The harvests of these names, or all.
+fn chosen<'p>(pack: &'p plan::Pack, names: &[String]) -> Result<Vec<(usize, &'p Harvest)>, Failure> {
+    let known = || pack.harvests.iter().map(|harvest| harvest.name.as_str()).collect::<Vec<_>>().join(", ");
+    if pack.harvests.is_empty() {
+        return Err(Failure::Usage("the pack has no harvests".to_owned()));
+    }
+    if let Some(name) = names.iter().find(|name| !pack.harvests.iter().any(|harvest| harvest.name == **name))
+    {
+        return Err(Failure::Usage(format!("the pack has no harvest `{name}`; it has {}", known())));
+    }
+    let wanted = |harvest: &Harvest| names.is_empty() || names.contains(&harvest.name);
+    Ok(pack.harvests.iter().enumerate().filter(|(_, harvest)| wanted(harvest)).collect())
+}
+
+/// What calls to the side go out with.
+async fn token(
+    config: &Config,
+    store: &Store,
+    client: &ClientRow,
+    side: &str,
+    args: &FillArgs,
+) -> Result<Secret<String>, Failure> {
+    if let Some(given) = &args.token {
+        return given.read();
+    }
+    if let Some(credential) = store.credential_of(&client.id, side).await? {
+        return Ok(credential);
+    }
+    let configured = config.clients.iter().find(|known| known.name.value == client.name);
+    let own = configured.and_then(|known| known.tokens.iter().find(|(of, _)| of.value == side));
+    own.map(|(_, token)| token.clone()).ok_or_else(|| {
+        let name = &client.name;
+        Failure::Usage(format!(
+            "{name} has no token for {side} here: give one with --token, or `switchback client credential {name} {side}=REF`"
+        ))
+    })
+}
+
+/// Where the side is.
+fn base(config: &Config, side: &str, args: &FillArgs) -> Result<String, Failure> {
+    if let Some(given) = &args.upstream {
+        return Ok(given.clone());
+    }
+    let configured = config.upstreams.iter().find(|upstream| upstream.side.value == side);
+    configured.map(|upstream| upstream.url.uri().to_string()).ok_or_else(|| {
+        Failure::Usage(format!("`upstreams` names no {side}: say where it is with --upstream URL"))
+    })
+}
+
+/// The fields that every call to the side carries.
+fn headers(credential: &Credential, token: &Secret<String>) -> Vec<String> {
+    let token = format!("{} {}", credential.scheme, token.expose());
+    let sent = credential.send.iter().map(|name| format!("{name}: {token}"));
+    sent.chain(credential.headers.iter().map(|(name, value)| format!("{name}: {value}"))).collect()
+}
+
+async fn status(store: &Store, format: Format, client: Option<&str>) -> Result<(), Failure> {
+    let clients = store.clients_since(0).await?;
+    let only = match client {
+        Some(name) => Some(store.client(name).await?.id),
+        None => None,
+    };
+    let name = |id: &str| {
+        let known = clients.iter().find(|client| client.id == id);
+        known.map_or_else(|| id.to_owned(), |client| client.name.clone())
+    };
+    let mut counts = store.archive_counts(only.as_deref()).await?;
+    let mut harvests = store.harvests(only.as_deref()).await?;
+    counts.iter_mut().for_each(|count| count.client = name(&count.client));
+    harvests.iter_mut().for_each(|row| row.client = name(&row.client));
+    match format {
+        Format::Json => print_json(&json!({"archives": counts, "harvests": harvests})),
+        Format::Text => {
+            let of = |client: &str, account: &str| match account {
+                "" => client.to_owned(),
+                account => format!("{client} ({account})"),
+            };
+            for count in &counts {
+                println!(
+                    "{} {}: {} entries",
+                    of(&count.client, &count.account),
+                    count.archive,
+                    count.entries
+                );
+            }
+            for row in &harvests {
+                println!("{} {}", of(&row.client, &row.account), line(row));
+            }
+            if counts.is_empty() && harvests.is_empty() {
+                println!("nothing is kept");
+            }
+        }
+    }
+    Ok(())
+}
