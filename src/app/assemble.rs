@@ -15,6 +15,7 @@ use switchback_gateway::proxy::upstream::Upstream;
 use switchback_gateway::server;
 use switchback_gateway::shadow::{self, Served, Table};
 use switchback_gateway::token::OAuth;
+use switchback_gateway::tunnel::TunnelLimits;
 use switchback_json::{self as json, Value};
 use switchback_plan::router::Router;
 use switchback_plan::{Effect, Pack, PerSide, Route, SideId};
@@ -95,6 +96,7 @@ pub(super) fn listener_options(config: &Config, memory: &Memory, descriptors: u6
         headers_max: count(limits.headers),
         header_bytes_max: bytes(limits.header_bytes),
         buffer_bytes_max: bytes(limits.buffer_bytes.min(buffer_bytes)),
+        tunnel: TunnelLimits { idle: limits.tunnel_idle_timeout, lifetime: limits.tunnel_lifetime },
         h2_streams_max: limits.http2_streams,
         tells_peer: false,
         grace: limits.drain_timeout,

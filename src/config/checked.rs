@@ -222,6 +222,8 @@ pub struct Limits {
     pub write_timeout: Duration,
     pub answer_bytes_per_second: u64,
     pub idle_timeout: Duration,
+    pub tunnel_idle_timeout: Duration,
+    pub tunnel_lifetime: Duration,
     pub connect_timeout: Duration,
     pub upstream_timeout: Duration,
     pub total_timeout: Duration,

@@ -386,6 +386,10 @@ section! {
         answer_bytes_per_second: Size = Size(1 << 10),
         /// Time that a connection may stay open without a request.
         idle_timeout: Period = Period(Duration::from_secs(75)),
+        /// Time that a connection which has gone over to another protocol, such as WebSocket, may be silent both ways.
+        tunnel_idle_timeout: Period = Period(Duration::from_secs(300)),
+        /// Time that it may last in all.
+        tunnel_lifetime: Period = Period(Duration::from_secs(86_400)),
         /// Time to connect to an upstream, TLS included; room for a lost SYN to be sent again after one second and after three.
         connect_timeout: Period = Period(Duration::from_millis(3500)),
         /// Time from sending a call until the head of its answer, and between two pieces of its body.

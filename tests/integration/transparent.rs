@@ -7,9 +7,12 @@
 use crate::support::gateway::{Gateway, Setup, TOKEN};
 use crate::support::raw::{Act, Answer, Client, Seen, Upstream};
 use std::net::SocketAddr;
+use std::time::Duration;
 use switchback_gateway::proxy::limits::Limits;
 use switchback_gateway::proxy::program::Strangers;
+use switchback_gateway::server::Options;
 use switchback_gateway::shadow::{Phase, Share};
+use switchback_gateway::tunnel::TunnelLimits;
 
 /// Fields that belong to one hop, or that the gateway adds in its own name (RFC 9110, section 7.6): the authority that is
 /// connected to, the signature, the trace, the name of the request, the date that an answer without one gets, and the
@@ -191,6 +194,22 @@ fn rows() -> Vec<Row> {
             .hears("200 OK", "transfer-encoding: chunked\r\n", "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"),
         Row::new("a failure of the service", unknown, Own, Status(404))
             .hears("503 Service Unavailable", "retry-after: 7\r\nserver: old/1.0\r\ncontent-length: 0\r\n", ""),
+        Row::new("early hints before the answer", unknown, Own, Status(404)).hears(
+            "103 Early Hints",
+            "link: </a.css>; rel=preload\r\n\r\nHTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n",
+            "ok",
+        ),
+        Row::new("trailers after the answer", unknown, Own, Status(404)).with("te: trailers\r\nconnection: te\r\n").hears(
+            "200 OK",
+            "transfer-encoding: chunked\r\ntrailer: x-sum\r\n",
+            "3\r\nabc\r\n0\r\nx-sum: 7\r\n\r\n",
+        ),
+        Row::new("trailers after the request", "POST /upload", Own, Status(404))
+            .with("trailer: x-sum\r\n")
+            .sends_chunks("3\r\nabc\r\n0\r\nx-sum: 7\r\n\r\n"),
+        Row::new("an offer of another protocol that is not taken", unknown, Own, Status(404))
+            .with(WEBSOCKET)
+            .hears("426 Upgrade Required", "sec-websocket-version: 13\r\ncontent-length: 0\r\n", ""),
         // Fields.
         Row::new("fields that others forge", unknown, Own, Status(404))
             .with("x-forwarded-for: 1.2.3.4\r\nforwarded: for=1.2.3.4\r\nx-real-ip: 1.2.3.4\r\nx_tenant: 7\r\n")
@@ -211,6 +230,10 @@ fn rows() -> Vec<Row> {
     rows.push(until_closed);
     rows
 }
+
+/// A client's offer to go on in another protocol.
+const WEBSOCKET: &str = "connection: keep-alive, Upgrade\r\nupgrade: websocket\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+                         sec-websocket-version: 13\r\norigin: https://app.test\r\n";
 
 /// What is compared of a message: its first line, its fields in their order, its body.
 #[derive(Debug, PartialEq)]
@@ -436,4 +459,69 @@ async fn what_nobody_knows_is_listed_for_the_operator_without_what_clients_write
         told(gateway.address, &asked(&format!("GET /old{}", "/x".repeat(number % 60 + 3)), TOKEN)).await;
     }
     assert!(gateway.unknown.newest().len() <= 50);
+}
+
+/// An old service that speaks another protocol once it is asked to, and a client that has asked.
+async fn switching(limits: TunnelLimits) -> (Upstream, Gateway, Client) {
+    let head = "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\nsec-websocket-accept: x\r\n\r\n";
+    let old = Upstream::start(vec![Act::Switch(head.into())]).await;
+    let setup = Setup {
+        old: Some(old.address),
+        options: Options { tunnel: limits, ..Options::default() },
+        ..Setup::default()
+    };
+    let gateway = Gateway::start(SOMEWHERE, setup).await;
+    let mut client = Client::connect(gateway.address).await;
+    // With the first bytes of the other protocol at its heels.
+    let head =
+        format!("GET /old/live?a=b HTTP/1.1\r\nhost: a\r\nx-own: Bearer {TOKEN}\r\n{WEBSOCKET}\r\nearly");
+    client.send(head).await;
+    (old, gateway, client)
+}
+
+#[tokio::test]
+async fn a_connection_goes_over_to_another_protocol_and_bytes_pass_both_ways() {
+    let (old, gateway, mut client) = switching(TunnelLimits::default()).await;
+    let answer = client.answer().await.expect("an answer");
+    let fields = ["upgrade", "connection", "sec-websocket-accept"].map(|name| answer.value(name));
+    assert_eq!((answer.status, fields), (101, ["websocket", "upgrade", "x"]));
+    let seen = old.seen().remove(0);
+    assert_eq!(seen.line(), "GET /base/live?a=b HTTP/1.1");
+    assert_eq!((seen.values("upgrade"), seen.values("connection")), (vec!["websocket"], vec!["upgrade"]));
+    assert_eq!(seen.values("sec-websocket-key"), ["dGhlIHNhbXBsZSBub25jZQ=="]);
+    assert_eq!(client.bytes(5).await, b"EARLY");
+    for _ in 0..3 {
+        client.send(vec![b'a'; 100_000]).await;
+        assert_eq!(client.bytes(100_000).await, vec![b'A'; 100_000]);
+    }
+    // It ends with the client, and the request with it.
+    drop(client);
+    old.closed(1).await;
+    assert_eq!(gateway.stop().await.cut, 0);
+}
+
+#[tokio::test]
+async fn a_silent_tunnel_ends_and_so_does_one_whose_time_is_over() {
+    let (short, long) = (Duration::from_millis(50), Duration::from_secs(3600));
+    for (idle, lifetime) in [(short, long), (long, short)] {
+        let (_old, _gateway, mut client) = switching(TunnelLimits { idle, lifetime }).await;
+        assert_eq!(client.answer().await.expect("an answer").status, 101);
+        assert_eq!(client.bytes(5).await, b"EARLY");
+        assert!(client.is_closed().await, "{idle:?} {lifetime:?}");
+    }
+}
+
+#[tokio::test]
+async fn no_other_version_of_http_passes_unseen() {
+    let old = Upstream::start(vec![reply("200 OK", "content-length: 0\r\n", b"")]).await;
+    let gateway = Gateway::start(SOMEWHERE, Setup { old: Some(old.address), ..Setup::default() }).await;
+    for protocol in ["h2c", "HTTP/2.0", "TLS/1.2", "websocket, h2c"] {
+        let request = format!(
+            "GET /old/live HTTP/1.1\r\nhost: a\r\nconnection: upgrade, http2-settings\r\nupgrade: {protocol}\r\n\
+             http2-settings: AAMAAABkAAQAAP__\r\n\r\n"
+        );
+        assert_eq!(told(gateway.address, request.as_bytes()).await.status, 200);
+        let seen = old.seen().pop().expect("it was asked");
+        assert!(seen.values("upgrade").is_empty() && seen.values("http2-settings").is_empty(), "{protocol}");
+    }
 }

@@ -1,5 +1,6 @@
-//! The one body type of the data path, for requests and responses of either hop. It yields data frames only: trailers are
-//! dropped on both hops, since nothing in a translated message may depend on them (RFC 9112, section 7.1.2).
+//! The one body type of the data path, for requests and responses of either hop. It yields data frames; trailers only where a
+//! message is forwarded as it came ([`Body::with_trailers`]), since nothing in a translated one may depend on them (RFC 9112,
+//! section 7.1.2).
 //!
 //! A body is empty, whole, read from the wire, or written by a task. Limits (bytes, time between frames) belong to the
 //! body, so that whoever reads it cannot forget them. [`Watch`]ers see its bytes pass and how it ended; they also carry
@@ -11,6 +12,7 @@ pub use copy::{Copied, Copier};
 
 use crate::error::{GatewayError, Kind, Side};
 use bytes::{Bytes, BytesMut};
+use http::HeaderMap;
 use http_body::{Body as _, Frame, SizeHint};
 use hyper::body::Incoming;
 use std::error::Error as StdError;
@@ -18,7 +20,7 @@ use std::fmt;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep};
@@ -85,7 +87,18 @@ pub struct Body {
     /// Whose body it is: decides the error of a broken limit.
     side: Side,
     watchers: Vec<Box<dyn Watch>>,
+    trailers: Trailers,
     ended: bool,
+}
+
+/// What becomes of a body's trailers.
+#[derive(Default)]
+enum Trailers {
+    #[default]
+    Dropped,
+    Kept,
+    /// They have come, and are the last of it.
+    Here(Box<HeaderMap>),
 }
 
 enum Source {
@@ -137,6 +150,16 @@ struct Pace {
     seen: u64,
 }
 
+impl Trailers {
+    fn come(&mut self, frame: Frame<Bytes>) {
+        if matches!(self, Trailers::Kept)
+            && let Ok(trailers) = frame.into_trailers()
+        {
+            *self = Trailers::Here(Box::new(trailers));
+        }
+    }
+}
+
 impl Body {
     /// No bytes.
     pub fn empty() -> Body {
@@ -174,7 +197,15 @@ impl Body {
     }
 
     fn of(kind: Source, side: Side) -> Body {
-        Body { kind, left: None, pace: None, side, watchers: Vec::new(), ended: false }
+        Body {
+            kind,
+            left: None,
+            pace: None,
+            side,
+            watchers: Vec::new(),
+            trailers: Trailers::Dropped,
+            ended: false,
+        }
     }
 
     /// Breaks the body once more than this many bytes have come.
@@ -189,6 +220,15 @@ impl Body {
     pub fn paced(mut self, tempo: Tempo) -> Body {
         if !matches!(self.kind, Source::Empty | Source::Full(_)) {
             self.pace = Some(Box::new(Pace { tempo, timer: None, started: None, seen: 0 }));
+        }
+        self
+    }
+
+    /// Yields the trailers too, if there are any.
+    #[must_use]
+    pub fn with_trailers(mut self) -> Body {
+        if !self.is_whole() {
+            self.trailers = Trailers::Kept;
         }
         self
     }
@@ -349,7 +389,10 @@ impl Body {
                 Source::Incoming(body) => match Pin::new(body).poll_frame(cx) {
                     Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
                         Ok(bytes) => Poll::Ready(Some(Ok(bytes))),
-                        Err(_trailers) => continue,
+                        Err(frame) => {
+                            self.trailers.come(frame);
+                            continue;
+                        }
                     },
                     Poll::Ready(Some(Err(error))) => Poll::Ready(Some(Err(Body::broken(side, error)))),
                     Poll::Ready(None) => Poll::Ready(None),
@@ -359,7 +402,10 @@ impl Body {
                 Source::Stream { body, turn } => match turn.poll(cx, |cx| body.as_mut().poll_frame(cx)) {
                     Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
                         Ok(bytes) => Poll::Ready(Some(Ok(bytes))),
-                        Err(_trailers) => continue,
+                        Err(frame) => {
+                            self.trailers.come(frame);
+                            continue;
+                        }
                     },
                     Poll::Ready(Some(Err(error))) => Poll::Ready(Some(Err(error))),
                     Poll::Ready(None) => Poll::Ready(None),
@@ -409,10 +455,20 @@ impl http_body::Body for Body {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, GatewayError>>> {
-        self.poll_bytes(cx).map(|some| some.map(|result| result.map(Frame::data)))
+        let mut this = self;
+        match ready!(this.as_mut().poll_bytes(cx)) {
+            Some(result) => Poll::Ready(Some(result.map(Frame::data))),
+            None => match std::mem::take(&mut this.trailers) {
+                Trailers::Here(trailers) => Poll::Ready(Some(Ok(Frame::trailers(*trailers)))),
+                Trailers::Dropped | Trailers::Kept => Poll::Ready(None),
+            },
+        }
     }
 
     fn is_end_stream(&self) -> bool {
+        if matches!(self.trailers, Trailers::Here(_)) {
+            return false;
+        }
         match &self.kind {
             Source::Empty => true,
             Source::Full(_) | Source::Channel { .. } => false,

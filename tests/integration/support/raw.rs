@@ -22,6 +22,8 @@ pub enum Act {
     ReplyAndReset(Vec<u8>),
     /// Nothing, for as long as the other side waits.
     Silence,
+    /// These bytes; then, as another protocol would, every byte as it comes, letters in capitals.
+    Switch(Vec<u8>),
     /// These bytes, again and again, until the other side has enough.
     Flood { head: Vec<u8>, piece: Vec<u8> },
 }
@@ -159,6 +161,15 @@ async fn serve(mut stream: TcpStream, connection: usize, script: &Script, seen: 
                 let _ = stream.read(&mut [0; 64]).await;
                 return;
             }
+            Act::Switch(head) => {
+                let _ = stream.write_all(&head).await;
+                let mut piece = [0; 1024];
+                while let Ok(count @ 1..) = stream.read(&mut piece).await {
+                    piece[..count].make_ascii_uppercase();
+                    let _ = stream.write_all(&piece[..count]).await;
+                }
+                return;
+            }
             Act::Flood { head, piece } => {
                 let _ = stream.write_all(&head).await;
                 while stream.write_all(&piece).await.is_ok() {}
@@ -276,6 +287,17 @@ impl Client {
         let end = find(&self.pending, b"\r\n\r\n").expect("read up to it");
         let head: Vec<u8> = self.pending.drain(..end + 4).collect();
         String::from_utf8_lossy(&head).lines().next().unwrap_or("").to_owned()
+    }
+
+    /// The next bytes, so many.
+    pub async fn bytes(&mut self, count: usize) -> Vec<u8> {
+        let reading = async {
+            while self.pending.len() < count && read_more(&mut self.stream, &mut self.pending).await.is_some()
+            {
+            }
+        };
+        tokio::time::timeout(PATIENCE, reading).await.expect("nothing came");
+        self.pending.drain(..count.min(self.pending.len())).collect()
     }
 
     /// Whether the other side has closed, reading what is left.

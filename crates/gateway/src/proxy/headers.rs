@@ -158,9 +158,19 @@ pub fn forwarded_request(
             to.append(name.clone(), value.clone());
         }
     }
+    if takes_trailers(from) {
+        to.insert(header::TE, HeaderValue::from_static("trailers"));
+        // It is for each hop to say (RFC 9110, section 10.1.4).
+        to.insert(header::CONNECTION, HeaderValue::from_static("te"));
+    }
     add_trace(from, &mut to, trace);
     add_via(from, &mut to, version, pseudonym);
     to
+}
+
+fn takes_trailers(headers: &HeaderMap) -> bool {
+    let lines = headers.get_all(header::TE).iter().filter_map(|value| value.to_str().ok());
+    lines.flat_map(|line| line.split(',')).any(|coding| coding.trim().eq_ignore_ascii_case("trailers"))
 }
 
 /// Whether a server that reads `_` as `-` would take a field for one that is not the client's to set.
@@ -206,6 +216,44 @@ fn restricts_caching(cache_control: &HeaderValue) -> bool {
     names(b"no-store") || names(b"no-cache") || names(b"private")
 }
 
+/// Whether a request wants its connection to go over to another protocol. Other versions of HTTP, and TLS, are none: what the
+/// gateway is there to see would then go by unseen (h2c), and clients that offer them can do without.
+pub fn wants_switch(headers: &HeaderMap, version: Version) -> bool {
+    if version != Version::HTTP_11 || !headers.contains_key(header::UPGRADE) {
+        return false;
+    }
+    let lines = headers.get_all(header::UPGRADE).iter().map(|value| value.to_str().unwrap_or_default());
+    let mut protocols = lines.flat_map(|line| line.split(',')).map(str::trim);
+    let is_other = |protocol: &str| {
+        let name = protocol.split('/').next().unwrap_or_default();
+        !name.is_empty()
+            && !["h2c", "h2", "h3", "http", "tls"].iter().any(|known| name.eq_ignore_ascii_case(known))
+    };
+    Nominated::of(headers).has(&header::UPGRADE) && protocols.all(is_other)
+}
+
+/// Has a forwarded request ask for the other protocol as the client's does; whether it does.
+pub fn add_switch(from: &HeaderMap, version: Version, to: &mut HeaderMap) -> bool {
+    let wants = wants_switch(from, version);
+    if wants {
+        to.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+        add_protocols(from, to);
+    }
+    wants
+}
+
+/// The answer with which a connection goes over to another protocol says which.
+pub fn add_switched(from: &HeaderMap, to: &mut HeaderMap) {
+    to.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+    add_protocols(from, to);
+}
+
+fn add_protocols(from: &HeaderMap, to: &mut HeaderMap) {
+    for value in from.get_all(header::UPGRADE) {
+        to.append(header::UPGRADE, value.clone());
+    }
+}
+
 /// One hop less is left to a request that says how many there may be (RFC 9110, section 7.6.2).
 pub fn count_down(headers: &mut HeaderMap) {
     let left = headers.get(header::MAX_FORWARDS).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
@@ -228,7 +276,8 @@ pub fn forwarded_answer(from: &HeaderMap, is_head: bool) -> HeaderMap {
 }
 
 fn is_end_to_end(name: &HeaderName, nominated: &Nominated<'_>) -> bool {
-    !HOP_BY_HOP.contains(name) && !nominated.has(name)
+    // Trailers go on with the bodies of what is forwarded, and so does what announces them.
+    *name == header::TRAILER || (!HOP_BY_HOP.contains(name) && !nominated.has(name))
 }
 
 fn add_trace(from: &HeaderMap, to: &mut HeaderMap, trace: TraceParent) {
@@ -291,9 +340,10 @@ mod tests {
             forwarded_request(&from, Version::HTTP_11, trace(), &Pseudonym::default()),
             forwarded_answer(&from, false),
         ] {
-            let kept: Vec<_> =
-                to.iter().filter(|(name, _)| *name != TRACEPARENT && *name != header::VIA).collect();
-            assert_eq!(kept.len(), 2, "{to:?}");
+            let own = [TRACEPARENT, header::VIA, header::TE, header::CONNECTION];
+            let kept: Vec<_> = to.iter().filter(|(name, _)| !own.contains(name)).collect();
+            // With what announces the trailers, which go on with the body.
+            assert_eq!(kept.len(), 3, "{to:?}");
             assert_eq!(to.get_all("x-stays").iter().collect::<Vec<_>>(), ["a", "b"]);
         }
     }

@@ -6,13 +6,15 @@
 //! same rule ([`Arrears`]).
 
 use super::Options;
+use crate::interim::Interim;
+use crate::tunnel::Tunnel;
 use bytes::{Buf as _, Bytes};
 use futures_util::task::AtomicWaker;
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -48,7 +50,26 @@ pub(super) struct Activity {
     order: AtomicU8,
     /// Wakes the connection's task when an order comes.
     waker: AtomicWaker,
+    /// What is to be written beside what hyper writes, and whether there is something.
+    aside: Mutex<Aside>,
+    has_aside: AtomicU8,
 }
+
+/// What a connection of HTTP/1.1 says that hyper cannot.
+#[derive(Default)]
+struct Aside {
+    /// Interim answers, as they are written.
+    interim: Vec<u8>,
+    /// What the connection goes over to.
+    tunnel: Option<Tunnel>,
+}
+
+/// There is nothing.
+const NOTHING: u8 = 0;
+/// There are interim answers.
+const INTERIM: u8 = 1;
+/// The connection goes over to a tunnel, whose head hyper is not to write.
+const TUNNEL: u8 = 2;
 
 /// What a connection is told from outside. A later one never takes back an earlier, stronger one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -89,6 +110,8 @@ impl Activity {
             farewell_since: AtomicU64::new(NEVER),
             order: AtomicU8::new(Order::None as u8),
             waker: AtomicWaker::new(),
+            aside: Mutex::default(),
+            has_aside: AtomicU8::new(NOTHING),
         };
         activity.begin();
         Arc::new(activity)
@@ -197,6 +220,20 @@ impl Activity {
         self.stalled_since.store(now, Relaxed);
     }
 
+    /// What the connection goes over to when hyper has done with it, and the request that goes on as that.
+    pub(super) fn tunnel(self: &Arc<Activity>) -> Option<(Tunnel, InFlight)> {
+        if self.has_aside.load(Relaxed) != TUNNEL {
+            return None;
+        }
+        self.has_aside.store(NOTHING, Relaxed);
+        let tunnel = self.aside().tunnel.take()?;
+        Some((tunnel, InFlight(Arc::clone(self))))
+    }
+
+    fn aside(&self) -> MutexGuard<'_, Aside> {
+        self.aside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// A stream's client does not read. With nothing else in flight, the connection serves nobody and ends.
     pub(super) fn stream_cut(&self) {
         if self.in_flight.load(Relaxed) <= 1 {
@@ -286,6 +323,30 @@ impl<'a> Ear<'a> {
 pub(super) struct InFlight(Arc<Activity>);
 
 impl InFlight {
+    /// Has interim answers written before the answer. HTTP/1.0 knows none.
+    pub(super) fn say(&self, interim: Vec<Interim>) {
+        let mut aside = self.0.aside();
+        for Interim { status, headers } in interim {
+            let reason = status.canonical_reason().unwrap_or("");
+            aside.interim.extend_from_slice(format!("HTTP/1.1 {} {reason}\r\n", status.as_str()).as_bytes());
+            for (name, value) in &headers {
+                for part in [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"] {
+                    aside.interim.extend_from_slice(part);
+                }
+            }
+            aside.interim.extend_from_slice(b"\r\n");
+        }
+        self.0.has_aside.store(INTERIM, Relaxed);
+    }
+
+    /// The connection is the tunnel's once hyper has done with it.
+    pub(super) fn into_tunnel(self, tunnel: Tunnel) {
+        // It stays in flight, as the tunnel's.
+        self.0.in_flight.fetch_add(1, Relaxed);
+        self.0.aside().tunnel = Some(tunnel);
+        self.0.has_aside.store(TUNNEL, Relaxed);
+    }
+
     /// Whether its answer is the last one of the connection.
     pub(super) fn is_last(&self) -> bool {
         self.0.is_last.load(Relaxed)
@@ -306,9 +367,45 @@ pub(super) struct Told<T> {
     /// Bytes that were read to find out which protocol they are of; they are read again first.
     pub(super) first: Bytes,
     pub(super) bytes_per_second_min: u64,
+    /// Whether all that was written has gone, so that what is written next begins a message.
+    is_between: bool,
+}
+
+impl<T: AsyncWrite + Unpin> Told<T> {
+    /// Writes what hyper cannot, if this is the moment for it.
+    fn poll_aside(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut aside = self.activity.aside();
+        if !self.is_between {
+            // Earlier answers are still on their way, in a pipeline: these come too late to be of use.
+            aside.interim.clear();
+        }
+        while !aside.interim.is_empty() {
+            let count = ready!(Pin::new(&mut self.transport).poll_write(cx, &aside.interim))?;
+            if count == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            aside.interim.drain(..count);
+        }
+        self.activity.has_aside.store(NOTHING, Relaxed);
+        Poll::Ready(Ok(()))
+    }
 }
 
 impl<T> Told<T> {
+    pub(super) fn new(
+        transport: T,
+        activity: Arc<Activity>,
+        first: Bytes,
+        bytes_per_second_min: u64,
+    ) -> Told<T> {
+        Told { transport, activity, first, bytes_per_second_min, is_between: true }
+    }
+
+    /// What hyper cannot write, before it writes more.
+    fn aside(&self) -> u8 {
+        self.activity.has_aside.load(Relaxed)
+    }
+
     fn wrote(&self, polled: &Poll<io::Result<usize>>) {
         match polled {
             Poll::Ready(Ok(taken)) => self.activity.wrote(*taken, self.bytes_per_second_min),
@@ -342,6 +439,13 @@ impl<T: AsyncRead + Unpin> AsyncRead for Told<T> {
 
 impl<T: AsyncWrite + Unpin> AsyncWrite for Told<T> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        match self.aside() {
+            NOTHING => {}
+            INTERIM => ready!(self.poll_aside(cx))?,
+            // hyper may or may not come to write the head before it lets go of the connection; the tunnel does in any case.
+            _ => return Poll::Ready(Ok(buf.len())),
+        }
+        self.is_between = false;
         let polled = Pin::new(&mut self.transport).poll_write(cx, buf);
         self.wrote(&polled);
         polled
@@ -352,6 +456,12 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Told<T> {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        match self.aside() {
+            NOTHING => {}
+            INTERIM => ready!(self.poll_aside(cx))?,
+            _ => return Poll::Ready(Ok(bufs.iter().map(|buf| buf.len()).sum())),
+        }
+        self.is_between = false;
         let polled = Pin::new(&mut self.transport).poll_write_vectored(cx, bufs);
         self.wrote(&polled);
         polled
@@ -362,9 +472,15 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Told<T> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.aside() == INTERIM {
+            // Whoever flushes has nothing left to write.
+            self.is_between = true;
+            ready!(self.poll_aside(cx))?;
+        }
         let polled = Pin::new(&mut self.transport).poll_flush(cx);
-        if polled.is_pending() {
-            self.activity.stalled();
+        match polled {
+            Poll::Pending => self.activity.stalled(),
+            Poll::Ready(_) => self.is_between = true,
         }
         polled
     }

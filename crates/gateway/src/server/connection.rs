@@ -8,8 +8,10 @@ use super::http2;
 use crate::batch::{Batched, OwnTask};
 use crate::body::Body;
 use crate::error::{GatewayError, Side};
+use crate::interim;
+use crate::tunnel::Tunnel;
 use bytes::{Bytes, BytesMut};
-use http::{HeaderValue, header};
+use http::{HeaderValue, StatusCode, header};
 use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -216,7 +218,7 @@ async fn serve_transport<T, S>(
         known => known,
     };
     let (first, bytes_per_second_min) = (first.freeze(), options.answer_bytes_per_second_min);
-    let told = Told { transport, activity: Arc::clone(activity), first, bytes_per_second_min };
+    let told = Told::new(transport, Arc::clone(activity), first, bytes_per_second_min);
     let transport = Batched::new(told, OwnTask);
     let handler =
         Handler { service, peer: options.tells_peer.then_some(peer), activity: Arc::clone(activity) };
@@ -228,17 +230,26 @@ async fn serve_transport<T, S>(
         return;
     }
     let handler = Http1(Mutex::new(handler));
-    let mut connection = pin!(builder(options).serve_connection(TokioIo::new(transport), handler));
+    let mut connection = builder(options).serve_connection(TokioIo::new(transport), handler);
     let mut is_ending = false;
     let ended = poll_fn(|cx| {
         if !is_ending && activity.order() >= Order::Finish {
             is_ending = true;
-            connection.as_mut().graceful_shutdown();
+            Pin::new(&mut connection).graceful_shutdown();
         }
-        connection.as_mut().poll(cx)
+        Pin::new(&mut connection).poll(cx)
     });
     if let Err(error) = ended.await {
-        tracing::debug!(%error, "a connection broke");
+        return tracing::debug!(%error, "a connection broke");
+    }
+    if let Some((tunnel, in_flight)) = activity.tunnel() {
+        let parts = connection.into_parts();
+        // Boxed, so that connections without one carry no room for it.
+        let tunnelled = Box::pin(tunnel.run(parts.io.into_inner(), parts.read_buf, options.tunnel));
+        if let Err(error) = tunnelled.await {
+            tracing::debug!(%error, "a tunnel broke");
+        }
+        drop(in_flight);
     }
 }
 
@@ -324,8 +335,18 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        let Ok(mut response) = ready!(this.answer.poll(cx));
-        let in_flight = this.in_flight.take();
+        let (polled, interim) = interim::heard(|| this.answer.poll(cx));
+        if let Some(in_flight) = this.in_flight.as_ref().filter(|_| !interim.is_empty()) {
+            in_flight.say(interim);
+        }
+        let Ok(mut response) = ready!(polled);
+        let mut in_flight = this.in_flight.take();
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS
+            && let Some(tunnel) = Tunnel::of(&mut response)
+            && let Some(in_flight) = in_flight.take()
+        {
+            in_flight.into_tunnel(tunnel);
+        }
         if in_flight.as_ref().is_some_and(InFlight::is_last) {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }

@@ -9,6 +9,7 @@ use super::Options;
 use super::activity::{Activity, Arrears, Order};
 use crate::body::Body;
 use crate::error::{GatewayError, Kind, Side};
+use crate::interim::{self, Interim};
 use bytes::Bytes;
 use futures_util::task::AtomicWaker;
 use h2::server::{Connection, SendResponse};
@@ -222,7 +223,14 @@ impl Stream {
     ) -> Option<Response<Body>> {
         let mut answering = pin!(answering);
         poll_fn(|cx| {
-            if let Poll::Ready(Ok(response)) = answering.as_mut().poll(cx) {
+            let (polled, interim) = interim::heard(|| answering.as_mut().poll(cx));
+            for Interim { status, headers } in interim {
+                let mut said = Response::new(());
+                (*said.status_mut(), *said.headers_mut()) = (status, headers);
+                // If it cannot be said, the stream is gone, which shows below.
+                let _ = self.reply.send_informational(said);
+            }
+            if let Poll::Ready(Ok(response)) = polled {
                 return Poll::Ready(Some(response));
             }
             if self.continues.as_ref().is_some_and(|continues| continues.is_wanted(cx)) {
@@ -259,8 +267,11 @@ impl Stream {
             return Ok(());
         }
         let mut reader = Reader { patience: self.patience, arrears: Arrears::default(), idle_since: None };
-        while let Some(chunk) = next_chunk(&mut body, &mut sink).await? {
-            let mut rest = chunk;
+        while let Some(frame) = next_frame(&mut body, &mut sink).await? {
+            let mut rest = match frame.into_data() {
+                Ok(chunk) => chunk,
+                Err(frame) => return Ok(sink.send_trailers(frame.into_trailers().unwrap_or_default())?),
+            };
             while !rest.is_empty() {
                 let taken = reader.capacity(&mut sink, rest.len().min(PIECE_BYTES)).await?;
                 let piece = rest.split_to(taken.min(rest.len()));
@@ -275,13 +286,11 @@ impl Stream {
     }
 }
 
-/// The next bytes of an answer, unless the client has given it up.
-async fn next_chunk(body: &mut Body, sink: &mut SendStream<Bytes>) -> Result<Option<Bytes>, Ended> {
+/// The next bytes of an answer, or what comes after them, unless the client has given it up.
+async fn next_frame(body: &mut Body, sink: &mut SendStream<Bytes>) -> Result<Option<Frame<Bytes>>, Ended> {
     poll_fn(|cx| {
         if let Poll::Ready(polled) = Pin::new(&mut *body).poll_frame(cx) {
-            let frame = polled.transpose().map_err(|_| Ended::Broken);
-            // Bodies yield data only.
-            return Poll::Ready(frame.map(|frame| frame.and_then(|frame| frame.into_data().ok())));
+            return Poll::Ready(polled.transpose().map_err(|_| Ended::Broken));
         }
         sink.poll_reset(cx).map(|_| Err(Ended::Gone))
     })
@@ -388,7 +397,11 @@ impl http_body::Body for Received {
                 let broken = GatewayError::new(Kind::BadRequest, "the request body broke off");
                 Some(Err(broken.because(error)))
             }
-            None => None,
+            None => match ready!(this.received.poll_trailers(cx)) {
+                Ok(trailers) => trailers.map(|trailers| Ok(Frame::trailers(trailers))),
+                // Its body is whole.
+                Err(_) => None,
+            },
         })
     }
 

@@ -24,6 +24,7 @@ pub use tls::{TlsError, TlsFiles, tls_acceptor, tls_faults};
 use crate::body::Body;
 use crate::memory::Memory;
 use crate::telemetry::metrics as names;
+use crate::tunnel::TunnelLimits;
 use activity::{Activity, Order};
 use places::{Bounds, NoPlace, Places};
 use roster::Roster;
@@ -65,6 +66,8 @@ pub struct Options {
     pub buffer_bytes_max: usize,
     /// Whether requests are told whom they come from, by an extension, [`Peer`].
     pub tells_peer: bool,
+    /// How long a connection may be another protocol's.
+    pub tunnel: TunnelLimits,
     /// Requests in flight on one HTTP/2 connection.
     pub h2_streams_max: u32,
     /// How long requests in flight may take to end once draining begins.
@@ -87,6 +90,7 @@ impl Default for Options {
             header_bytes_max: 16 * 1024,
             buffer_bytes_max: 64 * 1024,
             tells_peer: false,
+            tunnel: TunnelLimits::default(),
             h2_streams_max: 100,
             grace: Duration::from_secs(30),
         }

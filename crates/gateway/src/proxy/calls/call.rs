@@ -30,9 +30,21 @@ pub struct Call {
     pub scope_bytes: usize,
     pub headers: HeaderMap,
     pub payload: Payload,
+    pub manner: Manner,
     /// Whether a second sending is harmless: the inbound method, the outbound method and the plan all say so.
     pub is_repeatable: bool,
     pub credential: Credential,
+}
+
+/// What is done with what an upstream says besides its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Manner {
+    /// Only the answer counts.
+    Answer,
+    /// Its interim answers are the client's too.
+    Forward,
+    /// The same, and it may go over to another protocol.
+    Switch,
 }
 
 /// The body of a call.

@@ -1,6 +1,6 @@
 //! The innermost layer: a call goes to its upstream, with the credential that is ready for it.
 
-use super::call::{Call, Caller, Credential};
+use super::call::{Call, Caller, Credential, Manner};
 use crate::error::GatewayError;
 use crate::proxy::Response;
 use std::sync::Arc;
@@ -20,6 +20,11 @@ impl Caller for Send {
             }
         }
         let body = call.payload.take();
-        upstream.send(slot, &call.method, &call.target, &mut call.headers, body).await
+        let (method, target, headers) = (&call.method, &call.target, &mut call.headers);
+        match call.manner {
+            // Boxed: it is rare, and the usual call need not carry its size.
+            Manner::Switch => Box::pin(upstream.switch(slot, method, target, headers)).await,
+            manner => upstream.send(slot, method, target, headers, body, manner == Manner::Forward).await,
+        }
     }
 }

@@ -10,7 +10,7 @@ use crate::clock::Clock;
 use crate::error::{GatewayError, Kind, Retry, Side};
 use crate::heavy::{Heavy, LIGHT_BYTES_MAX};
 use crate::memory::{Share, Short};
-use crate::proxy::calls::call::{Call, Payload};
+use crate::proxy::calls::call::{Call, Manner, Payload};
 use crate::proxy::calls::upstream_auth;
 use crate::proxy::context::Facts;
 use crate::proxy::context::Matched;
@@ -246,6 +246,7 @@ impl Exchange<'_> {
         }
         let scope = self.scope(backend)?;
         Ok(Call {
+            manner: Manner::Answer,
             facts: Arc::clone(&self.facts),
             upstream: Arc::clone(upstream),
             is_repeatable: self.is_repeatable(&call),

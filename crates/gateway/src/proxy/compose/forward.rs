@@ -4,12 +4,13 @@
 //! a reading may be repeated, of which both HTTP and the contract say that it has no effects: of others nothing is known.
 
 use crate::error::GatewayError;
-use crate::proxy::calls::call::{Call, Credential, Payload};
+use crate::proxy::calls::call::{Call, Credential, Manner, Payload};
 use crate::proxy::calls::stack::Calls;
 use crate::proxy::calls::upstream_auth;
 use crate::proxy::headers::{self, Pseudonym};
 use crate::proxy::upstream::Upstream;
 use crate::proxy::{Request, Response};
+use crate::tunnel::Switched;
 use bytes::Bytes;
 use http::Method;
 use hyper::ext::ReasonPhrase;
@@ -36,6 +37,7 @@ pub async fn forward(
     if !matches!(credential, Credential::Carried) {
         headers::remove_credentials(&mut headers, &facts.program.credential(side).read);
     }
+    let switches = body.is_empty() && headers::add_switch(&facts.headers, facts.version, &mut headers);
     if facts.method == Method::OPTIONS || facts.method == Method::TRACE {
         headers::count_down(&mut headers);
     }
@@ -50,19 +52,28 @@ pub async fn forward(
         upstream,
         target,
         scope_bytes: 0,
+        manner: if switches { Manner::Switch } else { Manner::Forward },
         headers,
-        payload: if body.is_empty() { Payload::Whole(Bytes::new()) } else { Payload::Stream(body) },
+        payload: if body.is_empty() {
+            Payload::Whole(Bytes::new())
+        } else {
+            Payload::Stream(body.with_trailers())
+        },
         is_repeatable: is_reading,
         credential,
     };
     let is_head = call.method == Method::HEAD;
     let answer = calls.send(&mut call).await?;
     let (mut parts, body) = answer.into_parts();
-    let mut answer = Response::new(body);
+    let mut answer = Response::new(body.with_trailers());
     *answer.status_mut() = parts.status;
     *answer.headers_mut() = headers::forwarded_answer(&parts.headers, is_head);
     if let Some(reason) = parts.extensions.remove::<ReasonPhrase>() {
         answer.extensions_mut().insert(reason);
+    }
+    if let Some(switched) = parts.extensions.remove::<Switched>() {
+        headers::add_switched(&parts.headers, answer.headers_mut());
+        answer.extensions_mut().insert(switched);
     }
     Ok(answer)
 }

@@ -7,6 +7,7 @@ use crate::proxy::calls::upstream_auth::may_forward;
 use crate::proxy::compose::forward::forward;
 use crate::proxy::compose::{self, Composer};
 use crate::proxy::context::Unknown;
+use crate::proxy::headers::wants_switch;
 use crate::proxy::unknown_calls::UnknownCalls;
 use crate::proxy::upstream::Upstream;
 use crate::proxy::{Request, Response};
@@ -48,7 +49,11 @@ impl Service<Request> for Phased {
             self.unknown.note(&request.facts);
         }
         let asked = match request.facts.unknown() {
-            None => self.dual.asked(&request.facts, own.is_some()),
+            // A connection that may go over to another protocol is for nobody to compare.
+            None => self
+                .dual
+                .asked(&request.facts, own.is_some())
+                .filter(|_| !wants_switch(&request.facts.headers, request.facts.version)),
             // There is no other side to it.
             Some(_) => None,
         };

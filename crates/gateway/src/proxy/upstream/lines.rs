@@ -76,6 +76,11 @@ impl Lines {
         })
     }
 
+    /// How to connect, and where to.
+    pub fn connector(&self) -> (HttpConnector, Uri) {
+        (self.connector.clone(), self.address.clone())
+    }
+
     /// Sends a call, on an idle line if there is one, and waits at most `patience` for the head of the answer. A line that
     /// turns out to have ended before anything was written is no matter: the next one is taken.
     pub async fn exchange(
@@ -130,10 +135,14 @@ impl Lines {
             return Body::empty();
         }
         // Whoever reads on says whom to wake.
-        match rest.poll_bytes(&mut Context::from_waker(Waker::noop())) {
+        match rest.poll_next(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(None) => return Body::empty(),
-            Poll::Ready(Some(Ok(bytes))) if rest.line.is_none() => return Body::full(bytes),
-            Poll::Ready(Some(first)) => rest.ready = Some(first),
+            Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
+                Ok(bytes) if rest.line.is_none() => return Body::full(bytes),
+                Ok(bytes) => rest.ready = Some(Ok(Frame::data(bytes))),
+                Err(trailers) => rest.ready = Some(Ok(trailers)),
+            },
+            Poll::Ready(Some(Err(error))) => rest.ready = Some(Err(error)),
             Poll::Pending => {}
         }
         Body::stream(rest, Side::Upstream)
@@ -234,35 +243,30 @@ struct Rest {
     /// How long the line is kept when it is free.
     kept: Duration,
     /// Was here already when the head came.
-    ready: Option<Result<Bytes, GatewayError>>,
+    ready: Option<Result<Frame<Bytes>, GatewayError>>,
     home: Arc<Lines>,
 }
 
 impl Rest {
-    fn poll_bytes(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, GatewayError>>> {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, GatewayError>>> {
         let Some(line) = &mut self.line else { return Poll::Ready(None) };
         let incoming = &mut self.incoming;
-        loop {
-            match ready!(line.drive(cx, |cx| Pin::new(&mut *incoming).poll_frame(cx))) {
-                Some(Ok(frame)) => {
-                    let is_last = incoming.is_end_stream();
-                    // Trailers are dropped.
-                    let Ok(bytes) = frame.into_data() else { continue };
-                    if is_last {
-                        self.let_go();
-                    }
-                    return Poll::Ready(Some(Ok(bytes)));
-                }
-                Some(Err(error)) => {
-                    self.line = None;
-                    return Poll::Ready(Some(Err(body::broke_off(body::BROKE_OFF, error))));
-                }
-                None => {
+        Poll::Ready(match ready!(line.drive(cx, |cx| Pin::new(&mut *incoming).poll_frame(cx))) {
+            Some(Ok(frame)) => {
+                if frame.is_data() && incoming.is_end_stream() {
                     self.let_go();
-                    return Poll::Ready(None);
                 }
+                Some(Ok(frame))
             }
-        }
+            Some(Err(error)) => {
+                self.line = None;
+                Some(Err(body::broke_off(body::BROKE_OFF, error)))
+            }
+            None => {
+                self.let_go();
+                None
+            }
+        })
     }
 
     /// The answer is read. A line that may not be used again is looked at now, any other when it is wanted: by then nobody
@@ -287,9 +291,9 @@ impl http_body::Body for Rest {
     ) -> Poll<Option<Result<Frame<Bytes>, GatewayError>>> {
         let this = self.get_mut();
         if let Some(ready) = this.ready.take() {
-            return Poll::Ready(Some(ready.map(Frame::data)));
+            return Poll::Ready(Some(ready));
         }
-        this.poll_bytes(cx).map(|some| some.map(|result| result.map(Frame::data)))
+        this.poll_next(cx)
     }
 
     fn is_end_stream(&self) -> bool {
@@ -299,7 +303,9 @@ impl http_body::Body for Rest {
     fn size_hint(&self) -> SizeHint {
         let rest = self.incoming.size_hint();
         match (&self.ready, rest.exact()) {
-            (Some(Ok(ready)), Some(rest)) => SizeHint::with_exact(rest + ready.len() as u64),
+            (Some(Ok(ready)), Some(rest)) => {
+                SizeHint::with_exact(rest + ready.data_ref().map_or(0, |bytes| bytes.len() as u64))
+            }
             _ => rest,
         }
     }

@@ -4,21 +4,26 @@
 //! Without TLS calls go out on our own [`Lines`]; with it, by hyper's client, which agrees on HTTP/2 where it can. Each core
 //! has lines, or a client, of its own.
 //!
-//! Interim answers (1xx) are read and dropped: hyper's server cannot send them on.
+//! Interim answers (1xx) are read and dropped, unless a call is forwarded: then they go to the client before the answer.
 
 mod line;
 mod lines;
+mod switch;
 
 use self::line::Outgoing;
 use self::lines::{Lines, Unanswered, here, keep_alive, lane_count};
 use crate::body::{self, Body, Tempo};
 use crate::error::{GatewayError, Kind, Side};
+use crate::interim;
 use crate::proxy::Response;
+use crate::proxy::headers::forwarded_answer;
 use crate::proxy::limits::Limits;
 use crate::proxy::slots::{FairSlot, FairSlots, refused};
 use crate::telemetry::metrics as names;
+use futures_util::FutureExt as _;
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, Version, header};
+use hyper::ext::on_informational;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::{HttpConnector, capture_connection};
 use hyper_util::client::legacy::{self, Client};
@@ -120,8 +125,14 @@ impl Upstream {
         target: &str,
         headers: &mut HeaderMap,
         body: Body,
+        tells_interim: bool,
     ) -> Result<Response, GatewayError> {
-        let request = Box::new(self.request(method, target, headers, body)?);
+        let mut request = Box::new(self.request(method, target, headers, body)?);
+        if tells_interim {
+            on_informational(&mut *request, |interim| {
+                interim::say(interim.status(), forwarded_answer(interim.headers(), false));
+            });
+        }
         let started = Instant::now();
         let outcome = self.exchange(request, started).await;
         self.meter.record(outcome.as_ref().ok().map(http::Response::status), started.elapsed());
@@ -131,6 +142,43 @@ impl Upstream {
             return Ok(response.map(|body| body.limited(self.limits.response_bytes_max)));
         }
         let tempo = Tempo { idle: self.limits.upstream_timeout, bytes_per_second_min: 0 };
+        let bytes_max = self.limits.response_bytes_max;
+        Ok(response.map(|body| body.limited(bytes_max).paced(tempo).watched(Box::new(slot))))
+    }
+
+    /// Sends a call after which its connection may speak another protocol. It gets a connection of its own, in HTTP/1.1, which the
+    /// answer brings along ([`Switched`]) if the upstream agrees; else the answer is as any other.
+    pub async fn switch(
+        &self,
+        slot: FairSlot,
+        method: &Method,
+        target: &str,
+        headers: &mut HeaderMap,
+    ) -> Result<Response, GatewayError> {
+        let mut request = self.request(method, target, headers, Body::empty())?;
+        if let Wires::Tls(_) = &self.wires {
+            let target = request.uri().path_and_query().cloned().map(Uri::from);
+            *request.uri_mut() = target.unwrap_or_default();
+            request.headers_mut().insert(header::HOST, self.host.clone());
+        }
+        let started = Instant::now();
+        let patience = self.limits.upstream_timeout;
+        let switching = match &self.wires {
+            Wires::Plain(lines) => switch::plain(lines.connector(), request, patience).left_future(),
+            Wires::Tls(_) => {
+                let address = Uri::builder().scheme(self.scheme.clone()).authority(self.authority.clone());
+                let address =
+                    address.path_and_query("/").build().expect("all parts of the address were checked");
+                switch::secured(&self.limits, address, request, patience).right_future()
+            }
+        };
+        let outcome = switching.await.map_err(judge_unanswered);
+        self.meter.record(outcome.as_ref().ok().map(http::Response::status), started.elapsed());
+        let response = outcome?;
+        if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+            judge_head(response.status(), response.version(), response.headers())?;
+        }
+        let tempo = Tempo { idle: patience, bytes_per_second_min: 0 };
         let bytes_max = self.limits.response_bytes_max;
         Ok(response.map(|body| body.limited(bytes_max).paced(tempo).watched(Box::new(slot))))
     }
