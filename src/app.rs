@@ -178,6 +178,7 @@ impl App {
             limits: Arc::clone(&limits),
             memory: memory.clone(),
             pseudonym: Pseudonym::default(),
+            forwarding: assemble::forwarding(&config),
             retries: Budget::default(),
             store: store.clone(),
             clock: clock.clone(),

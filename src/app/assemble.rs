@@ -9,6 +9,7 @@ use std::sync::Arc;
 use switchback_engine::translate::stream::Check;
 use switchback_gateway::body::Tempo;
 use switchback_gateway::memory::{self, Memory};
+use switchback_gateway::proxy::forwarding::Forwarding;
 use switchback_gateway::proxy::limits::Limits;
 use switchback_gateway::proxy::program::{Beside, Front, Program};
 use switchback_gateway::proxy::upstream::Upstream;
@@ -98,9 +99,14 @@ pub(super) fn listener_options(config: &Config, memory: &Memory, descriptors: u6
         buffer_bytes_max: bytes(limits.buffer_bytes.min(buffer_bytes)),
         tunnel: TunnelLimits { idle: limits.tunnel_idle_timeout, lifetime: limits.tunnel_lifetime },
         h2_streams_max: limits.http2_streams,
-        tells_peer: false,
+        tells_peer: config.forwarded.names_peer(),
         grace: limits.drain_timeout,
     }
+}
+
+/// What forwarded requests say of the way they came.
+pub(super) fn forwarding(config: &Config) -> Forwarding {
+    Forwarding { fields: config.forwarded, trusted: config.trusted_proxies.clone().into() }
 }
 
 /// Room for a head however little memory there is.

@@ -145,6 +145,8 @@ fn needs_restart(running: &Config, new: &Config) -> Vec<String> {
                 || running.admin.hosts != new.admin.hosts
                 || token != new_token,
         ),
+        ("trusted_proxies", running.trusted_proxies != new.trusted_proxies),
+        ("forwarded", running.forwarded != new.forwarded),
         ("store", running.store != new.store),
         ("key", keys != new_keys),
         ("oauth", running.oauth != new.oauth),

@@ -65,6 +65,7 @@ pub(super) fn check(raw: RawConfig, findings: &mut Findings) -> Option<Config> {
         listen: raw.listen.value,
         tls: raw.tls.and_then(|tls| self::tls(tls.value)),
         trusted_proxies: raw.trusted_proxies.value,
+        forwarded: raw.forwarded.value,
         admin,
         health: health.map(|listen| listen.value),
         mapping: raw.mapping.map(|mapping| mapping.value),

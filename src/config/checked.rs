@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 use switchback_compiler::diagnostic::Span;
+use switchback_gateway::proxy::forwarding::ForwardedFields;
 use switchback_gateway::proxy::program::Strangers;
 use switchback_gateway::secret::Secret;
 use switchback_gateway::server::IpNet;
@@ -24,6 +25,8 @@ pub struct Config {
     pub tls: Option<TlsFiles>,
     /// What clients come through.
     pub trusted_proxies: Vec<IpNet>,
+    /// What forwarded requests say of the way they came.
+    pub forwarded: ForwardedFields,
     pub admin: Admin,
     /// A port for health alone.
     pub health: Option<SocketAddr>,

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use switchback_compiler::diagnostic::{Code, Finding, Span};
 use switchback_compiler::yaml::{Kind, Node};
+use switchback_gateway::proxy::forwarding::ForwardedFields;
 use switchback_gateway::proxy::program::Strangers;
 use switchback_gateway::secret::Secret;
 use switchback_gateway::server::IpNet;
@@ -37,6 +38,10 @@ section! {
         tls: RawTls,
         /// Addresses and networks, such as `10.0.0.0/8`, of the balancers and proxies that clients come through.
         trusted_proxies: Vec<IpNet> = Vec::new(),
+        /// What requests say of the way they came, in `X-Forwarded-*` and `Forwarded`, that are forwarded to the service of the
+        /// side that clients speak: `pass` what came; `append` the client's address to what `trusted_proxies` say, and replace
+        /// what others say; `set` the client's address alone; `drop` all of it.
+        forwarded: ForwardedFields = ForwardedFields::Pass,
         /// The admin port.
         admin: RawAdmin = RawAdmin::assumed(),
         /// A port of its own for health.
@@ -156,6 +161,33 @@ impl FromYaml for Strangers {
     }
 }
 
+impl FromYaml for ForwardedFields {
+    const IS_HARMLESS: bool = true;
+
+    fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
+        match node.word(&FORWARDED, reading.findings)? {
+            "append" => Some(ForwardedFields::Append),
+            "set" => Some(ForwardedFields::Set),
+            "drop" => Some(ForwardedFields::Drop),
+            _ => Some(ForwardedFields::Pass),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({"enum": FORWARDED})
+    }
+
+    fn shown(&self) -> Value {
+        json!(match self {
+            ForwardedFields::Pass => "pass",
+            ForwardedFields::Append => "append",
+            ForwardedFields::Set => "set",
+            ForwardedFields::Drop => "drop",
+        })
+    }
+}
+
+const FORWARDED: [&str; 4] = ["pass", "append", "set", "drop"];
 const STRANGERS: [&str; 3] = ["forward", "forward_all", "refuse"];
 
 section! {

@@ -8,9 +8,10 @@ use crate::support::gateway::{Gateway, Setup, TOKEN};
 use crate::support::raw::{Act, Answer, Client, Seen, Upstream};
 use std::net::SocketAddr;
 use std::time::Duration;
+use switchback_gateway::proxy::forwarding::{ForwardedFields, Forwarding};
 use switchback_gateway::proxy::limits::Limits;
 use switchback_gateway::proxy::program::Strangers;
-use switchback_gateway::server::Options;
+use switchback_gateway::server::{IpNet, Options};
 use switchback_gateway::shadow::{Phase, Share};
 use switchback_gateway::tunnel::TunnelLimits;
 
@@ -523,5 +524,36 @@ async fn no_other_version_of_http_passes_unseen() {
         assert_eq!(told(gateway.address, request.as_bytes()).await.status, 200);
         let seen = old.seen().pop().expect("it was asked");
         assert!(seen.values("upgrade").is_empty() && seen.values("http2-settings").is_empty(), "{protocol}");
+    }
+}
+
+#[tokio::test]
+async fn forwarded_requests_say_of_their_way_what_the_operator_wants() {
+    let forged = "x-forwarded-for: 1.2.3.4\r\nx-forwarded-proto: https\r\n";
+    let (none, loopback): (&[IpNet], &[IpNet]) = (&[], &["127.0.0.0/8".parse().expect("a network")]);
+    let cases = [
+        (ForwardedFields::Pass, none, vec!["1.2.3.4"], vec!["https"]),
+        (ForwardedFields::Append, none, vec!["127.0.0.1"], vec!["http"]),
+        (ForwardedFields::Append, loopback, vec!["1.2.3.4, 127.0.0.1"], vec!["https"]),
+        (ForwardedFields::Set, loopback, vec!["127.0.0.1"], vec!["http"]),
+        (ForwardedFields::Drop, loopback, vec![], vec![]),
+    ];
+    for (fields, trusted, to, proto) in cases {
+        let old = Upstream::start(vec![reply("200 OK", "content-length: 0\r\n", b"")]).await;
+        let setup = Setup {
+            old: Some(old.address),
+            forwarding: Forwarding { fields, trusted: trusted.into() },
+            options: Options { tells_peer: fields.names_peer(), ..Options::default() },
+            ..Setup::default()
+        };
+        let gateway = Gateway::start(SOMEWHERE, setup).await;
+        let request = format!("GET /old/x HTTP/1.1\r\nhost: a.test\r\n{forged}\r\n");
+        assert_eq!(told(gateway.address, request.as_bytes()).await.status, 200);
+        let seen = old.seen().remove(0);
+        assert_eq!(
+            (seen.values("x-forwarded-for"), seen.values("x-forwarded-proto")),
+            (to, proto),
+            "{fields:?}"
+        );
     }
 }

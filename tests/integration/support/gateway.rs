@@ -10,6 +10,7 @@ use switchback_gateway::capture::Tap;
 use switchback_gateway::clock::Clock;
 use switchback_gateway::memory::Memory;
 use switchback_gateway::proxy::calls::retry::Budget;
+use switchback_gateway::proxy::forwarding::Forwarding;
 use switchback_gateway::proxy::headers::Pseudonym;
 use switchback_gateway::proxy::limits::Limits;
 use switchback_gateway::proxy::program::{Front, Program, Strangers};
@@ -42,6 +43,8 @@ pub struct Setup {
     pub old: Option<SocketAddr>,
     /// What becomes of what nobody here knows while it lives.
     pub unknown: Strangers,
+    /// What forwarded requests say of the way they came.
+    pub forwarding: Forwarding,
     /// The phase of every operation.
     pub phase: Phase,
     /// The secondary account of `acme`.
@@ -107,6 +110,7 @@ impl Gateway {
             limits,
             memory: setup.memory.unwrap_or_else(|| Memory::new(u64::MAX)),
             pseudonym: Pseudonym::default(),
+            forwarding: setup.forwarding,
             retries: Budget::default(),
             store,
             clock: Clock::machine(),

@@ -6,6 +6,7 @@ use super::language::Language;
 use super::program::{Front, Program};
 use crate::capture::Recording;
 use crate::error::GatewayError;
+use crate::server::Peer;
 use crate::telemetry::metrics::Outcome;
 use crate::telemetry::trace::{TraceParent, write_hex};
 use crate::token::Client;
@@ -106,6 +107,8 @@ pub struct Facts {
     pub uri: Uri,
     pub version: Version,
     pub headers: HeaderMap,
+    /// Who is at the other end, where that is wanted.
+    pub peer: Option<Peer>,
     /// What serves this request, however often the pack is reloaded meanwhile.
     pub program: Arc<Program>,
     pub language: Language,
@@ -133,11 +136,11 @@ impl fmt::Debug for Facts {
 }
 
 impl Facts {
-    /// The facts of a request with this head; its extensions are dropped.
+    /// The facts of a request with this head; but for the peer its extensions are dropped.
     pub fn new(
         id: RequestId,
         trace: TraceParent,
-        head: http::request::Parts,
+        mut head: http::request::Parts,
         program: Arc<Program>,
         language: Language,
     ) -> Facts {
@@ -149,6 +152,7 @@ impl Facts {
             uri: head.uri,
             version: head.version,
             headers: head.headers,
+            peer: head.extensions.remove(),
             program,
             language,
             front: OnceLock::new(),
@@ -169,6 +173,9 @@ impl Facts {
     pub fn with_head(&self, method: Method, uri: Uri, headers: HeaderMap) -> Facts {
         let (mut head, ()) = http::Request::new(()).into_parts();
         (head.method, head.uri, head.version, head.headers) = (method, uri, self.version, headers);
+        if let Some(peer) = self.peer {
+            head.extensions.insert(peer);
+        }
         Facts::new(self.id, self.trace, head, Arc::clone(&self.program), self.language)
     }
 

@@ -7,6 +7,7 @@
 
 pub mod context;
 pub mod error_form;
+pub mod forwarding;
 pub mod headers;
 pub mod language;
 pub mod limits;

@@ -8,6 +8,7 @@ use super::compose::Composer;
 use super::compose::resume::Resume;
 use super::dual::Dual;
 use super::dual::phase::Phased;
+use super::forwarding::Forwarding;
 use super::headers::Pseudonym;
 use super::layers::access_log::AccessLogLayer;
 use super::layers::announce::AnnounceLayer;
@@ -49,6 +50,8 @@ pub struct Parts {
     pub memory: Memory,
     /// Our name in Via.
     pub pseudonym: Pseudonym,
+    /// What forwarded requests say of the way they came.
+    pub forwarding: Forwarding,
     /// How many retries there may be.
     pub retries: Budget,
     /// Where half-done work is remembered.
@@ -78,6 +81,7 @@ pub fn stack(
         limits,
         memory,
         pseudonym,
+        forwarding,
         retries,
         store,
         clock,
@@ -90,6 +94,7 @@ pub fn stack(
         calls: Calls::new(retries),
         limits: Arc::clone(&limits),
         pseudonym: pseudonym.clone(),
+        forwarding,
         memory: memory.part(limits.held_bytes_all_max),
         heavy: Heavy::default(),
         resume: Resume::new(store),

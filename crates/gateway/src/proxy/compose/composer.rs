@@ -5,6 +5,7 @@ use crate::clock::Clock;
 use crate::heavy::Heavy;
 use crate::memory::Memory;
 use crate::proxy::calls::stack::Calls;
+use crate::proxy::forwarding::Forwarding;
 use crate::proxy::headers::Pseudonym;
 use crate::proxy::limits::Limits;
 use crate::proxy::origin::CallOrigin;
@@ -17,6 +18,8 @@ pub struct Composer {
     pub calls: Calls,
     pub limits: Arc<Limits>,
     pub pseudonym: Pseudonym,
+    /// What forwarded requests say of the way they came.
+    pub forwarding: Forwarding,
     pub memory: Memory,
     /// Where large bodies are worked on.
     pub heavy: Heavy,

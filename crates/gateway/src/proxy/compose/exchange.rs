@@ -344,8 +344,8 @@ impl Exchange<'_> {
             let target = self.matched().below_front(&self.facts);
             let request = Request { facts: Arc::clone(&self.facts), body: Body::full(original.clone()) };
             let calls = self.composer.calls.clone();
-            let pseudonym = self.composer.pseudonym.clone();
-            return Box::pin(forward(calls, Arc::clone(own), request, target, pseudonym)).await;
+            let of_us = (self.composer.pseudonym.clone(), self.composer.forwarding.clone());
+            return Box::pin(forward(calls, Arc::clone(own), request, target, of_us)).await;
         }
         let settings = self.facts.program.settings();
         let status = if is_over(&refused.refusal, settings, &self.composer.clock) {

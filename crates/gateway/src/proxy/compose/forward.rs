@@ -7,27 +7,29 @@ use crate::error::GatewayError;
 use crate::proxy::calls::call::{Call, Credential, Manner, Payload};
 use crate::proxy::calls::stack::Calls;
 use crate::proxy::calls::upstream_auth;
+use crate::proxy::forwarding::Forwarding;
 use crate::proxy::headers::{self, Pseudonym};
 use crate::proxy::upstream::Upstream;
 use crate::proxy::{Request, Response};
 use crate::tunnel::Switched;
 use bytes::Bytes;
-use http::Method;
+use http::{Method, header};
 use hyper::ext::ReasonPhrase;
 use std::sync::Arc;
 use switchback_plan::Effect;
 
-/// Sends `request` to `upstream`, with `target` (path and query below the upstream's base) as its address.
+/// Sends `request` to `upstream`, signed and with what is said of its way, with `target` (path and query below the upstream's base) as its address.
 pub async fn forward(
     calls: Calls,
     upstream: Arc<Upstream>,
     request: Request,
     target: String,
-    pseudonym: Pseudonym,
+    (pseudonym, forwarding): (Pseudonym, Forwarding),
 ) -> Result<Response, GatewayError> {
     let Request { facts, body } = request;
     facts.set_forwarded();
     let mut headers = headers::forwarded_request(&facts.headers, facts.version, facts.trace, &pseudonym);
+    forwarding.apply(&mut headers, facts.peer, facts.headers.get(header::HOST));
     let side = facts.front().expect("`route` sits outside and leaves the front").serves;
     let credential = match facts.known_client() {
         Some(client) => upstream_auth::forwarded_credential(&facts.program, client, side)?,

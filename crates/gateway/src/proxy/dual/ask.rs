@@ -90,9 +90,10 @@ impl Dual {
     async fn own_once(&self, asked: &Asked, body: &Held) -> Result<View, Dropped> {
         let target = asked.facts.matched().below_front(&asked.facts);
         let request = asked.request(body.start().clone());
-        let (calls, pseudonym) = (self.composer.calls.clone(), self.composer.pseudonym.clone());
+        let calls = self.composer.calls.clone();
+        let of_us = (self.composer.pseudonym.clone(), self.composer.forwarding.clone());
         let answering = async {
-            let response = forward(calls, Arc::clone(&asked.beside.own), request, target, pseudonym).await?;
+            let response = forward(calls, Arc::clone(&asked.beside.own), request, target, of_us).await?;
             self.held(response, u64::MAX - BEYOND_BYTES).await
         };
         match answering.await {

@@ -76,10 +76,11 @@ fn answer(
 ) -> BoxFuture<'static, Result<Response, GatewayError>> {
     match own {
         Some(upstream) => {
-            let (calls, pseudonym) = (composer.calls.clone(), composer.pseudonym.clone());
+            let calls = composer.calls.clone();
+            let of_us = (composer.pseudonym.clone(), composer.forwarding.clone());
             let front = request.facts.front().expect("`route` sits outside and leaves the front");
             let target = request.facts.below(front);
-            Box::pin(forward(calls, upstream, request, target, pseudonym))
+            Box::pin(forward(calls, upstream, request, target, of_us))
         }
         None => compose::answer(composer, request),
     }

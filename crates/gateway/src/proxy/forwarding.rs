@@ -1,0 +1,131 @@
+//! What a forwarded request says of the way it came: `X-Forwarded-*` and `Forwarded` (RFC 7239), as the operator wants it.
+
+use crate::server::{IpNet, Peer};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// What becomes of those fields.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ForwardedFields {
+    /// They go on as they came, as if there were no gateway.
+    #[default]
+    Pass,
+    /// What trusted peers say goes on, with the peer added; what others say is replaced by what is known of them.
+    Append,
+    /// Only what is known of the peer goes on.
+    Set,
+    /// None goes on.
+    Drop,
+}
+
+impl ForwardedFields {
+    /// Whether it must be known who the peer is.
+    pub fn names_peer(self) -> bool {
+        matches!(self, ForwardedFields::Append | ForwardedFields::Set)
+    }
+}
+
+/// What is said of the way of a request, and whom it is believed of.
+#[derive(Clone, Debug, Default)]
+pub struct Forwarding {
+    pub fields: ForwardedFields,
+    pub trusted: Arc<[IpNet]>,
+}
+
+const FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+const PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+const ALL: [HeaderName; 5] =
+    [header::FORWARDED, FOR, HOST, PROTO, HeaderName::from_static("x-forwarded-port")];
+
+impl Forwarding {
+    /// Puts the fields of a forwarded request right. `host` is the authority that its client asked for.
+    pub(crate) fn apply(&self, headers: &mut HeaderMap, peer: Option<Peer>, host: Option<&HeaderValue>) {
+        if self.fields == ForwardedFields::Pass {
+            return;
+        }
+        let address = peer.map(|peer| peer.address.ip().to_canonical());
+        let is_trusted = address.is_some_and(|address| self.trusted.iter().any(|net| net.contains(&address)));
+        if self.fields != ForwardedFields::Append || !is_trusted {
+            ALL.iter().for_each(|name| drop(headers.remove(name)));
+        }
+        let (Some(peer), Some(address), true) = (peer, address, self.fields.names_peer()) else { return };
+        let proto = if peer.is_tls { "https" } else { "http" };
+        append(headers, FOR, &address.to_string());
+        append(headers, header::FORWARDED, &element(address, host, proto));
+        // Whoever came before has said what the client asked for.
+        if let Some(host) = host.filter(|_| !headers.contains_key(HOST)) {
+            headers.insert(HOST, host.clone());
+        }
+        if !headers.contains_key(PROTO) {
+            headers.insert(PROTO, HeaderValue::from_static(proto));
+        }
+    }
+}
+
+/// Adds to a list, in one line.
+fn append(headers: &mut HeaderMap, name: HeaderName, value: &str) {
+    let lines = headers.get_all(&name).iter().filter_map(|line| line.to_str().ok());
+    let list = lines.chain([value]).collect::<Vec<_>>().join(", ");
+    if let Ok(list) = HeaderValue::try_from(list) {
+        headers.insert(name, list);
+    }
+}
+
+/// One hop (RFC 7239, section 4).
+fn element(address: IpAddr, host: Option<&HeaderValue>, proto: &str) -> String {
+    let node = match address {
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => format!("\"[{address}]\""),
+    };
+    // An authority that was accepted has neither quotes nor backslashes.
+    let host = host.and_then(|host| host.to_str().ok()).map(|host| format!(";host=\"{host}\""));
+    format!("for={node}{};proto={proto}", host.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(fields: ForwardedFields, peer: &str) -> Vec<(String, String)> {
+        let trusted = Arc::from(["10.0.0.0/8".parse::<IpNet>().expect("a network")]);
+        let mut headers = HeaderMap::new();
+        headers.insert(FOR, HeaderValue::from_static("1.2.3.4"));
+        headers.insert(PROTO, HeaderValue::from_static("https"));
+        headers.insert(header::FORWARDED, HeaderValue::from_static("for=1.2.3.4"));
+        let address = peer.parse().expect("an address");
+        let host = HeaderValue::from_static("a.test");
+        let peer = Some(Peer { address, is_tls: false });
+        Forwarding { fields, trusted }.apply(&mut headers, peer, Some(&host));
+        let text = |value: &HeaderValue| value.to_str().expect("plain text").to_owned();
+        headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect()
+    }
+
+    fn value(said: &[(String, String)], name: &str) -> String {
+        said.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone()).unwrap_or_default()
+    }
+
+    #[test]
+    fn what_trusted_peers_say_is_kept_and_what_others_say_is_not() {
+        let trusted = said(ForwardedFields::Append, "10.1.1.1:5");
+        assert_eq!(value(&trusted, "x-forwarded-for"), "1.2.3.4, 10.1.1.1");
+        assert_eq!(value(&trusted, "x-forwarded-proto"), "https");
+        assert_eq!(value(&trusted, "x-forwarded-host"), "a.test");
+        assert_eq!(value(&trusted, "forwarded"), "for=1.2.3.4, for=10.1.1.1;host=\"a.test\";proto=http");
+        for fields in [ForwardedFields::Append, ForwardedFields::Set] {
+            let other = said(fields, "[::ffff:9.9.9.9]:5");
+            assert_eq!(value(&other, "x-forwarded-for"), "9.9.9.9");
+            assert_eq!(value(&other, "x-forwarded-proto"), "http");
+            assert_eq!(value(&other, "forwarded"), "for=9.9.9.9;host=\"a.test\";proto=http");
+        }
+        let six = said(ForwardedFields::Set, "[2001:db8::1]:5");
+        assert!(value(&six, "forwarded").starts_with("for=\"[2001:db8::1]\";"), "{six:?}");
+    }
+
+    #[test]
+    fn they_can_be_left_alone_and_left_out() {
+        assert_eq!(said(ForwardedFields::Pass, "9.9.9.9:5").len(), 3);
+        assert!(said(ForwardedFields::Drop, "10.1.1.1:5").is_empty());
+    }
+}
