@@ -116,7 +116,7 @@ pub struct Credential {
     pub read: Vec<String>,
     /// Headers (lower case) a token is sent in, one at least; all of them carry it.
     pub send: Vec<String>,
-    /// Authentication scheme before the token, such as `Bearer`.
+    /// Authentication scheme before the token, such as `Bearer`; empty where the token stands alone.
     pub scheme: String,
     /// Headers (lower case) that every call to the side carries, and their values.
     pub headers: Vec<(String, String)>,

@@ -30,7 +30,7 @@ pub(super) fn header_value(value: &Spanned<String>) -> Finding {
 
 pub(super) fn scheme(scheme: &Spanned<String>) -> Finding {
     Finding::error(Code::PackForm, scheme.span, format!("`{}` is not an authentication scheme", scheme.value))
-        .help("such as `Bearer`")
+        .help("such as `Bearer`; or `none`, where the token stands alone")
 }
 
 pub(super) fn header_name(name: &Spanned<String>) -> Finding {

@@ -38,9 +38,15 @@ fn credential(written: &ast::Credential, findings: &mut Findings) -> Option<Cred
     let read = read.into_iter().collect::<Option<Vec<_>>>()?;
     let send = send.into_iter().collect::<Option<Vec<_>>>()?;
     let headers = headers.into_iter().collect::<Option<Vec<_>>>()?;
-    let (scheme, tokens) = (written.scheme.value.clone(), written.tokens.clone());
+    // A token that stands alone has no scheme.
+    let scheme =
+        Some(&written.scheme.value).filter(|scheme| *scheme != NO_SCHEME).cloned().unwrap_or_default();
+    let tokens = written.tokens.clone();
     Some(Credential { read, send, scheme, headers, tokens })
 }
+
+/// What is written for a token that stands in its field alone.
+const NO_SCHEME: &str = "none";
 
 /// The lower-case name of a field that the gateway itself makes.
 pub(super) fn own_header(name: Option<&Spanned<String>>, findings: &mut Findings) -> Option<String> {

@@ -171,6 +171,8 @@ mod tests {
             assert_eq!(header.to_str().ok(), Some(format!("{scheme} a-token").as_str()));
             assert!(header.is_sensitive());
         }
+        let alone = token.header("").expect("a header");
+        assert!(alone == "a-token" && alone.is_sensitive());
         assert!(!format!("{token:?}").contains("a-token"));
     }
 }

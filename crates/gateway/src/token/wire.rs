@@ -442,9 +442,9 @@ pub(super) fn bearer(token: &str) -> Option<HeaderValue> {
     authorization("Bearer", token)
 }
 
-/// A token under an authentication scheme (RFC 9110, section 11.6.2), marked sensitive.
+/// A token under an authentication scheme (RFC 9110, section 11.6.2), or alone where that is empty, marked sensitive.
 pub(super) fn authorization(scheme: &str, token: &str) -> Option<HeaderValue> {
-    let mut value = HeaderValue::try_from(format!("{scheme} {token}")).ok()?;
+    let mut value = HeaderValue::try_from(format!("{scheme} {token}").trim_start()).ok()?;
     value.set_sensitive(true);
     Some(value)
 }

@@ -74,7 +74,11 @@ fn credential() -> Value {
                 "Header field that a token is sent in; or a list of several, all of which carry it.",
                 json!({"anyOf": [text(), list_of(&text())]}),
             ),
-            ("scheme", "Authentication scheme before the token, such as `Bearer`.", text()),
+            (
+                "scheme",
+                "Authentication scheme before the token, such as `Bearer`; `none` where it stands alone.",
+                text(),
+            ),
             ("headers", "Header fields that every call to the side carries.", map_of(&text())),
             (
                 "oauth",

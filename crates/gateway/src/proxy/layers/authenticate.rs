@@ -129,8 +129,11 @@ fn token<'h>(headers: &'h HeaderMap, credential: &Credential) -> Result<Option<&
     Ok(first.to_str().ok().and_then(|value| after_scheme(value, &credential.scheme)))
 }
 
-/// What follows the authentication scheme (RFC 9110, section 11.1: its case does not matter).
+/// What follows the authentication scheme (RFC 9110, section 11.1: its case does not matter), or all of it where there is none.
 fn after_scheme<'v>(value: &'v str, scheme: &str) -> Option<&'v str> {
+    if scheme.is_empty() {
+        return Some(value.trim()).filter(|token| !token.is_empty());
+    }
     let (head, rest) = value.trim().split_once(' ')?;
     let token = rest.trim_start();
     (head.eq_ignore_ascii_case(scheme) && !token.is_empty()).then_some(token)
@@ -142,10 +145,14 @@ mod tests {
     use http::{HeaderName, HeaderValue};
 
     fn read(fields: &[(&'static str, &'static str)]) -> Result<Option<String>, Kind> {
+        read_after("Bearer", fields)
+    }
+
+    fn read_after(scheme: &str, fields: &[(&'static str, &'static str)]) -> Result<Option<String>, Kind> {
         let credential = Credential {
             read: vec!["x-own".into(), "authorization".into()],
             send: vec!["x-own".into()],
-            scheme: "Bearer".into(),
+            scheme: scheme.into(),
             tokens: Default::default(),
             headers: Vec::new(),
         };
@@ -168,6 +175,14 @@ mod tests {
         assert_eq!(read(&[("authorization", "Bearer ")]), Ok(None));
         assert_eq!(read(&[("x_own", "Bearer a")]), Ok(None));
         assert_eq!(read(&[]), Ok(None));
+    }
+
+    #[test]
+    fn a_token_may_stand_alone_or_after_any_word() {
+        assert_eq!(read_after("", &[("x-own", " a-key ")]), Ok(Some("a-key".into())));
+        assert_eq!(read_after("", &[("x-own", "Bearer a")]), Ok(Some("Bearer a".into())));
+        assert_eq!(read_after("", &[("x-own", "")]), Ok(None));
+        assert_eq!(read_after("ApiToken", &[("x-own", "apitoken a")]), Ok(Some("a".into())));
     }
 
     #[test]

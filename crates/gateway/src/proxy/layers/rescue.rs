@@ -153,8 +153,10 @@ pub(crate) fn response(facts: &Facts, error: &GatewayError) -> Response {
         }
         Kind::UnknownToken => {
             // Compulsory with 401 (RFC 9110, section 11.6.1).
-            let scheme = facts.front().map(|front| &facts.program.credential(front.serves).scheme);
-            if let Some(Ok(scheme)) = scheme.map(|scheme| HeaderValue::from_str(scheme)) {
+            let scheme = facts.front().map(|front| facts.program.credential(front.serves).scheme.as_str());
+            // A token that stands alone is of no registered scheme.
+            let scheme = scheme.map(|scheme| if scheme.is_empty() { "ApiKey" } else { scheme });
+            if let Some(Ok(scheme)) = scheme.map(HeaderValue::from_str) {
                 headers.insert(header::WWW_AUTHENTICATE, scheme);
             }
         }
