@@ -195,6 +195,14 @@ fn domain(conversion: &Conversion, plain: BoxedStrategy<Value>) -> BoxedStrategy
         (ConversionKind::IntegerToString, true) | (ConversionKind::StringToInteger, false) => {
             plain.prop_filter("an integer", |value| !value.is_null()).boxed()
         }
+        // Digits in quotes come back as an integer.
+        (ConversionKind::Integer, _) => {
+            let number = |digits: String| Value::parse(digits.as_bytes(), &Default::default());
+            integer().prop_map(move |digits| number(digits).expect("digits are JSON")).boxed()
+        }
+        (ConversionKind::LowerCase | ConversionKind::Digits, _) => {
+            integer().prop_map(|digits| Value::string(digits.trim_start_matches('-'))).boxed()
+        }
         (ConversionKind::AbsentToNull, true) => {
             plain.prop_filter("null is written by leaving out", |value| !value.is_null()).boxed()
         }

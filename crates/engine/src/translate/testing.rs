@@ -207,6 +207,9 @@ pub(crate) fn any_conversion() -> impl Strategy<Value = Conversion> {
     let kind = proptest::sample::select(vec![
         ConversionKind::IntegerToString,
         ConversionKind::StringToInteger,
+        ConversionKind::Integer,
+        ConversionKind::LowerCase,
+        ConversionKind::Digits,
         ConversionKind::AbsentToNull,
         ConversionKind::EmptyArrayToNull,
         ConversionKind::CsvToArray,

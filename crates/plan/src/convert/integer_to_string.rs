@@ -54,7 +54,7 @@ pub(super) fn to_integer(json: &[u8], out: &mut Vec<u8>) -> Option<Yield> {
 }
 
 /// Whether this is an integer as JSON writes it: no fraction, no exponent, no leading zeros.
-fn is_integer(text: &[u8]) -> bool {
+pub(super) fn is_integer(text: &[u8]) -> bool {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
     match digits {
         [b'0'] => true,

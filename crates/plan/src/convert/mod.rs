@@ -8,6 +8,8 @@
 mod csv;
 mod date;
 mod empty_is_array;
+mod fold;
+mod integer;
 mod integer_to_string;
 mod null_is_absent;
 mod pairs;
@@ -40,6 +42,8 @@ pub enum ConversionKind {
     IntegerToString,
     /// old numeric string ↔ new integer.
     StringToInteger,
+    /// old integer ↔ new integer, or numeric string.
+    Integer,
     /// old absent ↔ new null.
     AbsentToNull,
     /// old `[]` for none, else an object ↔ new null for none, else an object.
@@ -52,6 +56,10 @@ pub enum ConversionKind {
     ObjectToPairs { key: Arc<str>, value: Arc<str> },
     /// old text in the first date pattern ↔ new text in the second.
     Date { old: Arc<str>, new: Arc<str> },
+    /// text ↔ the same text in lower case, whichever way it goes.
+    LowerCase,
+    /// text ↔ the digits in it, whichever way it goes.
+    Digits,
     /// The first of these that takes the value; at least two.
     FirstOf(Arc<[ConversionKind]>),
 }
@@ -138,6 +146,8 @@ pub enum Law {
     Iso,
     /// The same value from the old side; the new side carries more, which is lost towards the old one.
     Lens,
+    /// The same value where it is already as the conversion gives it; how it was spelt otherwise is lost, in either direction.
+    Fold,
 }
 
 /// One line of a conversion's examples. `None` = absent.
@@ -164,12 +174,15 @@ pub enum Holds {
 pub const SPECS: &[&Spec] = &[
     &integer_to_string::SPEC,
     &string_to_integer::SPEC,
+    &integer::SPEC,
     &null_is_absent::SPEC,
     &empty_is_array::SPEC,
     &csv::SPEC,
     &table::SPEC,
     &pairs::SPEC,
     &date::SPEC,
+    &fold::LOWER_CASE,
+    &fold::DIGITS,
 ];
 
 impl Spec {
@@ -189,6 +202,9 @@ impl ConversionKind {
         match self {
             ConversionKind::IntegerToString => &integer_to_string::SPEC,
             ConversionKind::StringToInteger => &string_to_integer::SPEC,
+            ConversionKind::Integer => &integer::SPEC,
+            ConversionKind::LowerCase => &fold::LOWER_CASE,
+            ConversionKind::Digits => &fold::DIGITS,
             ConversionKind::AbsentToNull => &null_is_absent::SPEC,
             ConversionKind::EmptyArrayToNull => &empty_is_array::SPEC,
             ConversionKind::Table(_) => &table::SPEC,
@@ -281,6 +297,10 @@ impl ConversionKind {
             (ConversionKind::IntegerToString, false) => integer_to_string::to_integer(json, out),
             (ConversionKind::StringToInteger, true) => integer_to_string::to_integer(json, out),
             (ConversionKind::StringToInteger, false) => integer_to_string::to_string(json, out),
+            (ConversionKind::Integer, true) => integer::to_new(json, out),
+            (ConversionKind::Integer, false) => integer::to_old(json, out),
+            (ConversionKind::LowerCase, _) => fold::to_lower_case(json, out),
+            (ConversionKind::Digits, _) => fold::to_digits(json, out),
             (ConversionKind::AbsentToNull, true) => null_is_absent::to_new(json, out),
             (ConversionKind::AbsentToNull, false) => null_is_absent::to_old(json, out),
             (ConversionKind::EmptyArrayToNull, true) => empty_is_array::to_new(json, out),
@@ -299,7 +319,11 @@ impl ConversionKind {
 /// What a conversion takes in one direction, as words for a message.
 fn expected(kind: &ConversionKind, forward: bool) -> &'static str {
     match (kind, forward) {
-        (ConversionKind::IntegerToString, true) | (ConversionKind::StringToInteger, false) => "an integer",
+        (ConversionKind::IntegerToString | ConversionKind::Integer, true)
+        | (ConversionKind::StringToInteger, false) => "an integer",
+        (ConversionKind::Integer, false) => "an integer, or a string of digits",
+        (ConversionKind::LowerCase, _) => "a text",
+        (ConversionKind::Digits, _) => "a text with a digit in it",
         (ConversionKind::IntegerToString, false) | (ConversionKind::StringToInteger, true) => {
             "a string of digits"
         }

@@ -92,6 +92,10 @@ fn a_value_outside_the_domain_is_an_error_or_what_else_says() {
             false,
             &["\"\"", "\"a\"", "\"01\"", "\"1.0\"", "\"+1\"", "\" 1\"", "\"-\"", "1", "\"\\u0031\""],
         ),
+        (ConversionKind::Integer, true, &["\"7\"", "1.5", "true"]),
+        (ConversionKind::Integer, false, &["\"a\"", "\"01\"", "1.5", "\"1.0\"", "{}"]),
+        (ConversionKind::LowerCase, true, &["7", "[]", "true"]),
+        (ConversionKind::Digits, false, &["\"none\"", "\"\"", "5511", "{}"]),
         (ConversionKind::EmptyArrayToNull, true, &["[1]", "null", "\"\"", "0"]),
         (ConversionKind::EmptyArrayToNull, false, &["[1]", "false"]),
         (ConversionKind::CsvToArray, true, &["1", "[]"]),
@@ -172,6 +176,27 @@ proptest! {
         there_and_back(ConversionKind::IntegerToString, true, &digits)?;
         there_and_back(ConversionKind::StringToInteger, false, &digits)?;
         there_and_back(ConversionKind::IntegerToString, false, &format!("\"{digits}\""))?;
+    }
+
+    #[test]
+    fn integers_come_back_from_either_spelling(digits in "-?(0|[1-9][0-9]{0,40})") {
+        there_and_back(ConversionKind::Integer, true, &digits)?;
+        let there = Conversion::new(ConversionKind::Integer, false);
+        for new in [digits.clone(), format!("\"{digits}\"")] {
+            prop_assert_eq!(convert(&there, Some(&new)).unwrap(), Some(digits.clone()));
+        }
+    }
+
+    #[test]
+    fn what_is_folded_comes_back_and_folds_to_itself(text in "\\PC{0,12}") {
+        let json = switchback_json::Value::string(&text).to_string();
+        for kind in [ConversionKind::LowerCase, ConversionKind::Digits] {
+            for forward in [true, false] {
+                let Ok(Some(folded)) = convert(&Conversion::new(kind.clone(), forward), Some(&json)) else { continue };
+                there_and_back(kind.clone(), forward, &folded)?;
+                prop_assert_eq!(convert(&Conversion::new(kind.clone(), forward), Some(&folded)).unwrap(), Some(folded.clone()));
+            }
+        }
     }
 
     #[test]

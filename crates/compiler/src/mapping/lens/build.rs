@@ -4,7 +4,7 @@ mod rest;
 
 use super::account::{Found, field_at};
 use super::close::{self, CloseDraft, Closing};
-use super::convert::{self, Read};
+use super::convert::{self, Lost, Read};
 use super::line::{At, Line, Lines, What};
 use super::{Law, Lens, Lenses, Supply, faults, loss, object};
 use crate::contract::{Array, TypeIn, TypeKind, assignable};
@@ -243,13 +243,17 @@ impl Builder<'_, '_> {
                             .push(faults::conversion_types(&used.name, &why, &way, read.ty, built.ty));
                         return None;
                     }
-                    Ok(true) => {
+                    Ok(Lost::Spelling) => {
+                        self.private = [true, true];
+                        self.lose_at(loss::path(&source.value), span);
+                    }
+                    Ok(Lost::Besides) => {
                         self.private[1] = true;
                         for name in convert::passed_over(&conversion.kind, read.ty) {
                             self.lose_at(format!("{}[*].{name}", loss::path(&source.value)), span);
                         }
                     }
-                    Ok(false) => {}
+                    Ok(Lost::Nothing) => {}
                 }
                 if loss::is_structural(&conversion.kind) {
                     let name = used.name.value.clone();

@@ -202,9 +202,18 @@ fn beyond(have: Kinds, allowed: Kinds) -> Vec<&'static str> {
         .collect()
 }
 
-/// Whether a conversion in one direction takes what the source may be, and gives what the target takes. `Ok(true)` when
-/// going there loses something.
-pub fn check(conversion: &Conversion, from: TypeIn<'_>, to: TypeIn<'_>) -> Result<bool, String> {
+/// What going there by a conversion loses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lost {
+    Nothing,
+    /// What the source says besides.
+    Besides,
+    /// How the value is spelt, in whichever direction.
+    Spelling,
+}
+
+/// Whether a conversion in one direction takes what the source may be, and gives what the target takes.
+pub fn check(conversion: &Conversion, from: TypeIn<'_>, to: TypeIn<'_>) -> Result<Lost, String> {
     let from_side = conversion.from();
     if matches!(conversion.kind, ConversionKind::AbsentToNull) {
         super::goes_but_for_null(from, to).map_err(|why| why.to_string())?;
@@ -216,7 +225,7 @@ pub fn check(conversion: &Conversion, from: TypeIn<'_>, to: TypeIn<'_>) -> Resul
         }
         let lands = !conversion.forward || kinds_of(to).null;
         return if lands {
-            Ok(false)
+            Ok(Lost::Nothing)
         } else {
             Err("it gives null, which may not stand at the other place".to_owned())
         };
@@ -248,8 +257,12 @@ pub fn check(conversion: &Conversion, from: TypeIn<'_>, to: TypeIn<'_>) -> Resul
     if let ConversionKind::Table(table) = &conversion.kind {
         check_table(table, conversion, from, to)?;
     }
-    let loses = |kind: &ConversionKind| kind.spec().law == Law::Lens;
-    Ok(alternatives.iter().any(loses) && !conversion.forward)
+    let follows = |law| alternatives.iter().any(|kind| kind.spec().law == law);
+    Ok(match (follows(Law::Fold), follows(Law::Lens) && !conversion.forward) {
+        (true, _) => Lost::Spelling,
+        (false, true) => Lost::Besides,
+        (false, false) => Lost::Nothing,
+    })
 }
 
 /// Declared members of a list's entries that the old side has no place for.

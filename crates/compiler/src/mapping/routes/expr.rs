@@ -18,7 +18,7 @@ use crate::mapping::ast::{ConversionUse, Expr, ExprKind, ShapeExpr, Spanned};
 use crate::mapping::lens::{ReadConversion, Supply};
 use crate::mapping::literal;
 use crate::yaml::Node;
-use switchback_plan::convert::{Conversion, ConversionKind};
+use switchback_plan::convert::{Conversion, ConversionKind, Otherwise};
 use switchback_plan::{self as plan, Key, Kinds, NoteKind, NullElse, Overlay, SideId};
 
 /// The place a value is made for.
@@ -258,6 +258,7 @@ impl RouteCheck<'_, '_> {
         };
         let held_kinds = kinds_of(&self.ground.types(made.held.side).json_kinds(&made.held.ty));
         let gives = kind.kinds(to);
+        let is_strict = matches!(otherwise, Otherwise::Error);
         if !within(held_kinds, kind.kinds(to.other())) {
             self.findings.push(faults::conversion_source(&written.name, &made.held.ty));
             return None;
@@ -278,6 +279,9 @@ impl RouteCheck<'_, '_> {
             (None, ConversionKind::ObjectToPairs { key, value }) if to == SideId::NEW => {
                 let ty = list(entry(key, value, span), span);
                 Type { nullable: held_kinds.null, ..ty }
+            }
+            (None, kind) if is_strict && kind.spec().domain(to).integer && gives == NUMBER => {
+                Type { nullable: held_kinds.null, ..scalar(ScalarKind::Integer, span) }
             }
             (None, _) => type_of_kinds(gives, span),
         };
@@ -581,6 +585,8 @@ fn entry(key: &str, value: &str, span: Span) -> Type {
     let fields = vec![field(key, scalar(ScalarKind::String, span)), field(value, Type::any(span))];
     super::context::object(fields, Additional::Closed, span)
 }
+
+const NUMBER: Kinds = Kinds::of(&[switchback_json::raw::Kind::Number]);
 
 fn type_of_kinds(kinds: Kinds, span: Span) -> Type {
     match (kinds.string, kinds.number, kinds.boolean, kinds.array || kinds.object) {
