@@ -33,6 +33,11 @@ impl<'a> RouteCheck<'_, 'a> {
         let (kind, (calls_min, calls_max)) = kind?;
         let verdict = match &kind {
             RouteKind::Refuse(_) => plan::Verdict::Not,
+            // It looks before it refuses: errors of what is looked at are all that is answered.
+            RouteKind::Serve(served) if verdict::only_refuses(&served.block) => {
+                verdict::of_refused(&serve.notes, self.findings);
+                plan::Verdict::Not
+            }
             _ => self.verdict(&serve.notes, serve.span)?,
         };
         Some(Served {

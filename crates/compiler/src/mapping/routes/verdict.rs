@@ -4,7 +4,7 @@ use super::faults;
 use super::route::RouteCheck;
 use crate::diagnostic::{Findings, Span};
 use crate::mapping::ast::Notes;
-use switchback_plan::{NoteKind, Verdict};
+use switchback_plan::{Block, End, NoteKind, OnFail, StepAction, Verdict};
 
 impl RouteCheck<'_, '_> {
     /// The verdict of a route that is not refused as a whole. `None` when the author says another one.
@@ -40,6 +40,21 @@ impl RouteCheck<'_, '_> {
         self.findings.push(faults::verdict(span, word(declared), word(found), why, side, said.is_some()));
         None
     }
+}
+
+/// Whether no end of a block is a success, whatever its steps are answered.
+pub(super) fn only_refuses(block: &Block) -> bool {
+    let succeeds = |on_fail: &OnFail| matches!(on_fail, OnFail::Answer(answer) if answer.status < 400);
+    let calls = block.steps.iter().filter_map(|step| match &step.action {
+        StepAction::Call(call) => Some(&call.on_fail),
+        StepAction::Select(_) | StepAction::Make(_) | StepAction::Recall(_) | StepAction::Keep(_) => None,
+    });
+    let ends = match &block.end {
+        End::Refuse(_) => true,
+        End::Answer(_) => false,
+        End::Decide(decision) => decision.outcomes.iter().all(|outcome| only_refuses(&outcome.block)),
+    };
+    ends && !calls.into_iter().any(succeeds)
 }
 
 /// A refused route has no verdict to declare.
