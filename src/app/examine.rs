@@ -68,18 +68,23 @@ pub async fn examine(config: &Config, online: bool) -> Result<Examined, StartErr
 /// Keys and files that the configuration names: what is wrong with them, each at its place.
 pub(super) fn parts(config: &Config) -> Findings {
     let mut findings = Findings::new();
-    let mut add = |span: Span, what: String| findings.push(Finding::error(Code::ValueForm, span, what));
-    // Each by itself first, so that all that are none are found.
-    let wrong =
-        config.keys.iter().map(|key| KeyRing::parse(std::slice::from_ref(key))).filter_map(Result::err);
-    let wrong: Vec<SealError> = wrong.collect();
-    let ring = wrong.is_empty().then(|| KeyRing::parse(&config.keys).err()).flatten();
-    for error in wrong.into_iter().chain(ring) {
-        add(config.places.key, format!("`key`: {error}"));
+    let mut add = |span: Span, what: String, help: Option<String>| {
+        findings.push(Finding::error(Code::ValueForm, span, what).maybe_help(help));
+    };
+    // One after the other, so that all that are wrong are found, and a key that is there twice where it is there again.
+    let mut right = Vec::new();
+    for (key, span) in config.keys.iter().zip(&config.places.keys) {
+        right.push(key.clone());
+        if let Err(error) = KeyRing::parse(&right) {
+            right.pop();
+            let make =
+                (error == SealError::NotAKey).then(|| "make one with `switchback key generate`".to_owned());
+            add(*span, format!("`key`: {error}"), make);
+        }
     }
     if let Some(files) = &config.tls {
         for error in server::tls_faults(&tls_files(files)) {
-            add(config.places.tls, format!("`tls`: {error}"));
+            add(config.places.tls, format!("`tls`: {error}"), None);
         }
     }
     findings

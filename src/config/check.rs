@@ -38,7 +38,7 @@ pub(super) fn check(raw: RawConfig, findings: &mut Findings) -> Option<Config> {
         listen: raw.listen.span,
         admin_listen: raw.admin.listen.span,
         store: raw.store.span,
-        key: raw.key.as_ref().map(|key| key.span).unwrap_or_default(),
+        keys: raw.key.iter().flat_map(|keys| &keys.value.0).map(|key| key.span).collect(),
         tls: raw.tls.as_ref().map(|tls| tls.span).unwrap_or_default(),
     };
     let admin = admin(&raw.admin.value, findings);
@@ -105,14 +105,14 @@ fn check_addresses(addresses: &[(&str, Option<&Placed<SocketAddr>>)], findings: 
 }
 
 fn keys(
-    raw: Option<Placed<OneOrMore<Secret<String>>>>,
+    raw: Option<Placed<OneOrMore<Placed<Secret<String>>>>>,
     findings: &mut Findings,
 ) -> Option<Vec<Secret<String>>> {
     let raw = raw?;
     if raw.value.0.is_empty() {
         findings.push(Finding::error(Code::Conflict, raw.span, "at least one key is needed to seal grants"));
     }
-    Some(raw.value.0)
+    Some(raw.value.0.into_iter().map(|key| key.value).collect())
 }
 
 fn tls(raw: RawTls) -> Option<TlsFiles> {
@@ -491,7 +491,6 @@ fn check_limits(raw: &RawLimits, findings: &mut Findings) {
         ("body_bytes", &raw.body_bytes, 1),
         ("forwarded_bytes", &raw.forwarded_bytes, 1),
         ("held_bytes", &raw.held_bytes, HELD_BYTES_MIN),
-        ("held_bytes_all", &raw.held_bytes_all, raw.held_bytes.0),
         ("whole_bytes", &raw.whole_bytes, 1),
         ("answer_bytes", &raw.answer_bytes, HELD_BYTES_MIN),
         ("upstream_header_bytes", &raw.upstream_header_bytes, HTTP_BYTES_MIN),
@@ -501,9 +500,16 @@ fn check_limits(raw: &RawLimits, findings: &mut Findings) {
             findings.push(Finding::error(
                 Code::OutOfRange,
                 size.span,
-                format!("`{name}` is at least {floor} bytes"),
+                format!("`{name}` is at least {}", Size(floor)),
             ));
         }
+    }
+    let (one, all) = (&raw.held_bytes, &raw.held_bytes_all);
+    if one.0 > all.0 {
+        // The one that is written is the one to be changed.
+        let span = if one.span == Span::default() { all.span } else { one.span };
+        let what = format!("`held_bytes` ({}) is more than `held_bytes_all` ({})", one.value, all.value);
+        findings.push(Finding::error(Code::Conflict, span, what));
     }
 }
 

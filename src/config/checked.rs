@@ -60,12 +60,13 @@ pub struct Config {
 }
 
 /// Where values stand that can turn out to be wrong only when they are used. Of what the file leaves out, its beginning.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Places {
     pub listen: Span,
     pub admin_listen: Span,
     pub store: Span,
-    pub key: Span,
+    /// One for each key.
+    pub keys: Vec<Span>,
     pub tls: Span,
 }
 

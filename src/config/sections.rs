@@ -27,7 +27,7 @@ section! {
     required {
         /// Seals grants and credentials, and keys the hashes of clients' tokens: `${NAME}` or `file:PATH` of what `switchback key generate` made.
         /// In a list the first key seals and all of them open, which is how a key is rotated.
-        key: OneOrMore<Secret<String>>,
+        key: OneOrMore<Placed<Secret<String>>>,
         /// The services that calls go to, by the side of the pack that they speak.
         upstreams: Named<String, RawUpstream>,
     }

@@ -333,7 +333,15 @@ fn what_contradicts_itself_is_refused() {
         ),
         ("sunset: { old: {} }", "Y021 3: a sunset needs at least one date"),
         ("limits: { connect_timeout: 0s }", "Y024 3: `connect_timeout` is between 1ms and 1d"),
-        ("limits: { header_bytes: 100 }", "Y024 3: `header_bytes` is at least 8192 bytes"),
+        ("limits: { header_bytes: 100 }", "Y024 3: `header_bytes` is at least 8KiB"),
+        (
+            "limits: { held_bytes: 1GiB }",
+            "G003 3: `held_bytes` (1GiB) is more than `held_bytes_all` (256MiB)",
+        ),
+        (
+            "limits: { held_bytes_all: 1MiB }",
+            "G003 3: `held_bytes` (16MiB) is more than `held_bytes_all` (1MiB)",
+        ),
         ("limits: { requests: 0 }", "Y024 3: a whole number from 1 to 1000000 is needed here"),
         ("log: { level: switchback=loud }", "G002 3: this is no level and no list of directives"),
         ("shadow: { sample: 2 }", "G002 3: expected a share such as `0.1` or `10%`, from 0 to 1, not `2`"),

@@ -5,6 +5,7 @@ use crate::support::raw::{Act, Upstream, exchange};
 use crate::support::serving::{self, start as serve};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use switchback_gateway::store::seal::SealingKey;
 
 /// A configuration whose service cannot be reached: nothing here calls it.
 fn write(folder: &Path, more: &str) -> PathBuf {
@@ -158,6 +159,25 @@ fn keys_and_files_that_are_none_are_found_in_one_run_with_their_places() {
             assert!(log.contains(part), "{part} in {log}");
         }
         assert!(!log.contains("hunter2"), "{log}");
+    }
+}
+
+/// Of several keys, as in a rotation, the one that is none, or that is there again, is pointed at.
+#[test]
+fn of_several_keys_the_wrong_one_is_pointed_at() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = write(folder.path(), "");
+    let text = std::fs::read_to_string(&file).expect("it was written");
+    let right = SealingKey::generate();
+    for (second, said) in [("hunter2", "not a sealing key"), (right.expose(), "is given twice")] {
+        let keys = text.replace("key: ${TEST_KEY}", "key:\n  - ${TEST_KEY}\n  - ${SECOND_KEY}");
+        std::fs::write(&file, keys).expect("written");
+        let arguments = ["serve", "--check", "--config", file.to_str().expect("a plain name")];
+        let variables = [("TEST_KEY", right.expose().as_str()), ("SECOND_KEY", second)];
+        let (status, log) = Program::start(&arguments, &variables).ended();
+        assert_eq!(status.code(), Some(1), "{log}");
+        assert!(log.contains("switchback.yaml:6:5") && log.contains(said), "{log}");
+        assert!(!log.contains("switchback.yaml:5:") && !log.contains("hunter2"), "{log}");
     }
 }
 
