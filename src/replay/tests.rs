@@ -158,7 +158,7 @@ fn what_was_not_recorded_is_unknown_and_not_the_same() {
     assert_eq!(unknown(&bodiless), Unknown::NoRequestBody);
     let calls = [("GET", "/agents", "", answered(200, AGENTS))];
     assert_eq!(unknown(&recorded(("GET", "/agents"), None, &calls)), Unknown::NoAnswer);
-    let forwarded = recorded(("DELETE", "/contacts/7"), answered(200, ""), &[]);
+    let forwarded = recorded(("GET", "/chats/7/feedback"), answered(200, ""), &[]);
     assert_eq!(unknown(&forwarded), Unknown::Forwarded);
 }
 

@@ -249,6 +249,33 @@ async fn custom_fields_by_their_own_call_are_those_that_v2_shows() {
     assert!(with_fields > 0, "some have fields");
 }
 
+/// For clients that were written against integers and take nothing else.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ids_are_integers_where_old_clients_need_them_so() {
+    let behind = sandbox().await;
+    let (usual, strict) =
+        (gateway(&behind, "lists.all_pages: false").await, gateway(&behind, "ids.as_integers: true").await);
+    let ids = |answer: &Answer| -> Vec<Value> {
+        assert!(answer.status < 300, "{}", answer.text());
+        let body = json(answer);
+        body.as_array()
+            .map_or_else(|| vec![body["id"].clone()], |all| all.iter().map(|one| one["id"].clone()).collect())
+    };
+    let number = |id: &Value| id.as_str().map_or_else(|| id.clone(), |text| text.parse().expect("a number"));
+    for line in ["GET /v2/agents", "GET /v2/agents/203", "GET /v2/contacts?page=1", "GET /v2/contacts/1001"] {
+        let (shown, asked) = (
+            ids(&v2(usual.address, &behind, line, "").await),
+            ids(&v2(strict.address, &behind, line, "").await),
+        );
+        assert!(asked.iter().all(Value::is_u64), "{line}: {asked:?}");
+        assert_eq!(shown.iter().map(number).collect::<Vec<_>>(), asked, "{line}");
+        assert_eq!(shown.iter().any(Value::is_string), line != "GET /v2/agents", "{line}: v3 shows texts");
+    }
+    let new = r#"{"name":"Zoë","phone":"34911222333","email":"zoe@example.com"}"#;
+    let made = v2(strict.address, &behind, "POST /v2/contacts", new).await;
+    assert!(json(&made)[0]["id"].is_u64() && json(&made)[0]["companyID"].is_u64(), "{}", made.text());
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn refusals_are_for_good_from_the_day_that_the_operator_gives() {
     let behind = sandbox().await;

@@ -170,6 +170,43 @@ async fn every_operation_answers_as_the_new_service_does_up_to_what_the_pack_dec
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
 }
 
+/// People are found however their addresses are written, as the new service finds them.
+#[tokio::test]
+async fn filters_find_people_however_their_addresses_are_spelt() {
+    let (own, behind) = (sandbox().await, sandbox().await);
+    let gateway = before(&behind).await;
+    let own_token = &own.credentials().access_token;
+    let everybody = json(&call(own.address(), own_token, "GET /v3/contacts", "en", "").await);
+    let known = |field: &str| -> Vec<String> {
+        let texts = everybody.as_array().expect("a list").iter().filter_map(|one| one[field].as_str());
+        texts.filter(|text| !text.is_empty()).take(3).map(str::to_owned).collect()
+    };
+    let email = known("email").remove(0);
+    let numbers = known("mobile");
+    let mut queries = vec![
+        format!("email={email}"),
+        format!("email={}", email.to_uppercase()),
+        "email=nobody@nowhere.example".to_owned(),
+        "phone=none".to_owned(),
+    ];
+    for number in &numbers {
+        let (country, rest) = number.split_at(2);
+        queries.extend([format!("phone={number}"), format!("phone=%2B{country}%20({rest})")]);
+    }
+    let mut found = 0;
+    for query in queries {
+        let ids = |answer: &Answer| -> Vec<String> {
+            assert_eq!(answer.status, 200, "{query}: {}", answer.text());
+            json(answer).as_array().expect("a list").iter().map(|one| one["id"].to_string()).collect()
+        };
+        let line = format!("GET /v3/contacts?{query}");
+        let told = ids(&call(own.address(), own_token, &line, "en", "").await);
+        assert_eq!(told, ids(&call(gateway.address, TOKEN, &line, "en", "").await), "{query}");
+        found += usize::from(!told.is_empty());
+    }
+    assert_eq!(found, 2 + 2 * numbers.len(), "all but those that nobody has");
+}
+
 #[test]
 fn no_operation_of_the_new_contract_is_left_out() {
     let pack = messaging_pack();

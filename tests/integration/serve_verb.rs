@@ -94,7 +94,7 @@ async fn a_refusal_is_no_warning_and_a_client_without_a_grant_is_one() {
     for (line, token, status) in [
         ("GET /v2/agents", "of-nobody", 401),
         ("GET /v2/nothing", "old-token-of-acme", 404),
-        ("DELETE /v2/contacts/1", "old-token-of-acme", 501),
+        ("GET /v2/chats/1/feedback", "old-token-of-acme", 501),
         ("GET /v2/agents", "old-token-of-acme", 503),
     ] {
         assert_eq!(asked(gateway, line, token).await, status, "{line}");
