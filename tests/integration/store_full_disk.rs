@@ -1,7 +1,9 @@
-//! A disk that is full for a while: a real one, of one megabyte, which needs the right to mount.
+//! A disk that is full for a while: a real one, of few megabytes, which needs the right to mount. Under SQLite, and under
+//! PostgreSQL with its data or its log on it.
 
 use crate::support::authority::{Act, Authority, Gate};
-use crate::support::tokens::{PATIENCE, acme, key, operation, ring, sqlite_in};
+use crate::support::postgres::{Own, Part};
+use crate::support::tokens::{PATIENCE, acme, eventually, key, operation, ring, sqlite_in};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -142,5 +144,82 @@ async fn a_store_on_a_disk_that_was_full_writes_again_without_a_restart() {
     client.name = "at-last".to_owned();
     registry.add(client).await.expect("it works again");
     registry.list().await.expect("listed");
+    store.close().await;
+}
+
+/// Where the data lies on a full disk, statements that need another page fail.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_disk_under_the_data_of_postgresql_costs_no_grant() {
+    a_full_disk_under_postgresql_costs_no_grant(Part::Data, "80m").await;
+}
+
+/// Where the log lies there, the whole server ends, and cannot start before there is room.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_disk_under_the_log_of_postgresql_costs_no_grant() {
+    a_full_disk_under_postgresql_costs_no_grant(Part::Log, "24m").await;
+}
+
+/// Another user of the database who writes what is there already, again and again, until nothing can be written any more.
+const WRITE_TO_THE_END: &str = "DO $$ BEGIN LOOP UPDATE grants SET id = id; COMMIT; END LOOP; END $$";
+
+async fn a_full_disk_under_postgresql_costs_no_grant(part: Part, size: &str) {
+    let Some(disk) = Disk::of(size) else { return };
+    let Some(server) = Own::on(disk.path(), part) else { return };
+    let authority = Authority::start().await;
+    let (url, key) = (server.url(), key());
+    let open = || Store::open(&url, ring(&[&key]), Clock::machine(), Missing::Create);
+    let store = open().await.expect("opens");
+    Registry::new(store.clone(), None).add(acme("refresh-canary-0")).await.expect("added");
+    let settings = Settings { rejection_quiet: Duration::ZERO, ..Settings::default() };
+    let tokens =
+        Tokens::open(store.clone(), Some(authority.endpoint_with(Duration::from_secs(600))), settings)
+            .await
+            .expect("opens");
+    let client = tokens.clients().by_name("acme").expect("there");
+
+    let gate = Arc::new(Gate::default());
+    authority.script(Act::HoldAfter(gate.clone()));
+    let grant = client.grant.clone();
+    let waiter = tokio::spawn(async move { grant.access_token().await });
+    gate.arrived().await;
+    let snapshot = server.snapshot();
+    disk.fill();
+    let error = server.sql(WRITE_TO_THE_END).expect_err("the disk is full");
+    match part {
+        Part::Data => assert!(error.contains("No space left on device"), "{error}"),
+        Part::Log => assert!(server.sql("SELECT 1").is_err(), "the server has ended: {error}"),
+    }
+    gate.go.notify_one();
+    let token = waiter
+        .await
+        .expect("no panic")
+        .expect("what was paid for serves, though nothing holds it but memory");
+    assert_eq!(tokens.health().unpersisted, 1, "and that is said");
+
+    // The next is not asked for while this one is in no store.
+    let calls = authority.calls();
+    for _ in 0..3 {
+        let _ = client.grant.rejected(token.generation(), operation()).await;
+    }
+    assert_eq!(authority.calls(), calls, "no token is spent whose successor cannot be kept");
+    assert_eq!(client.grant.state(), GrantState::Active);
+    assert!(client.grant.access_token().await.is_ok(), "the living one serves");
+
+    drop(snapshot);
+    disk.free();
+    eventually("it is in the store", || tokens.health().unpersisted == 0).await;
+    eventually_refreshed(&client, token.generation()).await;
+    assert!(tokens.drain(PATIENCE).await, "nothing is left to be done");
+    drop(tokens);
+    store.close().await;
+    let store = open().await.expect("reopens");
+    let client = store.grant_of(&client.id).await.expect("there");
+    assert_eq!((client.state, client.outcome_unknown), (GrantState::Active, false));
+    let refresh = client.secrets.expect("opens").refresh.expect("kept");
+    assert_eq!(
+        *refresh.expose(),
+        authority.state().active,
+        "what the server expects next is what the store holds"
+    );
     store.close().await;
 }

@@ -1,5 +1,6 @@
 //! A PostgreSQL cluster of the tests' own: made in a temporary folder, on a socket in that folder, as an unprivileged user, and
-//! gone with the test process. One cluster serves all tests of the process; each test takes a database of its own.
+//! gone with the test process. One cluster serves all tests of the process; each test takes a database of its own. Where a disk
+//! is to be full, a test takes a cluster of its own, whose data or log lies on that disk.
 
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,11 @@ struct Cluster {
 const WATCHER: &str =
     r#"folder=$1; shift; "$@" & server=$!; read -r _; kill -QUIT $server; wait $server; rm -rf "$folder""#;
 
+/// The same for a server that starts again whenever it has ended, as a service manager has it.
+const KEEPER: &str = r#"folder=$1; shift
+(trap 'kill -QUIT $server; wait $server; exit' TERM; while :; do "$@" & server=$!; wait $server; sleep 0.1; done) & keeper=$!
+read -r _; kill -TERM $keeper; wait $keeper; rm -rf "$folder""#;
+
 static CLUSTER: OnceLock<Option<Cluster>> = OnceLock::new();
 static DATABASES: AtomicU32 = AtomicU32::new(0);
 
@@ -37,26 +43,109 @@ pub fn database() -> Option<String> {
 }
 
 fn start() -> Option<Cluster> {
+    start_in(WATCHER, None, &[])
+}
+
+/// What of a cluster lies on a disk of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    Data,
+    /// The write-ahead log.
+    Log,
+}
+
+/// A cluster of one test, started again whenever it ends.
+pub struct Own(Cluster);
+
+impl Own {
+    /// A cluster with one part in `disk`; `None`, loudly, where PostgreSQL is not installed.
+    pub fn on(disk: &Path, part: Part) -> Option<Own> {
+        // All of the log is kept, in small segments, so that a full disk is felt soon.
+        let settings = ["-c", "wal_keep_size=1GB", "-c", "max_wal_size=2MB", "-c", "min_wal_size=2MB"];
+        let cluster = start_in(KEEPER, Some((disk, part)), &settings);
+        if cluster.is_none() {
+            eprintln!("SKIPPED: PostgreSQL is not installed (no /usr/lib/postgresql/*/bin/initdb)");
+        }
+        cluster.map(Own)
+    }
+
+    pub fn url(&self) -> String {
+        format!("postgres://switchback@localhost/postgres?host={}", self.0.folder.display())
+    }
+
+    /// Runs statements to their end; an error is what PostgreSQL says.
+    pub fn sql(&self, statements: &str) -> Result<(), String> {
+        let done = self.0.run(&["psql", "-X", "-q", "-U", "switchback", "-d", "postgres", "-c", statements]);
+        match done.status.success() {
+            true => Ok(()),
+            false => Err(String::from_utf8_lossy(&done.stderr).into_owned()),
+        }
+    }
+
+    /// A transaction that sees what there is now until it is dropped, so that nothing is tidied up meanwhile.
+    pub fn snapshot(&self) -> Snapshot {
+        use std::io::{BufRead as _, Write as _};
+        let mut psql = command(&self.0.bin, "psql", self.0.user)
+            .args(["-X", "-q", "-t", "-A", "-U", "switchback", "-d", "postgres", "-h"])
+            .arg(&self.0.folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("psql runs");
+        let input = psql.stdin.as_mut().expect("it is piped");
+        input
+            .write_all(b"BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 'held' FROM pg_class LIMIT 1;\n")
+            .expect("it reads");
+        let mut said = String::new();
+        let output = psql.stdout.as_mut().expect("it is piped");
+        std::io::BufReader::new(output).read_line(&mut said).expect("it answers");
+        assert_eq!(said.trim(), "held");
+        Snapshot(psql)
+    }
+}
+
+/// See [`Own::snapshot`].
+pub struct Snapshot(Child);
+
+impl Drop for Snapshot {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn start_in(watcher: &str, on_disk: Option<(&Path, Part)>, settings: &[&str]) -> Option<Cluster> {
     let bin = newest_bin()?;
     let folder = tempfile::tempdir().expect("a temporary folder").keep();
     let user = unprivileged();
     if let Some((uid, gid)) = user {
         std::os::unix::fs::chown(&folder, Some(uid), Some(gid)).expect("root may chown");
     }
-    let data = folder.join("data");
-    let made = command(&bin, "initdb", user)
-        .args(["-A", "trust", "-U", "switchback", "--no-sync", "-E", "UTF8", "--locale=C", "-D"])
-        .arg(&data)
-        .output()
-        .expect("initdb runs");
+    let mut data = folder.join("data");
+    let mut init = command(&bin, "initdb", user);
+    init.args(["-A", "trust", "-U", "switchback", "--no-sync", "-E", "UTF8", "--locale=C"]);
+    match on_disk {
+        Some((disk, Part::Data)) => {
+            data = disk.join("data");
+            init.arg("--wal-segsize=1").arg("--waldir").arg(folder.join("log"));
+        }
+        Some((disk, Part::Log)) => {
+            init.arg("--wal-segsize=1").arg("--waldir").arg(disk.join("log"));
+        }
+        None => {}
+    }
+    let made = init.arg("-D").arg(&data).output().expect("initdb runs");
     assert!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
     let watcher = command(Path::new("/bin"), "sh", user)
-        .args(["-c", WATCHER, "sh"])
+        .args(["-c", watcher, "sh"])
         .arg(&folder)
         .arg(bin.join("postgres"))
         .arg("-D")
         .arg(&data)
-        .args(["-c", "listen_addresses=", "-c", "fsync=off", "-k"])
+        .args(["-c", "listen_addresses=", "-c", "fsync=off"])
+        .args(settings)
+        .arg("-k")
         .arg(&folder)
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
