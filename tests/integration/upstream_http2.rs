@@ -18,6 +18,9 @@ enum Act {
     Reset(u32),
     /// GOAWAY with this code, whose last stream is the call's own, or the one before; then the end of the connection.
     GoAway { code: u32, takes_call: bool },
+    /// 200, and GOAWAY after this call: all others on the connection are not taken, as with servers that end a connection after
+    /// so many calls.
+    AnswerAsLast,
     /// The end of the connection.
     Close,
 }
@@ -45,6 +48,25 @@ async fn a_call_that_was_not_taken_is_sent_again_whatever_it_does() {
             assert_eq!(ask(&gateway, line, body).await, status, "{line} after {act:?}");
             assert_eq!(upstream.calls(), 4, "{line} after {act:?}");
         }
+    }
+}
+
+/// They meet again on the connection that follows, which takes one of them and turns away the others.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_that_are_turned_away_together_are_all_taken_in_the_end() {
+    const TOGETHER: usize = 24;
+    let upstream = Upstream::start(vec![Act::AnswerAsLast]).await;
+    let gateway = gateway(&upstream).await;
+    for round in 1..=5 {
+        let asking = (0..TOGETHER).map(|_| {
+            let (line, body, status) = CALLS[1];
+            let asking = ask(&gateway, line, body);
+            async move { (asking.await, status) }
+        });
+        for (answered, wanted) in futures_util::future::join_all(asking).await {
+            assert_eq!(answered, wanted, "in round {round}");
+        }
+        assert_eq!(upstream.calls(), round * TOGETHER, "each was taken once");
     }
 }
 
@@ -179,12 +201,18 @@ async fn serve(
                     script[(*calls - 1).min(script.len() - 1)]
                 };
                 match act {
-                    Act::Answer => {
+                    Act::Answer | Act::AnswerAsLast => {
                         // `:status: 200`, and `content-type` by its place in the static table (RFC 7541, appendix A).
                         let mut fields = vec![0x88, 0x0f, 31 - 15, 16];
                         fields.extend_from_slice(b"application/json");
                         send(&mut stream, HEADERS, END_HEADERS, id, &fields).await?;
                         send(&mut stream, DATA, END_STREAM, id, b"[]").await?;
+                        if let Act::AnswerAsLast = act {
+                            let payload = [id.to_be_bytes(), NO_ERROR.to_be_bytes()].concat();
+                            send(&mut stream, GOAWAY, 0, 0, &payload).await?;
+                            // What else comes is read, so that nothing that was sent is lost, and dropped.
+                            return tokio::io::copy(&mut stream, &mut tokio::io::sink()).await.map(drop);
+                        }
                     }
                     Act::Reset(code) => send(&mut stream, RST_STREAM, 0, id, &code.to_be_bytes()).await?,
                     Act::GoAway { code, takes_call } => {

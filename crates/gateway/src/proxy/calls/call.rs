@@ -33,6 +33,8 @@ pub struct Call {
     pub manner: Manner,
     /// Whether a second sending is harmless: the inbound method, the outbound method and the plan all say so.
     pub is_repeatable: bool,
+    /// Whether it goes out on a connection of its own, shared with no other call.
+    pub is_alone: bool,
     pub credential: Credential,
 }
 

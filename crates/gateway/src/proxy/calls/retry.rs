@@ -1,7 +1,8 @@
 //! Sends a call once more when that is harmless and likely to help: the call may be repeated (inbound method, outbound
 //! method and plan agree), or nothing of it reached the upstream; the connection broke before an answer began, as a pooled
 //! connection does that the upstream closed a moment ago; and the budget of retries is not spent. Never twice. A call that the
-//! upstream says it did not take is sent again whatever it does, a few times.
+//! upstream did not take is sent again whatever it does, a few times: on the next connection, and from then on each time on one
+//! of its own.
 
 use super::call::{Call, Caller};
 use crate::error::{GatewayError, Kind, Retry as Again};
@@ -65,11 +66,14 @@ impl<S: Caller> Caller for Retry<S> {
     async fn call(&self, call: &mut Call) -> Result<Response, GatewayError> {
         self.budget.earn();
         let mut outcome = self.inner.call(call).await;
-        for _ in 0..UNTAKEN_MAX {
+        for again in 0..UNTAKEN_MAX {
             match &outcome {
                 // Boxed, as below.
                 Err(error) if is_untaken(error) && call.payload.is_whole() => {
                     count(call, "unprocessed");
+                    // All calls that were turned away meet on the next connection, and it may take no more of them than the
+                    // last did: an upstream that ends connections after few calls would turn some away time and again.
+                    call.is_alone = again > 0;
                     outcome = Box::pin(self.inner.call(call)).await;
                 }
                 _ => break,
@@ -95,7 +99,7 @@ fn count(call: &Call, why: &'static str) {
     metrics::counter!(names::RETRIES, "upstream" => upstream, "why" => why).increment(1);
 }
 
-/// A call that reached the upstream, which did nothing of it: only HTTP/2 says so.
+/// A call of which the upstream did nothing, as HTTP/2 can say, or which met a connection that had ended.
 fn is_untaken(error: &GatewayError) -> bool {
     *error.kind() == Kind::UpstreamClosed && error.retry() == Again::Safe
 }

@@ -3,6 +3,7 @@
 use super::call::{Call, Caller, Credential, Manner};
 use crate::error::GatewayError;
 use crate::proxy::Response;
+use crate::proxy::upstream::Way;
 use std::sync::Arc;
 
 /// Sends each call to its upstream.
@@ -24,7 +25,10 @@ impl Caller for Send {
         match call.manner {
             // Boxed: it is rare, and the usual call need not carry its size.
             Manner::Switch => Box::pin(upstream.switch(slot, method, target, headers)).await,
-            manner => upstream.send(slot, method, target, headers, body, manner == Manner::Forward).await,
+            manner => {
+                let way = Way { tells_interim: manner == Manner::Forward, is_alone: call.is_alone };
+                upstream.send(slot, method, target, headers, body, way).await
+            }
         }
     }
 }

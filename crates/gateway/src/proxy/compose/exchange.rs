@@ -250,6 +250,7 @@ impl Exchange<'_> {
             facts: Arc::clone(&self.facts),
             upstream: Arc::clone(upstream),
             is_repeatable: self.is_repeatable(&call),
+            is_alone: false,
             scope_bytes: scope.len(),
             target: scope + &call.target,
             method: call.method,

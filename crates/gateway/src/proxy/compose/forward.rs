@@ -62,6 +62,7 @@ pub async fn forward(
             Payload::Stream(body.with_trailers())
         },
         is_repeatable: is_reading,
+        is_alone: false,
         credential,
     };
     let is_head = call.method == Method::HEAD;

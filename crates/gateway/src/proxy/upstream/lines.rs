@@ -56,6 +56,8 @@ struct Idle {
 pub enum Unanswered {
     /// There is no connection.
     Unreachable(Box<dyn StdError + Send + Sync>),
+    /// Nothing was written: the connection ended as soon as it was made.
+    Unsent(hyper::Error),
     /// The exchange broke off.
     Broken(hyper::Error),
     Late,
@@ -107,9 +109,8 @@ impl Lines {
                     return Ok(http::Response::from_parts(head, body));
                 }
                 Err(Failed::Unsent(unsent, _)) if !is_fresh => request = unsent,
-                Err(Failed::Unsent(_, error) | Failed::Broken(error)) => {
-                    return Err(Unanswered::Broken(error));
-                }
+                Err(Failed::Unsent(_, error)) => return Err(Unanswered::Unsent(error)),
+                Err(Failed::Broken(error)) => return Err(Unanswered::Broken(error)),
                 Err(Failed::Late) => return Err(Unanswered::Late),
             }
         }

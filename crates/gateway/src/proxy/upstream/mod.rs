@@ -51,6 +51,15 @@ pub enum UpstreamError {
     Roots(io::Error),
 }
 
+/// How a call goes out.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Way {
+    /// Interim answers are told to the client.
+    pub tells_interim: bool,
+    /// On a connection of its own, behind TLS, where connections may be shared.
+    pub is_alone: bool,
+}
+
 /// A service that the gateway calls.
 pub struct Upstream {
     name: Arc<str>,
@@ -69,8 +78,12 @@ pub struct Upstream {
 /// What calls go out on.
 enum Wires {
     Plain(Arc<Lines>),
-    /// A client per core.
-    Tls(Box<[Secured]>),
+    Tls {
+        /// A client per core.
+        clients: Box<[Secured]>,
+        /// Makes a connection for each call.
+        alone: Secured,
+    },
 }
 
 type Secured = Client<HttpsConnector<HttpConnector>, Outgoing>;
@@ -125,16 +138,16 @@ impl Upstream {
         target: &str,
         headers: &mut HeaderMap,
         body: Body,
-        tells_interim: bool,
+        way: Way,
     ) -> Result<Response, GatewayError> {
         let mut request = Box::new(self.request(method, target, headers, body)?);
-        if tells_interim {
+        if way.tells_interim {
             on_informational(&mut *request, |interim| {
                 interim::say(interim.status(), forwarded_answer(interim.headers(), false));
             });
         }
         let started = Instant::now();
-        let outcome = self.exchange(request, started).await;
+        let outcome = self.exchange(request, started, way.is_alone).await;
         self.meter.record(outcome.as_ref().ok().map(http::Response::status), started.elapsed());
         let response = outcome?;
         // Nothing more is wanted of the upstream for it.
@@ -156,7 +169,7 @@ impl Upstream {
         headers: &mut HeaderMap,
     ) -> Result<Response, GatewayError> {
         let mut request = self.request(method, target, headers, Body::empty())?;
-        if let Wires::Tls(_) = &self.wires {
+        if let Wires::Tls { .. } = &self.wires {
             let target = request.uri().path_and_query().cloned().map(Uri::from);
             *request.uri_mut() = target.unwrap_or_default();
             request.headers_mut().insert(header::HOST, self.host.clone());
@@ -165,7 +178,7 @@ impl Upstream {
         let patience = self.limits.upstream_timeout;
         let switching = match &self.wires {
             Wires::Plain(lines) => switch::plain(lines.connector(), request, patience).left_future(),
-            Wires::Tls(_) => {
+            Wires::Tls { .. } => {
                 let address = Uri::builder().scheme(self.scheme.clone()).authority(self.authority.clone());
                 let address =
                     address.path_and_query("/").build().expect("all parts of the address were checked");
@@ -201,7 +214,7 @@ impl Upstream {
         request.method_mut().clone_from(method);
         *request.uri_mut() = match &self.wires {
             Wires::Plain(_) => Uri::from(target),
-            Wires::Tls(_) => {
+            Wires::Tls { .. } => {
                 let whole = Uri::builder().scheme(self.scheme.clone()).authority(self.authority.clone());
                 whole.path_and_query(target).build().expect("all parts of the address were checked")
             }
@@ -224,14 +237,15 @@ impl Upstream {
         &self,
         request: Box<http::Request<Outgoing>>,
         started: Instant,
+        is_alone: bool,
     ) -> Result<Response, GatewayError> {
         let patience = self.limits.upstream_timeout;
         let response = match &self.wires {
             Wires::Plain(lines) => {
                 lines.exchange(request, started, patience).await.map_err(judge_unanswered)?
             }
-            Wires::Tls(clients) => {
-                let client = &clients[here() % clients.len()];
+            Wires::Tls { clients, alone } => {
+                let client = if is_alone { alone } else { &clients[here() % clients.len()] };
                 // Boxed, so that calls that go another way need not carry its size.
                 Box::pin(self.exchange_secured(client, *request)).await?
             }
@@ -306,14 +320,19 @@ fn wires(scheme: &Scheme, url: &Uri, limits: &Limits) -> Result<Wires, UpstreamE
     let builder = HttpsConnectorBuilder::new();
     let builder = builder.with_provider_and_native_roots(provider).map_err(UpstreamError::Roots)?;
     let connector = builder.https_only().enable_http1().enable_http2().wrap_connector(tcp);
-    Ok(Wires::Tls((0..lane_count()).map(|_| secured(connector.clone(), limits)).collect()))
+    let idle_max = limits.upstream_idle_max.div_ceil(lane_count());
+    Ok(Wires::Tls {
+        clients: (0..lane_count()).map(|_| secured(connector.clone(), idle_max, limits)).collect(),
+        // Nothing is kept, so nothing is shared, which connections of HTTP/2 are.
+        alone: secured(connector, 0, limits),
+    })
 }
 
-fn secured(connector: HttpsConnector<HttpConnector>, limits: &Limits) -> Secured {
+fn secured(connector: HttpsConnector<HttpConnector>, idle_max: usize, limits: &Limits) -> Secured {
     Client::builder(TokioExecutor::new())
         .timer(TokioTimer::new())
         .pool_timer(TokioTimer::new())
-        .pool_max_idle_per_host(limits.upstream_idle_max.div_ceil(lane_count()))
+        .pool_max_idle_per_host(idle_max)
         .pool_idle_timeout(limits.upstream_idle_timeout)
         // To HTTP/1.1 only; HTTP/2 has `:authority`.
         .set_host(true)
@@ -335,6 +354,7 @@ fn judge_unanswered(unanswered: Unanswered) -> GatewayError {
     match unanswered {
         Unanswered::Unreachable(error) => unreachable(error),
         // The request body's own error is the client's: its upload was cut, too large or too slow.
+        Unanswered::Unsent(error) => untaken(error),
         Unanswered::Broken(error) => find_source(&error).unwrap_or_else(|| body::broke_off(BROKE_OFF, error)),
         Unanswered::Late => late(),
     }
@@ -357,11 +377,21 @@ fn judge_error(error: legacy::Error) -> GatewayError {
     if let Some(own) = find_source(&error) {
         return own;
     }
-    if has_source(&error, is_unprocessed) {
-        let closed = GatewayError::new(Kind::UpstreamClosed, "the upstream did not take the call");
-        return closed.because(error).safe_to_retry();
+    if has_source(&error, |error| is_unprocessed(error) || is_unsent(error)) {
+        return untaken(error);
     }
     body::broke_off(BROKE_OFF, error)
+}
+
+fn untaken(error: impl Into<Box<dyn StdError + std::marker::Send + Sync>>) -> GatewayError {
+    let closed = GatewayError::new(Kind::UpstreamClosed, "the upstream did not take the call");
+    closed.because(error).safe_to_retry()
+}
+
+/// Whether nothing of the call was written: the connection had ended before its turn came. hyper's client sends such a call again
+/// by itself, but not when it was the call that the connection was made for, before which others may have taken their turns.
+fn is_unsent(error: &(dyn StdError + 'static)) -> bool {
+    error.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_canceled)
 }
 
 /// Whether an error says that the upstream has done nothing of the call, whatever its method (RFC 9113, section 8.7): its
