@@ -83,7 +83,9 @@ async fn a_disk_that_is_full_while_the_server_answers_costs_no_grant() {
     let row = store.grant_of(&client.id).await.expect("there");
     assert_eq!(row.generation, token.generation(), "it is on the full disk");
 
-    // The next is not asked for: nothing is left to keep it in.
+    // The next is not asked for: nothing is left to keep it in. What was reserved may not have been needed, where the log of the
+    // database had room; whoever tidies up a full disk takes it.
+    let _ = std::fs::remove_file(disk.path().join("store.db-reserve"));
     disk.fill();
     let calls = authority.calls();
     for _ in 0..5 {
@@ -182,7 +184,8 @@ async fn a_full_disk_under_postgresql_costs_no_grant(part: Part, size: &str) {
     let grant = client.grant.clone();
     let waiter = tokio::spawn(async move { grant.access_token().await });
     gate.arrived().await;
-    let snapshot = server.snapshot();
+    // What is in the pages stays there, so that more of them are needed.
+    let snapshot = (part == Part::Data).then(|| server.snapshot());
     disk.fill();
     let error = server.sql(WRITE_TO_THE_END).expect_err("the disk is full");
     match part {
