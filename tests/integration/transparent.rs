@@ -6,7 +6,9 @@
 
 use crate::support::gateway::{Gateway, Setup, TOKEN};
 use crate::support::raw::{Act, Answer, Client, Seen, Upstream};
+use crate::support::serving::Serving;
 use std::net::SocketAddr;
+use std::process::Command;
 use std::time::Duration;
 use switchback_gateway::proxy::forwarding::{ForwardedFields, Forwarding};
 use switchback_gateway::proxy::limits::Limits;
@@ -555,5 +557,41 @@ async fn forwarded_requests_say_of_their_way_what_the_operator_wants() {
             (to, proto),
             "{fields:?}"
         );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operator_asks_the_running_program_what_nobody_knows() {
+    let old = Upstream::start(vec![reply("204 No Content", "", b"")]).await;
+    let more = "phases: { default: legacy }\nfronts: { /v2: { speaks: v2, unknown: forward } }\n";
+    let serving = Serving::configured(old.address, &["v2", "v3"], more).await;
+    let request = b"PATCH /v2/never/secret-1?key=secret-2 HTTP/1.1\r\nhost: a\r\nauthorization: Bearer secret-3\r\n\r\n";
+    assert_eq!(told(serving.address, request).await.status, 204);
+    let seen = old.seen().remove(0);
+    assert_eq!(seen.line(), "PATCH /v2/never/secret-1?key=secret-2 HTTP/1.1");
+    assert_eq!(seen.values("authorization"), ["Bearer secret-3"]);
+    let admin = format!("http://{}", serving.admin);
+    let asked = tokio::task::spawn_blocking(move || {
+        ["text", "json"].map(|format| {
+            let mut program = Command::new(env!("CARGO_BIN_EXE_switchback"));
+            let output = program.args(["unknown", "--admin", &admin, "--format", format]).output();
+            let output = output.expect("the program runs");
+            assert!(output.status.success(), "{output:?}");
+            String::from_utf8(output.stdout).expect("text")
+        })
+    });
+    let [text, json] = asked.await.expect("both are asked");
+    assert!(text.contains("PATCH   /v2/*/*") && text.contains("nobody enrolled"), "{text}");
+    let listed: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!((&listed[0]["path"], &listed[0]["unknown"]), (&"/v2/*/*".into(), &"path".into()));
+    assert_eq!((&listed[0]["count"], &listed[0]["side"]), (&1.into(), &"v2".into()));
+    let metrics = serving.metrics().await;
+    let counted = metrics.lines().find(|line| line.starts_with("switchback_unknown_calls_total{"));
+    assert!(
+        counted.is_some_and(|line| line.contains("path=\"/v2/*/*\"") && line.ends_with(" 1")),
+        "{metrics}"
+    );
+    for shown in [text, json, metrics] {
+        assert!(!shown.contains("secret"), "{shown}");
     }
 }

@@ -90,7 +90,8 @@ pub struct Enrolled<'s> {
 pub struct Serving {
     /// Where clients connect.
     pub address: SocketAddr,
-    admin: SocketAddr,
+    /// Where operators do.
+    pub admin: SocketAddr,
     _program: Program,
     /// Where its configuration `switchback.yaml` and its store are.
     pub folder: TempDir,
