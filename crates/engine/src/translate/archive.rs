@@ -31,7 +31,7 @@ pub(super) fn lookup(
         keys.extend(key);
     }
     leave(context, recall.each.as_ref());
-    let lookup = (!keys.is_empty()).then(|| Lookup { archive: recall.archive, keys });
+    let lookup = (!keys.is_empty()).then_some(Lookup { archive: recall.archive, keys });
     Ok((Looking { elements, has_key }, lookup))
 }
 
