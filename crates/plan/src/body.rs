@@ -7,7 +7,8 @@
 
 use super::convert::Conversion;
 use super::{Origin, ReasonId};
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, OnceLock, Weak};
 use switchback_json::raw::Kind;
 
 /// Ready JSON text.
@@ -48,6 +49,83 @@ pub enum ValueOp {
     Convert(Conversion),
     /// Whatever stands there is replaced.
     Constant(Raw),
+    /// An object, by the op of the alternative that it is. What it is may stand in its last member, so that it is held whole.
+    Choose(Arc<ChooseOp>),
+    /// An op that this one stands within: a shape over a type that holds itself.
+    Again(Again),
+}
+
+/// Objects that are told apart by what is in them, each kind with an op of its own.
+#[derive(Debug)]
+pub struct ChooseOp {
+    /// Name of the shape, for messages.
+    pub name: Arc<str>,
+    pub by: ChooseBy,
+    /// By alternative. None of them may yield nothing.
+    pub arms: Vec<ValueOp>,
+    pub origin: Origin,
+}
+
+/// What tells alternatives apart.
+#[derive(Debug)]
+pub enum ChooseBy {
+    /// The scalar value of a member, as JSON text, and the alternative that each value means.
+    Constant { member: Key, values: Vec<(Raw, u16)> },
+    /// By alternative: the member that it alone has, with anything but null. The one without is meant when none of the
+    /// others is.
+    OwnField(Vec<Option<Key>>),
+}
+
+/// What leads from within an op back to it. The op holds this and is not held by it, so that a plan that nobody uses any more
+/// goes away; what leads back must not outlive the op.
+#[derive(Clone, Default)]
+pub struct Again(Arc<OnceLock<Target>>);
+
+enum Target {
+    Object(Weak<ObjectOp>),
+    Choose(Weak<ChooseOp>),
+}
+
+impl Again {
+    /// Makes it lead to this op, unless it leads somewhere already. Only objects and choices can hold themselves.
+    pub fn tie(&self, op: &ValueOp) {
+        let target = match op {
+            ValueOp::Object(op) => Target::Object(Arc::downgrade(op)),
+            ValueOp::Choose(op) => Target::Choose(Arc::downgrade(op)),
+            _ => return,
+        };
+        let _ = self.0.set(target);
+    }
+
+    /// The op that it leads to.
+    ///
+    /// # Panics
+    ///
+    /// When it was never tied, or outlives the op: both are faults of whoever made the plan.
+    pub fn op(&self) -> ValueOp {
+        let found = match self.0.get() {
+            Some(Target::Object(op)) => op.upgrade().map(ValueOp::Object),
+            Some(Target::Choose(op)) => op.upgrade().map(ValueOp::Choose),
+            None => None,
+        };
+        found.expect("what leads back to an op stands within it")
+    }
+
+    /// Name of the shape that it leads to.
+    pub fn name(&self) -> Arc<str> {
+        match self.op() {
+            ValueOp::Object(op) => op.name.clone(),
+            ValueOp::Choose(op) => op.name.clone(),
+            _ => "".into(),
+        }
+    }
+}
+
+/// Without what it leads to, which holds it.
+impl fmt::Debug for Again {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Again")
+    }
 }
 
 /// An object rewritten member by member.
@@ -90,6 +168,8 @@ pub struct Member {
 #[derive(Clone, Debug)]
 pub enum MemberAction {
     Drop,
+    /// Dropped as well: the source knows no such member, the target has one of its own by the name.
+    Shadowed,
     Emit(Emit),
     /// The call is refused with this reason when the member is there and not null.
     Refuse(ReasonId),
@@ -103,10 +183,14 @@ pub struct Emit {
 }
 
 /// What becomes of members that no rule names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Others {
     Drop,
     Keep,
+    /// Kept under their names, each value by this op, which never yields nothing.
+    Each(ValueOp),
+    /// The call is refused with this reason when one is there and not null.
+    Refuse(ReasonId),
 }
 
 /// A member written when the object closes.

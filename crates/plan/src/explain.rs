@@ -1,10 +1,10 @@
 //! What a route does, for a person who asks: the calls it would make, and where each field of what goes out comes from.
 
 use super::{
-    Absent, Answer, Beyond, Block, BodyPlan, Captured, Cell, Check, CheckElse, Close, CloseFrom, Column, End,
-    Expr, Location, MemberAction, ObjectOp, OnFail, Origin, Others, Pack, PathPart, Predicate, QueryFrom,
-    Raw, ReasonId, Response, ResponseBody, Route, RouteKind, SideId, StatusFrom, StatusTo, Step, StepAction,
-    StepCall, ValueOp,
+    Absent, Answer, Beyond, Block, BodyPlan, Captured, Cell, Check, CheckElse, ChooseBy, ChooseOp, Close,
+    CloseFrom, Column, End, Expr, Location, MemberAction, ObjectOp, OnFail, Origin, Others, Pack, PathPart,
+    Predicate, QueryFrom, Raw, ReasonId, Response, ResponseBody, Route, RouteKind, SideId, StatusFrom,
+    StatusTo, Step, StepAction, StepCall, ValueOp,
 };
 use std::fmt::Write as _;
 
@@ -145,12 +145,18 @@ pub(super) fn refusals(route: &Route) -> Vec<ReasonId> {
                     match &member.action {
                         MemberAction::Refuse(reason) => reasons.push(*reason),
                         MemberAction::Emit(emit) => op(&emit.op, reasons),
-                        MemberAction::Drop => {}
+                        MemberAction::Drop | MemberAction::Shadowed => {}
                     }
+                }
+                match &object.others {
+                    Others::Refuse(reason) => reasons.push(*reason),
+                    Others::Each(inner) => op(inner, reasons),
+                    Others::Keep | Others::Drop => {}
                 }
             }
             ValueOp::Array(inner) | ValueOp::Wrap(inner) | ValueOp::Unwrap(inner) => op(inner, reasons),
-            ValueOp::Keep | ValueOp::Convert(_) | ValueOp::Constant(_) => {}
+            ValueOp::Choose(choose) => choose.arms.iter().for_each(|arm| op(arm, reasons)),
+            ValueOp::Keep | ValueOp::Convert(_) | ValueOp::Constant(_) | ValueOp::Again(_) => {}
         }
     }
     let mut reasons = Vec::new();
@@ -262,6 +268,31 @@ impl Text<'_> {
             ValueOp::Wrap(inner) => self.op(inner, from, &format!("{to}[0]")),
             ValueOp::Unwrap(inner) => self.op(inner, &format!("{from}[0]"), to),
             ValueOp::Object(object) => self.object(object, from, to),
+            ValueOp::Choose(choose) => self.choose(choose, from, to),
+            ValueOp::Again(again) => {
+                self.line(&format!("{to} ← {from} by `{}`, as around it", again.name()), None);
+            }
+        }
+    }
+
+    /// Each alternative under what tells it.
+    fn choose(&mut self, choose: &ChooseOp, from: &str, to: &str) {
+        for (at, arm) in choose.arms.iter().enumerate() {
+            let when = match &choose.by {
+                ChooseBy::Constant { member, values } => {
+                    let meant = values.iter().filter(|(_, alternative)| usize::from(*alternative) == at);
+                    let words: Vec<String> = meant.map(|(value, _)| json(value)).collect();
+                    format!("where {from}.{} is {}", member.text, words.join(" or "))
+                }
+                ChooseBy::OwnField(fields) => match fields.get(at).and_then(Option::as_ref) {
+                    Some(own) => format!("where {from}.{} is there", own.text),
+                    None => "else".to_owned(),
+                },
+            };
+            self.line(&when, Some(&choose.origin));
+            self.depth += 1;
+            self.op(arm, from, to);
+            self.depth -= 1;
         }
     }
 
@@ -270,6 +301,7 @@ impl Text<'_> {
             let source = format!("{from}.{}", member.name.text);
             match &member.action {
                 MemberAction::Drop if member.capture.is_some() => {}
+                MemberAction::Shadowed => {}
                 MemberAction::Drop => self.line(&format!("{source} is dropped"), Some(&member.origin)),
                 MemberAction::Refuse(reason) => {
                     let said = format!("{source} is refused: “{}”", self.reason(*reason));
@@ -288,8 +320,14 @@ impl Text<'_> {
                 }
             }
         }
-        if object.others == Others::Keep {
-            self.line(&format!("all other members of {from} are kept"), None);
+        match &object.others {
+            Others::Drop => {}
+            Others::Keep => self.line(&format!("all other members of {from} are kept"), None),
+            Others::Each(op) => self.op(op, &format!("{from}.*"), &format!("{to}.*")),
+            Others::Refuse(reason) => {
+                let said = format!("any other member of {from} is refused: “{}”", self.reason(*reason));
+                self.line(&said, None);
+            }
         }
         for close in &object.close {
             self.close(close, object, from, to);

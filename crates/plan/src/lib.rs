@@ -25,8 +25,8 @@ mod step;
 
 pub use archive::{Archive, ArchiveId, EachOf, Harvest, Keep, Recall};
 pub use body::{
-    Absent, BodyPlan, Captured, Class, Close, CloseFrom, Emit, Key, Kinds, Member, MemberAction, ObjectOp,
-    Others, Raw, ValueOp,
+    Absent, Again, BodyPlan, Captured, ChooseBy, ChooseOp, Class, Close, CloseFrom, Emit, Key, Kinds, Member,
+    MemberAction, ObjectOp, Others, Raw, ValueOp,
 };
 pub use compare::{CompareKind, CompareRule, ReadBack};
 pub use disclosure::{

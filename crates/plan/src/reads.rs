@@ -3,8 +3,8 @@
 use super::{
     Answer, Beyond, Block, BodyPlan, CallHead, Check, CheckElse, Choice, Close, CloseFrom, Column, Decision,
     Direction, Each, EachOf, Emit, End, Expr, HeaderRule, Keep, Location, Member, MemberAction, ObjectOp,
-    OnFail, Overlay, Pack, PageOf, Pages, Pair, Path, PathPart, Predicate, QueryFrom, ReadBack, Recall,
-    Refusal, Response, ResponseBody, Route, RouteKind, Segment, Selection, Serve, SideId, StepAction,
+    OnFail, Others, Overlay, Pack, PageOf, Pages, Pair, Path, PathPart, Predicate, QueryFrom, ReadBack,
+    Recall, Refusal, Response, ResponseBody, Route, RouteKind, Segment, Selection, Serve, SideId, StepAction,
     StepCall, Take, ValueOp,
 };
 use crate::AfterDate;
@@ -239,17 +239,24 @@ impl Reads<'_> {
         match op {
             ValueOp::Object(object) => self.object(object),
             ValueOp::Array(inner) | ValueOp::Wrap(inner) | ValueOp::Unwrap(inner) => self.op(inner),
+            ValueOp::Choose(choose) => choose.arms.iter().for_each(|arm| self.op(arm)),
+            // What it leads back to is read where that stands.
+            ValueOp::Again(_) => {}
             ValueOp::Keep | ValueOp::Convert(_) | ValueOp::Constant(_) => {}
         }
     }
 
     fn object(&mut self, object: &ObjectOp) {
-        let ObjectOp { name: _, members, others: _, close, captures: _, supplied: _ } = object;
+        let ObjectOp { name: _, members, others, close, captures: _, supplied: _ } = object;
         for Member { name: _, action, capture: _, origin: _ } in members {
             match action {
                 MemberAction::Emit(Emit { name: _, op }) => self.op(op),
-                MemberAction::Drop | MemberAction::Refuse(_) => {}
+                MemberAction::Drop | MemberAction::Shadowed | MemberAction::Refuse(_) => {}
             }
+        }
+        match others {
+            Others::Each(op) => self.op(op),
+            Others::Drop | Others::Keep | Others::Refuse(_) => {}
         }
         close.iter().for_each(|close| self.close(close));
     }

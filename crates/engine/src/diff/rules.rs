@@ -370,6 +370,13 @@ impl Tree<'_> {
             ValueOp::Wrap(inner) => self.list(inner, &format!("{at}[0]")),
             ValueOp::Unwrap(inner) => self.op(inner, at),
             ValueOp::Object(object) => self.object(object, at),
+            // Any of them may have made what stands there.
+            ValueOp::Choose(choose) => choose.arms.iter().fold(Node::default(), |mut node, arm| {
+                node.merge(self.op(arm, at));
+                node
+            }),
+            // What lies deeper is blamed on the line that leads there.
+            ValueOp::Again(_) => made(Source::Made(self.origin.clone())),
         }
     }
 
@@ -379,9 +386,10 @@ impl Tree<'_> {
     }
 
     fn object(&self, object: &ObjectOp, at: &str) -> Node {
-        let (source, is_closed) = match object.others {
+        let (source, is_closed) = match &object.others {
             Others::Keep => (Source::Copied(self.origin.clone()), false),
-            Others::Drop => (Source::Made(self.origin.clone()), true),
+            Others::Each(_) => (Source::Made(self.origin.clone()), false),
+            Others::Drop | Others::Refuse(_) => (Source::Made(self.origin.clone()), true),
         };
         let mut node = Node { source, is_closed, ..Node::default() };
         for member in &object.members {

@@ -1,13 +1,16 @@
 //! The slow reference: one body through one op tree, the whole text at hand. The streaming classes must equal it byte for
 //! byte; the rules are those of `plan/body.rs`.
 
+use super::context::same;
 use super::error::{Cause, TranslateError};
 use super::pieces::{MemberWriter, elements, members};
 use super::settings::Settings;
 use switchback_json::raw::{self, Kind};
-use switchback_json::{self as json, Limits, text};
+use switchback_json::{self as json, Limits, Value, text};
 use switchback_plan::convert::{Conversion, Yield};
-use switchback_plan::{Absent, Captured, Close, CloseFrom, MemberAction, ObjectOp, Others, ValueOp};
+use switchback_plan::{
+    Absent, Captured, ChooseBy, ChooseOp, Close, CloseFrom, MemberAction, ObjectOp, Others, ValueOp,
+};
 
 /// What an op tree may read beside the body.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +49,18 @@ pub(super) fn document_of_source(
     out: &mut Vec<u8>,
 ) -> Result<(), TranslateError> {
     run(op, input, Walk { env: *env, make_up: false }, limits, out)
+}
+
+/// Appends the translation of a part of a body that is a value and nothing else; whether anything was written.
+pub(super) fn part(
+    op: &ValueOp,
+    input: &[u8],
+    env: &Env<'_>,
+    limits: &Limits,
+    out: &mut Vec<u8>,
+) -> Result<bool, TranslateError> {
+    json::validate(input, limits)?;
+    Walk { env: *env, make_up: true }.value(op, input, out)
 }
 
 fn run(
@@ -94,6 +109,9 @@ impl Walk<'_> {
             ValueOp::Unwrap(op) => self.unwrap(op, json, out),
             ValueOp::Convert(conversion) => convert(conversion, json, out),
             ValueOp::Constant(value) => Ok(self.make_up && keep(value, out)),
+            ValueOp::Choose(_) if is_null(json, Kind::Object)? => Ok(keep(json, out)),
+            ValueOp::Choose(op) => self.value(arm(op, json).ok_or(Cause::NoAlternative)?, json, out),
+            ValueOp::Again(again) => self.value(&again.op(), json, out),
         }
     }
 
@@ -150,17 +168,14 @@ impl Walk<'_> {
         let mut writer = MemberWriter::open(out);
         for (name, value) in members(json) {
             let Some((at, member)) = op.member(&text::decode(name)) else {
-                if op.others == Others::Keep {
-                    let name = [b"\"", name.as_bytes(), b"\""].concat();
-                    writer.member(&name, |out| Ok::<_, TranslateError>(keep(value, out)))?;
-                }
+                self.other(op, name, value, &mut writer)?;
                 continue;
             };
             if let Some(slot) = member.capture {
                 captures[usize::from(slot)] = Some(value);
             }
             let done = match &member.action {
-                MemberAction::Drop => Ok(false),
+                MemberAction::Drop | MemberAction::Shadowed => Ok(false),
                 MemberAction::Emit(emit) => {
                     writer.member(&emit.name.json, |out| self.value(&emit.op, value, out))
                 }
@@ -175,6 +190,54 @@ impl Walk<'_> {
         writer.close();
         Ok(true)
     }
+
+    /// A member that no rule names.
+    fn other(
+        &self,
+        op: &ObjectOp,
+        name: &str,
+        value: &[u8],
+        writer: &mut MemberWriter<'_>,
+    ) -> Result<(), TranslateError> {
+        let quoted = || [b"\"", name.as_bytes(), b"\""].concat();
+        let done = match &op.others {
+            Others::Drop => return Ok(()),
+            Others::Keep => writer.member(&quoted(), |out| Ok(keep(value, out))),
+            Others::Each(inner) => writer.member(&quoted(), |out| self.value(inner, value, out)),
+            Others::Refuse(_) if raw::kind(value) == Some(Kind::Null) => return Ok(()),
+            Others::Refuse(reason) => Err(Cause::Refused(*reason).into()),
+        };
+        done.map(drop).map_err(|error: TranslateError| error.inside_member("*", None))
+    }
+}
+
+/// The op of the alternative that an object is.
+fn arm<'o>(op: &'o ChooseOp, object: &[u8]) -> Option<&'o ValueOp> {
+    let at = match &op.by {
+        ChooseBy::Constant { member, values } => {
+            let value = members(object).find(|(name, _)| text::decode(name) == *member.text)?.1;
+            values.iter().find(|(known, _)| is_same(known, value)).map(|(_, at)| usize::from(*at))
+        }
+        ChooseBy::OwnField(fields) => {
+            let has = |name: &str| {
+                let is_there = |(found, value): (&str, &[u8])| {
+                    raw::kind(value) != Some(Kind::Null) && text::decode(found) == name
+                };
+                members(object).any(is_there)
+            };
+            let own = fields.iter().position(|field| field.as_ref().is_some_and(|field| has(&field.text)));
+            own.or_else(|| fields.iter().position(Option::is_none))
+        }
+    };
+    op.arms.get(at?)
+}
+
+/// Whether two scalars are one value, however each is written.
+fn is_same(known: &[u8], found: &[u8]) -> bool {
+    let read = |json| Value::parse(json, &Limits::UNLIMITED).ok();
+    known == found
+        || !matches!(raw::kind(found), Some(Kind::Array | Kind::Object))
+            && read(known).zip(read(found)).is_some_and(|(known, found)| same(&known, &found))
 }
 
 /// What is known of an object when it closes.

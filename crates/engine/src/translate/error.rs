@@ -26,6 +26,8 @@ pub enum Cause {
     Kind { expected: Kind, found: Kind },
     /// An array that was to hold exactly one element does not.
     NotOne,
+    /// An object that is none of the alternatives that the plan knows.
+    NoAlternative,
     /// A value outside a conversion's domain.
     Convert(ConvertError),
     /// A member that the mapping refuses is there. No fault of the message: the call is refused.
@@ -100,6 +102,7 @@ impl fmt::Display for Cause {
                 write!(out, "expected {}, found {}", kind_name(*expected), kind_name(*found))
             }
             Cause::NotOne => out.write_str("expected an array of exactly one element"),
+            Cause::NoAlternative => out.write_str("an object that is none of the alternatives"),
             Cause::Convert(error) => error.fmt(out),
             Cause::Refused(_) => out.write_str("the mapping refuses this member"),
             Cause::Setting(_) => out.write_str("a setting that the mapping reads has no value"),

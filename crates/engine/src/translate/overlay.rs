@@ -11,7 +11,7 @@ use super::error::{TranslateError, kind_name};
 use switchback_json::raw::{self, Kind};
 use switchback_json::{Limits, Object, Value};
 use switchback_plan::convert::{Conversion, Yield};
-use switchback_plan::{Captured, Close, CloseFrom, Key, MemberAction, ObjectOp, ValueOp};
+use switchback_plan::{Captured, Close, CloseFrom, Key, MemberAction, ObjectOp, Others, ValueOp};
 
 /// The old value cut down to the members that the target's type has; an absent or null one is empty. The error names the
 /// kind of a value that is no object.
@@ -82,8 +82,12 @@ impl<'p> Made<'p> {
                     _ => None,
                 });
                 let emit = emits.into_iter().find(|emit| &*emit.name.text == name);
+                let other = || match &op.others {
+                    Others::Each(op) => Made::by(op),
+                    Others::Keep | Others::Drop | Others::Refuse(_) => Made::AsOne,
+                };
                 emit.map_or_else(
-                    || written(&op.close).map_or(Made::AsOne, Made::at_close),
+                    || written(&op.close).map_or_else(other, Made::at_close),
                     |emit| Made::by(&emit.op),
                 )
             }

@@ -303,13 +303,13 @@ pub(super) fn names_of(location: &Location) -> Vec<String> {
 /// The members of its source that an op takes something of; none where it takes the whole.
 fn members_read(op: &ValueOp) -> Option<Vec<String>> {
     let ValueOp::Object(object) = op else { return None };
-    if object.others == plan::Others::Keep {
+    if !matches!(object.others, plan::Others::Drop) {
         return None;
     }
-    let read = object
-        .members
-        .iter()
-        .filter(|member| member.capture.is_some() || !matches!(member.action, plan::MemberAction::Drop));
+    let read = object.members.iter().filter(|member| {
+        member.capture.is_some()
+            || !matches!(member.action, plan::MemberAction::Drop | plan::MemberAction::Shadowed)
+    });
     Some(read.map(|member| member.name.text.to_string()).collect())
 }
 

@@ -4,16 +4,17 @@
 use super::fault::{self, Fault};
 use super::machine::{Frame, Run};
 use super::output::append;
-use super::program::{Action, Alternative, Close, From, Held, Object};
+use super::program::{Action, Alternative, Close, From, Held, Inner, Object};
 use super::{Bounds, Values, translate_whole};
 use crate::translate::Cause;
+use crate::translate::document::{Env, part};
 use std::ops::Range;
 use std::sync::Arc;
-use switchback_json::ErrorKind;
 use switchback_json::raw::{self, Kind};
 use switchback_json::scan::Scan;
-use switchback_plan::Key;
+use switchback_json::{ErrorKind, Limits};
 use switchback_plan::convert::Yield;
+use switchback_plan::{Key, ValueOp};
 
 /// The text of a value that is kept until its object closes: a part of the chunk, or a copy once the
 /// chunk has gone.
@@ -239,11 +240,12 @@ impl Closing<'_> {
             alternative.only.is_none_or(|only| raw::kind(text).is_some_and(|kind| only.contains(kind)));
         match &alternative.op {
             _ if !wanted => Ok(false),
-            None => {
+            Inner::Copy => {
                 out.extend_from_slice(text);
                 Ok(true)
             }
-            Some(program) => translate_whole(program, self.values, self.bounds, text, out),
+            Inner::Run(program) => translate_whole(program, self.values, self.bounds, text, out),
+            Inner::Walk(op) => walk(op, text, self.values, &self.bounds.json, self.offset, out),
         }
     }
 
@@ -265,15 +267,24 @@ impl Closing<'_> {
 impl Held {
     /// Appends the conversion of `text`, which begins at `offset` of the body; whether there is one.
     /// Otherwise what was appended does not count.
-    pub fn run(&self, text: &[u8], offset: u64, out: &mut Vec<u8>) -> Result<bool, Fault> {
+    pub fn run(
+        &self,
+        text: &[u8],
+        (offset, values, limits): (u64, &Values, &Limits),
+        out: &mut Vec<u8>,
+    ) -> Result<bool, Fault> {
+        let around = (offset, values, limits);
         match self {
+            Held::Choose(choose) => {
+                walk(&ValueOp::Choose(Arc::clone(choose)), text, values, limits, offset, out)
+            }
             Held::Convert(conversion) => match conversion.apply(text, out) {
                 Ok(done) => Ok(done == Yield::Written),
                 Err(error) => Err(Cause::Convert(error).into()),
             },
             Held::Wrap(inner) => {
                 out.push(b'[');
-                let wrote = inner.run(text, offset, out)?;
+                let wrote = inner.run(text, around, out)?;
                 out.push(b']');
                 Ok(wrote)
             }
@@ -282,12 +293,28 @@ impl Held {
                     out.extend_from_slice(text);
                     Ok(true)
                 }
-                Some(Kind::Array) => inner.run(only_element(text, offset)?, offset, out),
+                Some(Kind::Array) => inner.run(only_element(text, offset)?, around, out),
                 Some(found) => Err(Cause::Kind { expected: Kind::Array, found }.into()),
                 None => Err(fault::json(offset, ErrorKind::UnexpectedEnd)),
             },
         }
     }
+}
+
+/// Runs an op over text that is whole, as the reference does. `offset` is where faults of the text are told.
+fn walk(
+    op: &ValueOp,
+    text: &[u8],
+    values: &Values,
+    limits: &Limits,
+    offset: u64,
+    out: &mut Vec<u8>,
+) -> Result<bool, Fault> {
+    let env = Env { settings: &values.settings, supplied: &values.supplied };
+    part(op, text, &env, limits, out).map_err(|error| match error.cause {
+        Cause::Json(error) => fault::json(offset, error.kind),
+        cause => cause.into(),
+    })
 }
 
 /// The element of an array of one; `text` begins with its bracket.

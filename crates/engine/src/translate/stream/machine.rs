@@ -5,7 +5,7 @@ use super::close::Slot;
 use super::fault::{self, Fault};
 use super::names::{NONE, NameId};
 use super::output::NO_SPAN;
-use super::program::{Action, Capture, Object, Op, OpId, Program};
+use super::program::{Action, Capture, Object, Op, OpId, Others, Program};
 use super::script::Lessons;
 use super::skip::{Skip, Skipped};
 use super::{Bounds, Values};
@@ -147,6 +147,9 @@ impl Machine {
                 let plan = &program.objects[frame.id as usize].plan;
                 match plan.members.get(usize::from(frame.member)) {
                     Some(member) => error.inside_member(&member.name.text, Some(&member.origin)),
+                    None if matches!(plan.others, switchback_plan::Others::Each(_)) => {
+                        error.inside_member("*", None)
+                    }
                     None => error,
                 }
             }
@@ -367,7 +370,14 @@ impl<'a, S: Scan> Run<'a, S> {
         let (object, member) = (self.top().id, self.top().member);
         let object = &self.program.objects[object as usize];
         let Some(member) = object.members.get(usize::from(member)) else {
-            return Ok(Next::Pass(if object.keep_others { Sink::Copy } else { Sink::Drop }, at));
+            return match object.others {
+                Others::Keep => Ok(Next::Pass(Sink::Copy, at)),
+                Others::Drop => Ok(Next::Pass(Sink::Drop, at)),
+                // The name has been written.
+                Others::Run(op) => self.value(op, at),
+                Others::Refuse(_) if self.chunk[at] == b'n' => Ok(Next::Pass(Sink::Drop, at)),
+                Others::Refuse(reason) => Err(Cause::Refused(reason).into()),
+            };
         };
         for capture in &member.captures {
             self.machine.slot(capture).open(at);
@@ -422,10 +432,10 @@ impl<'a, S: Scan> Run<'a, S> {
                     self.machine.state = State::Value(*inner);
                     op = *inner;
                 }
-                Op::Object(_) | Op::Array(_) | Op::Unwrap(_) if first == b'n' => {
+                Op::Object(_) | Op::Again(_) | Op::Array(_) | Op::Unwrap(_) if first == b'n' => {
                     return Ok(Next::Pass(Sink::Copy, at));
                 }
-                Op::Object(object) => {
+                Op::Object(object) | Op::Again(object) => {
                     self.expect(first, b'{', Kind::Object, at)?;
                     self.enter(at)?;
                     self.keep(at, at + 1);

@@ -62,7 +62,7 @@ impl<S: Scan> Run<'_, S> {
         if let Some(id) = id {
             top.last = id;
         }
-        if known.is_none() && object.keep_others {
+        if known.is_none() && object.others.are_written() {
             let first = !std::mem::replace(&mut top.wrote, true);
             self.write(if first { b"\"" } else { b",\"" });
             self.write(raw.as_bytes());

@@ -4,9 +4,10 @@ use super::fault::{self, Fault};
 use super::machine::{FrameKind, Run, Sink, State};
 use super::program::{Action, Op, OpId};
 use super::skip::{Skip, Skipped};
+use std::sync::Arc;
 use switchback_json::raw::Kind;
 use switchback_json::scan::Scan;
-use switchback_json::{ErrorKind, Expected, Limit};
+use switchback_json::{ErrorKind, Expected, Limit, Limits};
 
 impl<S: Scan> Run<'_, S> {
     /// Passes over the value at `at`.
@@ -104,7 +105,10 @@ impl<S: Scan> Run<'_, S> {
             _ => {}
         }
         let offset = self.place(end) - text.len() as u64;
-        if !held.run(text, offset, self.out)? {
+        let json = self.machine.bounds.json;
+        let limits = Limits { depth: json.depth - self.machine.depth, ..json };
+        let values = Arc::clone(&self.machine.values);
+        if !held.run(text, (offset, &values, &limits), self.out)? {
             self.out.truncate(before);
             match top {
                 Some(top) => {

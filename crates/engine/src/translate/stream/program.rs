@@ -5,11 +5,12 @@
 use super::names::{NameId, Names};
 use super::script::Lessons;
 use arc_swap::ArcSwap;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use switchback_json::scan::append_start;
 use switchback_plan::{
-    Absent, CloseFrom, Emit, Key, Kinds, MemberAction, ObjectOp, Others, Raw, ReasonId, ValueOp,
+    Absent, ChooseOp, CloseFrom, Emit, Key, Kinds, MemberAction, ObjectOp, Raw, ReasonId, ValueOp,
     convert::Conversion,
 };
 
@@ -36,6 +37,8 @@ pub(super) type OpId = u32;
 pub(super) enum Op {
     Keep,
     Object(u32),
+    /// An object that may lie within one by the same plan: no script goes on in it.
+    Again(u32),
     Array(OpId),
     Wrap(OpId),
     Unwrap(OpId),
@@ -47,6 +50,7 @@ pub(super) enum Op {
 #[derive(Debug)]
 pub(super) enum Held {
     Convert(Conversion),
+    Choose(Arc<ChooseOp>),
     Wrap(Box<Held>),
     Unwrap(Box<Held>),
 }
@@ -57,7 +61,7 @@ pub(super) struct Object {
     pub plan: Arc<ObjectOp>,
     /// In the order of [`ObjectOp::members`].
     pub members: Vec<Member>,
-    pub keep_others: bool,
+    pub others: Others,
     pub close: Vec<Close>,
     /// What `close` writes and the bracket, if that is always the same; a comma comes first, if it is more
     /// than the bracket.
@@ -65,6 +69,28 @@ pub(super) struct Object {
     /// Slots of one walk of this object, those for places inside captured members included.
     pub slots: usize,
     pub words: Words,
+}
+
+/// What is done with members that the plan does not name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Others {
+    Drop,
+    Keep,
+    /// Each value by this op.
+    Run(OpId),
+    Refuse(ReasonId),
+}
+
+impl Others {
+    /// Whether their names are written as they come.
+    pub fn are_written(self) -> bool {
+        matches!(self, Others::Keep | Others::Run(_))
+    }
+
+    /// Whether they are passed over, whatever they are.
+    pub fn are_passed_over(self) -> bool {
+        matches!(self, Others::Keep | Others::Drop)
+    }
 }
 
 /// How many words of 64 bits hold the bits of one walk of an object that do not fit into its frame.
@@ -95,6 +121,15 @@ pub(super) struct Member {
     pub same_name: bool,
     /// Where the source text is kept: slots of this object, or of one that it lies in.
     pub captures: Vec<Capture>,
+}
+
+impl Object {
+    /// One that is being compiled: objects within it may lead back to it.
+    fn unfinished(plan: &Arc<ObjectOp>) -> Object {
+        let words = Words::of(plan.members.len());
+        let (members, close) = (Vec::new(), Vec::new());
+        Object { plan: plan.clone(), members, others: Others::Drop, close, closing: None, slots: 0, words }
+    }
 }
 
 impl Member {
@@ -212,10 +247,18 @@ pub(super) struct Alternative {
     /// Names still to be descended in the captured text.
     pub path: Vec<Key>,
     pub only: Option<Kinds>,
-    /// None = copied.
-    pub op: Option<Arc<Program>>,
+    pub op: Inner,
     /// Whether what is in the slot is copied whole, whatever it is.
     pub is_whole: bool,
+}
+
+/// What is done with captured text.
+#[derive(Debug)]
+pub(super) enum Inner {
+    Copy,
+    Run(Arc<Program>),
+    /// Text that may hold what leads back to the op around it: a program of it would never end.
+    Walk(ValueOp),
 }
 
 impl Program {
@@ -270,6 +313,8 @@ type Wanted<'p> = (&'p [Key], Capture);
 struct Compiler {
     ops: Vec<Op>,
     objects: Vec<Object>,
+    /// By plan: the object that captures nothing for an outer one, if there is one.
+    plain: HashMap<*const ObjectOp, u32>,
 }
 
 impl Compiler {
@@ -290,12 +335,24 @@ impl Compiler {
             ValueOp::Wrap(inner) => Op::Wrap(self.op(inner, wanted)),
             ValueOp::Unwrap(inner) => Op::Unwrap(self.op(inner, &[])),
             ValueOp::Constant(text) => Op::Constant(text.clone()),
-            ValueOp::Keep | ValueOp::Convert(_) => Op::Keep,
+            ValueOp::Again(again) => match again.op() {
+                ValueOp::Object(plan) => {
+                    let known = self.plain.get(&Arc::as_ptr(&plan)).copied();
+                    Op::Again(known.unwrap_or_else(|| self.object(&plan, &[])))
+                }
+                op => return self.op(&op, &[]),
+            },
+            ValueOp::Keep | ValueOp::Convert(_) | ValueOp::Choose(_) => Op::Keep,
         };
         self.add(compiled)
     }
 
     fn object(&mut self, plan: &Arc<ObjectOp>, wanted: &[Wanted<'_>]) -> u32 {
+        let at = u32::try_from(self.objects.len()).expect("fewer than 2^32 objects");
+        self.objects.push(Object::unfinished(plan));
+        if wanted.is_empty() {
+            self.plain.insert(Arc::as_ptr(plan), at);
+        }
         let mut slots = usize::from(plan.captures);
         let mut inner_wanted = Vec::new();
         let close = plan.close.iter().map(|close| self.close(close, plan, &mut slots, &mut inner_wanted));
@@ -320,22 +377,28 @@ impl Compiler {
             Member { action: self.action(member, &below), same_name, captures }
         });
         let members: Vec<Member> = members.collect();
+        let others = match &plan.others {
+            switchback_plan::Others::Drop => Others::Drop,
+            switchback_plan::Others::Keep => Others::Keep,
+            switchback_plan::Others::Each(op) => Others::Run(self.op(op, &[])),
+            switchback_plan::Others::Refuse(reason) => Others::Refuse(*reason),
+        };
         let object = Object {
             members,
-            keep_others: plan.others == Others::Keep,
+            others,
             closing: constant_closing(&close),
             close,
             slots,
             words: Words::of(plan.members.len()),
             plan: plan.clone(),
         };
-        self.objects.push(object);
-        u32::try_from(self.objects.len() - 1).expect("fewer than 2^32 objects")
+        self.objects[at as usize] = object;
+        at
     }
 
     fn action(&mut self, member: &switchback_plan::Member, below: &[Wanted<'_>]) -> Action {
         match &member.action {
-            MemberAction::Drop => Action::Drop,
+            MemberAction::Drop | MemberAction::Shadowed => Action::Drop,
             MemberAction::Refuse(reason) => Action::Refuse(*reason),
             MemberAction::Emit(Emit { name, op: ValueOp::Keep }) if *name == member.name => {
                 Action::Copy(Prefix::new(name))
@@ -410,11 +473,38 @@ fn alternative<'p>(
         (slot, path) = (own, &[]);
     }
     let op = match &captured.op {
-        ValueOp::Keep => None,
-        op => Some(Arc::new(Program::compile(op))),
+        ValueOp::Keep => Inner::Copy,
+        op if leads_back(op) => Inner::Walk(op.clone()),
+        op => Inner::Run(Arc::new(Program::compile(op))),
     };
-    let is_whole = path.is_empty() && captured.only.is_none() && op.is_none();
+    let is_whole = path.is_empty() && captured.only.is_none() && matches!(op, Inner::Copy);
     Alternative { slot, path: path.to_vec(), only: captured.only, op, is_whole }
+}
+
+/// Whether an op holds something that leads back to what it stands within.
+fn leads_back(op: &ValueOp) -> bool {
+    fn close_leads_back(close: &switchback_plan::Close) -> bool {
+        match &close.from {
+            CloseFrom::Captured { alternatives, .. } => alternatives.iter().any(|one| leads_back(&one.op)),
+            CloseFrom::Object(inner) => inner.iter().any(close_leads_back),
+            _ => false,
+        }
+    }
+    match op {
+        ValueOp::Again(_) => true,
+        ValueOp::Object(object) => {
+            let member = |member: &switchback_plan::Member| match &member.action {
+                MemberAction::Emit(emit) => leads_back(&emit.op),
+                _ => false,
+            };
+            object.members.iter().any(member)
+                || object.close.iter().any(close_leads_back)
+                || matches!(&object.others, switchback_plan::Others::Each(op) if leads_back(op))
+        }
+        ValueOp::Choose(choose) => choose.arms.iter().any(leads_back),
+        ValueOp::Array(inner) | ValueOp::Wrap(inner) | ValueOp::Unwrap(inner) => leads_back(inner),
+        ValueOp::Keep | ValueOp::Convert(_) | ValueOp::Constant(_) => false,
+    }
 }
 
 /// Whether `op` passes all but the last name of `path` as members of objects that it walks.
@@ -437,9 +527,14 @@ fn reads(close: &[Close], slot: u16) -> bool {
     })
 }
 
-/// The op as one whose value is held, if it may write nothing.
+/// The op as one whose value is held, if it may write nothing, or must look at all of it to know what it is.
 fn held(op: &ValueOp) -> Option<Held> {
     match op {
+        ValueOp::Choose(choose) => Some(Held::Choose(Arc::clone(choose))),
+        ValueOp::Again(again) => match again.op() {
+            ValueOp::Choose(choose) => Some(Held::Choose(choose)),
+            _ => None,
+        },
         ValueOp::Convert(conversion) => Some(Held::Convert(conversion.clone())),
         ValueOp::Wrap(inner) => held(inner).map(|inner| Held::Wrap(Box::new(inner))),
         ValueOp::Unwrap(inner) => held(inner).map(|inner| Held::Unwrap(Box::new(inner))),

@@ -5,7 +5,7 @@
 
 use super::copying::Plain;
 use super::names::{NONE, NameId, Names, bit};
-use super::program::{Action, Capture, Op, Program, Written};
+use super::program::{Action, Capture, Object, Op, Others, Program, Written};
 use switchback_json::scan::{Care, Scan, WORD_BYTES};
 
 /// Steps of one script: what objects within objects would add to more is not part of it.
@@ -169,13 +169,19 @@ impl Script {
         self.depth = self.depth.max(usize::from(place.level));
         let slots = usize::from(place.slots) + program.objects[place.object as usize].slots;
         self.slots = self.slots.max(slots);
+        let object = &program.objects[place.object as usize];
         for (id, text) in names[place.object as usize].expected() {
+            if !has_step(object, id) {
+                if place.level == 0 {
+                    self.goes_on_after(id);
+                }
+                continue;
+            }
             let step = Step { seen, id, last, ..place.step(Kind::Machine) };
             self.member(program, names, step, text);
             (seen, last) = (seen | bit(id), id);
             if place.level == 0 {
-                self.after.resize(self.after.len().max(usize::from(id) + 1), u16::MAX);
-                self.after[usize::from(id)] = self.steps.len() as u16;
+                self.goes_on_after(id);
             }
         }
         if let Some(before) = self.steps.last_mut() {
@@ -183,6 +189,12 @@ impl Script {
         }
         let kind = if place.outer == NONE { Kind::End } else { Kind::Leave };
         self.steps.push(Step { seen, last, ..place.step(kind) });
+    }
+
+    /// After the member `id`, the step that is added next may match.
+    fn goes_on_after(&mut self, id: NameId) {
+        self.after.resize(self.after.len().max(usize::from(id) + 1), u16::MAX);
+        self.after[usize::from(id)] = self.steps.len() as u16;
     }
 
     /// See [`Step::slot`].
@@ -200,7 +212,7 @@ impl Script {
     fn member(&mut self, program: &Program, names: &[Names], step: Step, text: &[u8]) {
         let object = &program.objects[step.object as usize];
         let Some(member) = object.members.get(usize::from(step.id)) else {
-            let kind = if object.keep_others { Kind::Copy } else { Kind::Drop };
+            let kind = if object.others == Others::Keep { Kind::Copy } else { Kind::Drop };
             self.steps.extend(Step { kind, ..step }.with_text([text, b""]));
             return;
         };
@@ -232,13 +244,18 @@ impl Script {
     }
 }
 
+/// Whether a member can be a step: not if the plan does not name it and yet looks at its value.
+fn has_step(object: &Object, id: NameId) -> bool {
+    usize::from(id) < object.members.len() || object.others.are_passed_over()
+}
+
 /// The object that is the value of a member, if its steps can be part of the script: something is known about its names, and
 /// what is written at its end does not depend on what it had.
 fn walked(program: &Program, names: &[Names], action: &Action) -> Option<u32> {
     let Action::Run(_, op) = action else { return None };
     let Op::Object(object) = program.ops[*op as usize] else { return None };
     let plan = &program.objects[object as usize];
-    let is_known = names[object as usize].expected().next().is_some();
+    let is_known = names[object as usize].expected().any(|(id, _)| has_step(plan, id));
     (is_known && plan.closing.is_some() && plan.words.all() == 0).then_some(object)
 }
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use switchback_json::{Number, Object, Str, Value};
 use switchback_plan::convert::{Conversion, ConversionKind, Otherwise};
 use switchback_plan::{
-    Absent, Captured, Close, CloseFrom, Emit, Key, Kinds, Member, MemberAction, ObjectOp, Origin, Others,
-    Raw, ReasonId, ValueOp,
+    Absent, Again, Captured, ChooseBy, ChooseOp, Close, CloseFrom, Emit, Key, Kinds, Member, MemberAction,
+    ObjectOp, Origin, Others, Raw, ReasonId, ValueOp,
 };
 
 pub fn key(name: &str) -> Key {
@@ -111,15 +111,118 @@ fn leaf_op() -> impl Strategy<Value = ValueOp> {
     ]
 }
 
-/// Any op, a few levels deep.
+/// Any op, a few levels deep. Some lead back to the op around them.
 pub fn op() -> impl Strategy<Value = ValueOp> {
-    leaf_op().prop_recursive(4, 40, 6, |inner| {
+    let leaf = prop_oneof![6 => leaf_op(), 1 => Just(ValueOp::Constant(raw(BACK)))];
+    let tree = leaf.prop_recursive(4, 40, 6, |inner| {
         prop_oneof![
             5 => object_op(inner.clone()),
+            1 => choose_op(inner.clone()),
             2 => inner.clone().prop_map(array),
             1 => inner.clone().prop_map(|op| ValueOp::Wrap(Box::new(op))),
             1 => inner.prop_map(|op| ValueOp::Unwrap(Box::new(op))),
         ]
+    });
+    tree.prop_map(|op| lead_back(&op, None))
+}
+
+/// Stands, in generated ops, for what is to lead back.
+const BACK: &str = "\"back\"";
+
+/// The op with an [`Again`] in each place that is to lead back: to the innermost object or choice around it, of which it gets
+/// a part.
+fn lead_back(op: &ValueOp, around: Option<&Again>) -> ValueOp {
+    match op {
+        ValueOp::Constant(text) if **text == *BACK.as_bytes() => {
+            around.map_or(ValueOp::Keep, |again| ValueOp::Again(again.clone()))
+        }
+        ValueOp::Array(inner) => array(lead_back(inner, around)),
+        ValueOp::Wrap(inner) => ValueOp::Wrap(Box::new(lead_back(inner, around))),
+        ValueOp::Unwrap(inner) => ValueOp::Unwrap(Box::new(lead_back(inner, around))),
+        ValueOp::Choose(choose) => {
+            let own = Again::default();
+            let arms = choose.arms.iter().map(|arm| match arm {
+                ValueOp::Object(object) => lead_back_within(object, &own),
+                arm => lead_back(arm, None),
+            });
+            let by = match &choose.by {
+                ChooseBy::Constant { member, values } => {
+                    ChooseBy::Constant { member: member.clone(), values: values.clone() }
+                }
+                ChooseBy::OwnField(fields) => ChooseBy::OwnField(fields.clone()),
+            };
+            let name = choose.name.clone();
+            let made =
+                ValueOp::Choose(Arc::new(ChooseOp { name, by, arms: arms.collect(), origin: origin() }));
+            own.tie(&made);
+            made
+        }
+        ValueOp::Object(object) => {
+            let own = Again::default();
+            let made = lead_back_within(object, &own);
+            own.tie(&made);
+            made
+        }
+        op => op.clone(),
+    }
+}
+
+fn lead_back_within(object: &ObjectOp, own: &Again) -> ValueOp {
+    let members = object.members.iter().map(|member| match &member.action {
+        MemberAction::Emit(emit) => {
+            let emit = Emit { name: emit.name.clone(), op: lead_back(&emit.op, Some(own)) };
+            Member { action: MemberAction::Emit(emit), ..member.clone() }
+        }
+        _ => member.clone(),
+    });
+    let close = object.close.iter().map(|close| match &close.from {
+        CloseFrom::Captured { alternatives, absent } => {
+            let alternatives =
+                alternatives.iter().map(|one| Captured { op: lead_back(&one.op, Some(own)), ..one.clone() });
+            let from = CloseFrom::Captured { alternatives: alternatives.collect(), absent: absent.clone() };
+            Close { from, ..close.clone() }
+        }
+        _ => close.clone(),
+    });
+    let others = match &object.others {
+        Others::Each(op) => Others::Each(lead_back(op, Some(own))),
+        others => others.clone(),
+    };
+    ValueOp::Object(Arc::new(ObjectOp {
+        name: object.name.clone(),
+        members: members.collect(),
+        others,
+        close: close.collect(),
+        captures: object.captures,
+        supplied: object.supplied,
+    }))
+}
+
+/// The op, unless it may yield nothing.
+fn always_writes(op: ValueOp) -> ValueOp {
+    fn may_be_silent(op: &ValueOp) -> bool {
+        match op {
+            ValueOp::Convert(_) => true,
+            ValueOp::Wrap(inner) | ValueOp::Unwrap(inner) => may_be_silent(inner),
+            _ => false,
+        }
+    }
+    if may_be_silent(&op) { ValueOp::Keep } else { op }
+}
+
+/// A choice of two or three ops.
+fn choose_op(inner: impl Strategy<Value = ValueOp> + Clone + 'static) -> impl Strategy<Value = ValueOp> {
+    let arms = prop::collection::vec(inner.prop_map(always_writes), 2..4);
+    let names = prop::collection::vec(prop::option::of(name()), 3);
+    (arms, name(), names, any::<bool>()).prop_map(|(arms, member, names, by_constant)| {
+        let by = if by_constant {
+            let texts = ["\"x\"", "7", "true", "null", "\"\""].into_iter();
+            let values = texts.zip(0..).map(|(text, at)| (raw(text), at % arms.len() as u16)).collect();
+            ChooseBy::Constant { member: key(member), values }
+        } else {
+            ChooseBy::OwnField(names.into_iter().take(arms.len()).map(|name| name.map(key)).collect())
+        };
+        ValueOp::Choose(Arc::new(ChooseOp { name: "Choice".into(), by, arms, origin: origin() }))
     })
 }
 
@@ -127,15 +230,22 @@ pub fn op() -> impl Strategy<Value = ValueOp> {
 fn object_op(inner: impl Strategy<Value = ValueOp> + Clone + 'static) -> impl Strategy<Value = ValueOp> {
     let action = prop_oneof![
         1 => Just(None),
-        4 => inner.prop_map(Some),
+        4 => inner.clone().prop_map(Some),
+    ];
+    let others = prop_oneof![
+        3 => Just(Others::Drop),
+        3 => Just(Others::Keep),
+        3 => inner.prop_map(|op| Others::Each(always_writes(op))),
+        1 => Just(Others::Refuse(ReasonId(4))),
     ];
     let members = prop::collection::btree_map(name(), (action, any::<bool>(), 0u8..40), 0..7);
+    let captured_op = prop_oneof![9 => leaf_op(), 1 => Just(ValueOp::Constant(raw(BACK)))];
     let places = prop::collection::vec(
-        (0u16..2, prop::collection::vec(name(), 0..3), prop::option::of(kinds()), leaf_op()),
+        (0u16..2, prop::collection::vec(name(), 0..3), prop::option::of(kinds()), captured_op),
         0..3,
     );
     let closes = prop::collection::vec((0u8..6, places, prop::option::of(constant())), 0..4);
-    (members, any::<bool>(), closes).prop_map(|(members, keep_others, closes)| {
+    (members, others, closes).prop_map(|(members, others, closes)| {
         let mut slot = 0;
         let count = members.len() as u16;
         let members: Vec<_> = members
@@ -185,7 +295,7 @@ fn object_op(inner: impl Strategy<Value = ValueOp> + Clone + 'static) -> impl St
             close(&format!("close{at}"), from)
         });
         let closes = closes.collect();
-        object(members, if keep_others { Others::Keep } else { Others::Drop }, closes)
+        object(members, others, closes)
     })
 }
 

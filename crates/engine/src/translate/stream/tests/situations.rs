@@ -2,16 +2,18 @@
 
 use super::super::{Bounds, Check, Program, Transcoder};
 use super::plans::{
-    array, captured, close, conversion, emit, first_of, keep, member, object, place, raw, values,
+    array, captured, close, conversion, emit, first_of, keep, key, member, object, origin, place, raw, values,
 };
-use super::translate;
+use super::{reference, translate};
 use crate::translate::{Cause, TranslateError};
 use bytes::Bytes;
 use std::sync::Arc;
 use switchback_json::raw::Kind;
 use switchback_json::{ErrorKind, Limit, Limits};
 use switchback_plan::convert::{ConversionKind, Otherwise};
-use switchback_plan::{Absent, CloseFrom, MemberAction, Others, ReasonId, ValueOp};
+use switchback_plan::{
+    Absent, Again, Captured, ChooseBy, ChooseOp, CloseFrom, MemberAction, Others, ReasonId, ValueOp,
+};
 
 fn lenient(op: &ValueOp, body: &str) -> String {
     let found = translate(op, Check::Lenient, Bounds::default(), body);
@@ -322,4 +324,102 @@ fn a_plan_with_more_members_than_a_word_has_bits() {
     );
     let twice = format!("{{{},\"m149\":1}}", body(&names));
     assert!(matches!(fault(&op, Check::Lenient, &twice), Cause::Json(_)));
+}
+
+/// As [`lenient`], and as the reference says.
+fn alike(op: &ValueOp, body: &str) -> String {
+    let text = lenient(op, body);
+    assert_eq!(reference(op, &values(), body.as_bytes()).as_deref(), Ok(text.as_str()));
+    text
+}
+
+fn choose(by: ChooseBy, arms: Vec<ValueOp>) -> ValueOp {
+    ValueOp::Choose(Arc::new(ChooseOp { name: "Choice".into(), by, arms, origin: origin() }))
+}
+
+#[test]
+fn a_shape_within_itself_goes_as_deep_as_the_body() {
+    let again = Again::default();
+    let list = array(ValueOp::Again(again.clone()));
+    let members = vec![emit("v", "value", ValueOp::Keep), emit("kids", "children", list)];
+    let op = object(members, Others::Drop, vec![]);
+    again.tie(&op);
+    let body = r#"{"v":1,"kids":[{"v":2,"kids":[{"v":3,"x":0,"kids":null},{"v":4}]},null],"x":[]}"#;
+    let made =
+        r#"{"value":1,"children":[{"value":2,"children":[{"value":3,"children":null},{"value":4}]},null]}"#;
+    assert_eq!(alike(&op, body), made);
+    let deep = |open: usize| r#"{"kids":["#.repeat(open) + &"]}".repeat(open);
+    let limits = Limits { depth: 20, ..Limits::STREAM };
+    let bounds = Bounds { json: limits, ..Bounds::default() };
+    assert_eq!(translate(&op, Check::Lenient, bounds, &deep(10)), Ok(deep(10).replace("kids", "children")));
+    let too_deep = translate(&op, Check::Lenient, bounds, &deep(11));
+    assert!(matches!(too_deep, Err(Cause::Json(error)) if error.kind == ErrorKind::Limit(Limit::Depth)));
+}
+
+#[test]
+fn a_shape_within_itself_may_move_to_another_level() {
+    let again = Again::default();
+    let moved = Captured { op: ValueOp::Again(again.clone()), ..place(0, &[]) };
+    let moved = close("next", first_of(vec![moved], Absent::Omit));
+    let links = close("links", CloseFrom::Object(vec![moved]));
+    let next = captured(member("next", MemberAction::Drop), 0);
+    let op = object(vec![emit("v", "value", ValueOp::Keep), next], Others::Drop, vec![links]);
+    again.tie(&op);
+    let body = r#"{"next":{"v":2,"next":{"next":null,"v":3}},"v":1}"#;
+    let made =
+        r#"{"value":1,"links":{"next":{"value":2,"links":{"next":{"value":3,"links":{"next":null}}}}}}"#;
+    assert_eq!(alike(&op, body), made);
+}
+
+#[test]
+fn an_object_is_told_by_a_constant_wherever_it_stands() {
+    let values = [("\"cat\"", 0), ("\"dog\"", 1), ("7", 1)].map(|(text, at)| (raw(text), at));
+    let arms = vec![
+        object(vec![keep("kind"), emit("lives", "left", ValueOp::Keep)], Others::Drop, vec![]),
+        object(vec![keep("kind"), emit("bark", "says", ValueOp::Keep)], Others::Drop, vec![]),
+    ];
+    let op = array(choose(ChooseBy::Constant { member: key("kind"), values: values.to_vec() }, arms));
+    let body = r#"[{"lives":9,"kind":"cat"},{"kind":"d\u006fg","bark":[1, 2]},null,{"kind":7.0,"bark":0}]"#;
+    let made = r#"[{"left":9,"kind":"cat"},{"kind":"d\u006fg","says":[1, 2]},null,{"kind":7.0,"says":0}]"#;
+    assert_eq!(alike(&op, body), made);
+    for none in [r#"[{"kind":"cow"}]"#, r#"[{"bark":1}]"#, r#"[{"kind":{}}]"#] {
+        assert_eq!(fault(&op, Check::Lenient, none), Cause::NoAlternative, "{none}");
+        assert_eq!(reference(&op, &self::values(), none.as_bytes()), Err(Cause::NoAlternative));
+    }
+    let scalar = fault(&op, Check::Lenient, "[1]");
+    assert_eq!(scalar, Cause::Kind { expected: Kind::Object, found: Kind::Number });
+    let bounds = Bounds { capture_bytes: 40, ..Bounds::default() };
+    let long = format!(r#"[{{"kind":"cat","lives":"{}"}}]"#, "9".repeat(40));
+    let held = translate(&op, Check::Lenient, bounds, &long);
+    assert!(matches!(held, Err(Cause::Json(error)) if error.kind == ErrorKind::Limit(Limit::HeldBytes)));
+}
+
+#[test]
+fn an_object_is_told_by_a_member_that_it_alone_has() {
+    let arms = vec![
+        object(vec![emit("url", "href", ValueOp::Keep)], Others::Drop, vec![]),
+        object(vec![emit("text", "body", ValueOp::Keep)], Others::Drop, vec![]),
+    ];
+    let op = choose(ChooseBy::OwnField(vec![Some(key("url")), None]), arms);
+    assert_eq!(alike(&op, r#"{"x":1,"url":"u"}"#), r#"{"href":"u"}"#);
+    assert_eq!(alike(&op, r#"{"url":null,"text":"t"}"#), r#"{"body":"t"}"#);
+}
+
+#[test]
+fn the_values_of_a_map_are_rewritten_under_the_names_they_come_with() {
+    let each = object(vec![emit("a", "b", ValueOp::Keep)], Others::Drop, vec![]);
+    let map = || Others::Each(each.clone());
+    let shadowed = member("made", MemberAction::Shadowed);
+    let op = object(vec![keep("id"), shadowed], map(), vec![close("made", CloseFrom::Constant(raw("0")))]);
+    let body = r#"{"x":{"a":1},"id":{"a":2},"e\u0073c":{"a":[]},"made":{"a":3},"n":null}"#;
+    let made = r#"{"x":{"b":1},"id":{"a":2},"e\u0073c":{"b":[]},"n":null,"made":0}"#;
+    assert_eq!(alike(&op, body), made);
+    let within = object(vec![emit("map", "map", object(vec![], map(), vec![]))], Others::Drop, vec![]);
+    assert_eq!(
+        alike(&within, r#"{"map":{"k":{"a":1},"l":{"a":2}}}"#),
+        r#"{"map":{"k":{"b":1},"l":{"b":2}}}"#
+    );
+    let refusing = object(vec![keep("id")], Others::Refuse(ReasonId(5)), vec![]);
+    assert_eq!(alike(&refusing, r#"{"x":null,"id":1}"#), r#"{"id":1}"#);
+    assert_eq!(fault(&refusing, Check::Strict, r#"{"id":1,"x":0}"#), Cause::Refused(ReasonId(5)));
 }
