@@ -8,7 +8,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use switchback_compiler::mapping::Compiled;
 use switchback_compiler::mapping::examples::blessed;
-use switchback_engine::translate::example::{Outcome, Report, Unreached, run_all};
+use switchback_compiler::mapping::kept;
+use switchback_engine::translate::example::{Outcome, Report, Unreached, run_with};
 use switchback_json::Value;
 use switchback_plan::Pack;
 
@@ -43,7 +44,9 @@ pub fn run(args: &Args) -> ExitCode {
         eprint!("{}", shown(&compiled, io::stderr().is_terminal()));
         return ExitCode::from(HAS_FINDINGS);
     };
-    let report = run_all(pack);
+    let contracts = compiled.contracts.as_ref();
+    let made = contracts.map(|contracts| kept::examples(pack, contracts)).unwrap_or_default();
+    let report = run_with(pack, &made);
     let said = match args.format {
         Format::Text => text(pack, &report),
         Format::Json => format!("{:#}\n", to_json(pack, &report)),
@@ -82,7 +85,7 @@ fn bless(compiled: &Compiled, report: &Report, folder: &Path) -> io::Result<()> 
 
 fn text(pack: &Pack, report: &Report) -> String {
     let mut out = String::new();
-    for problem in report.outcomes.iter().flat_map(|outcome| &outcome.problems) {
+    for problem in report.all().flat_map(|outcome| &outcome.problems) {
         let _ = writeln!(out, "{problem}");
     }
     for end in &report.unreached {
@@ -99,6 +102,9 @@ fn text(pack: &Pack, report: &Report) -> String {
     let open: usize = report.outcomes.iter().map(|outcome| outcome.found.len()).sum();
     let _ = write!(out, "{}: {} examples, {} do not hold", pack.name, report.outcomes.len(), failed(report));
     let _ = write!(out, ", {} ends without one", report.unreached.len());
+    if !report.made.is_empty() {
+        let _ = write!(out, ", {} made of the contracts", report.made.len());
+    }
     let _ = match open {
         0 => writeln!(out),
         open => writeln!(out, ", {open} open (`--bless` fills them in)"),
@@ -107,7 +113,7 @@ fn text(pack: &Pack, report: &Report) -> String {
 }
 
 fn failed(report: &Report) -> usize {
-    report.outcomes.iter().filter(|outcome| !outcome.problems.is_empty()).count()
+    report.all().filter(|outcome| !outcome.problems.is_empty()).count()
 }
 
 /// `v1 GET /things/{id}`
@@ -118,7 +124,7 @@ fn name(pack: &Pack, end: &Unreached) -> String {
 }
 
 fn to_json(pack: &Pack, report: &Report) -> serde_json::Value {
-    let problems = report.outcomes.iter().flat_map(|outcome| &outcome.problems).map(|problem| {
+    let problems = report.all().flat_map(|outcome| &outcome.problems).map(|problem| {
         let differences = problem.differences.iter().map(|difference| {
             json!({
                 "place": difference.place.to_string(),
@@ -144,6 +150,7 @@ fn to_json(pack: &Pack, report: &Report) -> serde_json::Value {
     json!({
         "pack": pack.name,
         "examples": report.outcomes.len(),
+        "made": report.made.len(),
         "failed": failed(report),
         "problems": problems.collect::<Vec<_>>(),
         "unreached": unreached.collect::<Vec<_>>(),

@@ -98,6 +98,10 @@ impl Served {
             drafted.stdout_until("3 served untouched, 0 by sure lines, 0 to be looked at, 1 refused");
             let (status, log) = drafted.ended();
             assert!(status.success(), "{log}");
+            let tested = Program::start(&["test", &pack], &[]);
+            tested.stdout_until("0 do not hold, 0 ends without one, 1 made of the contracts");
+            let (status, log) = tested.ended();
+            assert!(status.success(), "{log}");
             let key = SealingKey::generate();
             let program = Program::start(&["serve", "--config", &file], &[("TEST_KEY", key.expose())]);
             let address = serving::address(&program);

@@ -25,6 +25,7 @@ mod grouped;
 mod normal;
 mod path;
 mod read;
+mod sample;
 mod schema;
 mod types;
 
@@ -34,6 +35,7 @@ pub use conform::{Breach, BreachKind, breaches};
 pub use documents::{Documents, Fetch};
 pub use path::{OpKey, OpKeyFault, Part, PathFault, PathTemplate, Segment};
 pub use read::read;
+pub use sample::sample;
 pub use types::{
     Access, Additional, Array, Choice, Enum, Field, JsonKind, Limits, Literal, NamedType, Object, Reference,
     Resolved, Scalar, ScalarKind, Test, Type, TypeId, TypeIn, TypeKind, Types,

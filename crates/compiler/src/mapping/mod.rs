@@ -8,6 +8,7 @@ mod errors;
 pub mod examples;
 mod faults;
 mod form;
+pub mod kept;
 pub mod lens;
 mod literal;
 pub mod load;

@@ -28,6 +28,8 @@ use switchback_plan::{
 pub struct Report {
     /// By index in [`Pack::examples`], in that order.
     pub outcomes: Vec<Outcome>,
+    /// Of examples that nobody wrote, in the order in which they were given.
+    pub made: Vec<Outcome>,
     /// Ends that no example reaches.
     pub unreached: Vec<Unreached>,
 }
@@ -69,15 +71,29 @@ impl fmt::Display for Problem {
 impl Report {
     /// Whether every example holds and every end is reached. Open places do not count against it.
     pub fn is_good(&self) -> bool {
-        self.unreached.is_empty() && self.outcomes.iter().all(|outcome| outcome.problems.is_empty())
+        self.unreached.is_empty() && self.all().all(|outcome| outcome.problems.is_empty())
+    }
+}
+
+impl Report {
+    /// What every example says, those that nobody wrote last.
+    pub fn all(&self) -> impl Iterator<Item = &Outcome> {
+        self.outcomes.iter().chain(&self.made)
     }
 }
 
 /// Runs all examples of a pack.
 pub fn run_all(pack: &Arc<Pack>) -> Report {
+    run_with(pack, &[])
+}
+
+/// Runs all examples of a pack, and these besides, which were made of its contracts.
+pub fn run_with(pack: &Arc<Pack>, made: &[Example]) -> Report {
     let routers = SideId::BOTH.map(|side| Router::new(&pack.directions[side]));
     let outcomes: Vec<Outcome> = pack.examples.iter().map(|example| run(pack, &routers, example)).collect();
-    let reached: BTreeSet<_> = outcomes.iter().flat_map(|outcome| &outcome.marks).cloned().collect();
+    let made: Vec<Outcome> = made.iter().map(|example| run(pack, &routers, example)).collect();
+    let all = outcomes.iter().chain(&made);
+    let reached: BTreeSet<_> = all.flat_map(|outcome| &outcome.marks).cloned().collect();
     let mut unreached = Vec::new();
     for direction in &pack.directions {
         let routes = direction.routes.iter().filter(|route| !speaks_for_itself(pack, route));
@@ -88,7 +104,7 @@ pub fn run_all(pack: &Arc<Pack>) -> Report {
             unreached.extend(missed.map(|reach| Unreached { serves, route: route.id, reach }));
         }
     }
-    Report { outcomes, unreached }
+    Report { outcomes, made, unreached }
 }
 
 /// Name of the reason with which operations are refused that no route names.

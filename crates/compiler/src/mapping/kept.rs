@@ -1,0 +1,153 @@
+//! Examples of operations that are kept as they are (`identical: keep`, `rest: keep`, pairs of `keep`): nobody writes them,
+//! since they say nothing but what the contracts say. They are made of the contracts, one for each success.
+
+use crate::contract::{Contract, Operation, Parameter, Scalar, StatusPattern, TypeKind, Types, sample};
+use serde_json::Value;
+use switchback_plan::{
+    Direction, Example, ExampleCall, ExampleEnd, ExampleKind, Exchange, Pack, Pair, QueryFrom, Raw,
+    ResponseBody, Route, RouteExample, RouteKind, StatusFrom, StatusTo, ValueOp, Wanted,
+};
+
+/// An example for each success of each operation that is kept as it is.
+pub fn examples(pack: &Pack, contracts: &[Contract; 2]) -> Vec<Example> {
+    let of = |direction| of_direction(direction, contracts);
+    pack.directions.iter().flat_map(of).collect()
+}
+
+fn of_direction<'p>(
+    direction: &'p Direction,
+    contracts: &'p [Contract; 2],
+) -> impl Iterator<Item = Example> + 'p {
+    let [served, called] =
+        [direction.serves, direction.serves.other()].map(|side| &contracts[usize::from(side.0)]);
+    direction.routes.iter().flat_map(move |route| {
+        let RouteKind::Pair(pair) = &route.kind else { return Vec::new() };
+        let (Some(asked), Some(answers)) =
+            (operation(served, &route.operation.key), operation(called, &pair.call.operation))
+        else {
+            return Vec::new();
+        };
+        let same_path =
+            asked.key.method == answers.key.method && asked.key.path.shape() == answers.key.path.shape();
+        if !route.instead.is_empty() || !same_path || !is_kept(pair) || !asked.is_typed() {
+            return Vec::new();
+        }
+        let kept = Kept { route, pair, asked, served, called, answers };
+        pair.responses.iter().filter_map(|response| kept.example(direction, response)).collect()
+    })
+}
+
+fn operation<'c>(contract: &'c Contract, key: &str) -> Option<&'c Operation> {
+    contract.operations.iter().find(|operation| operation.key.to_string() == key)
+}
+
+fn is_kept(pair: &Pair) -> bool {
+    let same_query = pair.call.query.iter().all(|rule| match &rule.from {
+        QueryFrom::Client(name) => *name == rule.name,
+        _ => false,
+    });
+    pair.request.as_ref().is_none_or(|plan| matches!(plan.op, ValueOp::Keep))
+        && !pair.request_opaque
+        && pair.refused.is_empty()
+        && same_query
+        && pair.call.headers.is_empty()
+}
+
+/// A route that passes what it gets.
+struct Kept<'p> {
+    route: &'p Route,
+    pair: &'p Pair,
+    asked: &'p Operation,
+    served: &'p Contract,
+    called: &'p Contract,
+    answers: &'p Operation,
+}
+
+impl Kept<'_> {
+    /// The example of one success; none where its body is not JSON, or nothing is said of it.
+    fn example(&self, direction: &Direction, response: &switchback_plan::Response) -> Option<Example> {
+        let status = match response.from {
+            StatusFrom::Exact(status) => status,
+            StatusFrom::Class(class) => u16::from(class) * 100,
+        };
+        let promised = self.answers.response(status).filter(|one| one.status != StatusPattern::Default)?;
+        if status / 100 != 2 || response.to != StatusTo::Same || !response.headers.is_empty() {
+            return None;
+        }
+        let reply = match &response.body {
+            ResponseBody::Empty => None,
+            ResponseBody::Plan(plan) if matches!(plan.op, ValueOp::Keep) && promised.media.is_json() => {
+                Some(raw(&sample(&self.called.types, promised.body.as_ref()?)))
+            }
+            _ => return None,
+        };
+        let target = self.target();
+        let body = self.pair.request.as_ref().and(self.asked.body.as_ref());
+        let body = body.map(|body| raw(&sample(&self.served.types, &body.ty)));
+        let origin = self.route.origin.clone();
+        let call = ExampleCall {
+            method: self.pair.call.method.clone(),
+            target: target.clone(),
+            body: body.clone(),
+            status,
+            reply: reply.clone(),
+            origin: origin.clone(),
+        };
+        let end = ExampleEnd::Answer {
+            status,
+            headers: Vec::new(),
+            body: reply.map_or(Wanted::None, Wanted::Json),
+        };
+        let route = RouteExample {
+            serves: direction.serves,
+            method: self.asked.key.method.clone(),
+            target,
+            headers: Vec::new(),
+            body,
+            config: Vec::new(),
+            exchange: Exchange { calls: vec![call], end, keeps: Vec::new() },
+            archived: Vec::new(),
+            again: None,
+        };
+        Some(Example { kind: ExampleKind::Route(Box::new(route)), origin })
+    }
+
+    /// The address with a value for each variable, and the parameters that go over.
+    fn target(&self) -> String {
+        let types = &self.served.types;
+        let mut target = self.asked.key.path.to_string();
+        for variable in &self.asked.path_params {
+            let value = text_of(types, variable).unwrap_or_else(|| "1".to_owned());
+            target = target.replace(&format!("{{{}}}", variable.name), &value);
+        }
+        let goes_over =
+            |parameter: &&Parameter| self.pair.call.query.iter().any(|rule| *rule.name == *parameter.name);
+        let query: Vec<String> = self
+            .asked
+            .query
+            .iter()
+            .filter(goes_over)
+            .filter_map(|parameter| {
+                Some(format!("{}={}", encoded(&parameter.name), text_of(types, parameter)?))
+            })
+            .collect();
+        if query.is_empty() { target } else { format!("{target}?{}", query.join("&")) }
+    }
+}
+
+/// The value of a parameter as an address has it; none where it is no scalar.
+fn text_of(types: &Types, parameter: &Parameter) -> Option<String> {
+    let TypeKind::Scalar(Scalar { .. }) = types.resolve(&parameter.ty).kind else { return None };
+    Some(match sample(types, &parameter.ty) {
+        Value::String(text) => encoded(&text),
+        value => value.to_string(),
+    })
+}
+
+fn encoded(text: &str) -> String {
+    percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
+}
+
+fn raw(value: &Value) -> Raw {
+    value.to_string().into_bytes().into()
+}
