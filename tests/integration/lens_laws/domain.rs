@@ -6,12 +6,14 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use switchback_json::{Str, Value};
 use switchback_plan::convert::{Conversion, ConversionKind};
-use switchback_plan::{Captured, Close, CloseFrom, MemberAction, ObjectOp, SideId, ValueOp};
+use switchback_plan::{Captured, Close, CloseFrom, MemberAction, ObjectOp, Others, SideId, ValueOp};
 
 /// What an op reads, by path.
 #[derive(Debug, Default)]
 pub struct Reading {
     taken_apart: BTreeSet<String>,
+    /// Objects of those that keep what nothing names.
+    keeping: BTreeSet<String>,
     conversions: BTreeMap<String, Conversion>,
     /// Members that are left out by no value with an inverse: their absence is written as a default, which comes back, or is
     /// that of a choice which must be made.
@@ -32,6 +34,11 @@ impl Reading {
     /// Whether the object or list at a path is read member by member, rather than taken over as one.
     pub fn is_taken_apart(&self, path: &str) -> bool {
         self.taken_apart.contains(path)
+    }
+
+    /// Whether the object at a path loses what nothing names.
+    pub fn loses_others(&self, path: &str) -> bool {
+        self.is_taken_apart(path) && !self.keeping.contains(path)
     }
 
     /// Whether a conversion reads the value at a path, as one.
@@ -86,6 +93,9 @@ impl Reading {
                 }
                 self.conversions.insert(path, conversion.clone());
             }
+            ValueOp::Choose(choose) => choose.arms.iter().for_each(|arm| self.value(arm, path.clone())),
+            // What lies deeper is read as it is around it, and comes back as one.
+            ValueOp::Again(_) => {}
         }
     }
 
@@ -108,6 +118,12 @@ impl Reading {
         }
         for close in &op.close {
             self.close(close, op, &path);
+        }
+        if let Others::Each(inner) = &op.others {
+            self.value(inner, format!("{path}.*"));
+        }
+        if matches!(op.others, Others::Each(_) | Others::Keep) {
+            self.keeping.insert(path.clone());
         }
         self.taken_apart.insert(path);
     }

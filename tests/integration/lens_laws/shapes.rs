@@ -128,7 +128,8 @@ impl Loaded {
                 extras: &|_| true,
             };
             let of_field = |field: &switchback_plan::Key| {
-                let field = object(ty).field(&field.text).expect("supplied fields are declared");
+                let declared = fields(ty).iter().find(|one| one.name == *field.text);
+                let field = declared.expect("supplied fields are declared");
                 generator.value(&field.ty)
             };
             let supplies = lens.supplied.iter().map(of_field).collect();
@@ -142,7 +143,7 @@ impl Loaded {
         let shape = self.shape(name);
         let given: Vec<&str> = self.given(shape, usize::from(side.0));
         let fields =
-            object(ty).fields.iter().filter(|field| field.required && !given.contains(&field.name.as_str()));
+            fields(ty).iter().filter(|field| field.required && !given.contains(&field.name.as_str()));
         let span = shape.span;
         fields.map(|field| Spanned { value: field.name.clone(), span }).collect()
     }
@@ -194,9 +195,11 @@ impl Loaded {
     }
 }
 
-fn object(ty: TypeIn<'_>) -> &switchback_compiler::contract::Object {
+/// The declared members of a type; of one of several objects, none that all of them have.
+fn fields(ty: TypeIn<'_>) -> &[switchback_compiler::contract::Field] {
     match ty.types.resolve(ty.ty).kind {
-        TypeKind::Object(object) => object,
+        TypeKind::Object(object) => &object.fields,
+        TypeKind::Choice(_) => &[],
         _ => panic!("shapes relate objects"),
     }
 }

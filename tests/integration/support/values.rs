@@ -84,7 +84,7 @@ impl Generator<'_> {
     }
 
     fn array(&self, path: &str, array: &Array, depth: usize) -> BoxedStrategy<Value> {
-        let wanted = if self.fill == Fill::Full { 1 } else { 0 };
+        let wanted = usize::from(self.fill == Fill::Full && depth <= DEPTH_MAX);
         let max = array.max_items.unwrap_or(u64::MAX).min(array.min_items.max(3)) as usize;
         let min = (array.min_items as usize).max(wanted).min(max);
         let max = if depth > DEPTH_MAX { min } else { max };

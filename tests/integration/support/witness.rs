@@ -110,7 +110,8 @@ fn of_op(op: &ValueOp, with: &[Expr], place: &str, places: &mut BTreeSet<String>
         ValueOp::Array(each) | ValueOp::Wrap(each) => of_op(each, with, &format!("{place}[*]"), places),
         ValueOp::Unwrap(inner) => of_op(inner, with, place, places),
         ValueOp::Constant(raw) => of_constant(raw, place, places),
-        ValueOp::Keep | ValueOp::Convert(_) => {}
+        ValueOp::Choose(choose) => choose.arms.iter().for_each(|arm| of_op(arm, with, place, places)),
+        ValueOp::Keep | ValueOp::Convert(_) | ValueOp::Again(_) => {}
     }
 }
 

@@ -100,7 +100,7 @@ codes! {
     UnknownShape "M025" "unknown-shape": "A shape is declared under `shapes`.";
     UnknownType "M026" "unknown-type": "`of` names schemas of the contracts.";
     ShapeType "M027" "shape-type": "A shape relates two objects, and is used on values of its types.";
-    LeadsToItself "M028" "leads-to-itself": "A shape does not contain itself and is not like itself.";
+    LeadsToItself "M028" "leads-to-itself": "A shape is not like itself.";
     UnknownField "M029" "unknown-field": "A line names fields of the contract.";
     ClaimedTwice "M030" "claimed-twice": "A field has one line.";
     Unaccounted "M031" "unaccounted": "Every field of both types has a line.";
@@ -114,6 +114,8 @@ codes! {
     ConversionArguments "M039" "conversion-arguments": "A conversion has the arguments that it takes.";
     ConversionTypes "M040" "conversion-types": "A conversion takes what its source may be and gives what its target takes.";
     ByKindGap "M041" "by-kind-gap": "`by_kind` has a place for every kind of its field.";
+    OthersForm "M042" "others-form": "`'*'` stands for all members that nothing names, and goes to `'*'`.";
+    AlternativeShapes "M043" "alternative-shapes": "A shape over alternatives names one shape for each, and has no lines.";
 
     // Routes.
     OperationForm "M100" "operation-form": "An operation is written as its method and its path.";

@@ -198,6 +198,8 @@ pub struct Shape {
     pub name: Option<Spanned<String>>,
     /// `of: {v2: Thing, v3: Item}`: component schema names, by side.
     pub of: Option<[Spanned<String>; 2]>,
+    /// `alternatives: [Cat, Dog]`: for types that are one of several objects, the shape of each.
+    pub alternatives: Vec<Spanned<String>>,
     /// `like: Other`: takes over all lines of another shape; lines here win.
     pub like: Option<Spanned<String>>,
     /// `same: [id, name]`

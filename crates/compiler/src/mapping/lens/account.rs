@@ -1,10 +1,12 @@
 //! Whether the lines of a shape account for every field of both its types, each once.
 
 use super::line::{At, Lines};
+use super::others::{self, is_others};
 use super::{World, faults, object};
-use crate::contract::{Field, Object, TypeIn, TypeKind};
+use crate::contract::{Additional, Field, Object, Type, TypeIn, TypeKind};
 use crate::diagnostic::{Findings, Span};
 use crate::mapping::ast::Place;
+use std::sync::LazyLock;
 
 /// Reports places that are not in their type, places that two lines claim, and fields that no line names. `shape` is where
 /// the shape is declared.
@@ -15,6 +17,7 @@ pub(super) fn check(
     shape: Span,
     findings: &mut Findings,
 ) {
+    others::check_form(world, lines, types, findings);
     for side in [0, 1] {
         let places: Vec<&At> = lines.lines.iter().flat_map(|line| line.places(side)).collect();
         let mut known = Vec::new();
@@ -82,6 +85,9 @@ pub(super) fn field_at<'t>(ty: TypeIn<'t>, place: &Place) -> Result<Found<'t>, u
             return Ok(Found { ty: found.ty, required: false });
         }
         let inside: Option<&Field> = object(found.ty).and_then(|object| object.field(name));
+        if inside.is_none() && index == 0 && is_others(place, ty) {
+            return others(ty).ok_or(index);
+        }
         let field = inside.ok_or(index)?;
         let around_is_null = index > 0 && ty.types.resolve(found.ty.ty).nullable;
         found = Found {
@@ -90,6 +96,17 @@ pub(super) fn field_at<'t>(ty: TypeIn<'t>, place: &Place) -> Result<Found<'t>, u
         };
     }
     Ok(found)
+}
+
+/// What stands under the names that a type does not declare, where it may have any.
+fn others(ty: TypeIn<'_>) -> Option<Found<'_>> {
+    static ANY: LazyLock<Type> = LazyLock::new(Type::default);
+    let value = match &object(ty)?.additional {
+        Additional::Closed => return None,
+        Additional::Open => &*ANY,
+        Additional::Of(value) => value,
+    };
+    Some(Found { ty: ty.types.at(value), required: false })
 }
 
 /// The fields that no place names, as places, in the order of the type.

@@ -6,13 +6,14 @@ use super::account::{Found, field_at};
 use super::close::{self, CloseDraft, Closing};
 use super::convert::{self, Lost, Read};
 use super::line::{At, Line, Lines, What};
-use super::{Law, Lens, Lenses, Supply, faults, loss, object};
+use super::others::is_others;
+use super::{BuiltKey, Law, Lens, Lenses, Supply, faults, loss, object};
 use crate::contract::{Array, TypeIn, TypeKind, assignable};
 use crate::diagnostic::{Findings, Span};
 use crate::mapping::ast::{ConversionUse, Fill, Place, ShapeUse};
 use crate::mapping::literal;
 use crate::yaml::Node;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use switchback_plan::convert::Conversion;
 use switchback_plan::{
     Absent, Captured, Class, CloseFrom, Emit, Key, Loss, Member, MemberAction, Note, NoteKind, ObjectOp,
@@ -42,11 +43,13 @@ pub(super) fn build(
         findings,
         members: BTreeMap::new(),
         close: Vec::new(),
+        others: None,
         captures: 0,
         losses: Vec::new(),
         notes: Vec::new(),
         refuses: Vec::new(),
         private: [false, false],
+        around: BTreeSet::new(),
         class: Class::Tokens,
         because: "it renames, drops and fills members where they stand".to_owned(),
     };
@@ -55,6 +58,7 @@ pub(super) fn build(
         builder.line(line);
     }
     builder.rest(lines);
+    builder.unnamed(lines);
     let lens = builder.finish(lines);
     (!findings.errors_since(mark)).then_some(lens)
 }
@@ -69,11 +73,15 @@ pub(super) struct Builder<'b, 'p> {
     pub(super) findings: &'b mut Findings,
     members: BTreeMap<String, Draft>,
     pub(super) close: Vec<CloseDraft>,
+    /// What becomes of members that nothing names, once it is known.
+    pub(super) others: Option<Others>,
     captures: u16,
     losses: Vec<Loss>,
     notes: Vec<Note>,
-    refuses: Vec<switchback_plan::ReasonId>,
-    private: [bool; 2],
+    pub(super) refuses: Vec<switchback_plan::ReasonId>,
+    pub(super) private: [bool; 2],
+    /// Shapes being built that this one leads back to.
+    around: BTreeSet<BuiltKey>,
     class: Class,
     because: String,
 }
@@ -93,6 +101,11 @@ impl Builder<'_, '_> {
 
     fn line(&mut self, line: &Line<'_>) {
         match &line.what {
+            What::Both { places, shape, conversion, .. }
+                if is_others(&places[self.from].value, self.types[self.from]) =>
+            {
+                self.both_others(line.span, places, *shape, *conversion);
+            }
             What::Both { places, shape, conversion, defaults } => {
                 self.both(line.span, places, *shape, *conversion, defaults[self.to]);
             }
@@ -101,6 +114,11 @@ impl Builder<'_, '_> {
             What::ByKind { old, new, default } => {
                 let new: Vec<_> = new.iter().map(|(kind, place)| (kind.value.as_str(), place)).collect();
                 self.by_kind(line.span, old, &new, *default);
+            }
+            What::Only { side, place, fill } if is_others(&place.value, self.types[*side]) => {
+                if *side == self.from {
+                    self.leave_others(line.span, place, fill);
+                }
             }
             What::Only { side, place, fill } if *side == self.to => self.fill(line.span, place, fill),
             What::Only { place, fill, .. } => self.leave(line.span, place, fill),
@@ -183,6 +201,12 @@ impl Builder<'_, '_> {
         self.members.entry(name.to_owned()).or_insert_with(draft)
     }
 
+    /// A member of the target's own: one of the source by its name that the source does not declare must not be taken for it.
+    pub(super) fn shadow(&mut self, name: &str, origin: &Origin) {
+        let draft = || Draft { action: MemberAction::Shadowed, capture: None, origin: origin.clone() };
+        self.members.entry(name.to_owned()).or_insert_with(draft);
+    }
+
     pub(super) fn capture(&mut self, name: &str, origin: &Origin, why: impl FnOnce() -> String) -> u16 {
         self.raise(Class::Captures, why);
         let next = self.captures;
@@ -200,7 +224,7 @@ impl Builder<'_, '_> {
     }
 
     /// What is done to a value on its way, and what is written when it is absent.
-    fn op(
+    pub(super) fn op(
         &mut self,
         span: Span,
         found: [Found<'_>; 2],
@@ -292,6 +316,7 @@ impl Builder<'_, '_> {
             self.losses
                 .push(Loss { place: format!("{}{}", loss::path(outer), &inner.place[1..]), ..inner.clone() });
         }
+        self.around.extend(lens.around.iter().cloned());
         self.notes.extend(lens.notes.iter().cloned());
         self.refuses.extend(lens.refuses.iter().copied());
         for side in [0, 1] {
@@ -460,7 +485,7 @@ impl Builder<'_, '_> {
         }
     }
 
-    fn lose(&mut self, place: &Place, span: Span) {
+    pub(super) fn lose(&mut self, place: &Place, span: Span) {
         self.lose_at(loss::path(place), span);
     }
 
@@ -497,34 +522,30 @@ impl Builder<'_, '_> {
         let op = ObjectOp {
             name: self.name.into(),
             members: members.collect(),
-            others: Others::Drop,
+            others: self.others.unwrap_or(Others::Drop),
             close,
             captures: self.captures,
             supplied: self.with.with.len() as u16,
         };
         let fields = object(self.types[self.to]).map(|object| &object.fields[..]).unwrap_or_default();
-        let law = match private {
-            [false, false] => Law::Iso,
-            [true, true] => Law::Symmetric,
-            _ => Law::Lens,
-        };
         Lens {
             op: ValueOp::Object(op.into()),
             class: self.class,
             because: self.because,
-            law,
+            law: Law::of(private),
             private,
             losses: self.losses,
             supplied: self.with.with.iter().map(|name| Key::new(&name.value)).collect(),
             fields: fields.iter().map(|field| Key::new(&field.name)).collect(),
             notes: self.notes,
             refuses: self.refuses,
+            around: self.around,
         }
     }
 }
 
 /// Whether an op may leave a value out.
-fn yields_nothing(op: &ValueOp) -> bool {
+pub(super) fn yields_nothing(op: &ValueOp) -> bool {
     use switchback_plan::convert::ConversionKind;
     matches!(op, ValueOp::Convert(Conversion { kind: ConversionKind::AbsentToNull, forward: false, .. }))
 }

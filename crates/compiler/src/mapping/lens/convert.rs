@@ -1,7 +1,7 @@
 //! Conversions as written → as run, and whether they fit the types of their two places.
 
 use super::{World, faults};
-use crate::contract::{Literal, ScalarKind, TypeIn, TypeKind};
+use crate::contract::{Additional, Literal, ScalarKind, TypeIn, TypeKind};
 use crate::diagnostic::Findings;
 use crate::mapping::ast::ConversionUse;
 use crate::mapping::literal;
@@ -265,7 +265,7 @@ pub fn check(conversion: &Conversion, from: TypeIn<'_>, to: TypeIn<'_>) -> Resul
     })
 }
 
-/// Declared members of a list's entries that the old side has no place for.
+/// Members of a list's entries that the old side has no place for; `*` for those that are not declared.
 pub fn passed_over(kind: &ConversionKind, list: TypeIn<'_>) -> Vec<String> {
     let pairs = kind.alternatives().iter().find_map(|kind| match kind {
         ConversionKind::ObjectToPairs { key, value } => Some((key, value)),
@@ -276,7 +276,8 @@ pub fn passed_over(kind: &ConversionKind, list: TypeIn<'_>) -> Vec<String> {
     };
     let TypeKind::Object(entry) = list.types.resolve(&array.items).kind else { return Vec::new() };
     let names = entry.fields.iter().map(|field| field.name.as_str());
-    names.filter(|name| *name != &**key && *name != &**value).map(str::to_owned).collect()
+    let others = (entry.additional != Additional::Closed).then_some("*");
+    names.filter(|name| *name != &**key && *name != &**value).chain(others).map(str::to_owned).collect()
 }
 
 fn has_fraction(ty: TypeIn<'_>) -> bool {

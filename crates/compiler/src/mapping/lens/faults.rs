@@ -97,9 +97,94 @@ pub(super) fn like_itself(name: &Spanned<String>) -> Finding {
     )
 }
 
-pub(super) fn leads_to_itself(name: &str, span: Span) -> Finding {
-    Finding::error(Code::LeadsToItself, span, format!("the shape `{name}` contains itself"))
-        .help("types that contain themselves cannot be mapped; copy the value whole")
+pub(super) fn others_form(span: Span, old: &str, new: &str) -> Finding {
+    Finding::error(Code::OthersForm, span, "`*` stands for all members that nothing names, and goes to `*`")
+        .help(format!(
+            "write `same: ['*']`, `rename: {{'*': {{{new}: '*', shape: …}}}}`, or `only: {{{old}: {{'*': none}}}}` to drop them"
+        ))
+}
+
+pub(super) fn others_left_out(span: Span) -> Finding {
+    Finding::error(Code::OthersForm, span, "a value under `*` cannot be left out")
+        .help("convert it with something that always gives a value, or turn it by a `shape:`")
+}
+
+pub(super) fn others_unaccounted(shape: Span, why: &Why, way: &Way<'_>) -> Finding {
+    let message = format!(
+        "no line for `*`: what {} has under names of its own does not go to {}",
+        way.from(),
+        way.to()
+    );
+    let [old, new] = [0, 1].map(|at| side(way.world, at));
+    Finding::error(Code::Unaccounted, shape, message).help(format!(
+        "{why}; add `'*': {{{new}: '*', shape: …}}` to `rename`, or `'*'` to `only: {{{old}: …}}` to drop them"
+    ))
+}
+
+pub(super) fn alternatives_and_lines(span: Span) -> Finding {
+    Finding::error(Code::AlternativeShapes, span, "a shape has `alternatives` or lines, not both")
+        .help("write the lines in the shapes of the alternatives")
+}
+
+pub(super) fn needs_alternatives(name: &Spanned<String>, ty: &Type) -> Finding {
+    let message = format!("`{}` is one of several objects, {ty}", name.value);
+    Finding::error(Code::ShapeType, name.span, message)
+        .help("write `alternatives: [Shape, …]`, with a shape for each of them")
+}
+
+pub(super) fn no_alternatives(span: Span) -> Finding {
+    Finding::error(Code::AlternativeShapes, span, "neither side has alternatives here")
+        .help("write lines, or name types that are one of several objects")
+}
+
+pub(super) fn alternative_of_alternatives(name: &Spanned<String>) -> Finding {
+    let message = format!("`{}` has alternatives itself", name.value);
+    Finding::error(Code::AlternativeShapes, name.span, message)
+        .help("name a shape with lines for each alternative")
+}
+
+pub(super) fn no_such_alternative(
+    name: &Spanned<String>,
+    world: &World<'_>,
+    of: usize,
+    ty: &Type,
+) -> Finding {
+    let message =
+        format!("the shape `{}` is for none of what {} has here, {ty}", name.value, side(world, of));
+    Finding::error(Code::AlternativeShapes, name.span, message)
+        .help("name a shape of one of the alternatives")
+}
+
+pub(super) fn alternative_twice(
+    name: &Spanned<String>,
+    first: Span,
+    world: &World<'_>,
+    of: usize,
+) -> Finding {
+    let message = format!("two shapes read the same alternative of {}", side(world, of));
+    Finding::error(Code::AlternativeShapes, name.span, message).related(first, "the other one")
+}
+
+pub(super) fn no_shape_for(shape: Span, ty: &Type, why: &Why, way: &Way<'_>) -> Finding {
+    let message = format!("no shape for {ty}, an alternative of {}", way.from());
+    Finding::error(Code::AlternativeShapes, shape, message)
+        .help(format!("{why}; add a shape that relates it to one of {}", way.to()))
+}
+
+pub(super) fn alternatives_over(shape: Span) -> Finding {
+    let message = "one of several objects cannot be laid over an old value, which may be another of them";
+    Finding::error(Code::AlternativeShapes, shape, message)
+        .help("leave `over:` out: the value is replaced as one")
+}
+
+pub(super) fn nothing_tells(shape: Span, way: &Way<'_>) -> Finding {
+    let message = format!(
+        "{} has one object here, and nothing tells which alternative of {} to build",
+        way.from(),
+        way.to()
+    );
+    Finding::error(Code::AlternativeShapes, shape, message)
+        .help("serve one side only (`front:`), or build it in the route with `if`")
 }
 
 pub(super) fn unknown_field(at: &At, index: usize, ty: TypeIn<'_>, world: &World<'_>, of: usize) -> Finding {

@@ -9,6 +9,8 @@ use crate::yaml::Node;
 #[derive(Debug, Default)]
 pub(super) struct Lines<'p> {
     pub(super) lines: Vec<Line<'p>>,
+    /// Where the shape is declared.
+    pub(super) span: Span,
     /// `rest: {side: …}`, by side.
     pub(super) rest: [Option<&'p Rest>; 2],
 }
@@ -129,7 +131,7 @@ fn own(shape: &Shape) -> Lines<'_> {
     for line in &shape.rest {
         rest[line.side.side] = Some(line);
     }
-    Lines { lines, rest }
+    Lines { lines, span: shape.span, rest }
 }
 
 fn named(name: &Spanned<String>) -> At {

@@ -9,7 +9,11 @@ pub(super) fn path(place: &Place) -> String {
     place.0.iter().fold("$".to_owned(), |path, name| {
         let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
             && !name.starts_with(|c: char| c.is_ascii_digit());
-        if plain { format!("{path}.{name}") } else { format!("{path}['{}']", name.replace('\'', "\\'")) }
+        if plain || name == "*" {
+            format!("{path}.{name}")
+        } else {
+            format!("{path}['{}']", name.replace('\'', "\\'"))
+        }
     })
 }
 

@@ -7,11 +7,13 @@
 mod account;
 mod build;
 mod by_kind;
+mod choice;
 mod close;
 mod convert;
 mod faults;
 mod line;
 mod loss;
+mod others;
 
 pub(super) use convert::{Read as ReadConversion, SINGLE_IN_ARRAY, read as read_conversion};
 
@@ -21,8 +23,8 @@ use crate::contract::{Array, Contract, Object, Type, TypeIn, TypeKind, Why, assi
 use crate::diagnostic::{Findings, Sources};
 use line::Lines;
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
-use switchback_plan::{Class, Key, Loss, Note, ReasonId, SideId, ValueOp};
+use std::collections::{BTreeSet, HashMap};
+use switchback_plan::{Again, Class, Key, Loss, Note, ReasonId, SideId, ValueOp};
 
 /// All shapes of a program.
 pub struct Lenses<'p> {
@@ -30,10 +32,16 @@ pub struct Lenses<'p> {
     named: HashMap<&'p str, Named<'p>>,
     /// Names in the order of the program.
     order: Vec<&'p Spanned<String>>,
-    built: RefCell<HashMap<(String, SideId), Option<Lens>>>,
-    /// Shapes being built, innermost last: a shape that meets itself leads nowhere.
-    building: RefCell<Vec<String>>,
+    built: RefCell<HashMap<BuiltKey, Option<Lens>>>,
+    /// Shapes being built, innermost last: one that meets itself leads back there.
+    building: RefCell<Vec<(BuiltKey, Again)>>,
+    /// Shapes that are built but for what they lead back to, which still is. They are good as long as that is, since what is
+    /// lost by what they lead back to is not known yet.
+    partial: RefCell<Vec<(BuiltKey, Again, Lens)>>,
 }
+
+/// A named shape and the side that it builds.
+type BuiltKey = (String, SideId);
 
 /// What every check of a shape looks at.
 #[derive(Clone, Copy)]
@@ -45,6 +53,7 @@ pub struct World<'p> {
 }
 
 struct Named<'p> {
+    shape: &'p super::ast::Shape,
     lines: Lines<'p>,
     types: Option<[TypeIn<'p>; 2]>,
     used: Cell<bool>,
@@ -90,6 +99,19 @@ pub struct Lens {
     pub notes: Vec<Note>,
     /// Reasons with which a value may be refused.
     pub refuses: Vec<ReasonId>,
+    /// Shapes being built that this one leads back to.
+    around: BTreeSet<BuiltKey>,
+}
+
+impl Law {
+    /// `private`: whether each side has something that the other does not carry.
+    fn of(private: [bool; 2]) -> Law {
+        match private {
+            [false, false] => Law::Iso,
+            [true, true] => Law::Symmetric,
+            _ => Law::Lens,
+        }
+    }
 }
 
 impl<'p> Lenses<'p> {
@@ -101,6 +123,7 @@ impl<'p> Lenses<'p> {
             order: Vec::new(),
             built: RefCell::default(),
             building: RefCell::default(),
+            partial: RefCell::default(),
         };
         for shape in &world.program.shapes {
             let Some(name) = &shape.name else { continue };
@@ -111,14 +134,16 @@ impl<'p> Lenses<'p> {
             lenses.order.push(name);
             let lines = line::lines(&world, shape, findings);
             let types = lenses.types_of(shape, findings);
-            lenses.named.insert(&name.value, Named { lines, types, used: Cell::new(false) });
+            lenses.named.insert(&name.value, Named { shape, lines, types, used: Cell::new(false) });
         }
         for shape in world.program.shapes.iter().filter(|shape| shape.like.is_some()) {
             lenses.mark_like(shape);
         }
         for name in &lenses.order {
             let named = &lenses.named[name.value.as_str()];
-            if let Some(types) = named.types {
+            if !named.shape.alternatives.is_empty() {
+                lenses.check_alternatives(named, findings);
+            } else if let Some(types) = named.types {
                 account::check(&world, &named.lines, types, name.span, findings);
             }
         }
@@ -133,14 +158,36 @@ impl<'p> Lenses<'p> {
             let all = &self.world.contracts[side].types;
             match all.get(&name.value) {
                 None => findings.push(faults::unknown_type(name, &self.world, side)),
-                Some(named) if !matches!(all.resolve(&named.ty).kind, TypeKind::Object(_)) => {
-                    findings.push(faults::not_an_object(name, &named.ty));
+                Some(named) if choice::takes(shape, all.at(&named.ty), &named.ty) => {
+                    types[side] = Some(all.at(&named.ty));
                 }
-                Some(named) => types[side] = Some(all.at(&named.ty)),
+                Some(named) if matches!(all.resolve(&named.ty).kind, TypeKind::Choice(_)) => {
+                    findings.push(faults::needs_alternatives(name, &named.ty));
+                }
+                Some(named) => findings.push(faults::not_an_object(name, &named.ty)),
             }
         }
         let [old, new] = types;
         Some([old?, new?])
+    }
+
+    /// A shape with alternatives has no lines, and its types are one of several objects, on one side at least. Those that it
+    /// names have lines.
+    fn check_alternatives(&self, named: &Named<'p>, findings: &mut Findings) {
+        let (shape, lines) = (named.shape, &named.lines);
+        if !lines.lines.is_empty() || shape.like.is_some() || lines.rest.iter().any(Option::is_some) {
+            findings.push(faults::alternatives_and_lines(shape.span));
+        }
+        if named.types.is_some_and(|types| !types.into_iter().any(choice::is_choice)) {
+            findings.push(faults::no_alternatives(shape.span));
+        }
+        for name in &shape.alternatives {
+            if let Some(one) = self.find(name, findings)
+                && !one.shape.alternatives.is_empty()
+            {
+                findings.push(faults::alternative_of_alternatives(name));
+            }
+        }
     }
 
     /// A shape that another one is like is used.
@@ -236,16 +283,42 @@ impl<'p> Lenses<'p> {
             return lens.clone();
         }
         let named = self.named.get(name)?;
-        let of = self.order.iter().find(|have| have.value == name)?.span;
-        if self.building.borrow().iter().any(|open| open == name) {
-            findings.push(faults::leads_to_itself(name, of));
-            return None;
+        let types = named.types?;
+        let build = |findings: &mut Findings| match named.shape.alternatives.is_empty() {
+            true => build::build(self, name, &named.lines, types, to, with, findings),
+            false => choice::build(self, named.shape, types, to, with, findings),
+        };
+        if !plain {
+            return build(findings);
         }
-        self.building.borrow_mut().push(name.to_owned());
-        let lens = build::build(self, name, &named.lines, named.types?, to, with, findings);
+        if let Some((_, again)) = self.building.borrow().iter().find(|(open, _)| *open == key) {
+            return Some(Lens::again(again, BTreeSet::from([key])));
+        }
+        if let Some((_, again, lens)) = self.partial.borrow().iter().find(|(known, ..)| *known == key) {
+            let (private, refuses) = (lens.private, lens.refuses.clone());
+            return Some(Lens {
+                private,
+                refuses,
+                class: lens.class,
+                ..Lens::again(again, lens.around.clone())
+            });
+        }
+        let (again, mark) = (Again::default(), self.partial.borrow().len());
+        self.building.borrow_mut().push((key.clone(), again.clone()));
+        let mut lens = build(findings);
         self.building.borrow_mut().pop();
-        if plain {
-            self.built.borrow_mut().insert(key, lens.clone());
+        if let Some(lens) = &mut lens {
+            again.tie(&lens.op);
+            lens.around.remove(&key);
+        }
+        match &lens {
+            Some(lens) if !lens.around.is_empty() => {
+                self.partial.borrow_mut().push((key, again, lens.clone()));
+            }
+            _ => {
+                self.partial.borrow_mut().truncate(mark);
+                self.built.borrow_mut().insert(key, lens.clone());
+            }
         }
         lens
     }
@@ -276,6 +349,29 @@ impl<'p> Lenses<'p> {
 }
 
 impl Lens {
+    /// What is copied as it stands.
+    fn keep() -> Lens {
+        Lens {
+            op: ValueOp::Keep,
+            class: Class::Pass,
+            because: "it goes over as it is".to_owned(),
+            law: Law::Iso,
+            private: [false, false],
+            losses: Vec::new(),
+            supplied: Vec::new(),
+            fields: Vec::new(),
+            notes: Vec::new(),
+            refuses: Vec::new(),
+            around: BTreeSet::new(),
+        }
+    }
+
+    /// What leads back to a shape around it, which accounts for what is lost.
+    fn again(again: &Again, around: BTreeSet<BuiltKey>) -> Lens {
+        let because = "a shape within itself goes as deep as the body".to_owned();
+        Lens { op: ValueOp::Again(again.clone()), class: Class::Tokens, because, around, ..Lens::keep() }
+    }
+
     /// The same for each element of a list.
     #[must_use]
     pub fn each(self) -> Lens {

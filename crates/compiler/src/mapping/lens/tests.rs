@@ -72,3 +72,51 @@ fn what_an_edit_leaves_out_comes_from_the_value_it_is_laid_over_or_nowhere() {
     let said = findings(&manual(), &[("NoteEdit", NEW)], &Supply::default());
     assert!(said.contains("`author` of v1 may be absent, and `author` of v2 is required"), "{said}");
 }
+
+/// A pack of `count` types on each side that all hold one another, and a shape for each pair of them.
+fn mutual(count: usize) -> PackSource {
+    let contract = |field: &str| {
+        let mut text = String::from(
+            "openapi: 3.1.0\ninfo: {title: t, version: '1'}\npaths:\n  /t:\n    get: {responses: {200: {description: t, content: {application/json: {schema: {$ref: '#/components/schemas/T0'}}}}}}\ncomponents:\n  schemas:\n",
+        );
+        for i in 0..count {
+            let fields: Vec<String> =
+                (0..count).map(|j| format!("{field}{j}: {{$ref: '#/components/schemas/T{j}'}}")).collect();
+            text.push_str(&format!("    T{i}: {{type: object, properties: {{{}}}}}\n", fields.join(", ")));
+        }
+        text
+    };
+    let mut mapping = String::from("mapping: 1\nshapes:\n");
+    for i in 0..count {
+        mapping.push_str(&format!("  T{i}:\n    of: {{a: T{i}, b: T{i}}}\n    rename:\n"));
+        (0..count).for_each(|j| mapping.push_str(&format!("      f{j}: {{b: g{j}, shape: T{j}}}\n")));
+    }
+    mapping.push_str("routes:\n  - pair: {a: GET /t, b: GET /t}\n    response: T0\n");
+    let manifest = "\
+pack: t
+sides: {old: a, new: b}
+contracts: {a: a.yaml, b: b.yaml}
+credentials:
+  a: {read: [x-token], send: x-token, scheme: Bearer}
+  b: {read: [x-token], send: x-token, scheme: Bearer}
+languages: [en]
+errors: {body: {error: $text}}
+refuse: {legacy: never, status: 501}
+";
+    let files = [
+        ("pack.yaml", manifest.to_owned()),
+        ("a.yaml", contract("f")),
+        ("b.yaml", contract("g")),
+        ("t.map.yaml", mapping),
+    ];
+    PackSource::from_files(files.map(|(name, text)| (name.to_owned(), text.into_bytes())).into())
+}
+
+#[test]
+fn shapes_that_all_lead_to_one_another_are_built_once_each() {
+    // Every path through them would be 30! of them.
+    let names: Vec<String> = (0..30).map(|i| format!("T{i}")).collect();
+    let builds: Vec<(&str, SideId)> =
+        names.iter().flat_map(|name| [(name.as_str(), NEW), (name.as_str(), OLD)]).collect();
+    assert_eq!(findings(&mutual(30), &builds, &Supply::default()), "");
+}

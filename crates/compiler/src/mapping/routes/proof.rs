@@ -300,10 +300,11 @@ pub(super) fn names_of(location: &Location) -> Vec<String> {
     }
 }
 
-/// The members of its source that an op takes something of; none where it takes the whole.
+/// The members of its source that an op takes something of; none where it takes the whole. What is copied whatever it is does
+/// not count: nothing can be wrong with it.
 fn members_read(op: &ValueOp) -> Option<Vec<String>> {
     let ValueOp::Object(object) = op else { return None };
-    if !matches!(object.others, plan::Others::Drop) {
+    if matches!(object.others, plan::Others::Each(_) | plan::Others::Refuse(_)) {
         return None;
     }
     let read = object.members.iter().filter(|member| {

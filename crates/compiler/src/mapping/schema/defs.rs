@@ -76,6 +76,11 @@ fn place() -> Value {
 fn shape(sides: Sides<'_>) -> Value {
     let mut lines: Vec<Line<'_>> = vec![
         ("of", "The type of each side that the shape relates.", by_side(sides, 2, &text())),
+        (
+            "alternatives",
+            "Shapes, one for each object that the type may be; instead of lines.",
+            list_of(&text()),
+        ),
         ("like", "Takes over the lines of another shape; lines here win.", text()),
     ];
     lines.extend(shape_lines(sides));

@@ -38,8 +38,11 @@ pub(in crate::mapping) const FILE: Keys = Keys::new(
 /// Keys of a shape's lines; a named shape has `of` and `like` besides.
 pub(in crate::mapping) const LINES: &[&str] =
     &["same", "rename", "copy", "constant", "by_kind", "only", "rest"];
-pub(in crate::mapping) const SHAPE: Keys =
-    Keys::new("a shape", &["of"], &["like", "same", "rename", "copy", "constant", "by_kind", "only", "rest"]);
+pub(in crate::mapping) const SHAPE: Keys = Keys::new(
+    "a shape",
+    &["of"],
+    &["alternatives", "like", "same", "rename", "copy", "constant", "by_kind", "only", "rest"],
+);
 pub(in crate::mapping) const SHAPE_IN_PLACE: Keys = Keys::new("a shape in place", &[], LINES);
 /// Keys of a rename beside the one that is the new side's name.
 pub(in crate::mapping) const RENAME: &[&str] = &["shape", "as", "else", "default"];

@@ -21,6 +21,7 @@ impl Reader<'_> {
         Some(Shape {
             name: name.map(Self::key),
             of,
+            alternatives: self.texts(fields.get("alternatives")),
             like: self.text_of(fields.get("like")),
             same: self.texts(fields.get("same")),
             rename: self.renames(fields.get("rename")),

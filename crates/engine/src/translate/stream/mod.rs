@@ -64,13 +64,20 @@ pub struct Bounds {
     pub json: Limits,
     /// Bytes of one value that is kept until its object closes or until it is converted.
     pub capture_bytes: usize,
+    /// Bytes of one object that is kept until it is known which of several it is.
+    pub choice_bytes: usize,
     /// Bytes of the names, in objects that are rewritten, that are too many to be expected.
     pub names_bytes: usize,
 }
 
 impl Default for Bounds {
     fn default() -> Bounds {
-        Bounds { json: Limits::STREAM, capture_bytes: 64 * 1024, names_bytes: 256 * 1024 }
+        Bounds {
+            json: Limits::STREAM,
+            capture_bytes: 64 * 1024,
+            choice_bytes: 1024 * 1024,
+            names_bytes: 256 * 1024,
+        }
     }
 }
 

@@ -49,8 +49,8 @@ impl<S: Scan> Run<'_, S> {
         match sink {
             Sink::Copy => self.keep(start, end),
             Sink::Drop => {}
-            Sink::Hold(_) => {
-                self.bound_held(self.machine.held.len() + end - start, end)?;
+            Sink::Hold(op) => {
+                self.bound_held(op, self.machine.held.len() + end - start, end)?;
                 self.machine.held.extend_from_slice(&self.chunk[start..end]);
             }
         }
@@ -62,7 +62,7 @@ impl<S: Scan> Run<'_, S> {
     pub fn value_ends(&mut self, sink: Sink, start: usize, end: usize) -> Result<(), Fault> {
         match sink {
             Sink::Hold(op) if self.machine.held.is_empty() => {
-                self.bound_held(end - start, end)?;
+                self.bound_held(op, end - start, end)?;
                 let chunk = self.chunk;
                 self.convert(op, &chunk[start..end], end)?;
             }
@@ -79,8 +79,12 @@ impl<S: Scan> Run<'_, S> {
         Ok(())
     }
 
-    fn bound_held(&self, len: usize, end: usize) -> Result<(), Fault> {
-        let bound = self.machine.bounds.capture_bytes;
+    fn bound_held(&self, op: OpId, len: usize, end: usize) -> Result<(), Fault> {
+        let bounds = &self.machine.bounds;
+        let bound = match &self.program.ops[op as usize] {
+            Op::Held(held) if held.chooses() => bounds.choice_bytes,
+            _ => bounds.capture_bytes,
+        };
         if len <= bound { Ok(()) } else { Err(fault::too_long(self.place(end))) }
     }
 

@@ -55,6 +55,17 @@ pub(super) enum Held {
     Unwrap(Box<Held>),
 }
 
+impl Held {
+    /// Whether what is kept is an object of which it is to be known which of several it is.
+    pub fn chooses(&self) -> bool {
+        match self {
+            Held::Choose(_) => true,
+            Held::Wrap(inner) | Held::Unwrap(inner) => inner.chooses(),
+            Held::Convert(_) => false,
+        }
+    }
+}
+
 /// A compiled [`ObjectOp`].
 #[derive(Debug)]
 pub(super) struct Object {

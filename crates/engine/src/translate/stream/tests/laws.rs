@@ -113,7 +113,7 @@ proptest! {
     fn bounds_on_what_is_kept_do_not_depend_on_the_cut(op in plans::op(), body in plans::body(), blanks in blanks(), capture_bytes in 0usize..40, depth in 0usize..8, key_bytes in 0usize..48, cuts in cuts(), check in checks(), level in levels()) {
         let text = [body.to_vec(), vec![b' '; blanks]].concat();
         let json = Limits { depth, key_bytes, ..Limits::STREAM };
-        let bounds = Bounds { json, capture_bytes, names_bytes: 30 };
+        let bounds = Bounds { json, capture_bytes, choice_bytes: 2 * capture_bytes, names_bytes: 30 };
         let (program, values) = (Arc::new(Program::compile(&op)), Arc::new(plans::values()));
         let one = |chunks: Vec<&[u8]>| run(&program, &values, check, bounds, level, chunks).map_err(drop);
         prop_assert_eq!(one(vec![&text]), one(pieces(&text, &cuts)));

@@ -388,7 +388,7 @@ fn an_object_is_told_by_a_constant_wherever_it_stands() {
     }
     let scalar = fault(&op, Check::Lenient, "[1]");
     assert_eq!(scalar, Cause::Kind { expected: Kind::Object, found: Kind::Number });
-    let bounds = Bounds { capture_bytes: 40, ..Bounds::default() };
+    let bounds = Bounds { choice_bytes: 40, ..Bounds::default() };
     let long = format!(r#"[{{"kind":"cat","lives":"{}"}}]"#, "9".repeat(40));
     let held = translate(&op, Check::Lenient, bounds, &long);
     assert!(matches!(held, Err(Cause::Json(error)) if error.kind == ErrorKind::Limit(Limit::HeldBytes)));

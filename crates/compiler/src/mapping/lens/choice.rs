@@ -1,0 +1,147 @@
+//! Shapes over alternatives: which object of several it is, and the shape of each.
+
+use super::{BuiltKey, Law, Lens, Lenses, Supply, faults, goes_but_for_null};
+use crate::contract::{Choice, Literal, Test, Type, TypeIn, TypeKind, assignable};
+use crate::diagnostic::{Findings, Span};
+use crate::mapping::ast::{Shape, Spanned};
+use std::collections::BTreeSet;
+use switchback_plan::{ChooseBy, ChooseOp, Class, Key, Loss, Origin, Raw, SideId, ValueOp};
+
+/// Whether a type is one of several objects.
+pub(super) fn is_choice(ty: TypeIn<'_>) -> bool {
+    choice(ty).is_some()
+}
+
+fn choice(ty: TypeIn<'_>) -> Option<&Choice> {
+    match ty.types.resolve(ty.ty).kind {
+        TypeKind::Choice(choice) => Some(choice),
+        _ => None,
+    }
+}
+
+/// The type that an alternative is, whatever leads to it.
+fn identity(ty: TypeIn<'_>) -> *const TypeKind {
+    std::ptr::from_ref(ty.types.resolve(ty.ty).kind)
+}
+
+/// Builds the op of a shape with `alternatives` towards side `to`. None after a finding.
+pub(super) fn build(
+    lenses: &Lenses<'_>,
+    shape: &Shape,
+    types: [TypeIn<'_>; 2],
+    to: SideId,
+    with: &Supply,
+    findings: &mut Findings,
+) -> Option<Lens> {
+    let mark = findings.len();
+    let world = &lenses.world;
+    let way = faults::Way { world, from: usize::from(to.other().0), to: usize::from(to.0) };
+    let (read, built) = (types[way.from], types[way.to]);
+    if with.over {
+        findings.push(faults::alternatives_over(shape.span));
+        return None;
+    }
+    let Some(found) = choice(read) else {
+        if !is_choice(built) {
+            // Neither side has alternatives, which was found already.
+            return None;
+        }
+        findings.push(faults::nothing_tells(shape.span, &way));
+        return None;
+    };
+    let mut readers: Vec<(&Spanned<String>, *const TypeKind)> = Vec::new();
+    for name in &shape.alternatives {
+        let of = lenses.find(name, findings)?.types?;
+        let reads = identity(of[way.from]);
+        let is_meant = found.alternatives.iter().any(|one| identity(read.types.at(one)) == reads);
+        if !is_meant {
+            findings.push(faults::no_such_alternative(name, world, way.from, read.ty));
+        } else if let Err(why) = goes_but_for_null(of[way.to], built) {
+            findings.push(faults::other_type(name, world, way.to, built.ty, &why));
+        } else if let Some((first, _)) = readers.iter().find(|(_, other)| *other == reads) {
+            findings.push(faults::alternative_twice(name, first.span, world, way.from));
+        }
+        readers.push((name, reads));
+    }
+    let mut arms = Vec::new();
+    for one in &found.alternatives {
+        let one = read.types.at(one);
+        match readers.iter().find(|(_, reads)| *reads == identity(one)) {
+            Some((name, _)) => arms.push(lenses.lens(&name.value, to, with, findings)?),
+            None => match assignable(one, built) {
+                Ok(()) => arms.push(Lens::keep()),
+                Err(why) => findings.push(faults::no_shape_for(shape.span, one.ty, &why, &way)),
+            },
+        }
+    }
+    if findings.errors_since(mark) {
+        return None;
+    }
+    let name = shape.name.as_ref().map_or("in place", |name| name.value.as_str());
+    let origin = origin(lenses, shape.span);
+    Some(together(name, &found.test, arms, origin, with))
+}
+
+fn origin(lenses: &Lenses<'_>, span: Span) -> Origin {
+    let sources = lenses.world.sources;
+    Origin { file: sources.name(span.file).into(), line: sources.start(span).line }
+}
+
+fn together(name: &str, test: &Test, arms: Vec<Lens>, origin: Origin, with: &Supply) -> Lens {
+    let by = match test {
+        Test::Constant { member, values } => ChooseBy::Constant {
+            member: Key::new(member),
+            values: values.iter().map(|(value, at)| (raw(value), *at as u16)).collect(),
+        },
+        Test::OwnField(fields) => {
+            ChooseBy::OwnField(fields.iter().map(|field| field.as_deref().map(Key::new)).collect())
+        }
+    };
+    let (mut losses, mut notes, mut refuses): (Vec<Loss>, _, _) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut private, mut around): ([bool; 2], BTreeSet<BuiltKey>) = ([false; 2], BTreeSet::new());
+    let (mut class, mut ops) = (Class::Element, Vec::new());
+    for arm in arms {
+        for loss in arm.losses {
+            if !losses.iter().any(|known| known.side == loss.side && known.place == loss.place) {
+                losses.push(loss);
+            }
+        }
+        notes.extend(arm.notes);
+        refuses.extend(arm.refuses);
+        around.extend(arm.around);
+        private = [private[0] || arm.private[0], private[1] || arm.private[1]];
+        class = class.max(arm.class);
+        ops.push(arm.op);
+    }
+    Lens {
+        op: ValueOp::Choose(ChooseOp { name: name.into(), by, arms: ops, origin }.into()),
+        class,
+        because: "what is in an object tells which of several it is".to_owned(),
+        law: Law::of(private),
+        private,
+        losses,
+        supplied: with.with.iter().map(|name| Key::new(&name.value)).collect(),
+        fields: Vec::new(),
+        notes,
+        refuses,
+        around,
+    }
+}
+
+fn raw(literal: &Literal) -> Raw {
+    let text = match literal {
+        Literal::Boolean(value) => value.to_string(),
+        Literal::Number(text) => text.clone(),
+        Literal::String(text) => format!("\"{}\"", switchback_json::text::escape(text)),
+    };
+    text.into_bytes().into()
+}
+
+/// Whether a shape may be of this type: one object, or with `alternatives` one of several.
+pub(super) fn takes(shape: &Shape, types: TypeIn<'_>, ty: &Type) -> bool {
+    match types.types.resolve(ty).kind {
+        TypeKind::Object(_) => true,
+        TypeKind::Choice(_) => !shape.alternatives.is_empty(),
+        _ => false,
+    }
+}

@@ -1,0 +1,170 @@
+//! `'*'`: the members that no line names and no contract declares.
+//!
+//! They are kept where both types leave room for them, since a mapping does not touch what it does not name. Where they cannot
+//! go on they are a loss like any other, and listed.
+
+use super::account::field_at;
+use super::build::{Builder, yields_nothing};
+use super::line::{At, Line, Lines, What};
+use super::{World, faults, object};
+use crate::contract::{Additional, TypeIn, TypeKind, assignable};
+use crate::diagnostic::{Findings, Span};
+use crate::mapping::ast::{ConversionUse, Fill, Place, ShapeUse};
+use std::collections::BTreeSet;
+use switchback_plan::{Others, ValueOp};
+
+const NAME: &str = "*";
+
+/// Whether a place of a type stands for the members that nothing names.
+pub(super) fn is_others(place: &Place, ty: TypeIn<'_>) -> bool {
+    matches!(place.0.as_slice(), [name] if name == NAME)
+        && object(ty).is_none_or(|object| object.field(NAME).is_none())
+}
+
+/// Reports lines that say of `'*'` what can only be said of one member.
+pub(super) fn check_form(
+    world: &World<'_>,
+    lines: &Lines<'_>,
+    types: [TypeIn<'_>; 2],
+    findings: &mut Findings,
+) {
+    for line in &lines.lines {
+        let others = |at: &At, side: usize| is_others(&at.value, types[side]);
+        let of_line: Vec<&At> = [0, 1]
+            .into_iter()
+            .flat_map(|side| line.places(side).into_iter().filter(move |at| others(at, side)))
+            .collect();
+        let Some(at) = of_line.first() else { continue };
+        let is_right = match &line.what {
+            What::Both { places, defaults, .. } => {
+                places.iter().enumerate().all(|(side, at)| others(at, side))
+                    && defaults.iter().all(Option::is_none)
+            }
+            What::Only { fill, .. } => matches!(fill, Fill::Absent | Fill::Nothing | Fill::Refuse(_)),
+            What::Copy { .. } | What::Constant { .. } | What::ByKind { .. } => false,
+        };
+        if !is_right {
+            let [old, new] = [0, 1].map(|side| world.program.manifest.sides[side].value.as_str());
+            findings.push(faults::others_form(at.span, old, new));
+        }
+    }
+}
+
+impl Builder<'_, '_> {
+    /// `'*'` on both sides: kept, each value through a shape or conversion where the line has one.
+    pub(super) fn both_others(
+        &mut self,
+        span: Span,
+        places: &[At; 2],
+        shape: Option<&ShapeUse>,
+        conversion: Option<&ConversionUse>,
+    ) {
+        let (source, target) = (&places[self.from], &places[self.to]);
+        let types = self.types;
+        let (Ok(read), Ok(built)) =
+            (field_at(types[self.from], &source.value), field_at(types[self.to], &target.value))
+        else {
+            return;
+        };
+        let Some((op, _)) = self.op(span, [read, built], (source, &target.value), shape, conversion) else {
+            return;
+        };
+        if yields_nothing(&op) {
+            self.findings.push(faults::others_left_out(source.span));
+        }
+        self.others = Some(match op {
+            ValueOp::Keep => Others::Keep,
+            op => Others::Each(op),
+        });
+    }
+
+    /// `'*'` on the side that is read alone.
+    pub(super) fn leave_others(&mut self, span: Span, at: &At, fill: &Fill) {
+        self.others = match fill {
+            Fill::Refuse(reason) => {
+                let Some(reason) = self.lenses.world.names.reason(reason, self.findings) else { return };
+                self.refuses.push(reason);
+                Some(Others::Refuse(reason))
+            }
+            _ => {
+                self.lose(&at.value, span);
+                Some(Others::Drop)
+            }
+        };
+    }
+
+    /// What becomes of members that nothing names, where no line says it; and those of objects that are taken apart.
+    pub(super) fn unnamed(&mut self, lines: &Lines<'_>) {
+        self.unnamed_within(lines);
+        if self.others.is_none() {
+            self.others = Some(self.unsaid(lines));
+        }
+        if matches!(self.others, Some(Others::Keep | Others::Each(_))) {
+            let origin = self.origin(lines.span);
+            let built = self.types[self.to];
+            for field in object(built).map(|object| &object.fields[..]).unwrap_or_default() {
+                self.shadow(&field.name, &origin);
+            }
+        }
+    }
+
+    fn unsaid(&mut self, lines: &Lines<'_>) -> Others {
+        let (read, built) = (self.types[self.from], self.types[self.to]);
+        let (Some(from), Some(to)) = (object(read), object(built)) else { return Others::Drop };
+        let place = Place(vec![NAME.to_owned()]);
+        let taken = |line: &Line<'_>| line.places(self.to).iter().any(|at| is_others(&at.value, built));
+        match (&from.additional, &to.additional) {
+            (Additional::Closed, _) => Others::Drop,
+            (_, Additional::Closed) => {
+                self.private[self.from] = true;
+                self.lose(&place, lines.span);
+                Others::Drop
+            }
+            // The line is about what the other side has of its own.
+            _ if lines.lines.iter().any(taken) => {
+                self.private[self.from] = true;
+                self.lose(&place, lines.span);
+                Others::Drop
+            }
+            (Additional::Of(from), Additional::Of(to)) => {
+                if let Err(why) = assignable(read.types.at(from), built.types.at(to)) {
+                    let way = faults::Way { world: &self.lenses.world, from: self.from, to: self.to };
+                    self.findings.push(faults::others_unaccounted(lines.span, &why, &way));
+                }
+                Others::Keep
+            }
+            _ => Others::Keep,
+        }
+    }
+
+    /// Of an object from which places are taken and that does not go over as one, the members that no line names are lost.
+    fn unnamed_within(&mut self, lines: &Lines<'_>) {
+        let read = self.types[self.from];
+        let from = self.from;
+        let places: Vec<(&Place, Span)> = lines
+            .lines
+            .iter()
+            .flat_map(|line| line.places(from).into_iter().map(move |at| (&at.value, line.span)))
+            .collect();
+        let whole: BTreeSet<&[String]> = places.iter().map(|(place, _)| place.0.as_slice()).collect();
+        let mut seen = BTreeSet::new();
+        for (place, span) in &places {
+            for len in 1..place.0.len() {
+                let around = &place.0[..len];
+                if whole.contains(around) || !seen.insert(around) {
+                    continue;
+                }
+                let Ok(found) = field_at(read, &Place(around.to_vec())) else { continue };
+                let has_others = match found.ty.types.resolve(found.ty.ty).kind {
+                    TypeKind::Object(object) => object.additional != Additional::Closed,
+                    kind => *kind == TypeKind::Any,
+                };
+                if has_others {
+                    self.private[from] = true;
+                    let others = around.iter().cloned().chain([NAME.to_owned()]).collect();
+                    self.lose(&Place(others), *span);
+                }
+            }
+        }
+    }
+}
