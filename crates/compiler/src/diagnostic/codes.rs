@@ -100,7 +100,7 @@ codes! {
     UnknownShape "M025" "unknown-shape": "A shape is declared under `shapes`.";
     UnknownType "M026" "unknown-type": "`of` names schemas of the contracts.";
     ShapeType "M027" "shape-type": "A shape relates two objects, and is used on values of its types.";
-    LeadsToItself "M028" "leads-to-itself": "A shape is not like itself.";
+    LeadsToItself "M028" "leads-to-itself": "A shape is not like itself, and does not lie within too many others.";
     UnknownField "M029" "unknown-field": "A line names fields of the contract.";
     ClaimedTwice "M030" "claimed-twice": "A field has one line.";
     Unaccounted "M031" "unaccounted": "Every field of both types has a line.";

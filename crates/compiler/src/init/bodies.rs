@@ -2,9 +2,12 @@
 //! name but for spelling, whose values fit or have a conversion. For everything else the reason is given, in words for a
 //! person, and the route is not written.
 
+use crate::contract::{
+    Additional, Choice, Field, Object, Operation, Response, Scalar, ScalarKind, Test, TypeIn, TypeKind,
+    assignable,
+};
 use crate::contract::{Contract, Media, Reference};
-use crate::contract::{Field, Object, Operation, Response, Scalar, ScalarKind, TypeIn, TypeKind, assignable};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The lines of a route beside its operations.
 #[derive(Debug, Clone, Default)]
@@ -33,15 +36,21 @@ pub(super) struct Bodies<'c> {
     names: [&'c str; 2],
     /// Text of each shape by its name.
     shapes: BTreeMap<String, Shape>,
-    by_types: HashMap<(String, String, Way), String>,
-    /// Shapes being drafted: one within itself is none.
-    open: Vec<(String, String, Way)>,
+    by_types: HashMap<ShapeKey, String>,
+    /// Shapes being drafted and their names: one within itself leads back by its name.
+    open: Vec<(ShapeKey, String)>,
+    /// Shapes that were drafted, in that order: what leads back to one that fails goes with it.
+    drafted: Vec<ShapeKey>,
+    failed: HashMap<ShapeKey, String>,
 }
+
+/// The types of both sides by name.
+type ShapeKey = (String, String, Way);
 
 #[derive(Debug, Clone, Default)]
 struct Shape {
     text: String,
-    /// Those within it.
+    /// Those that it names.
     shapes: Vec<String>,
     remarks: Vec<String>,
     refuses: bool,
@@ -55,9 +64,14 @@ struct Lines {
     only_old: Vec<String>,
     /// Whether the new side has fields that the old one has not.
     rest: bool,
+    /// Shapes of alternatives, instead of lines.
+    alternatives: Vec<String>,
 }
 
 type Drafted<T> = Result<T, String>;
+
+/// Shapes being drafted within one another. Types of large documents all lead to one another, and each step wants stack.
+const DEPTH_MAX: usize = 24;
 
 impl<'c> Bodies<'c> {
     pub fn new(old: &'c Contract, new: &'c Contract, old_name: &'c str, new_name: &'c str) -> Bodies<'c> {
@@ -68,6 +82,8 @@ impl<'c> Bodies<'c> {
             shapes: BTreeMap::new(),
             by_types: HashMap::new(),
             open: Vec::new(),
+            drafted: Vec::new(),
+            failed: HashMap::new(),
         }
     }
 
@@ -256,11 +272,12 @@ impl<'c> Bodies<'c> {
             return Ok("keep".to_owned());
         }
         let (name, each) = self.shape_of(types, way)?;
-        let shape = self.shapes[&name].clone();
-        route.shapes.push(name.clone());
-        route.shapes.extend(shape.shapes);
-        route.remarks.extend(shape.remarks);
-        route.refuses |= shape.refuses;
+        for name in self.reached([&name].into_iter()) {
+            let shape = &self.shapes[&name];
+            route.remarks.extend(shape.remarks.iter().cloned());
+            route.refuses |= shape.refuses;
+            route.shapes.push(name);
+        }
         Ok(if each { format!("[{}]", quoted(&name)) } else { quoted(&name) })
     }
 
@@ -279,7 +296,7 @@ impl<'c> Bodies<'c> {
                 each = true;
             }
         }
-        let (Some(old), Some(new)) = (named_object(inner[0]), named_object(inner[1])) else {
+        let (Some(old), Some(new)) = (named(inner[0]), named(inner[1])) else {
             return Err(why());
         };
         let both_lists =
@@ -291,21 +308,106 @@ impl<'c> Bodies<'c> {
         if let Some(known) = self.by_types.get(&key) {
             return Ok((known.clone(), each));
         }
-        if self.open.contains(&key) {
-            return Err(format!("`{}` holds itself, and does not fit as it is", key.0));
+        if let Some((_, name)) = self.open.iter().find(|(open, _)| *open == key) {
+            return Ok((name.clone(), each));
         }
-        self.open.push(key.clone());
-        let drafted = self.shape(old.1, new.1, inner, way);
-        self.open.pop();
-        let (lines, mut shape) = drafted?;
+        if let Some(why) = self.failed.get(&key) {
+            return Err(why.clone());
+        }
         let mut name = format!("{}{}", word(&key.0), if way == Way::Request { "Sent" } else { "" });
-        while self.shapes.contains_key(&name) {
+        while self.shapes.contains_key(&name) || self.open.iter().any(|(_, open)| *open == name) {
             name.push('2');
         }
-        shape.text = self.written(&name, &key, &lines);
-        self.shapes.insert(name.clone(), shape);
-        self.by_types.insert(key, name.clone());
-        Ok((name, each))
+        if self.open.len() >= DEPTH_MAX {
+            return Err(format!(
+                "`{}` lies in more than {DEPTH_MAX} types that do not fit as they are",
+                key.0
+            ));
+        }
+        let mark = self.drafted.len();
+        self.open.push((key.clone(), name.clone()));
+        let drafted = match (old.1, new.1) {
+            (TypeKind::Object(old), TypeKind::Object(new)) => self.shape(old, new, inner, way),
+            (TypeKind::Choice(old), TypeKind::Choice(new)) => self.choice([old, new], inner, way),
+            _ => Err(why()),
+        };
+        self.open.pop();
+        match drafted {
+            Ok((lines, mut shape)) => {
+                shape.text = self.written(&name, &key, &lines);
+                self.shapes.insert(name.clone(), shape);
+                self.by_types.insert(key.clone(), name.clone());
+                self.drafted.push(key);
+                Ok((name, each))
+            }
+            Err(why) => {
+                self.fail(&name, mark, &why);
+                self.failed.insert(key, why.clone());
+                Err(why)
+            }
+        }
+    }
+
+    /// A shape fails, and with it those drafted since `mark` that lead back to it. Each is drafted once, whatever comes of it.
+    fn fail(&mut self, name: &str, mark: usize, why: &str) {
+        for key in self.drafted.split_off(mark) {
+            let leads_back = |own: &String| {
+                let reached = self.reached([own].into_iter());
+                reached.iter().any(|one| self.shapes[one].shapes.iter().any(|inner| inner == name))
+            };
+            if self.by_types.get(&key).is_some_and(leads_back) {
+                self.failed.insert(key, why.to_owned());
+            } else {
+                self.drafted.push(key);
+            }
+        }
+        let failed = &self.failed;
+        let (names, shapes) = (&mut self.by_types, &mut self.shapes);
+        names.retain(|key, name| {
+            let stays = !failed.contains_key(key);
+            if !stays {
+                shapes.remove(name);
+            }
+            stays
+        });
+    }
+
+    /// A shape for each alternative of what is read that does not fit as it is.
+    fn choice(
+        &mut self,
+        [old, new]: [&Choice; 2],
+        types: [TypeIn<'_>; 2],
+        way: Way,
+    ) -> Drafted<(Lines, Shape)> {
+        let (mut lines, mut shape) = (Lines::default(), Shape::default());
+        let (read, built) = way.sort([old, new]);
+        let (from, to) = way.sort(types);
+        for (at, one) in read.alternatives.iter().enumerate() {
+            let one = from.types.at(one);
+            if assignable(one, to).is_ok() {
+                continue;
+            }
+            let other = counterpart(one, at, read, to, built)
+                .ok_or_else(|| format!("`{}` is no alternative of the other side", one.ty))?;
+            let pair = if way == Way::Request { [one, other] } else { [other, one] };
+            let (name, _) = self.shape_of(pair, way).map_err(|why| format!("`{}`: {why}", one.ty))?;
+            shape.shapes.push(name.clone());
+            lines.alternatives.push(quoted(&name));
+        }
+        Ok((lines, shape))
+    }
+
+    /// These shapes and those that they lead to.
+    fn reached<'n>(&self, names: impl Iterator<Item = &'n String>) -> BTreeSet<String> {
+        let mut open: Vec<&str> = names.map(String::as_str).collect::<Vec<_>>();
+        let mut reached = BTreeSet::new();
+        while let Some(name) = open.pop() {
+            let Some((name, shape)) = self.shapes.get_key_value(name) else { continue };
+            if reached.insert(name.clone()) {
+                open.extend(shape.shapes.iter().map(String::as_str));
+            }
+        }
+        reached
     }
 
     fn shape(
@@ -340,6 +442,13 @@ impl<'c> Bodies<'c> {
                 ));
             }
             lines.rest = true;
+        }
+        if let (Additional::Of(a), Additional::Of(b)) = (&old.additional, &new.additional) {
+            let inner = [types[0].types.at(a), types[1].types.at(b)];
+            if !fits(inner, way) {
+                let how = self.value(inner, [false, false], way, &mut shape, "*")?;
+                lines.rename.push(format!("'*': {{{}: '*', {how}}}", quoted(self.names[1])));
+            }
         }
         Ok((lines, shape))
     }
@@ -390,40 +499,44 @@ impl<'c> Bodies<'c> {
             }
             return Ok(());
         }
+        let how = self.value(inner, [old.required, new.required], way, shape, &old.name)?;
         let side = quoted(self.names[1]);
-        let (from, to) = way.sort(inner);
-        let mut write = |how: &str| -> Drafted<()> {
-            lines.rename.push(format!("{}: {{{side}: {}, {how}}}", place(&old.name)?, place(&new.name)?));
-            Ok(())
-        };
-        if let Some(how) = conversion(inner, [old.required, new.required], way) {
-            return write(how);
+        lines.rename.push(format!("{}: {{{side}: {}, {how}}}", place(&old.name)?, place(&new.name)?));
+        Ok(())
+    }
+
+    /// How a value is turned that does not fit as it is, as a rename says it.
+    fn value(
+        &mut self,
+        types: [TypeIn<'_>; 2],
+        required: [bool; 2],
+        way: Way,
+        shape: &mut Shape,
+        name: &str,
+    ) -> Drafted<String> {
+        let (from, to) = way.sort(types);
+        if let Some(how) = conversion(types, required, way) {
+            return Ok(how.to_owned());
         }
         if let Some(table) = unknown_values(from, to, way) {
-            shape.remarks.push(format!(
-                "`{}` may hold values that the other side does not list: {}",
-                old.name, table.1
-            ));
-            return write(&table.0);
+            shape
+                .remarks
+                .push(format!("`{name}` may hold values that the other side does not list: {}", table.1));
+            return Ok(table.0);
         }
-        let (name, each) = self.shape_of(inner, way).map_err(|why| format!("`{}`: {why}", old.name))?;
-        let found = self.shapes[&name].clone();
-        shape.shapes.push(name.clone());
-        shape.shapes.extend(found.shapes);
-        shape.remarks.extend(found.remarks);
-        shape.refuses |= found.refuses;
-        let used = if each { format!("[{}]", quoted(&name)) } else { quoted(&name) };
-        let mut write = |how: &str| -> Drafted<()> {
-            lines.rename.push(format!("{}: {{{side}: {}, {how}}}", place(&old.name)?, place(&new.name)?));
-            Ok(())
-        };
-        write(&format!("shape: {used}"))
+        let (found, each) = self.shape_of(types, way).map_err(|why| format!("`{name}`: {why}"))?;
+        let used = if each { format!("[{}]", quoted(&found)) } else { quoted(&found) };
+        shape.shapes.push(found);
+        Ok(format!("shape: {used}"))
     }
 
     fn written(&self, name: &str, (old, new, _): &(String, String, Way), lines: &Lines) -> String {
         let [a, b] = self.names.map(quoted);
         let mut text =
             format!("  {}:\n    of: {{{a}: {}, {b}: {}}}\n", quoted(name), quoted(old), quoted(new));
+        if !lines.alternatives.is_empty() {
+            text.push_str(&format!("    alternatives: [{}]\n", lines.alternatives.join(", ")));
+        }
         if !lines.same.is_empty() {
             text.push_str(&format!("    same: [{}]\n", lines.same.join(", ")));
         }
@@ -442,7 +555,7 @@ impl<'c> Bodies<'c> {
 
     /// Forgets shapes that none of these names.
     pub fn forget_unused<'s>(&mut self, used: impl Iterator<Item = &'s String>) {
-        let used: std::collections::BTreeSet<&String> = used.collect();
+        let used = self.reached(used);
         self.shapes.retain(|name, _| used.contains(name));
     }
 
@@ -479,12 +592,35 @@ fn fits(types: [TypeIn<'_>; 2], way: Way) -> bool {
     assignable(from, to).is_ok()
 }
 
-fn named_object<'t>(ty: TypeIn<'t>) -> Option<(&'t Reference, &'t Object)> {
+/// A named type that a shape can be of.
+fn named<'t>(ty: TypeIn<'t>) -> Option<(&'t Reference, &'t TypeKind)> {
     let TypeKind::Named(reference) = &ty.ty.kind else { return None };
-    match ty.types.resolve(ty.ty).kind {
-        TypeKind::Object(object) => Some((reference, object)),
+    let kind = ty.types.resolve(ty.ty).kind;
+    matches!(kind, TypeKind::Object(_) | TypeKind::Choice(_)).then_some((reference, kind))
+}
+
+/// The alternative of the other side that one of this side has become: that of its constant, of its own field, or of its name.
+fn counterpart<'t>(
+    one: TypeIn<'_>,
+    at: usize,
+    read: &Choice,
+    to: TypeIn<'t>,
+    built: &'t Choice,
+) -> Option<TypeIn<'t>> {
+    let by_test = match (&read.test, &built.test) {
+        (Test::Constant { values, .. }, Test::Constant { values: known, .. }) => {
+            let meant = values.iter().filter(|(_, of)| *of == at).map(|(value, _)| value);
+            let mut targets = meant.map(|value| known.iter().find(|(known, _)| known == value));
+            targets.next().flatten().map(|(_, target)| *target)
+        }
+        (Test::OwnField(fields), Test::OwnField(known)) => {
+            known.iter().position(|known| *known == fields[at])
+        }
         _ => None,
-    }
+    };
+    let name = |ty: TypeIn<'_>| named(ty).map(|(reference, _)| reference.name.to_string());
+    let by_name = || built.alternatives.iter().position(|other| name(to.types.at(other)) == name(one));
+    by_test.or_else(by_name).map(|target| to.types.at(&built.alternatives[target]))
 }
 
 /// A conversion whose inverse is exact, in the form of a line.

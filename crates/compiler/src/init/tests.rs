@@ -164,3 +164,28 @@ fn a_document_that_is_no_contract_is_told_so() {
     let compiled = failed.err().expect("it is no contract");
     assert!(compiled.findings.has_errors());
 }
+
+/// `count` types that all hold one another, of which the first has a field that is a text here and a list there.
+fn mutual(count: usize, first: &str) -> String {
+    let mut text = String::from(
+        "openapi: 3.0.3\ninfo: {title: t, version: '1'}\npaths:\n  /t: {get: {responses: {200: {description: t, content: {application/json: {schema: {$ref: '#/components/schemas/T1'}}}}}}}\ncomponents:\n  schemas:\n",
+    );
+    for i in 0..count {
+        let fields = (0..count).map(|j| format!("f{j}: {{$ref: '#/components/schemas/T{j}'}}"));
+        let own = if i == 0 { format!("own: {first}") } else { "own: {type: string}".to_owned() };
+        let fields: Vec<String> = fields.chain([own]).collect();
+        text.push_str(&format!("    T{i}: {{type: object, properties: {{{}}}}}\n", fields.join(", ")));
+    }
+    text
+}
+
+#[test]
+fn types_that_all_hold_one_another_are_drafted_once_each() {
+    // A number that has become a text has a conversion: every shape leads to every other one.
+    let draft = drafted(&mutual(12, "{type: string}"), &mutual(12, "{type: integer}"), &[]);
+    assert_eq!(draft.counts.refused, 0, "{:?}", draft.decisions);
+    // A list has none, so that all of them fail, with the first reason.
+    let draft =
+        drafted(&mutual(40, "{type: string}"), &mutual(40, "{type: array, items: {type: string}}"), &[]);
+    assert_eq!(draft.counts.refused, 1);
+}

@@ -97,6 +97,11 @@ pub(super) fn like_itself(name: &Spanned<String>) -> Finding {
     )
 }
 
+pub(super) fn too_deep(name: &str, span: Span, max: usize) -> Finding {
+    let message = format!("the shape `{name}` lies within more than {max} others");
+    Finding::error(Code::LeadsToItself, span, message).help("copy one of the values around it whole")
+}
+
 pub(super) fn others_form(span: Span, old: &str, new: &str) -> Finding {
     Finding::error(Code::OthersForm, span, "`*` stands for all members that nothing names, and goes to `*`")
         .help(format!(

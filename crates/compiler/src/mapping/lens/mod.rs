@@ -40,6 +40,9 @@ pub struct Lenses<'p> {
     partial: RefCell<Vec<(BuiltKey, Again, Lens)>>,
 }
 
+/// Shapes being built within one another: each wants stack, here and where they run.
+const DEPTH_MAX: usize = 48;
+
 /// A named shape and the side that it builds.
 type BuiltKey = (String, SideId);
 
@@ -302,6 +305,10 @@ impl<'p> Lenses<'p> {
                 class: lens.class,
                 ..Lens::again(again, lens.around.clone())
             });
+        }
+        if self.building.borrow().len() >= DEPTH_MAX {
+            findings.push(faults::too_deep(name, named.lines.span, DEPTH_MAX));
+            return None;
         }
         let (again, mark) = (Again::default(), self.partial.borrow().len());
         self.building.borrow_mut().push((key.clone(), again.clone()));
