@@ -189,3 +189,15 @@ fn types_that_all_hold_one_another_are_drafted_once_each() {
         drafted(&mutual(40, "{type: string}"), &mutual(40, "{type: array, items: {type: string}}"), &[]);
     assert_eq!(draft.counts.refused, 1);
 }
+
+#[test]
+fn types_that_lead_to_one_another_by_alternatives_alone_make_a_pack() {
+    let ends = |one: &str, other: &str| {
+        format!(
+            "    {one}: {{type: object, properties: {{to: {{oneOf: [{{type: string}}, {{$ref: '#/components/schemas/{other}'}}]}}}}}}\n"
+        )
+    };
+    let text = mutual(2, "{type: string}") + &ends("Here", "There") + &ends("There", "Here");
+    let text = text.replace("own: {type: string}", "own: {$ref: '#/components/schemas/Here'}");
+    assert_eq!(drafted(&text, &text, &[]).counts.refused, 0);
+}

@@ -52,7 +52,14 @@ impl Declared {
 /// What may be shown of all messages of a side.
 pub(super) fn of_side(comparisons: &Comparisons<'_>, side: usize) -> Disclosures {
     let contract = comparisons.contract(side);
-    let mut builder = Builder { comparisons, contract, side, values: Vec::new(), known: HashMap::new() };
+    let mut builder = Builder {
+        comparisons,
+        contract,
+        side,
+        values: Vec::new(),
+        known: HashMap::new(),
+        written: HashMap::new(),
+    };
     let operations = contract.operations.iter().map(|operation| builder.operation(operation)).collect();
     Disclosures { values: builder.values, operations }
 }
@@ -65,6 +72,8 @@ struct Builder<'b> {
     /// Named types by what is declared of their places from outside. There are finitely many such declarations, so types
     /// that contain themselves come to an end.
     known: HashMap<(TypeId, Declared), DisclosureId>,
+    /// Alternatives that are written out, by where: types may lead to one another by nothing else.
+    written: HashMap<(*const Type, Declared), DisclosureId>,
 }
 
 impl Builder<'_> {
@@ -133,7 +142,15 @@ impl Builder<'_> {
         if let Some(id) = named.as_ref().and_then(|named| self.known.get(named)) {
             return *id;
         }
+        let written =
+            matches!(ty.kind, TypeKind::OneOf(_)).then(|| (std::ptr::from_ref(ty), declared.clone()));
+        if let Some(id) = written.as_ref().and_then(|written| self.written.get(written)) {
+            return *id;
+        }
         let id = self.add(Disclosure::default());
+        if let Some(written) = written {
+            self.written.insert(written, id);
+        }
         if let Some(named) = named {
             self.known.insert(named, id);
         }
