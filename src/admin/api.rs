@@ -10,6 +10,9 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use switchback_gateway::body::Body;
+use switchback_gateway::error::Side;
+use switchback_gateway::memory::Memory;
+use switchback_gateway::proxy::compose::hold::hold;
 use switchback_gateway::secret::Secret;
 use switchback_gateway::store::{Flow, StoreError};
 use switchback_gateway::token::{
@@ -195,10 +198,12 @@ fn app(id: Option<Secret<String>>, secret: Option<Secret<String>>) -> Result<Opt
 
 /// Reads a JSON body. An empty one is an empty object, since all members may be left out for some calls.
 pub(super) async fn read<T: DeserializeOwned>(request: Request<Body>) -> Result<T, Answer> {
-    let body = request.into_body().collect(BODY_BYTES_MAX).await;
+    // Twice as much and more, since a body that grows is copied.
+    let memory = Memory::new(4 * BODY_BYTES_MAX);
+    let body = hold(request.into_body(), Side::Client, BODY_BYTES_MAX, memory.share()).await;
     let body = body
         .map_err(|_| Answer::error(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large, or broke off"))?;
-    let body: &[u8] = if body.is_empty() { b"{}" } else { &body };
+    let body: &[u8] = if body.bytes.is_empty() { b"{}" } else { &body.bytes };
     // The parser's message can repeat a wrong value, which may be a secret; the place is enough.
     serde_json::from_slice(body).map_err(|error| {
         let what = if error.is_data() { "is not what this call takes" } else { "is not JSON" };

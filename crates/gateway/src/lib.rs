@@ -14,6 +14,7 @@ pub mod resident;
 pub mod secret;
 pub mod server;
 pub mod shadow;
+mod shard;
 pub mod store;
 pub mod telemetry;
 pub mod token;

@@ -134,7 +134,13 @@ impl Share {
         self.bytes
     }
 
-    /// The same, given out by the same memory.
+    /// Both as one; both are of the same memory.
+    pub fn join(&mut self, mut other: Share) {
+        debug_assert!(Arc::ptr_eq(&self.memory.0, &other.memory.0), "each memory gets back what it gave");
+        self.bytes += std::mem::take(&mut other.bytes);
+    }
+
+    /// Nothing yet, of the same memory.
     pub fn beside(&self) -> Share {
         self.memory.share()
     }
@@ -247,7 +253,10 @@ mod tests {
         assert_eq!(share.grow(5), Err(Short));
         assert_eq!(share.grow(4), Ok(()));
         assert_eq!((share.bytes(), memory.used()), (10, 10));
-        drop(share);
+        let mut joined = memory.share();
+        joined.join(share);
+        assert_eq!((joined.bytes(), memory.used()), (10, 10));
+        drop(joined);
         assert_eq!(memory.used(), 0);
     }
 

@@ -4,6 +4,7 @@
 
 use super::{Bound, Drain, Drained, Options, places, serve_among};
 use crate::body::Body;
+use crate::shard;
 use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
@@ -49,7 +50,10 @@ impl Cores {
             let (sender, end) = oneshot::channel();
             let let_go = cores.let_go.clone();
             let thread = std::thread::Builder::new().name(format!("core-{number}"));
-            cores.threads.push(thread.spawn(move || run(runtime, serving, sender, &let_go))?);
+            cores.threads.push(thread.spawn(move || {
+                shard::is_core(number);
+                run(runtime, serving, sender, &let_go);
+            })?);
             cores.ends.push(end);
         }
         Ok(cores)

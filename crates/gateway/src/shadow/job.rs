@@ -3,7 +3,7 @@
 
 use super::knowledge::Knowledge;
 use super::phase::Phase;
-use super::room::Kept;
+use crate::memory::Share;
 use crate::secret::Secret;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -38,7 +38,7 @@ pub struct Job {
     /// Asks; nothing happens before it is polled.
     pub work: BoxFuture<'static, Done>,
     /// The memory of what `work` holds.
-    pub kept: Kept,
+    pub share: Share,
 }
 
 /// What came of asking.

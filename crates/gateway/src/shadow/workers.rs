@@ -6,9 +6,9 @@ use super::judge::Judge;
 use super::phase::{Phase, Share};
 use super::record::{self, Entry};
 use super::recorder::Recorder;
-use super::room::Room;
 use super::thread::Apart;
 use crate::clock::Clock;
+use crate::memory::Memory;
 use crate::secret::Secret;
 use crate::store::seal::HashOf;
 use crate::store::{Store, StoreError};
@@ -96,7 +96,7 @@ pub struct Shadow {
 
 struct Shared {
     settings: Settings,
-    room: Room,
+    memory: Memory,
     judge: Judge,
     recorder: Recorder,
     clock: Clock,
@@ -122,7 +122,7 @@ impl Shadow {
         let (recorder, writer) = Recorder::new(store.clone(), settings.records, settings.keep, finished);
         let shared = Arc::new(Shared {
             settings,
-            room: Room::new(settings.queue_bytes),
+            memory: Memory::new(settings.queue_bytes),
             judge: Judge::new(Redactor::new(salt), learnt),
             recorder,
             clock: store.clock().clone(),
@@ -144,8 +144,8 @@ impl Shadow {
     }
 
     /// The memory for bodies.
-    pub fn room(&self) -> &Room {
-        &self.shared.room
+    pub fn memory(&self) -> &Memory {
+        &self.shared.memory
     }
 
     /// Whether a request of an operation in this phase is to be compared.
@@ -164,7 +164,7 @@ impl Shadow {
             self.dropped(&refused.into_inner().subject, why);
         }
         metrics::shadow_waiting(self.jobs.max_capacity() - self.jobs.capacity());
-        metrics::shadow_bytes(self.shared.room.used());
+        metrics::shadow_bytes(self.shared.memory.used());
     }
 
     /// What compares the answers to a request that came with these secrets.
@@ -232,7 +232,7 @@ async fn deal(
 }
 
 async fn work(shared: &Shared, job: Job) {
-    let Job { subject, work, kept } = job;
+    let Job { subject, work, share } = job;
     let work = AssertUnwindSafe(work).catch_unwind();
     let done = tokio::time::timeout(shared.settings.timeout * WORK_TIMEOUTS, work).await;
     let now_ms = shared.clock.unix_ms();
@@ -246,8 +246,8 @@ async fn work(shared: &Shared, job: Job) {
         Ok(Err(_)) => shared.recorder.record(Entry::dropped(&subject, Dropped::Panicked, now_ms)),
         Err(_) => shared.recorder.record(Entry::dropped(&subject, Dropped::Time, now_ms)),
     }
-    drop(kept);
-    metrics::shadow_bytes(shared.room.used());
+    drop(share);
+    metrics::shadow_bytes(shared.memory.used());
 }
 
 impl Workers {

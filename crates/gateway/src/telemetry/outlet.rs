@@ -2,9 +2,10 @@
 //! logs takes no lock that other threads hold for long, makes no system call, and is never held up by a reader of the log
 //! that does not read: then lines are lost, and counted.
 
+use crate::shard;
 use std::io::{self, Write};
 use std::mem;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, Thread};
 use std::time::Duration;
@@ -71,7 +72,7 @@ impl Outlet {
 
 impl Lanes {
     fn put(&self, line: &[u8], is_urgent: bool) {
-        let mut lane = lock(&self.lanes[here() % LANES]);
+        let mut lane = lock(&self.lanes[shard::here() % LANES]);
         let (before, after) = (lane.len(), lane.len() + line.len());
         if after > LANE_BYTES_MAX {
             drop(lane);
@@ -126,15 +127,6 @@ impl Lanes {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The number of this thread among those that log.
-fn here() -> usize {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    thread_local! {
-        static NUMBER: usize = NEXT.fetch_add(1, Relaxed);
-    }
-    NUMBER.with(|number| *number)
 }
 
 impl<'a> MakeWriter<'a> for Outlet {

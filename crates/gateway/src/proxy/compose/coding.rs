@@ -331,7 +331,7 @@ mod tests {
                 }
             }
         });
-        decoded(body, &coded(coding), side, 100, 1 << 20)?.collect(1 << 20).await
+        decoded(body, &coded(coding), side, 100, 1 << 20)?.whole().await
     }
 
     #[tokio::test]

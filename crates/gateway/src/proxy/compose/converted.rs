@@ -212,7 +212,7 @@ mod tests {
     async fn a_small_body_is_whole_before_it_is_answered() {
         let whole = converted(body(&["[1", ",2", "]"]), transcoder(), 100, &line()).await.unwrap();
         assert_eq!(whole.length(), Some(5));
-        assert_eq!(whole.collect(100).await.unwrap(), "[1,2]");
+        assert_eq!(whole.whole().await.unwrap(), "[1,2]");
         assert!(converted(body(&["[1", ",2"]), transcoder(), 100, &line()).await.is_err());
     }
 
@@ -237,7 +237,7 @@ mod tests {
     #[tokio::test]
     async fn white_space_without_end_leaves_the_timer_its_turn() {
         let blank = Body::stream(Blank(0), Side::Upstream);
-        let converting = async { converted(blank, transcoder(), 1, &line()).await?.collect(100).await };
+        let converting = async { converted(blank, transcoder(), 1, &line()).await?.whole().await };
         let waiting = tokio::time::timeout(std::time::Duration::from_millis(5), converting);
         assert!(waiting.await.is_err(), "the timer was not asked until the body ended");
     }
@@ -246,9 +246,9 @@ mod tests {
     async fn a_large_body_streams_and_breaks_off_where_it_is_cut() {
         let streamed = converted(body(&["[1", ",2", "]"]), transcoder(), 1, &line()).await.unwrap();
         assert_eq!(streamed.length(), None);
-        assert_eq!(streamed.collect(100).await.unwrap(), "[1,2]");
+        assert_eq!(streamed.whole().await.unwrap(), "[1,2]");
         let cut = converted(body(&["[1", ",2"]), transcoder(), 1, &line()).await.unwrap();
-        assert_eq!(*cut.collect(100).await.unwrap_err().kind(), Kind::UpstreamBroken);
+        assert_eq!(*cut.whole().await.unwrap_err().kind(), Kind::UpstreamBroken);
     }
 
     #[tokio::test]
@@ -264,7 +264,7 @@ mod tests {
     async fn a_byte_order_mark_is_passed_over_however_it_comes() {
         for pieces in [&["\u{feff}[1,2]"][..], &["\u{feff}", "[1,2]"], &["", "\u{feff}[1", ",2]"]] {
             let whole = converted(body(pieces), transcoder(), 100, &line()).await.unwrap();
-            assert_eq!(whole.collect(100).await.unwrap(), "[1,2]", "{pieces:?}");
+            assert_eq!(whole.whole().await.unwrap(), "[1,2]", "{pieces:?}");
         }
         let (sender, split) = Body::channel(4, None);
         for piece in [&b"\xef"[..], b"\xbb", b"\xbf[1", b",2]"] {
@@ -272,7 +272,7 @@ mod tests {
         }
         drop(sender);
         let whole = converted(split, transcoder(), 100, &line()).await.unwrap();
-        assert_eq!(whole.collect(100).await.unwrap(), "[1,2]");
+        assert_eq!(whole.whole().await.unwrap(), "[1,2]");
     }
 
     #[tokio::test]
@@ -281,7 +281,7 @@ mod tests {
         sender.try_send(Ok(Bytes::from_static(b"[1,2,"))).unwrap();
         sender.try_send(Err(GatewayError::new(Kind::UpstreamClosed, "it broke off"))).unwrap();
         let streamed = converted(cut, transcoder(), 1, &line()).await.unwrap();
-        let error = streamed.collect(100).await.unwrap_err();
+        let error = streamed.whole().await.unwrap_err();
         assert_eq!(*error.kind(), Kind::UpstreamClosed);
         assert_eq!(error.detail(), "it broke off, after 5 bytes, at $[*] (things.map.yaml:7)");
     }

@@ -187,6 +187,8 @@ mod tests {
     async fn one_byte_too_many_is_refused_and_nothing_stays_held() {
         let memory = Memory::new(100);
         assert_eq!(*held(&["abc", "def"], 5, &memory).await.unwrap_err().kind(), Kind::TooLarge);
+        let announced = hold(Body::full("abcdef"), Side::Client, 5, memory.share()).await;
+        assert_eq!(*announced.unwrap_err().kind(), Kind::TooLarge);
         assert_eq!(held(&[], 5, &memory).await.unwrap().bytes.len(), 0);
         assert_eq!(memory.used(), 0);
     }

@@ -14,7 +14,7 @@ mod converted;
 pub(crate) mod exchange;
 mod finish;
 pub mod forward;
-mod hold;
+pub mod hold;
 mod pair;
 pub mod resume;
 

@@ -8,6 +8,7 @@ use crate::proxy::compose;
 use crate::proxy::compose::Composer;
 use crate::proxy::compose::coding::{decoded, without_mark};
 use crate::proxy::compose::forward::forward;
+use crate::proxy::compose::hold::hold;
 use crate::proxy::layers::rescue;
 use crate::shadow::Dropped;
 use crate::shadow::Shadow;
@@ -172,7 +173,11 @@ impl Dual {
         let bytes_max = self.shadow.settings().body_bytes as u64;
         let plain = decoded(Body::full(body), headers, Side::Client, limits.decode_ratio_max, bytes_max);
         let plain = plain.map_err(|_| Dropped::PrimaryFailed)?;
-        plain.collect(bytes_max).await.map_err(|_| Dropped::TooLarge)
+        let held = hold(plain, Side::Client, bytes_max, self.composer.memory.share()).await;
+        held.map(|held| held.bytes).map_err(|error| match error.kind() {
+            Kind::Overloaded { .. } => Dropped::Memory,
+            _ => Dropped::TooLarge,
+        })
     }
 
     pub(crate) fn timeout(&self) -> Duration {

@@ -19,10 +19,11 @@ use self::asked::{Asked, Primary, Seen};
 use self::tee::{Copy, Tee};
 use crate::body::Body;
 use crate::error::GatewayError;
+use crate::memory::Share;
 use crate::proxy::context::Facts;
 use crate::proxy::headers::names_other_method;
 use crate::proxy::{Request, Response};
-use crate::shadow::{Dropped, Job, Kept, Knowledge, Phase, Shadow, Subject};
+use crate::shadow::{Dropped, Job, Knowledge, Phase, Shadow, Subject};
 use futures_util::future::BoxFuture;
 use std::sync::{Arc, Mutex, PoisonError};
 use switchback_engine::diff::Held;
@@ -78,7 +79,7 @@ impl Dual {
         match outcome {
             Ok(response) => Ok(self.watched(response, asked, slot)),
             Err(error) => {
-                let nothing = self.shadow.room().take();
+                let nothing = self.shadow.memory().share();
                 self.submit(asked, &slot, Ok((Seen::Failed(failed(&error)), nothing)));
                 Err(error)
             }
@@ -89,7 +90,7 @@ impl Dual {
     fn copied(&self, mut request: Request) -> (Request, Slot) {
         let slot = Slot::default();
         if request.body.is_empty() {
-            put(&slot, Ok((Held::default(), self.shadow.room().take())));
+            put(&slot, Ok((Held::default(), self.shadow.memory().share())));
             return (request, slot);
         }
         let filled = Arc::clone(&slot);
@@ -103,31 +104,31 @@ impl Dual {
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         if response.body().is_empty() {
             let seen = Seen::Answered { status, headers, body: Held::default() };
-            self.submit(asked, &slot, Ok((seen, self.shadow.room().take())));
+            self.submit(asked, &slot, Ok((seen, self.shadow.memory().share())));
             return response;
         }
         let dual = self.clone();
         let tee = self.tee(Dropped::PrimaryFailed, move |copy: Copy| {
-            let seen = copy.map(|(body, kept)| (Seen::Answered { status, headers, body }, kept));
+            let seen = copy.map(|(body, share)| (Seen::Answered { status, headers, body }, share));
             dual.submit(asked, &slot, seen);
         });
         response.map(|body: Body| body.watched(Box::new(tee)))
     }
 
     fn tee<F: FnOnce(Copy) + Send>(&self, failed: Dropped, done: F) -> Tee<F> {
-        Tee::new(self.shadow.room(), self.shadow.settings().body_bytes, failed, done)
+        Tee::new(self.shadow.memory(), self.shadow.settings().body_bytes, failed, done)
     }
 
-    fn submit(&self, asked: Asked, slot: &Slot, seen: Result<(Seen, Kept), Dropped>) {
+    fn submit(&self, asked: Asked, slot: &Slot, seen: Result<(Seen, Share), Dropped>) {
         // A request whose body was not read to its end when the answer was there is not known whole.
         let body = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
         let body = body.unwrap_or(Err(Dropped::TooLarge));
         let subject = asked.subject.clone();
         match (seen, body) {
-            (Ok((seen, mut kept)), Ok((body, of_request))) => {
-                kept.join(of_request);
+            (Ok((seen, mut share)), Ok((body, of_request))) => {
+                share.join(of_request);
                 let work = Box::pin(self.clone().done(asked, body, seen));
-                self.shadow.submit(Job { subject, work, kept });
+                self.shadow.submit(Job { subject, work, share });
             }
             (Err(why), _) | (_, Err(why)) => self.shadow.dropped(&subject, why),
         }

@@ -1,19 +1,20 @@
 //! A bounded copy of a body for the shadow, taken while the body goes to its reader. Its memory counts against the shadow's
-//! room: when there is none, the copy is given up, and the reader gets its bytes all the same.
+//! budget: when there is none left, the copy is given up, and the reader gets its bytes all the same.
 
 use crate::body::{End, Watch};
-use crate::shadow::{Dropped, Kept, Room};
+use crate::memory::{Memory, Share};
+use crate::shadow::Dropped;
 use bytes::Bytes;
 use switchback_engine::diff::{Held, Holding};
 
 /// What became of the copy.
-pub type Copy = Result<(Held, Kept), Dropped>;
+pub type Copy = Result<(Held, Share), Dropped>;
 
 /// Copies a body; then `done` is told once. Given to [`crate::body::Body::watched`].
 pub struct Tee<F: FnOnce(Copy) + Send> {
-    /// None once there was no room.
+    /// None once there was no memory for it.
     holding: Option<Holding>,
-    kept: Kept,
+    share: Share,
     body_bytes: u64,
     /// What it means when the body breaks off.
     failed: Dropped,
@@ -23,10 +24,10 @@ pub struct Tee<F: FnOnce(Copy) + Send> {
 impl<F: FnOnce(Copy) + Send> Tee<F> {
     /// Keeps the first `body_bytes` bytes and a digest of the rest. `done` must not block: it is called where the body is
     /// read.
-    pub fn new(room: &Room, body_bytes: usize, failed: Dropped, done: F) -> Tee<F> {
+    pub fn new(memory: &Memory, body_bytes: usize, failed: Dropped, done: F) -> Tee<F> {
         Tee {
             holding: Some(Holding::new(body_bytes)),
-            kept: room.take(),
+            share: memory.share(),
             body_bytes: body_bytes as u64,
             failed,
             done: Some(done),
@@ -37,8 +38,8 @@ impl<F: FnOnce(Copy) + Send> Tee<F> {
 impl<F: FnOnce(Copy) + Send> Watch for Tee<F> {
     fn chunk(&mut self, bytes: &Bytes) {
         let Some(holding) = &mut self.holding else { return };
-        let room = self.body_bytes.saturating_sub(self.kept.bytes());
-        if self.kept.grow(room.min(bytes.len() as u64)) {
+        let left = self.body_bytes.saturating_sub(self.share.bytes());
+        if self.share.grow(left.min(bytes.len() as u64)).is_ok() {
             holding.push(bytes);
         } else {
             self.holding = None;
@@ -47,13 +48,13 @@ impl<F: FnOnce(Copy) + Send> Watch for Tee<F> {
 
     fn end(&mut self, end: End) {
         let Some(done) = self.done.take() else { return };
-        let room = self.kept.room().clone();
-        let kept = std::mem::replace(&mut self.kept, room.take());
+        let nothing = self.share.beside();
+        let share = std::mem::replace(&mut self.share, nothing);
         done(match (end, self.holding.take()) {
             (End::Abandoned, _) => Err(Dropped::ClientGone),
             (End::Failed, _) => Err(self.failed),
             (End::Complete, None) => Err(Dropped::Memory),
-            (End::Complete, Some(holding)) => Ok((holding.finish(), kept)),
+            (End::Complete, Some(holding)) => Ok((holding.finish(), share)),
         });
     }
 }

@@ -6,6 +6,7 @@ use super::line::{Failed, Line, Outgoing};
 use crate::body::{self, Body};
 use crate::error::{GatewayError, Side};
 use crate::proxy::limits::Limits;
+use crate::shard;
 use bytes::Bytes;
 use http::header::CONNECTION;
 use http::{HeaderMap, Uri, Version};
@@ -13,9 +14,8 @@ use http_body::{Frame, SizeHint};
 use hyper::body::{Body as _, Incoming};
 use hyper_util::client::legacy::connect::HttpConnector;
 use std::error::Error as StdError;
-use std::num::NonZero;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, Instant};
@@ -66,7 +66,7 @@ pub enum Unanswered {
 impl Lines {
     /// Lines to `address`.
     pub fn new(connector: HttpConnector, address: Uri, limits: &Limits) -> Arc<Lines> {
-        let lanes: Box<[Lane]> = (0..lane_count()).map(|_| Lane::default()).collect();
+        let lanes: Box<[Lane]> = (0..shard::count()).map(|_| Lane::default()).collect();
         Arc::new(Lines {
             connector,
             address,
@@ -168,7 +168,7 @@ impl Lines {
         }
         drop(idle);
         if !lane.is_swept.swap(true, Relaxed) {
-            let (lines, at) = (Arc::downgrade(self), here() % self.lanes.len());
+            let (lines, at) = (Arc::downgrade(self), shard::here() % self.lanes.len());
             let interval = SWEEP_INTERVAL.min(self.idle_timeout);
             tokio::spawn(async move {
                 loop {
@@ -194,7 +194,7 @@ impl Lines {
     }
 
     fn lane(&self) -> &Lane {
-        &self.lanes[here() % self.lanes.len()]
+        &self.lanes[shard::here() % self.lanes.len()]
     }
 }
 
@@ -216,21 +216,6 @@ pub fn keep_alive(headers: &HeaderMap) -> Option<Duration> {
     let timeout = said.split(',').find_map(|part| part.trim().strip_prefix("timeout="))?;
     let kept = Duration::from_secs(timeout.trim_matches('"').parse().ok()?);
     Some(if kept > MARGIN { kept - MARGIN } else { kept / 2 })
-}
-
-/// How many lanes there are: as many as threads that answer clients.
-pub fn lane_count() -> usize {
-    std::thread::available_parallelism().map_or(1, NonZero::get)
-}
-
-/// The number of this thread among those that ever called an upstream. Threads whose numbers fall on the same lane share
-/// it, which is slower and as right.
-pub fn here() -> usize {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    thread_local! {
-        static NUMBER: usize = NEXT.fetch_add(1, Relaxed);
-    }
-    NUMBER.with(|number| *number)
 }
 
 /// The rest of an answer's body, and the line that it comes on. The line is free when the body has ended; a body that is

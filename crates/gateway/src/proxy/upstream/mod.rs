@@ -11,7 +11,7 @@ mod lines;
 mod switch;
 
 use self::line::Outgoing;
-use self::lines::{Lines, Unanswered, here, keep_alive, lane_count};
+use self::lines::{Lines, Unanswered, keep_alive};
 use crate::body::{self, Body, Tempo};
 use crate::error::{GatewayError, Kind, Side};
 use crate::interim;
@@ -19,6 +19,7 @@ use crate::proxy::Response;
 use crate::proxy::headers::forwarded_answer;
 use crate::proxy::limits::Limits;
 use crate::proxy::slots::{FairSlot, FairSlots, refused};
+use crate::shard;
 use crate::telemetry::metrics as names;
 use futures_util::FutureExt as _;
 use http::uri::{Authority, PathAndQuery, Scheme};
@@ -245,7 +246,7 @@ impl Upstream {
                 lines.exchange(request, started, patience).await.map_err(judge_unanswered)?
             }
             Wires::Tls { clients, alone } => {
-                let client = if is_alone { alone } else { &clients[here() % clients.len()] };
+                let client = if is_alone { alone } else { &clients[shard::here() % clients.len()] };
                 // Boxed, so that calls that go another way need not carry its size.
                 Box::pin(self.exchange_secured(client, *request)).await?
             }
@@ -320,9 +321,9 @@ fn wires(scheme: &Scheme, url: &Uri, limits: &Limits) -> Result<Wires, UpstreamE
     let builder = HttpsConnectorBuilder::new();
     let builder = builder.with_provider_and_native_roots(provider).map_err(UpstreamError::Roots)?;
     let connector = builder.https_only().enable_http1().enable_http2().wrap_connector(tcp);
-    let idle_max = limits.upstream_idle_max.div_ceil(lane_count());
+    let idle_max = limits.upstream_idle_max.div_ceil(shard::count());
     Ok(Wires::Tls {
-        clients: (0..lane_count()).map(|_| secured(connector.clone(), idle_max, limits)).collect(),
+        clients: (0..shard::count()).map(|_| secured(connector.clone(), idle_max, limits)).collect(),
         // Nothing is kept, so nothing is shared, which connections of HTTP/2 are.
         alone: secured(connector, 0, limits),
     })

@@ -1,0 +1,52 @@
+//! What each core keeps for itself of a thing that all cores use, so that none waits for another: idle connections, log lines.
+//! Here is which part of such a thing is a thread's own.
+
+use std::cell::Cell;
+use std::num::NonZero;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+thread_local! {
+    static NUMBER: Cell<Option<usize>> = const { Cell::new(None) };
+}
+
+/// How many threads answer clients: as many as there are cores.
+pub(crate) fn count() -> usize {
+    static COUNT: LazyLock<usize> =
+        LazyLock::new(|| std::thread::available_parallelism().map_or(1, NonZero::get));
+    *COUNT
+}
+
+/// Makes this thread the one of a core.
+pub(crate) fn is_core(core: usize) {
+    NUMBER.set(Some(core));
+}
+
+/// The number of this thread: its core's, else the next one beyond those. Threads whose numbers fall on the same shard share
+/// it, which is slower and as right.
+pub(crate) fn here() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    NUMBER.get().unwrap_or_else(|| {
+        let number = count() + NEXT.fetch_add(1, Relaxed);
+        NUMBER.set(Some(number));
+        number
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    #[test]
+    fn cores_have_their_own_number_and_no_other_thread_has_the_same() {
+        let of_core = thread::spawn(|| {
+            is_core(0);
+            (here(), here())
+        });
+        assert_eq!(of_core.join().unwrap(), (0, 0));
+        let others = [0; 2].map(|_| thread::spawn(|| (here(), here())).join().unwrap());
+        assert!(others.iter().all(|(first, again)| first == again && *first >= count()), "{others:?}");
+        assert_ne!(others[0], others[1]);
+    }
+}
