@@ -29,19 +29,19 @@ fn long_item() -> String {
 }
 
 /// An HTTP/2 client that lets every answer send so many bytes, and the task that keeps it alive: PINGs are answered.
-async fn h2_client(address: SocketAddr, window: u32) -> (SendRequest<Bytes>, JoinHandle<()>) {
+pub async fn h2_client(address: SocketAddr, window: u32) -> (SendRequest<Bytes>, JoinHandle<()>) {
     let stream = TcpStream::connect(address).await.unwrap();
     let mut builder = h2::client::Builder::new();
     let (client, connection) = builder.initial_window_size(window).handshake(stream).await.unwrap();
     (client, tokio::spawn(async move { drop(connection.await) }))
 }
 
-fn get(target: &str, token: &str) -> http::Request<()> {
+pub fn get(target: &str, token: &str) -> http::Request<()> {
     let request = http::Request::get(format!("http://gateway.test{target}"));
     request.header("x-own", format!("Bearer {token}")).body(()).unwrap()
 }
 
-async fn send(client: &mut SendRequest<Bytes>, request: http::Request<()>) -> ResponseFuture {
+pub async fn send(client: &mut SendRequest<Bytes>, request: http::Request<()>) -> ResponseFuture {
     poll_fn(|cx| client.poll_ready(cx)).await.unwrap();
     client.send_request(request, true).unwrap().0
 }

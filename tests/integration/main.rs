@@ -17,6 +17,7 @@ mod dual_evidence;
 mod dual_gate;
 mod dual_phases;
 mod dual_shadow;
+mod gateway_layers;
 mod gateway_load;
 mod gateway_two_witnesses;
 mod gateway_upstream;

@@ -30,6 +30,9 @@ use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::task::TaskTracker;
+use tower::ServiceBuilder;
+use tower::limit::ConcurrencyLimitLayer;
+use tower::load_shed::LoadShedLayer;
 
 /// What `acme` shows at the gateway.
 pub const TOKEN: &str = "old-token-of-acme";
@@ -54,6 +57,16 @@ pub struct Setup {
     pub memory: Option<Memory>,
     /// What the authorization server answers to the refresh after the first.
     pub refresh: Option<Act>,
+    /// A layer of tower's that stands in the stack.
+    pub layer: Option<Own>,
+}
+
+/// Layers of tower's, as a stack may have them.
+pub enum Own {
+    /// So many requests at one time; others wait.
+    Waiting(usize),
+    /// So many requests at one time; others are refused.
+    Shedding(usize),
 }
 
 /// A running gateway.
@@ -104,7 +117,7 @@ impl Gateway {
         let detached = TaskTracker::new();
         let unknown = UnknownCalls::new(Clock::machine());
         let program = Program::new(pack, Arc::new(Settings::default()), vec![front]);
-        let stack = stack::stack(Parts {
+        let parts = Parts {
             program: Arc::new(ArcSwap::from_pointee(program)),
             tokens,
             limits,
@@ -118,11 +131,24 @@ impl Gateway {
             tap: Tap::default(),
             shadow,
             unknown: unknown.clone(),
-        });
+        };
         let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), setup.tls).unwrap();
         let address = listener.address().unwrap();
         let drain = Drain::new();
-        let serving = tokio::spawn(server::serve(listener, stack, Arc::new(setup.options), drain.clone()));
+        let (options, drains) = (Arc::new(setup.options), drain.clone());
+        let limited = |at_once| ServiceBuilder::new().layer(ConcurrencyLimitLayer::new(at_once));
+        let serving = match setup.layer {
+            None => tokio::spawn(server::serve(listener, stack::stack(parts), options, drains)),
+            Some(Own::Waiting(at_once)) => {
+                let stack = stack::stack_with(parts, limited(at_once));
+                tokio::spawn(server::serve(listener, stack, options, drains))
+            }
+            Some(Own::Shedding(at_once)) => {
+                let shedding = ServiceBuilder::new().layer(LoadShedLayer::new()).layer(limited(at_once));
+                let stack = stack::stack_with(parts, shedding);
+                tokio::spawn(server::serve(listener, stack, options, drains))
+            }
+        };
         Gateway {
             address,
             drain,

@@ -1,7 +1,6 @@
 //! The whole data path, outermost layer first, with the reason for each place. Requests go down the list, answers come
 //! back up. Construct it here and nowhere else. The layers of single calls, below translation, are in `calls/stack.rs`.
 
-use super::Response;
 use super::calls::retry::Budget;
 use super::calls::stack::Calls;
 use super::compose::Composer;
@@ -10,24 +9,27 @@ use super::dual::Dual;
 use super::dual::phase::Phased;
 use super::forwarding::Forwarding;
 use super::headers::Pseudonym;
-use super::layers::access_log::AccessLogLayer;
-use super::layers::announce::AnnounceLayer;
-use super::layers::authenticate::AuthenticateLayer;
-use super::layers::intake::IntakeLayer;
-use super::layers::limit::LimitLayer;
-use super::layers::metrics::MetricsLayer;
-use super::layers::record::RecordLayer;
-use super::layers::request_id::RequestIdLayer;
+use super::layers::access_log::AccessLog;
+use super::layers::announce::Announce;
+use super::layers::authenticate::Authenticate;
+use super::layers::intake::Intake;
+use super::layers::limit::Limit;
+use super::layers::metrics::Metrics;
+use super::layers::middleware::layer;
+use super::layers::record::Record;
+use super::layers::request_id::Identify;
 use super::layers::rescue::RescueLayer;
-use super::layers::route::RouteLayer;
+use super::layers::route::Route;
 use super::layers::timeout::TimeoutLayer;
 use super::limits::Limits;
 use super::origin::CallOrigin;
 use super::program::Current;
 use super::unknown_calls::UnknownCalls;
+use super::{Request, Response};
 use crate::body::Body;
 use crate::capture::Tap;
 use crate::clock::Clock;
+use crate::error::GatewayError;
 use crate::heavy::Heavy;
 use crate::memory::Memory;
 use crate::shadow::Shadow;
@@ -36,7 +38,8 @@ use crate::token::Tokens;
 use std::convert::Infallible;
 use std::sync::Arc;
 use tokio_util::task::TaskTracker;
-use tower::{Service, ServiceBuilder};
+use tower::util::BoxCloneSyncService;
+use tower::{BoxError, Layer, Service, ServiceBuilder};
 
 /// What the stack is made of. All parts are shared; cloning is cheap.
 #[derive(Clone)]
@@ -75,8 +78,79 @@ pub fn stack(
 + Send
 + Sync
 + 'static {
+    let (program, tap) = (Arc::clone(&parts.program), parts.tap.clone());
+    around(program, tap, within(parts))
+}
+
+/// What [`stack_with`] puts the layers of others around.
+pub type Within = BoxCloneSyncService<Request, Response, GatewayError>;
+
+/// The same with a layer of someone else's in it, outside of all that decides: what it refuses is answered in the pack's form,
+/// logged and counted. What it fails with may be a [`GatewayError`], or any error, which is answered as one of the gateway's
+/// own; an overload of tower's `LoadShed` is answered as ours are. Requests cost a box more than without it.
+pub fn stack_with<L>(
+    parts: Parts,
+    own: L,
+) -> impl Service<http::Request<Body>, Response = Response, Error = Infallible, Future: Send + 'static>
++ Clone
++ Send
++ Sync
++ 'static
+where
+    L: Layer<Within>,
+    L::Service: Service<Request, Response = Response, Error: Into<BoxError>, Future: Send + 'static>
+        + Clone
+        + Send
+        + Sync
+        + 'static,
+{
+    let (program, tap) = (Arc::clone(&parts.program), parts.tap.clone());
+    around(program, tap, own.layer(BoxCloneSyncService::new(within(parts))))
+}
+
+/// The layers that see every request, whatever becomes of it: above, there are only answers.
+fn around<S>(
+    program: Current,
+    tap: Tap,
+    inner: S,
+) -> impl Service<http::Request<Body>, Response = Response, Error = Infallible, Future: Send + 'static>
++ Clone
++ Send
++ Sync
++ 'static
+where
+    S: Service<Request, Response = Response, Error: Into<BoxError>, Future: Send + 'static>
+        + Clone
+        + Send
+        + Sync
+        + 'static,
+{
+    ServiceBuilder::new()
+        // First, because everything below is logged and timed under the name and the clock given here.
+        .layer(layer(Identify::new(program)))
+        // Outside of all that changes an answer, so that a capture holds what the client saw.
+        .layer(layer(Record::new(tap)))
+        // Outside of all that decides, so that no request goes unlogged and the log sees the status the client got.
+        .layer(layer(AccessLog))
+        // Beside the log, for the same reason.
+        .layer(layer(Metrics::new()))
+        // Above rescue, so that errors carry the announcements of their front too.
+        .layer(layer(Announce))
+        // Below here layers fail with an error; above it there are only answers.
+        .layer(RescueLayer)
+        .service(inner)
+}
+
+/// The layers that decide, down to who answers.
+fn within(
+    parts: Parts,
+) -> impl Service<Request, Response = Response, Error = GatewayError, Future: Send + 'static>
++ Clone
++ Send
++ Sync
++ 'static {
     let Parts {
-        program,
+        program: _,
         tokens,
         limits,
         memory,
@@ -86,7 +160,7 @@ pub fn stack(
         store,
         clock,
         detached,
-        tap,
+        tap: _,
         shadow,
         unknown,
     } = parts;
@@ -104,30 +178,18 @@ pub fn stack(
     };
     let dual = dual(&composer, shadow, &memory);
     ServiceBuilder::new()
-        // First, because everything below is logged and timed under the name and the clock given here.
-        .layer(RequestIdLayer::new(program))
-        // Outside of all that changes an answer, so that a capture holds what the client saw.
-        .layer(RecordLayer::new(tap))
-        // Outside of all that decides, so that no request goes unlogged and the log sees the status the client got.
-        .layer(AccessLogLayer)
-        // Beside the log, for the same reason.
-        .layer(MetricsLayer)
-        // Above rescue, so that errors carry the announcements of their front too.
-        .layer(AnnounceLayer)
-        // Below here layers fail with an error; above it there are only answers.
-        .layer(RescueLayer)
         // Before anything costs: what no intermediary may accept is refused for free.
-        .layer(IntakeLayer::new(Arc::clone(&limits), pseudonym))
+        .layer(layer(Intake::new(Arc::clone(&limits), pseudonym)))
         // Before work begins, so that a flood is turned away cheaply.
-        .layer(LimitLayer::new(limits.in_flight_max))
+        .layer(layer(Limit::new(limits.in_flight_max)))
         // Around all that can wait.
         .layer(TimeoutLayer::new(limits.total_timeout))
         // Before authentication, because how a token is carried depends on the front.
-        .layer(RouteLayer)
+        .layer(layer(Route))
         // Before anything is done on behalf of someone.
-        .layer(AuthenticateLayer::new(tokens))
+        .layer(layer(Authenticate::new(tokens)))
         // As soon as it is known whose share to count against.
-        .layer(LimitLayer::per_client(limits.client_in_flight_max))
+        .layer(layer(Limit::per_client(limits.client_in_flight_max)))
         // What is compared in a dual run is what the client would have seen: so the choice of who answers sits above
         // translation.
         .service(Phased::new(composer, dual, unknown))

@@ -5,6 +5,7 @@
 use super::Options;
 use super::activity::{Activity, Ear, InFlight, Order, Told};
 use super::http2;
+use super::ready::{self, Calling};
 use crate::batch::{Batched, OwnTask};
 use crate::body::Body;
 use crate::error::{GatewayError, Side};
@@ -98,7 +99,10 @@ pub(super) async fn serve<S>(
     options: Arc<Options>,
     activity: Arc<Activity>,
 ) where
-    S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible> + Send + 'static,
+    S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible>
+        + Clone
+        + Send
+        + 'static,
     S::Future: Send + 'static,
 {
     let peer = Peer { address, is_tls: tls.is_some() };
@@ -129,7 +133,10 @@ async fn secured<S>(
     options: &Options,
     activity: &Arc<Activity>,
 ) where
-    S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible> + Send + 'static,
+    S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible>
+        + Clone
+        + Send
+        + 'static,
     S::Future: Send + 'static,
 {
     match acceptor.accept(stream).await {
@@ -205,7 +212,10 @@ async fn serve_transport<T, S>(
     activity: &Arc<Activity>,
 ) where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible> + Send + 'static,
+    S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible>
+        + Clone
+        + Send
+        + 'static,
     S::Future: Send + 'static,
 {
     let mut first = BytesMut::new();
@@ -274,20 +284,23 @@ struct Handler<S> {
 
 impl<S> Handler<S>
 where
-    S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible>,
+    S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible> + Clone,
 {
-    fn call(&mut self, mut request: http::Request<Body>) -> S::Future {
+    fn call(&mut self, mut request: http::Request<Body>) -> Calling<S, Body> {
         if let Some(peer) = self.peer {
             request.extensions_mut().insert(peer);
             request.extensions_mut().insert(Standing(Arc::clone(&self.activity)));
         }
-        self.service.call(request)
+        ready::call(&mut self.service, request)
     }
 }
 
 impl<S> http2::Answer for Handler<S>
 where
-    S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible> + Send,
+    S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible>
+        + Clone
+        + Send
+        + 'static,
     S::Future: Send + 'static,
 {
     fn answer(
@@ -304,11 +317,11 @@ struct Http1<S>(Mutex<Handler<S>>);
 
 impl<S> hyper::service::Service<http::Request<Incoming>> for Http1<S>
 where
-    S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible>,
+    S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible> + Clone,
 {
     type Response = http::Response<Served>;
     type Error = Infallible;
-    type Future = Answering<S::Future>;
+    type Future = Answering<Calling<S, Body>>;
 
     fn call(&self, request: http::Request<Incoming>) -> Self::Future {
         let mut handler = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -12,6 +12,7 @@ mod cores;
 mod http2;
 mod listen;
 mod places;
+mod ready;
 mod roster;
 mod tls;
 

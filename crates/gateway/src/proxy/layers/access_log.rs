@@ -2,7 +2,7 @@
 //! has gone. Outside `rescue`, so that it sees the status the client got. At the level `debug` a line beside it, under the
 //! target `switchback::target`, shows path and query, masked.
 
-use super::after::{After, Finish};
+use super::middleware::Middleware;
 use crate::body::{End, Watch};
 use crate::error::GatewayError;
 use crate::proxy::context::Facts;
@@ -11,45 +11,22 @@ use crate::telemetry::access::AccessRecord;
 use crate::telemetry::redact::Escaped;
 use bytes::Bytes;
 use std::convert::Infallible;
+use std::ops::ControlFlow;
 use std::sync::{Arc, LazyLock};
-use std::task::{Context, Poll};
 use switchback_engine::redact::{Redactor, Salt};
-use tower::{Layer, Service};
 
 /// What the log says of a client that did not wait for its answer, as nginx does.
 const CLIENT_GONE: u16 = 499;
 
 #[derive(Clone, Copy, Default)]
-pub struct AccessLogLayer;
+pub struct AccessLog;
 
-impl<S> Layer<S> for AccessLogLayer {
-    type Service = AccessLog<S>;
+impl Middleware<Request> for AccessLog {
+    type Inward = Request;
+    type Kept = Option<Line>;
+    type Fault = Infallible;
 
-    fn layer(&self, inner: S) -> AccessLog<S> {
-        AccessLog { inner }
-    }
-}
-
-#[derive(Clone)]
-pub struct AccessLog<S> {
-    inner: S,
-}
-
-type Outcome = Result<Response, Infallible>;
-
-impl<S> Service<Request> for AccessLog<S>
-where
-    S: Service<Request, Response = Response, Error = Infallible>,
-{
-    type Response = Response;
-    type Error = Infallible;
-    type Future = After<S::Future, Option<Line>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request) -> Self::Future {
+    fn before(&self, request: Request) -> ControlFlow<Result<Response, Infallible>, (Request, Self::Kept)> {
         let is_wanted = tracing::enabled!(target: "switchback::access", tracing::Level::INFO);
         let line = is_wanted.then(|| Line {
             facts: Arc::clone(&request.facts),
@@ -58,13 +35,11 @@ where
             end: None,
             broke: None,
         });
-        After::wait(self.inner.call(request), line)
+        ControlFlow::Continue((request, line))
     }
-}
 
-impl Finish<Outcome> for Option<Line> {
-    fn finish(self, outcome: &mut Outcome) {
-        if let (Some(mut line), Ok(response)) = (self, outcome) {
+    fn after(line: Option<Line>, response: &mut Response) {
+        if let Some(mut line) = line {
             line.status = response.status().as_u16();
             response.body_mut().watch(Box::new(line));
         }

@@ -4,7 +4,7 @@
 //! Of a client that nobody enrolled the front's own service is asked, where that answers the call anyway: it sees the call as
 //! it came, and nothing of ours.
 
-use super::after::After;
+use super::middleware::Middleware;
 use crate::error::{GatewayError, Kind};
 use crate::proxy::context::{Facts, Matched, Unknown};
 use crate::proxy::program::{Front, Strangers};
@@ -12,65 +12,41 @@ use crate::proxy::{Request, Response};
 use crate::shadow::Phase;
 use crate::token::{Client, Tokens};
 use http::HeaderMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use switchback_plan::{Credential, RouteKind};
-use tower::{Layer, Service};
 
 #[derive(Clone)]
-pub struct AuthenticateLayer {
+pub struct Authenticate {
     tokens: Tokens,
 }
 
-impl AuthenticateLayer {
-    pub fn new(tokens: Tokens) -> AuthenticateLayer {
-        AuthenticateLayer { tokens }
-    }
-}
+impl Middleware<Request> for Authenticate {
+    type Inward = Request;
+    type Kept = ();
+    type Fault = GatewayError;
 
-impl<S> Layer<S> for AuthenticateLayer {
-    type Service = Authenticate<S>;
-
-    fn layer(&self, inner: S) -> Authenticate<S> {
-        Authenticate { inner, tokens: self.tokens.clone() }
-    }
-}
-
-#[derive(Clone)]
-pub struct Authenticate<S> {
-    inner: S,
-    tokens: Tokens,
-}
-
-impl<S> Service<Request> for Authenticate<S>
-where
-    S: Service<Request, Response = Response, Error = GatewayError>,
-{
-    type Response = Response;
-    type Error = GatewayError;
-    type Future = After<S::Future, ()>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), GatewayError>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request) -> Self::Future {
+    fn before(&self, request: Request) -> ControlFlow<Result<Response, GatewayError>, (Request, ())> {
         match self.client(&request.facts) {
-            Err(error) if !self.is_judged_by_own(&request.facts) => After::early(Err(error)),
+            Err(error) if !self.is_judged_by_own(&request.facts) => ControlFlow::Break(Err(error)),
             Err(_) => {
                 // What is unknown of a call already says more.
                 request.facts.set_unknown(Unknown::Client);
-                After::wait(self.inner.call(request), ())
+                ControlFlow::Continue((request, ()))
             }
             Ok(client) => {
                 request.facts.set_client(client);
-                After::wait(self.inner.call(request), ())
+                ControlFlow::Continue((request, ()))
             }
         }
     }
 }
 
-impl<S> Authenticate<S> {
+impl Authenticate {
+    pub fn new(tokens: Tokens) -> Authenticate {
+        Authenticate { tokens }
+    }
+
     /// Whether a client that nobody enrolled is for the front's own service to judge, which then sees what the client sent and
     /// nothing of ours. A token that was given out or revoked here says nothing to that service, and is not shown to it.
     fn is_judged_by_own(&self, facts: &Facts) -> bool {

@@ -6,7 +6,7 @@
 //! after the answer, as RFC 9112, section 6.3, allows: hyper drops the length before anyone sees it. Nothing of either
 //! field is forwarded, so no one behind us can read the message differently.
 
-use super::after::After;
+use super::middleware::Middleware;
 use crate::body::Body;
 use crate::error::{GatewayError, Kind};
 use crate::proxy::context::Facts;
@@ -14,59 +14,36 @@ use crate::proxy::headers::{self, Pseudonym};
 use crate::proxy::limits::Limits;
 use crate::proxy::{Request, Response};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Version, header};
+use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::task::{Context, Poll};
-use tower::{Layer, Service};
 
 #[derive(Clone)]
-pub struct IntakeLayer {
+pub struct Intake {
     limits: Arc<Limits>,
     pseudonym: Pseudonym,
 }
 
-impl IntakeLayer {
-    pub fn new(limits: Arc<Limits>, pseudonym: Pseudonym) -> IntakeLayer {
-        IntakeLayer { limits, pseudonym }
+impl Intake {
+    pub fn new(limits: Arc<Limits>, pseudonym: Pseudonym) -> Intake {
+        Intake { limits, pseudonym }
     }
 }
 
-impl<S> Layer<S> for IntakeLayer {
-    type Service = Intake<S>;
+impl Middleware<Request> for Intake {
+    type Inward = Request;
+    type Kept = ();
+    type Fault = GatewayError;
 
-    fn layer(&self, inner: S) -> Intake<S> {
-        Intake { inner, limits: Arc::clone(&self.limits), pseudonym: self.pseudonym.clone() }
-    }
-}
-
-#[derive(Clone)]
-pub struct Intake<S> {
-    inner: S,
-    limits: Arc<Limits>,
-    pseudonym: Pseudonym,
-}
-
-impl<S> Service<Request> for Intake<S>
-where
-    S: Service<Request, Response = Response, Error = GatewayError>,
-{
-    type Response = Response;
-    type Error = GatewayError;
-    type Future = After<S::Future, ()>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), GatewayError>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request) -> Self::Future {
+    fn before(&self, request: Request) -> ControlFlow<Result<Response, GatewayError>, (Request, ())> {
         if let Err(error) = check(&request, &self.limits, &self.pseudonym) {
-            return After::early(Err(error));
+            return ControlFlow::Break(Err(error));
         }
         if is_for_us_alone(&request.facts) {
-            return After::early(Ok(options_answer()));
+            return ControlFlow::Break(Ok(options_answer()));
         }
         let Request { facts, body } = request;
         let body = body.limited(body_bytes_max(&self.limits)).paced(self.limits.request_tempo);
-        After::wait(self.inner.call(Request { facts, body }), ())
+        ControlFlow::Continue((Request { facts, body }, ()))
     }
 }
 

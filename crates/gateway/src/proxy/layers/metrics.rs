@@ -1,7 +1,7 @@
 //! Counts and times requests by client, operation and outcome. Outside `rescue`, so that errors made by the gateway count
 //! as what the client saw. The handles of the recorder are kept per thread, so that cores share no lock on the way.
 
-use super::after::{After, Finish};
+use super::middleware::Middleware;
 use crate::body::{End, Watch};
 use crate::proxy::context::Facts;
 use crate::proxy::{Request, Response};
@@ -12,55 +12,35 @@ use metrics::{Gauge, gauge};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::convert::Infallible;
+use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::task::{Context, Poll};
-use tower::{Layer, Service};
-
-#[derive(Clone, Copy, Default)]
-pub struct MetricsLayer;
-
-impl<S> Layer<S> for MetricsLayer {
-    type Service = Measured<S>;
-
-    fn layer(&self, inner: S) -> Measured<S> {
-        Measured { inner, in_flight: gauge!(names::REQUESTS_IN_FLIGHT) }
-    }
-}
 
 #[derive(Clone)]
-pub struct Measured<S> {
-    inner: S,
+pub struct Metrics {
     in_flight: Gauge,
 }
 
-type Answer = Result<Response, Infallible>;
-
-impl<S> Service<Request> for Measured<S>
-where
-    S: Service<Request, Response = Response, Error = Infallible>,
-{
-    type Response = Response;
-    type Error = Infallible;
-    type Future = After<S::Future, Sample>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request) -> Self::Future {
-        self.in_flight.increment(1.0);
-        let facts = Arc::clone(&request.facts);
-        let sample = Sample { facts, in_flight: self.in_flight.clone(), status: None, end: None };
-        After::wait(self.inner.call(request), sample)
+impl Metrics {
+    pub fn new() -> Metrics {
+        Metrics { in_flight: gauge!(names::REQUESTS_IN_FLIGHT) }
     }
 }
 
-impl Finish<Answer> for Sample {
-    fn finish(mut self, outcome: &mut Answer) {
-        if let Ok(response) = outcome {
-            self.status = Some(response.status());
-            response.body_mut().watch(Box::new(self));
-        }
+impl Middleware<Request> for Metrics {
+    type Inward = Request;
+    type Kept = Sample;
+    type Fault = Infallible;
+
+    fn before(&self, request: Request) -> ControlFlow<Result<Response, Infallible>, (Request, Sample)> {
+        self.in_flight.increment(1.0);
+        let facts = Arc::clone(&request.facts);
+        let sample = Sample { facts, in_flight: self.in_flight.clone(), status: None, end: None };
+        ControlFlow::Continue((request, sample))
+    }
+
+    fn after(mut sample: Sample, response: &mut Response) {
+        sample.status = Some(response.status());
+        response.body_mut().watch(Box::new(sample));
     }
 }
 

@@ -1,63 +1,114 @@
-//! The future of a layer that decides before its inner service and touches up after it, without boxing either: most layers
-//! are of this kind.
+//! A layer that decides before its inner service and touches up after it, without boxing either: most layers are of this kind.
+//! Each of them says what it does; that it is a layer, asks for readiness and passes it on is said here, once.
 
+use crate::proxy::Response;
 use pin_project_lite::pin_project;
 use std::future::Future;
+use std::ops::ControlFlow;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use tower::{Layer, Service};
 
-/// What a layer keeps while the layers below it answer. Dropped without `finish`, it has learnt that the client went away.
-pub trait Finish<O> {
-    /// Has the last word on an outcome, in place: outcomes are large, and there are many layers.
-    fn finish(self, outcome: &mut O);
+/// What a layer does about a request of type `R`.
+pub trait Middleware<R> {
+    /// What goes inwards.
+    type Inward;
+    /// What it keeps while the layers below answer. Dropped without `after`, it has learnt that they failed or that the client
+    /// went away.
+    type Kept;
+    /// What it fails with: `GatewayError`, or nothing at all.
+    type Fault;
+
+    /// Sends a request on inwards, or has its outcome at once: then the inner service is not asked.
+    fn before(&self, request: R) -> ControlFlow<Result<Response, Self::Fault>, (Self::Inward, Self::Kept)>;
+
+    /// Has the last word on an answer, in place: answers are large, and there are many layers.
+    fn after(_kept: Self::Kept, _response: &mut Response) {}
 }
 
-/// A layer that decides beforehand and has nothing to say afterwards.
-impl<O> Finish<O> for () {
-    fn finish(self, _outcome: &mut O) {}
+/// The layer that does this.
+pub fn layer<M>(middleware: M) -> MiddlewareLayer<M> {
+    MiddlewareLayer(middleware)
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct MiddlewareLayer<M>(M);
+
+impl<S, M: Clone> Layer<S> for MiddlewareLayer<M> {
+    type Service = Wrapped<S, M>;
+
+    fn layer(&self, inner: S) -> Wrapped<S, M> {
+        Wrapped { inner, middleware: self.0.clone() }
+    }
+}
+
+/// A service and what is done around it.
+#[derive(Clone)]
+pub struct Wrapped<S, M> {
+    inner: S,
+    middleware: M,
+}
+
+impl<S, M, R> Service<R> for Wrapped<S, M>
+where
+    M: Middleware<R>,
+    S: Service<M::Inward, Response = Response, Error: From<M::Fault>>,
+{
+    type Response = Response;
+    type Error = S::Error;
+    type Future = Answering<S::Future, M, R>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: R) -> Self::Future {
+        match self.middleware.before(request) {
+            ControlFlow::Break(outcome) => Answering::Early { outcome: Some(outcome) },
+            ControlFlow::Continue((inward, kept)) => {
+                Answering::Wait { inner: self.inner.call(inward), kept: Some(kept) }
+            }
+        }
+    }
 }
 
 pin_project! {
-    /// Resolves to an outcome that was clear at once, or to the inner future's, finished by `state`.
-    #[project = AfterProjection]
-    pub enum After<F, T>
+    /// Resolves to an outcome that was clear at once, or to the inner future's.
+    #[project = AnsweringProjection]
+    pub enum Answering<F, M, R>
     where
-        F: Future,
+        M: Middleware<R>,
     {
-        Early { outcome: Option<F::Output> },
+        Early { outcome: Option<Result<Response, M::Fault>> },
         Wait {
             #[pin]
             inner: F,
-            state: Option<T>,
+            kept: Option<M::Kept>,
         },
     }
 }
 
-impl<F: Future, T: Finish<F::Output>> After<F, T> {
-    /// The layer has decided: the inner service is not asked.
-    pub fn early(outcome: F::Output) -> After<F, T> {
-        After::Early { outcome: Some(outcome) }
-    }
+impl<F, M, R, E> Future for Answering<F, M, R>
+where
+    M: Middleware<R>,
+    F: Future<Output = Result<Response, E>>,
+    E: From<M::Fault>,
+{
+    type Output = Result<Response, E>;
 
-    /// The inner service answers, and `state` has the last word.
-    pub fn wait(inner: F, state: T) -> After<F, T> {
-        After::Wait { inner, state: Some(state) }
-    }
-}
-
-impl<F: Future, T: Finish<F::Output>> Future for After<F, T> {
-    type Output = F::Output;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project() {
-            AfterProjection::Early { outcome } => {
-                Poll::Ready(outcome.take().expect("a future is not polled after it is ready"))
+            AnsweringProjection::Early { outcome } => {
+                let outcome = outcome.take().expect("a future is not polled after it is ready");
+                Poll::Ready(outcome.map_err(E::from))
             }
-            AfterProjection::Wait { inner, state } => {
+            AnsweringProjection::Wait { inner, kept } => {
                 let mut polled = inner.poll(cx);
                 if let Poll::Ready(outcome) = &mut polled {
-                    let state = state.take().expect("a future is not polled after it is ready");
-                    state.finish(outcome);
+                    let kept = kept.take().expect("a future is not polled after it is ready");
+                    if let Ok(response) = outcome {
+                        M::after(kept, response);
+                    }
                 }
                 polled
             }

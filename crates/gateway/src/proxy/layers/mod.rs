@@ -2,12 +2,12 @@
 //! request and its facts; it knows neither its neighbours nor how an answer is made.
 
 pub mod access_log;
-mod after;
 pub mod announce;
 pub mod authenticate;
 pub mod intake;
 pub mod limit;
 pub mod metrics;
+pub mod middleware;
 pub mod record;
 pub mod request_id;
 pub mod rescue;

@@ -1,41 +1,26 @@
 //! Watches traffic for a capture, around everything, and so sees what the client sees. While no capture is open it reads one
 //! word of memory. The calls between are watched in `calls/record.rs`.
 
-use super::after::{After, Finish};
+use super::middleware::Middleware;
 use crate::body::Copier;
 use crate::capture::{Head, Recording, Tap};
 use crate::proxy::context::Facts;
 use crate::proxy::{Request, Response};
 use http::header;
 use std::convert::Infallible;
+use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::task::{Context, Poll};
-use tower::{Layer, Service};
 
 /// Begins and ends recordings.
 #[derive(Clone)]
-pub struct RecordLayer {
+pub struct Record {
     tap: Tap,
 }
 
-impl RecordLayer {
-    pub fn new(tap: Tap) -> RecordLayer {
-        RecordLayer { tap }
+impl Record {
+    pub fn new(tap: Tap) -> Record {
+        Record { tap }
     }
-}
-
-impl<S> Layer<S> for RecordLayer {
-    type Service = Record<S>;
-
-    fn layer(&self, inner: S) -> Record<S> {
-        Record { inner, tap: self.tap.clone() }
-    }
-}
-
-#[derive(Clone)]
-pub struct Record<S> {
-    inner: S,
-    tap: Tap,
 }
 
 /// What is needed when the answer comes.
@@ -44,23 +29,17 @@ pub struct Watched {
     facts: Arc<Facts>,
 }
 
-type Outcome = Result<Response, Infallible>;
+impl Middleware<Request> for Record {
+    type Inward = Request;
+    type Kept = Option<Watched>;
+    type Fault = Infallible;
 
-impl<S> Service<Request> for Record<S>
-where
-    S: Service<Request, Response = Response, Error = Infallible>,
-{
-    type Response = Response;
-    type Error = Infallible;
-    type Future = After<S::Future, Option<Watched>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, mut request: Request) -> Self::Future {
+    fn before(
+        &self,
+        mut request: Request,
+    ) -> ControlFlow<Result<Response, Infallible>, (Request, Option<Watched>)> {
         let Some(capture) = self.tap.take(fastrand::f64) else {
-            return After::wait(self.inner.call(request), None);
+            return ControlFlow::Continue((request, None));
         };
         let recording = Arc::new(Recording::new(capture));
         let facts = Arc::clone(&request.facts);
@@ -69,13 +48,11 @@ where
         let bytes_max = recording.body_bytes_max();
         let copier = Copier::new(bytes_max, move |copied| recording.request_body(copied));
         request.body.watch(Box::new(copier));
-        After::wait(self.inner.call(request), Some(watched))
+        ControlFlow::Continue((request, Some(watched)))
     }
-}
 
-impl Finish<Outcome> for Option<Watched> {
-    fn finish(self, outcome: &mut Outcome) {
-        if let (Some(watched), Ok(response)) = (self, outcome) {
+    fn after(watched: Option<Watched>, response: &mut Response) {
+        if let Some(watched) = watched {
             watch(watched, response);
         }
     }

@@ -4,6 +4,7 @@
 use crate::body::{Body, End, Watch};
 use crate::error::{GatewayError, Kind, Side};
 use crate::proxy::context::Facts;
+use crate::proxy::slots::refused;
 use crate::proxy::{Request, Response};
 use crate::telemetry::metrics::Outcome;
 use crate::telemetry::redact::Escaped;
@@ -19,7 +20,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use tower::{Layer, Service};
+use tower::{BoxError, Layer, Service};
 
 #[derive(Clone, Copy, Default)]
 pub struct RescueLayer;
@@ -28,13 +29,20 @@ impl<S> Layer<S> for RescueLayer {
     type Service = Rescue<S>;
 
     fn layer(&self, inner: S) -> Rescue<S> {
-        Rescue { inner }
+        Rescue { inner, unready: None }
     }
 }
 
-#[derive(Clone)]
 pub struct Rescue<S> {
     inner: S,
+    /// Why the layers below take no request. The next request is told.
+    unready: Option<GatewayError>,
+}
+
+impl<S: Clone> Clone for Rescue<S> {
+    fn clone(&self) -> Rescue<S> {
+        Rescue { inner: self.inner.clone(), unready: None }
+    }
 }
 
 type Caught<F> = CatchUnwind<AssertUnwindSafe<F>>;
@@ -53,7 +61,11 @@ pin_project! {
     }
 }
 
-impl<F: Future<Output = Result<Response, GatewayError>>> Future for Rescued<F> {
+impl<F, E> Future for Rescued<F>
+where
+    F: Future<Output = Result<Response, E>>,
+    E: Into<BoxError>,
+{
     type Output = Result<Response, Infallible>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -69,7 +81,7 @@ impl<F: Future<Output = Result<Response, GatewayError>>> Future for Rescued<F> {
                     }
                     response
                 }
-                Ok(Err(error)) => answer(facts, &error),
+                Ok(Err(error)) => answer(facts, &own(error)),
                 Err(panic) => answer(facts, &panicked(&*panic)),
             },
         }))
@@ -78,19 +90,28 @@ impl<F: Future<Output = Result<Response, GatewayError>>> Future for Rescued<F> {
 
 impl<S> Service<Request> for Rescue<S>
 where
-    S: Service<Request, Response = Response, Error = GatewayError>,
+    S: Service<Request, Response = Response, Error: Into<BoxError>>,
 {
     type Response = Response;
     type Error = Infallible;
     type Future = Rescued<S::Future>;
 
-    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        // The layers below refuse in `call` when they are full; none makes a caller wait.
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        let polled = catch_unwind(AssertUnwindSafe(|| self.inner.poll_ready(cx)));
+        self.unready = match polled {
+            Ok(Poll::Pending) => return Poll::Pending,
+            Ok(Poll::Ready(Ok(()))) => None,
+            Ok(Poll::Ready(Err(error))) => Some(own(error)),
+            Err(panic) => Some(panicked(&*panic)),
+        };
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: Request) -> Self::Future {
         let facts = Arc::clone(&request.facts);
+        if let Some(error) = self.unready.take() {
+            return Rescued::Early { answer: Some(answer(&facts, &error)) };
+        }
         match catch_unwind(AssertUnwindSafe(|| self.inner.call(request))) {
             Ok(answering) => {
                 let answering = AssertUnwindSafe(answering).catch_unwind();
@@ -99,6 +120,21 @@ where
             Err(panic) => Rescued::Early { answer: Some(answer(&facts, &panicked(&*panic))) },
         }
     }
+}
+
+/// The gateway's own error, or what the error of another's layer means: that it sheds load, that it gave up waiting, or else
+/// that something here is broken.
+fn own(error: impl Into<BoxError>) -> GatewayError {
+    let error = match error.into().downcast::<GatewayError>() {
+        Ok(own) => return *own,
+        Err(other) => other,
+    };
+    if error.is::<tower::load_shed::error::Overloaded>() {
+        return refused("layer");
+    }
+    let kind =
+        if error.is::<tower::timeout::error::Elapsed>() { Kind::UpstreamTimeout } else { Kind::Internal };
+    GatewayError::new(kind, format!("a layer failed: {error}"))
 }
 
 /// Logs what ends an answer whose head has gone out: no other answer can be made of it any more.

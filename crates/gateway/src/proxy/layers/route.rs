@@ -1,58 +1,37 @@
 //! Which front and which operation a request is for, from method and path as they stand in the request line. The values
 //! found here are what the upstream's path is built from: there is one parse, so nothing can be read in two ways.
 
-use super::after::After;
+use super::middleware::Middleware;
 use crate::error::{GatewayError, Kind};
 use crate::proxy::context::{Facts, Matched, Unknown};
 use crate::proxy::{Request, Response};
 use http::Method;
 use std::borrow::Cow;
+use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use switchback_plan::router::Found;
 use switchback_plan::router::path::stays_below;
-use tower::{Layer, Service};
 
 #[derive(Clone, Copy, Debug, Default)]
-pub struct RouteLayer;
+pub struct Route;
 
-impl<S> Layer<S> for RouteLayer {
-    type Service = Route<S>;
+impl Middleware<Request> for Route {
+    type Inward = Request;
+    type Kept = ();
+    type Fault = GatewayError;
 
-    fn layer(&self, inner: S) -> Route<S> {
-        Route { inner }
-    }
-}
-
-#[derive(Clone)]
-pub struct Route<S> {
-    inner: S,
-}
-
-impl<S> Service<Request> for Route<S>
-where
-    S: Service<Request, Response = Response, Error = GatewayError>,
-{
-    type Response = Response;
-    type Error = GatewayError;
-    type Future = After<S::Future, ()>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), GatewayError>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request) -> Self::Future {
+    fn before(&self, request: Request) -> ControlFlow<Result<Response, GatewayError>, (Request, ())> {
         match find(&request.facts) {
             Err(error) => match unknown(&request.facts, error.kind()) {
-                None => After::early(Err(error)),
+                None => ControlFlow::Break(Err(error)),
                 Some(unknown) => {
                     request.facts.set_unknown(unknown);
-                    After::wait(self.inner.call(request), ())
+                    ControlFlow::Continue((request, ()))
                 }
             },
             Ok(matched) => {
                 request.facts.set_matched(matched);
-                After::wait(self.inner.call(request), ())
+                ControlFlow::Continue((request, ()))
             }
         }
     }

@@ -38,13 +38,13 @@ pub struct Timeout<S> {
 
 impl<S> Service<Request> for Timeout<S>
 where
-    S: Service<Request, Response = Response, Error = GatewayError>,
+    S: Service<Request, Response = Response, Error: From<GatewayError>>,
 {
     type Response = Response;
-    type Error = GatewayError;
+    type Error = S::Error;
     type Future = InTime<S::Future>;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), GatewayError>> {
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         self.inner.poll_ready(cx)
     }
 
@@ -65,8 +65,12 @@ pin_project! {
     }
 }
 
-impl<F: Future<Output = Result<Response, GatewayError>>> Future for InTime<F> {
-    type Output = Result<Response, GatewayError>;
+impl<F, E> Future for InTime<F>
+where
+    F: Future<Output = Result<Response, E>>,
+    E: From<GatewayError>,
+{
+    type Output = Result<Response, E>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
@@ -78,7 +82,7 @@ impl<F: Future<Output = Result<Response, GatewayError>>> Future for InTime<F> {
         }
         let timer = this.timer.as_pin_mut().expect("set just above");
         timer.poll(cx).map(|()| {
-            Err(GatewayError::new(Kind::UpstreamTimeout, "the budget of the whole request is spent"))
+            Err(GatewayError::new(Kind::UpstreamTimeout, "the budget of the whole request is spent").into())
         })
     }
 }

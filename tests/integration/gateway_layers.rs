@@ -1,0 +1,162 @@
+//! Layers of tower's within the stack, through sockets: readiness is asked before each request and passed through, a request
+//! waits for its turn without keeping others of its connection waiting, and what a layer sheds is refused in the pack's form.
+
+use crate::bounds::{get, h2_client, send};
+use crate::support::gateway::{Gateway, Own, Setup, TOKEN, request};
+use crate::support::raw::{Client, PATIENCE, answer, exchange};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+const THING: &str = r#"{"name":"a"}"#;
+
+/// A service that answers when it is told to.
+struct Held {
+    address: SocketAddr,
+    state: Arc<State>,
+}
+
+struct State {
+    asked: Semaphore,
+    answers: Semaphore,
+    in_flight: AtomicUsize,
+    most_in_flight: AtomicUsize,
+}
+
+impl Held {
+    async fn start() -> Held {
+        let state = Arc::new(State {
+            asked: Semaphore::new(0),
+            answers: Semaphore::new(0),
+            in_flight: AtomicUsize::new(0),
+            most_in_flight: AtomicUsize::new(0),
+        });
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (address, theirs) = (listener.local_addr().unwrap(), Arc::clone(&state));
+        tokio::spawn(async move {
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                tokio::spawn(serve(stream, Arc::clone(&theirs)));
+            }
+        });
+        Held { address, state }
+    }
+
+    /// Waits until one more request is here.
+    async fn asked(&self) {
+        timeout(PATIENCE, self.state.asked.acquire()).await.expect("a request comes").unwrap().forget();
+    }
+
+    fn answer(&self, requests: usize) {
+        self.state.answers.add_permits(requests);
+    }
+
+    fn most_in_flight(&self) -> usize {
+        self.state.most_in_flight.load(SeqCst)
+    }
+}
+
+async fn serve(mut stream: TcpStream, state: Arc<State>) {
+    let mut head = Vec::new();
+    while stream.read_buf(&mut head).await.is_ok_and(|read| read > 0) {
+        if !head.ends_with(b"\r\n\r\n") {
+            continue;
+        }
+        head.clear();
+        state.most_in_flight.fetch_max(state.in_flight.fetch_add(1, SeqCst) + 1, SeqCst);
+        state.asked.add_permits(1);
+        state.answers.acquire().await.unwrap().forget();
+        state.in_flight.fetch_sub(1, SeqCst);
+        let reply = answer(200, "content-type: application/json\r\n", r#"{"title":"a"}"#);
+        stream.write_all(&reply).await.unwrap();
+    }
+}
+
+async fn gateway(new: &Held, layer: Own) -> Gateway {
+    Gateway::start(new.address, Setup { layer: Some(layer), ..Setup::default() }).await
+}
+
+fn thing() -> Vec<u8> {
+    request("GET /old/things/a", "", "")
+}
+
+#[tokio::test]
+async fn requests_of_other_connections_wait_for_their_turn() {
+    let new = Held::start().await;
+    let gateway = gateway(&new, Own::Waiting(1)).await;
+    let mut clients = Vec::new();
+    for _ in 0..3 {
+        let mut client = Client::connect(gateway.address).await;
+        client.send(thing()).await;
+        clients.push(client);
+    }
+    for _ in 0..3 {
+        new.asked().await;
+        new.answer(1);
+    }
+    for client in &mut clients {
+        let answer = client.answer().await.unwrap();
+        assert_eq!((answer.status, answer.text().as_str()), (200, THING));
+    }
+    assert_eq!(new.most_in_flight(), 1);
+}
+
+#[tokio::test]
+async fn requests_of_one_http2_connection_wait_for_their_turn() {
+    let new = Held::start().await;
+    let gateway = gateway(&new, Own::Waiting(1)).await;
+    let (mut client, _alive) = h2_client(gateway.address, 65_535).await;
+    let mut answers = Vec::new();
+    for _ in 0..3 {
+        answers.push(send(&mut client, get("/old/things/a", TOKEN)).await);
+    }
+    for _ in 0..3 {
+        new.asked().await;
+        new.answer(1);
+    }
+    for answer in answers {
+        let answer = timeout(PATIENCE, answer).await.expect("each has its turn").unwrap();
+        assert_eq!(answer.status().as_u16(), 200);
+    }
+    assert_eq!(new.most_in_flight(), 1);
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_gives_its_turn_to_the_next() {
+    let new = Held::start().await;
+    let gateway = gateway(&new, Own::Waiting(1)).await;
+    let mut first = Client::connect(gateway.address).await;
+    first.send(thing()).await;
+    new.asked().await;
+    let mut leaver = Client::connect(gateway.address).await;
+    leaver.send(thing()).await;
+    leaver.reset();
+    new.answer(1);
+    assert_eq!(first.answer().await.unwrap().status, 200);
+    new.answer(2);
+    assert_eq!(exchange(gateway.address, thing()).await.unwrap().status, 200);
+    // The connection that had the only place before is idle, and keeps none.
+    assert_eq!(exchange(gateway.address, thing()).await.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn what_a_layer_sheds_is_refused_in_the_packs_form() {
+    let new = Held::start().await;
+    let gateway = gateway(&new, Own::Shedding(1)).await;
+    let mut first = Client::connect(gateway.address).await;
+    first.send(thing()).await;
+    new.asked().await;
+    let refused = exchange(gateway.address, thing()).await.unwrap();
+    assert_eq!((refused.status, refused.value("retry-after")), (503, "1"));
+    assert!(refused.text().starts_with(r#"{"why":"#), "{}", refused.text());
+    assert!(!refused.value("x-request-id").is_empty());
+    new.answer(1);
+    assert_eq!(first.answer().await.unwrap().status, 200);
+    new.answer(1);
+    first.send(thing()).await;
+    assert_eq!(first.answer().await.unwrap().status, 200);
+}
