@@ -15,6 +15,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Body as _, Frame, SizeHint};
 use hyper::body::Incoming;
+use pin_project_lite::pin_project;
 use std::error::Error as StdError;
 use std::fmt;
 use std::future::Future;
@@ -194,6 +195,14 @@ impl Body {
         side: Side,
     ) -> Body {
         Body::of(Source::Stream { body: Box::pin(body), turn: Turn::default() }, side)
+    }
+
+    /// A body of someone else's making, such as that of a framework. `side` says who sends it.
+    pub fn wrap<B>(body: B, side: Side) -> Body
+    where
+        B: http_body::Body<Data = Bytes, Error: Into<Box<dyn StdError + Send + Sync>>> + Send + 'static,
+    {
+        if body.is_end_stream() { Body::empty() } else { Body::stream(Wrapped { body, side }, side) }
     }
 
     fn of(kind: Source, side: Side) -> Body {
@@ -466,6 +475,43 @@ impl Drop for Body {
         // A reader that knows the length stops without asking for the end: that is no abandonment.
         let end = if self.is_end_stream() { End::Complete } else { End::Abandoned };
         self.finish(end);
+    }
+}
+
+pin_project! {
+    /// A body whose errors are told in our terms.
+    struct Wrapped<B> {
+        #[pin]
+        body: B,
+        side: Side,
+    }
+}
+
+impl<B> http_body::Body for Wrapped<B>
+where
+    B: http_body::Body<Data = Bytes, Error: Into<Box<dyn StdError + Send + Sync>>>,
+{
+    type Data = Bytes;
+    type Error = GatewayError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, GatewayError>>> {
+        let this = self.project();
+        let in_our_terms = |error: B::Error| match this.side {
+            Side::Client => GatewayError::new(Kind::BadRequest, "the request body broke off").because(error),
+            Side::Gateway | Side::Upstream => broke_off(BROKE_OFF, error),
+        };
+        this.body.poll_frame(cx).map_err(in_our_terms)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 

@@ -6,6 +6,7 @@ pub mod body;
 pub mod capture;
 pub mod clock;
 pub mod error;
+mod gateway;
 pub mod heavy;
 mod interim;
 pub mod memory;
@@ -19,3 +20,5 @@ pub mod store;
 pub mod telemetry;
 pub mod token;
 pub mod tunnel;
+
+pub use gateway::{BuildError, Builder, Gateway, GatewayLayer, Layered};

@@ -159,6 +159,11 @@ impl Line {
 pub struct Outgoing(Option<Box<Body>>);
 
 impl Outgoing {
+    /// The body itself.
+    pub fn into_body(self) -> Body {
+        self.0.map_or_else(Body::empty, |body| *body)
+    }
+
     /// Whether all of it is here.
     pub fn is_whole(&self) -> bool {
         self.0.as_ref().is_none_or(|body| body.is_whole())

@@ -35,6 +35,8 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tower::util::BoxCloneSyncService;
+use tower::{BoxError, ServiceExt as _};
 
 /// Bytes that hyper may hold per HTTP/1.1 connection and direction.
 const BUFFER_BYTES_MAX: usize = 64 * 1024;
@@ -85,7 +87,12 @@ enum Wires {
         /// Makes a connection for each call.
         alone: Secured,
     },
+    /// No connection: a service of the same program.
+    Within(InnerService),
 }
+
+/// A service of the same program that is called in place of one behind a connection.
+pub(crate) type InnerService = BoxCloneSyncService<http::Request<Body>, Response, BoxError>;
 
 type Secured = Client<HttpsConnector<HttpConnector>, Outgoing>;
 
@@ -118,6 +125,27 @@ impl Upstream {
             authority: authority.clone(),
             limits,
         })
+    }
+
+    /// A service of the same program, which is called with the bare path as its address. `name` labels it in logs and metrics.
+    pub(crate) fn within(name: &str, service: InnerService, limits: Arc<Limits>) -> Upstream {
+        let authority = Authority::from_static("localhost");
+        Upstream {
+            name: name.into(),
+            base: String::new(),
+            host: HeaderValue::from_static("localhost"),
+            wires: Wires::Within(service),
+            slots: FairSlots::new(limits.upstream_in_flight_max, limits.client_upstream_in_flight_max),
+            meter: Meter::new(name),
+            scheme: Scheme::HTTP,
+            authority,
+            limits,
+        }
+    }
+
+    /// Whether it is a service of the same program.
+    pub(crate) fn is_within(&self) -> bool {
+        matches!(self.wires, Wires::Within(_))
     }
 
     /// Label in logs and metrics.
@@ -214,7 +242,7 @@ impl Upstream {
         let mut request = http::Request::new(Outgoing::from(body));
         request.method_mut().clone_from(method);
         *request.uri_mut() = match &self.wires {
-            Wires::Plain(_) => Uri::from(target),
+            Wires::Plain(_) | Wires::Within(_) => Uri::from(target),
             Wires::Tls { .. } => {
                 let whole = Uri::builder().scheme(self.scheme.clone()).authority(self.authority.clone());
                 whole.path_and_query(target).build().expect("all parts of the address were checked")
@@ -222,7 +250,7 @@ impl Upstream {
         };
         // Into the call's own fields, which have room, and not into the copy, which would have to grow. What the call is
         // repeated with takes their place.
-        if let Wires::Plain(_) = &self.wires {
+        if let Wires::Plain(_) | Wires::Within(_) = &self.wires {
             // Behind TLS hyper's client adds it, and to HTTP/1.1 alone: HTTP/2 says it in `:authority`, and servers refuse
             // a request that says it twice (RFC 9113, section 8.3.1).
             headers.insert(header::HOST, self.host.clone());
@@ -249,6 +277,11 @@ impl Upstream {
                 let client = if is_alone { alone } else { &clients[shard::here() % clients.len()] };
                 // Boxed, so that calls that go another way need not carry its size.
                 Box::pin(self.exchange_secured(client, *request)).await?
+            }
+            Wires::Within(service) => {
+                let answering = service.clone().oneshot(request.map(Outgoing::into_body));
+                let answer = tokio::time::timeout(patience, answering).await.map_err(|_| late())?;
+                return answer.map_err(|error| body::broke_off(BROKE_OFF, error));
             }
         };
         judge_head(response.status(), response.version(), response.headers())?;

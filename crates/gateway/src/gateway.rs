@@ -1,0 +1,505 @@
+//! The gateway as a part of another program: as a [`tower::Service`] of its own, or as a [`tower::Layer`] around the service
+//! that it calls. The program `switchback` does not use this: it serves more than a builder should ask for (reloads, phases,
+//! the admin port) and joins the same parts by itself.
+
+use crate::body::Body;
+use crate::clock::Clock;
+use crate::error::Side;
+use crate::memory::Memory;
+use crate::proxy::calls::retry::Budget;
+use crate::proxy::headers::Pseudonym;
+use crate::proxy::limits::Limits;
+use crate::proxy::program::{Front, Program, Strangers};
+use crate::proxy::stack::{self, Parts};
+use crate::proxy::unknown_calls::UnknownCalls;
+use crate::proxy::upstream::{InnerService, Upstream, UpstreamError};
+use crate::shadow::{self, Shadow};
+use crate::store::seal::{KeyRing, SealingKey};
+use crate::store::{Missing, Store, StoreError};
+use crate::token::{self, Endpoint, NewClient, Registry, RegistryError, Tokens};
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use http::{Request, Response, Uri};
+use std::convert::Infallible;
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use switchback_engine::translate::Settings;
+use switchback_plan::router::Router;
+use switchback_plan::{Pack, SideId};
+use tokio::task::JoinHandle;
+use tokio_util::task::TaskTracker;
+use tower::util::BoxCloneSyncService;
+use tower::{BoxError, Layer, Service, ServiceExt as _};
+
+/// Answers requests of one API version by calls of the other. Clones share clients, limits and connections.
+///
+/// ```no_run
+/// # use std::sync::Arc;
+/// # async fn example(pack: Arc<switchback_plan::Pack>) -> Result<(), Box<dyn std::error::Error>> {
+/// use switchback_gateway::Gateway;
+///
+/// let gateway = Gateway::builder()
+///     .pack(pack)
+///     .front("/v2", "v2")
+///     .upstream("v3", "https://api.example.com".parse()?)
+///     .client("acme", "the token that acme sends", [("v3", "the token that its calls go out with")])
+///     .build()
+///     .await?;
+/// # drop(gateway);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Gateway {
+    stack: BoxCloneSyncService<Request<Body>, Response<Body>, Infallible>,
+    _running: Arc<Running>,
+}
+
+/// What a gateway is made of. Made by [`Gateway::builder`].
+#[derive(Default)]
+pub struct Builder {
+    pack: Option<Arc<Pack>>,
+    settings: Settings,
+    fronts: Vec<(String, String)>,
+    upstreams: Vec<(String, Uri)>,
+    clients: Vec<NewClient>,
+    limits: Limits,
+    store: Option<Store>,
+    endpoint: Option<Endpoint>,
+}
+
+/// Why a gateway cannot be built.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// [`Builder::pack`] was not called.
+    #[error("a gateway needs a pack: call `pack`")]
+    NoPack,
+    /// [`Builder::front`] was not called.
+    #[error("a gateway needs a path prefix at which clients speak one side: call `front`")]
+    NoFront,
+    /// The pack has no side of this name.
+    #[error("the pack has no side `{name}`; its sides are `{}` and `{}`", .sides[0], .sides[1])]
+    UnknownSide {
+        /// As it was given.
+        name: String,
+        /// Those that there are.
+        sides: [String; 2],
+    },
+    /// A front begins with `/` and does not end with it.
+    #[error("the prefix `{0}` must begin with `/` and not end with it, or be empty")]
+    Prefix(String),
+    /// Calls of this side have nowhere to go.
+    #[error("calls go to side `{0}`, which has no address: call `upstream`")]
+    NoUpstream(String),
+    /// The address of this side is none.
+    #[error("upstream `{0}`: {1}")]
+    Upstream(String, #[source] UpstreamError),
+    /// A client that cannot be enrolled.
+    #[error(transparent)]
+    Client(#[from] RegistryError),
+    /// The store does not answer, or another gateway works with it.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// There is no place for a store of our own, or no thread.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl Gateway {
+    /// Begins to describe a gateway.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+}
+
+impl Builder {
+    /// What is served: a compiled pack.
+    #[must_use]
+    pub fn pack(mut self, pack: Arc<Pack>) -> Builder {
+        self.pack = Some(pack);
+        self
+    }
+
+    /// Values for what the pack reads of its operator's configuration.
+    #[must_use]
+    pub fn settings(mut self, settings: Settings) -> Builder {
+        self.settings = settings;
+        self
+    }
+
+    /// At this path prefix clients speak this side of the pack; an empty prefix is the root. There may be several.
+    #[must_use]
+    pub fn front(mut self, prefix: impl Into<String>, side: impl Into<String>) -> Builder {
+        self.fronts.push((prefix.into(), side.into()));
+        self
+    }
+
+    /// Where the service of a side is. A [`layer`](Builder::layer) needs none: its inner service is called.
+    #[must_use]
+    pub fn upstream(mut self, side: impl Into<String>, address: Uri) -> Builder {
+        self.upstreams.push((side.into(), address));
+        self
+    }
+
+    /// A client, the token that it is known by, and by side the tokens that its calls go out with.
+    #[must_use]
+    pub fn client<'a>(
+        self,
+        name: &str,
+        token: &str,
+        credentials: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Builder {
+        let credentials = credentials.into_iter().map(|(side, token)| token::NewCredential {
+            side: side.to_owned(),
+            token: token.to_owned().into(),
+        });
+        self.enrol(NewClient {
+            name: name.to_owned(),
+            company: None,
+            tokens: vec![crate::secret::Secret::from(token).into()],
+            credentials: credentials.collect(),
+            flow: Default::default(),
+            app: None,
+            refresh_token: None,
+        })
+    }
+
+    /// A client with all that one may have.
+    #[must_use]
+    pub fn enrol(mut self, client: NewClient) -> Builder {
+        self.clients.push(client);
+        self
+    }
+
+    /// The bounds of the data path.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Builder {
+        self.limits = limits;
+        self
+    }
+
+    /// Where clients and their grants are kept. Without it they are forgotten with the gateway, which does for fixed tokens; a
+    /// grant that is refreshed and forgotten is lost.
+    #[must_use]
+    pub fn store(mut self, store: Store) -> Builder {
+        self.store = Some(store);
+        self
+    }
+
+    /// The authorization server that grants are refreshed at.
+    #[must_use]
+    pub fn authorization_server(mut self, endpoint: Endpoint) -> Builder {
+        self.endpoint = Some(endpoint);
+        self
+    }
+
+    /// The gateway as a service. Must be called within a tokio runtime, in which it works in the background.
+    ///
+    /// # Errors
+    /// Something is missing or does not fit the pack, or the store cannot be used.
+    pub async fn build(self) -> Result<Gateway, BuildError> {
+        let addresses = self.upstreams.clone();
+        let prepared = self.prepare().await?;
+        let (limits, sides) = (&prepared.limits, &prepared.pack.sides);
+        if let Some((name, _)) =
+            addresses.iter().find(|(name, _)| sides.iter().all(|side| side.name != *name))
+        {
+            return Err(prepared.unknown(name));
+        }
+        let mut upstreams = [None, None];
+        for side in SideId::BOTH {
+            let name = &sides[side].name;
+            if let Some((_, address)) = addresses.iter().rev().find(|(given, _)| given == name) {
+                let upstream = Upstream::new(name, address, Arc::clone(limits));
+                let upstream = upstream.map_err(|error| BuildError::Upstream(name.clone(), error))?;
+                upstreams[side] = Some(Arc::new(upstream));
+            }
+        }
+        prepared.gateway(|side| {
+            upstreams[side].clone().ok_or_else(|| BuildError::NoUpstream(sides[side].name.clone()))
+        })
+    }
+
+    /// The gateway as a layer: requests below a front become calls of the inner service, all others pass to it as they are. Must
+    /// be called within a tokio runtime, in which it works in the background.
+    ///
+    /// # Errors
+    /// Something is missing or does not fit the pack, or the store cannot be used.
+    pub async fn layer(self) -> Result<GatewayLayer, BuildError> {
+        Ok(GatewayLayer(Arc::new(self.prepare().await?)))
+    }
+
+    async fn prepare(self) -> Result<Prepared, BuildError> {
+        let pack = self.pack.ok_or(BuildError::NoPack)?;
+        if self.fronts.is_empty() {
+            return Err(BuildError::NoFront);
+        }
+        let mut fronts = Vec::new();
+        for (prefix, name) in self.fronts {
+            if !prefix.is_empty() && (!prefix.starts_with('/') || prefix.ends_with('/')) {
+                return Err(BuildError::Prefix(prefix));
+            }
+            let side = SideId::BOTH.into_iter().find(|side| pack.sides[*side].name == name);
+            fronts.push((prefix, side.ok_or_else(|| unknown_side(&pack, &name))?));
+        }
+        let (store, folder) = match self.store {
+            Some(store) => (store, None),
+            None => {
+                let folder = Folder::new()?;
+                let url = format!("sqlite:{}", folder.0.join("store.db").display());
+                let keys = KeyRing::parse(&[SealingKey::generate()]).expect("a key made here is one");
+                (Store::open(&url, keys, Clock::machine(), Missing::Create).await?, Some(folder))
+            }
+        };
+        Registry::new(store.clone(), self.endpoint.clone()).ensure(self.clients).await?;
+        let tokens = Tokens::open(store.clone(), self.endpoint, token::Settings::default()).await?;
+        let (shadow, workers) = match Shadow::start(store.clone(), shadow::Settings::default()).await {
+            Ok(started) => started,
+            Err(shadow::StartError::Store(error)) => return Err(error.into()),
+            Err(shadow::StartError::Thread(error)) => return Err(error.into()),
+        };
+        let refreshing = tokio::spawn(tokens.clone().run());
+        let running = Running { refreshing, _workers: workers, _folder: folder };
+        Ok(Prepared {
+            pack,
+            settings: Arc::new(self.settings),
+            fronts,
+            limits: Arc::new(self.limits),
+            tokens,
+            store,
+            shadow,
+            running: Arc::new(running),
+        })
+    }
+}
+
+/// Everything but where calls go.
+struct Prepared {
+    pack: Arc<Pack>,
+    settings: Arc<Settings>,
+    fronts: Vec<(String, SideId)>,
+    limits: Arc<Limits>,
+    tokens: Tokens,
+    store: Store,
+    shadow: Shadow,
+    running: Arc<Running>,
+}
+
+impl Prepared {
+    fn gateway(
+        &self,
+        upstream: impl Fn(SideId) -> Result<Arc<Upstream>, BuildError>,
+    ) -> Result<Gateway, BuildError> {
+        let mut fronts = Vec::new();
+        for (prefix, serves) in &self.fronts {
+            fronts.push(Front {
+                prefix: prefix.clone(),
+                serves: *serves,
+                router: Router::new(&self.pack.directions[*serves]),
+                backend: upstream(serves.other())?,
+                own: upstream(*serves).ok().filter(|own| !own.is_within()),
+                unknown: Strangers::default(),
+                beside: None,
+                announcements: Vec::new(),
+                phases: Arc::default(),
+            });
+        }
+        let program = Program::new(Arc::clone(&self.pack), Arc::clone(&self.settings), fronts);
+        let stack = stack::stack(Parts {
+            program: Arc::new(ArcSwap::from_pointee(program)),
+            tokens: self.tokens.clone(),
+            limits: Arc::clone(&self.limits),
+            memory: Memory::new(u64::MAX),
+            pseudonym: Pseudonym::default(),
+            retries: Budget::default(),
+            store: self.store.clone(),
+            clock: self.store.clock().clone(),
+            detached: TaskTracker::new(),
+            tap: Default::default(),
+            shadow: self.shadow.clone(),
+            unknown: UnknownCalls::new(self.store.clock().clone()),
+        });
+        Ok(Gateway { stack: BoxCloneSyncService::new(stack), _running: Arc::clone(&self.running) })
+    }
+
+    fn unknown(&self, name: &str) -> BuildError {
+        unknown_side(&self.pack, name)
+    }
+
+    /// Whether a front answers this path.
+    fn is_ours(&self, path: &str) -> bool {
+        self.fronts
+            .iter()
+            .any(|(prefix, _)| path.strip_prefix(prefix.as_str()).is_some_and(|rest| rest.starts_with('/')))
+    }
+}
+
+fn unknown_side(pack: &Pack, name: &str) -> BuildError {
+    let sides = SideId::BOTH.map(|side| pack.sides[side].name.clone());
+    BuildError::UnknownSide { name: name.to_owned(), sides }
+}
+
+/// What goes on in the background; ends with the last clone.
+struct Running {
+    refreshing: JoinHandle<()>,
+    _workers: shadow::Workers,
+    _folder: Option<Folder>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.refreshing.abort();
+    }
+}
+
+/// A folder of our own, for a store that ends with the gateway.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> io::Result<Folder> {
+        let name = format!("switchback-{}-{:016x}", std::process::id(), fastrand::u64(..));
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir(&path)?;
+        Ok(Folder(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+impl fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gateway").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for GatewayLayer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GatewayLayer").field("fronts", &self.0.fronts).finish_non_exhaustive()
+    }
+}
+
+impl<B> Service<Request<B>> for Gateway
+where
+    B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.stack.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        self.stack.call(request.map(|body| Body::wrap(body, Side::Client)))
+    }
+}
+
+/// A gateway around a service that it calls. Made by [`Builder::layer`].
+///
+/// ```no_run
+/// # use std::sync::Arc;
+/// # async fn example<S>(pack: Arc<switchback_plan::Pack>, api: S) -> Result<(), Box<dyn std::error::Error>>
+/// # where
+/// #     S: tower::Service<http::Request<switchback_gateway::body::Body>,
+/// #         Response = http::Response<switchback_gateway::body::Body>, Error = std::convert::Infallible>
+/// #         + Clone + Send + Sync + 'static,
+/// #     S::Future: Send,
+/// # {
+/// use switchback_gateway::Gateway;
+/// use tower::Layer;
+///
+/// let gateway = Gateway::builder()
+///     .pack(pack)
+///     .front("/v2", "v2")
+///     .client("acme", "the token that acme sends", [("v3", "the token that its calls go out with")])
+///     .layer()
+///     .await?;
+/// let both = gateway.layer(api);         // /v2/… is translated, anything else goes to `api` as it is
+/// # drop(both);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct GatewayLayer(Arc<Prepared>);
+
+impl<S, B> Layer<S> for GatewayLayer
+where
+    S: Service<Request<Body>, Response = Response<B>, Error: Into<BoxError>, Future: Send>
+        + Clone
+        + Send
+        + Sync
+        + 'static,
+    B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+{
+    type Service = Layered<S>;
+
+    fn layer(&self, inner: S) -> Layered<S> {
+        let called = inner.clone().map_err(Into::into).map_response(upstream_answer);
+        let limits = Arc::clone(&self.0.limits);
+        let upstream = Arc::new(Upstream::within("inner", InnerService::new(called), limits));
+        let gateway = self.0.gateway(|_| Ok(Arc::clone(&upstream)));
+        let gateway = gateway.expect("calls of either side have somewhere to go");
+        Layered { gateway, inner, prepared: Arc::clone(&self.0) }
+    }
+}
+
+fn upstream_answer<B>(answer: Response<B>) -> Response<Body>
+where
+    B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+{
+    answer.map(|body| Body::wrap(body, Side::Upstream))
+}
+
+/// A service with a gateway around it.
+#[derive(Clone)]
+pub struct Layered<S> {
+    gateway: Gateway,
+    inner: S,
+    prepared: Arc<Prepared>,
+}
+
+impl<S: fmt::Debug> fmt::Debug for Layered<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Layered").field("inner", &self.inner).finish_non_exhaustive()
+    }
+}
+
+impl<S, A, B> Service<Request<A>> for Layered<S>
+where
+    S: Service<Request<Body>, Response = Response<B>, Future: Send> + Clone + Send + 'static,
+    A: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+    B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+{
+    type Response = Response<Body>;
+    type Error = S::Error;
+    type Future = BoxFuture<'static, Result<Response<Body>, S::Error>>;
+
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        // Which of the two is to be ready is known with the request: it is asked then.
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<A>) -> Self::Future {
+        let request = request.map(|body| Body::wrap(body, Side::Client));
+        if self.prepared.is_ours(request.uri().path()) {
+            let answering = self.gateway.clone().oneshot(request);
+            return Box::pin(async move {
+                let Ok(answer) = answering.await;
+                Ok(answer)
+            });
+        }
+        let answering = self.inner.clone().oneshot(request);
+        Box::pin(async move { answering.await.map(upstream_answer) })
+    }
+}
