@@ -352,6 +352,10 @@ fn each_outside_thing_has_one_place() {
                 broken.push(format!("{} uses {library}", source.path));
             }
         }
+        let counts = ["counter!(", "gauge!(", "histogram!("].iter().any(|made| source.code.contains(made));
+        if source.package != "sandbox" && source.path != "telemetry/metrics.rs" && counts {
+            broken.push(format!("{} names a metric; `telemetry/metrics.rs` does", source.path));
+        }
         let reads_configuration =
             source.code.contains("config::load") || source.code.contains("config::parse");
         if reads_configuration && !["config", "app", "cli"].contains(&source.room()) {

@@ -3,7 +3,7 @@
 
 use crate::body::{End, Watch};
 use crate::error::{GatewayError, Kind};
-use crate::telemetry::metrics as names;
+use crate::telemetry::metrics;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use foldhash::fast::RandomState;
@@ -97,7 +97,7 @@ impl Watch for Slot {
 
 /// The error of a limit that is reached; `limit` is its name in the metrics.
 pub fn refused(limit: &'static str) -> GatewayError {
-    metrics::counter!(names::LIMITED, "limit" => limit).increment(1);
+    metrics::limited(limit);
     GatewayError::new(
         Kind::Overloaded { retry_after: RETRY_AFTER },
         format!("the limit `{limit}` is reached"),

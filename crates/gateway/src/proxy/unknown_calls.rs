@@ -6,9 +6,8 @@
 
 use super::context::Facts;
 use crate::clock::{Clock, rfc3339};
-use crate::telemetry::metrics::UNKNOWN_CALLS;
+use crate::telemetry::metrics::unknown_call;
 use http::Method;
-use metrics::counter;
 use serde::Serialize;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -102,7 +101,7 @@ impl UnknownCalls {
             OTHERS.to_owned()
         };
         drop(seen);
-        counter!(UNKNOWN_CALLS, "method" => method, "path" => label, "unknown" => unknown).increment(1);
+        unknown_call(method, label, unknown);
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {

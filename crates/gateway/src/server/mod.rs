@@ -24,7 +24,7 @@ pub use tls::{TlsError, TlsFiles, tls_acceptor, tls_faults};
 
 use crate::body::Body;
 use crate::memory::Memory;
-use crate::telemetry::metrics as names;
+use crate::telemetry::metrics;
 use crate::tunnel::TunnelLimits;
 use activity::{Activity, Order};
 use places::{Bounds, NoPlace, Places};
@@ -211,14 +211,14 @@ where
             Err(NoPlace::Full) if options.evicts && roster.evict() => places.take_over(address.ip()),
             Err(why) => {
                 let limit = if why == NoPlace::Full { "connections" } else { "connections_per_address" };
-                metrics::counter!(names::LIMITED, "limit" => limit).increment(1);
+                metrics::limited(limit);
                 connections.spawn(connection::refuse(stream, listener.is_tls()));
                 continue;
             }
         };
         let memory = options.memory.as_ref().map(|memory| memory.take(connection_bytes(listener.is_tls())));
         let Ok(memory) = memory.transpose() else {
-            metrics::counter!(names::LIMITED, "limit" => "memory").increment(1);
+            metrics::limited("memory");
             connections.spawn(connection::refuse(stream, listener.is_tls()));
             continue;
         };
@@ -231,7 +231,7 @@ where
         let served = connection::serve(stream, address, listener.tls(), service.clone(), options, activity);
         connections.spawn(async move {
             let _held = (place, entry, memory);
-            let gauge = metrics::gauge!(names::CONNECTIONS);
+            let gauge = metrics::connections();
             gauge.increment(1.0);
             served.await;
             gauge.decrement(1.0);

@@ -1,13 +1,17 @@
-//! The numbers of the program: names, labels and the recorder behind `/metrics`. All names begin with `switchback_` and
+//! The numbers of the program: their names, labels and handles, and the recorder behind `/metrics`. Nothing else names a metric;
+//! whoever has something to count calls a function here. All names begin with `switchback_` and
 //! end in their unit. Labels are operations, enrolled client names, sides and closed sets of words: their number is
 //! bounded by the pack and the clients, whatever is sent from outside.
 
+use http::StatusCode;
 use metrics::{
-    Counter, Histogram, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
+    Counter, Gauge, Histogram, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge,
+    histogram,
 };
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 pub const REQUESTS: &str = "switchback_requests_total";
 pub const REQUEST_DURATION: &str = "switchback_request_duration_seconds";
@@ -40,7 +44,7 @@ pub const SHADOW_BYTES: &str = "switchback_shadow_bytes";
 pub const BUILD_INFO: &str = "switchback_build_info";
 
 /// Label value where there is no operation or no client, so that a query over all requests misses none.
-pub const NONE: &str = "none";
+const NONE: &str = "none";
 
 /// Upper bounds of the duration histograms, in seconds: from well under a translation to beyond the total timeout.
 const DURATION_BUCKETS: [f64; 14] =
@@ -178,6 +182,89 @@ impl RequestMeter {
         self.outcomes[outcome as usize].increment(1);
         self.duration.record(seconds);
     }
+}
+
+/// The recorder's handle for the requests being answered.
+pub(crate) fn requests_in_flight() -> Gauge {
+    gauge!(REQUESTS_IN_FLIGHT)
+}
+
+/// The recorder's handle for open connections of clients.
+pub(crate) fn connections() -> Gauge {
+    gauge!(CONNECTIONS)
+}
+
+/// The recorder's handles for one upstream.
+pub(crate) struct UpstreamMeter {
+    /// By first digit of the status; 0 = no answer.
+    answers: [Counter; 6],
+    duration: Histogram,
+}
+
+impl UpstreamMeter {
+    /// The handles for the upstream of this name.
+    pub(crate) fn new(upstream: &str) -> UpstreamMeter {
+        let answers = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"]
+            .map(|class| counter!(UPSTREAM_REQUESTS, "upstream" => upstream.to_owned(), "status" => class));
+        let duration = histogram!(UPSTREAM_DURATION, "upstream" => upstream.to_owned());
+        UpstreamMeter { answers, duration }
+    }
+
+    /// Counts a call that was answered with this status, or not at all.
+    pub(crate) fn record(&self, status: Option<StatusCode>, elapsed: Duration) {
+        let class = status.map_or(0, |status| usize::from(status.as_u16() / 100).min(5));
+        self.answers[class].increment(1);
+        self.duration.record(elapsed.as_secs_f64());
+    }
+}
+
+/// Counts what a limit refused.
+pub(crate) fn limited(limit: &'static str) {
+    counter!(LIMITED, "limit" => limit).increment(1);
+}
+
+/// Counts a message that could not be translated; `direction` is `request` or `answer`.
+pub(crate) fn transform_failed(operation: &str, direction: &'static str) {
+    counter!(TRANSFORM_FAILURES, "operation" => or_none(operation), "direction" => direction).increment(1);
+}
+
+/// Counts a call that nobody here knows; `unknown` says what of it.
+pub(crate) fn unknown_call(method: &'static str, path: String, unknown: &'static str) {
+    counter!(UNKNOWN_CALLS, "method" => method, "path" => path, "unknown" => unknown).increment(1);
+}
+
+/// Counts a call that is sent once more.
+pub(crate) fn retried(upstream: &str, why: &'static str) {
+    counter!(RETRIES, "upstream" => upstream.to_owned(), "why" => why).increment(1);
+}
+
+/// Shows when a client's access token ends, in seconds since 1970.
+pub(crate) fn token_expiry(client: &str, unix_seconds: f64) {
+    gauge!(TOKEN_EXPIRY, "client" => client.to_owned()).set(unix_seconds);
+}
+
+/// Shows whether a client's grant is in this state.
+pub(crate) fn token_state(client: &str, state: &'static str, is: bool) {
+    gauge!(TOKEN_STATE, "client" => client.to_owned(), "state" => state).set(if is { 1.0 } else { 0.0 });
+}
+
+/// Counts a refresh of a client's grant.
+pub(crate) fn token_refreshed(client: &str, result: &'static str) {
+    counter!(TOKEN_REFRESH, "client" => client.to_owned(), "result" => result).increment(1);
+}
+
+/// Shows how many grants have their newest tokens in memory only.
+pub(crate) fn tokens_unpersisted(grants: f64) {
+    gauge!(TOKEN_UNPERSISTED).set(grants);
+}
+
+/// Shows whether a service refuses the token that a client's calls to a side go out with.
+pub(crate) fn credential_refused(client: &str, side: &str, is_refused: bool) {
+    gauge!(CREDENTIAL_REFUSED, "client" => client.to_owned(), "side" => side.to_owned()).set(if is_refused {
+        1.0
+    } else {
+        0.0
+    });
 }
 
 /// Counts a request to a side that is announced as deprecated.
@@ -379,6 +466,89 @@ mod tests {
         assert_eq!((row["ok"], row["refused"]), (2, 1));
         RequestMeter::new("", operation, "new").record(Outcome::Ok, 0.003);
         assert_eq!(metrics.requests_by_operation()["new GET /metrics-test/{id}"]["ok"], 1);
+    }
+
+    /// Every metric, by its name, its kind and the labels that it has.
+    const EVERY_METRIC: [(&str, &str, &[&str]); 29] = [
+        ("switchback_requests_total", "counter", &["client", "operation", "outcome", "side"]),
+        ("switchback_request_duration_seconds", "histogram", &["operation", "side"]),
+        ("switchback_requests_in_flight", "gauge", &[]),
+        ("switchback_connections", "gauge", &[]),
+        ("switchback_deprecated_requests_total", "counter", &["client", "operation", "side"]),
+        ("switchback_transform_failures_total", "counter", &["direction", "operation"]),
+        ("switchback_upstream_requests_total", "counter", &["status", "upstream"]),
+        ("switchback_upstream_request_duration_seconds", "histogram", &["upstream"]),
+        ("switchback_retries_total", "counter", &["upstream", "why"]),
+        ("switchback_limited_total", "counter", &["limit"]),
+        ("switchback_store_up", "gauge", &[]),
+        ("switchback_token_refresh_total", "counter", &["client", "result"]),
+        ("switchback_token_expiry_timestamp_seconds", "gauge", &["client"]),
+        ("switchback_token_state", "gauge", &["client", "state"]),
+        ("switchback_credential_refused", "gauge", &["client", "side"]),
+        ("switchback_token_unpersisted", "gauge", &[]),
+        ("switchback_config_reload_total", "counter", &["result"]),
+        ("switchback_config_loaded_timestamp_seconds", "gauge", &[]),
+        ("switchback_phase", "gauge", &["operation", "phase", "side"]),
+        ("switchback_phase_moves_total", "counter", &["by", "operation", "phase"]),
+        ("switchback_shadow_compared_total", "counter", &["operation", "result"]),
+        ("switchback_shadow_findings_total", "counter", &["kind", "operation"]),
+        ("switchback_shadow_noise_total", "counter", &["operation", "why"]),
+        ("switchback_shadow_dropped_total", "counter", &["operation", "reason"]),
+        ("switchback_shadow_unrecorded_total", "counter", &[]),
+        ("switchback_shadow_waiting", "gauge", &[]),
+        ("switchback_shadow_bytes", "gauge", &[]),
+        ("switchback_unknown_calls_total", "counter", &["method", "path", "unknown"]),
+        ("switchback_build_info", "gauge", &["version"]),
+    ];
+
+    #[test]
+    fn every_metric_has_its_name_its_labels_and_a_description() {
+        let metrics = install();
+        RequestMeter::new("every", "GET /every", "old").record(Outcome::Ok, 0.001);
+        requests_in_flight().set(1.0);
+        connections().set(1.0);
+        deprecated_request("every", "old", "GET /every");
+        transform_failed("GET /every", "request");
+        UpstreamMeter::new("every").record(Some(StatusCode::OK), Duration::from_millis(1));
+        retried("every", "broken");
+        unknown_call("GET", "/every".to_owned(), "client");
+        limited("every");
+        store_up(true);
+        token_refreshed("every", "success");
+        token_expiry("every", 1.0);
+        token_state("every", "active", true);
+        credential_refused("every", "old", false);
+        tokens_unpersisted(0.0);
+        config_reloaded(true, 1);
+        in_phase("old", "GET /every", "shadow", &["shadow"]);
+        phase_moved("GET /every", "canary", "gate");
+        shadow_compared("GET /every", "equal");
+        shadow_findings("GET /every", ["every"].into_iter());
+        shadow_noise("GET /every", [("declared", 1), ("learnt", 1), ("moved", 1)]);
+        shadow_dropped("GET /every", "memory");
+        shadow_unrecorded(1);
+        shadow_waiting(1);
+        shadow_bytes(1);
+        let text = metrics.render();
+        for (name, kind, labels) in EVERY_METRIC {
+            assert!(text.contains(&format!("# TYPE {name} {kind}\n")), "{name} is no {kind} in:\n{text}");
+            assert!(text.contains(&format!("# HELP {name} ")), "nothing describes {name}");
+            let sample = match kind {
+                "histogram" => format!("{name}_count"),
+                _ => name.to_owned(),
+            };
+            let is_its_own =
+                |line: &&str| line.strip_prefix(&sample).is_some_and(|rest| rest.starts_with(['{', ' ']));
+            let line = text.lines().find(is_its_own).unwrap_or_else(|| panic!("{name} has no value"));
+            let named = line.split_once('{').map_or("", |(_, rest)| rest.rsplit_once('}').unwrap().0);
+            let mut named: Vec<String> = parse_labels(named).into_iter().map(|(label, _)| label).collect();
+            named.sort();
+            assert_eq!(named, labels, "{name}");
+        }
+        let known = |line: &str| EVERY_METRIC.iter().any(|(name, ..)| line.split(' ').nth(2) == Some(name));
+        let unknown: Vec<&str> =
+            text.lines().filter(|line| line.starts_with("# TYPE ") && !known(line)).collect();
+        assert_eq!(unknown, Vec::<&str>::new(), "these are not in the list");
     }
 
     #[test]

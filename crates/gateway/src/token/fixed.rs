@@ -9,6 +9,7 @@
 use super::wire::authorization;
 use crate::secret::Secret;
 use crate::store::CredentialRow;
+use crate::telemetry::metrics;
 use http::HeaderValue;
 use std::fmt;
 use std::sync::Arc;
@@ -111,9 +112,7 @@ impl FixedToken {
     }
 
     fn show(&self) {
-        let labels = [("client", self.client.to_string()), ("side", self.side.clone())];
-        let value = if self.is_refused() { 1.0 } else { 0.0 };
-        metrics::gauge!("switchback_credential_refused", &labels).set(value);
+        metrics::credential_refused(&self.client, &self.side, self.is_refused());
     }
 }
 

@@ -12,6 +12,7 @@ use super::rejections::{Operation, Rejections, WorkedFor};
 use super::wire::bearer;
 use crate::secret::Secret;
 use crate::store::{GrantKey, GrantRow, GrantState};
+use crate::telemetry::metrics;
 use arc_swap::ArcSwap;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -330,16 +331,12 @@ impl Grant {
     /// Sets the gauges of this grant.
     fn show(&self) {
         let view = self.view.load();
-        let client = self.client.to_string();
         if let (Some(issued), Some(lifetime)) = (view.issued_ms, view.lifetime_ms) {
             let expiry = issued.saturating_add(lifetime) as f64 / 1000.0;
-            metrics::gauge!("switchback_token_expiry_timestamp_seconds", "client" => client.clone())
-                .set(expiry);
+            metrics::token_expiry(&self.client, expiry);
         }
         for state in GrantState::ALL {
-            let is = if view.state == state { 1.0 } else { 0.0 };
-            metrics::gauge!("switchback_token_state", "client" => client.clone(), "state" => state.name())
-                .set(is);
+            metrics::token_state(&self.client, state.name(), view.state == state);
         }
     }
 }

@@ -15,6 +15,7 @@ use super::{Settings, TokenError};
 use crate::clock::Clock;
 use crate::secret::Secret;
 use crate::store::{Begin, Finish, Flow, GrantRow, GrantState, NewTokens, Opened, Store, StoreError};
+use crate::telemetry::metrics;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -324,7 +325,7 @@ fn show_unpersisted(shared: &Shared, by: isize) {
         1 => shared.unpersisted.fetch_add(1, Ordering::Relaxed),
         _ => shared.unpersisted.fetch_sub(1, Ordering::Relaxed),
     };
-    metrics::gauge!("switchback_token_unpersisted").set((before as f64) + (by as f64));
+    metrics::tokens_unpersisted((before as f64) + (by as f64));
 }
 
 /// The server gave no usable answer: leave it alone for a while. The access token goes on serving as long as it lives.
@@ -418,6 +419,5 @@ fn step(grant: &Grant, step: &'static str) {
 }
 
 fn count(grant: &Grant, result: &'static str) {
-    metrics::counter!("switchback_token_refresh_total", "client" => grant.client.to_string(), "result" => result)
-        .increment(1);
+    metrics::token_refreshed(&grant.client, result);
 }

@@ -7,7 +7,7 @@
 use super::call::{Call, Caller};
 use crate::error::{GatewayError, Kind, Retry as Again};
 use crate::proxy::Response;
-use crate::telemetry::metrics as names;
+use crate::telemetry::metrics;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
@@ -95,8 +95,7 @@ impl<S: Caller> Caller for Retry<S> {
 }
 
 fn count(call: &Call, why: &'static str) {
-    let upstream = call.upstream.name().to_string();
-    metrics::counter!(names::RETRIES, "upstream" => upstream, "why" => why).increment(1);
+    metrics::retried(call.upstream.name(), why);
 }
 
 /// A call of which the upstream did nothing, as HTTP/2 can say, or which met a connection that had ended.

@@ -18,7 +18,7 @@ use crate::proxy::headers::{self};
 use crate::proxy::origin::CallOrigin;
 use crate::proxy::slots::refused;
 use crate::proxy::{Request, Response};
-use crate::telemetry::metrics as names;
+use crate::telemetry::metrics;
 use crate::telemetry::redact::Escaped;
 use crate::token::Client;
 use bytes::Bytes;
@@ -365,9 +365,7 @@ impl Exchange<'_> {
         if self.composer.origin == CallOrigin::Client && matches!(kind, Kind::BadBody | Kind::UpstreamBroken)
         {
             let direction = if kind == Kind::BadBody { "request" } else { "answer" };
-            let operation = self.facts.operation().to_owned();
-            metrics::counter!(names::TRANSFORM_FAILURES, "operation" => operation, "direction" => direction)
-                .increment(1);
+            metrics::transform_failed(self.facts.operation(), direction);
         }
         let error = GatewayError::new(kind, fault.to_string());
         match &fault.headers {

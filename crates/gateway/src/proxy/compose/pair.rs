@@ -9,7 +9,7 @@ use crate::body::Body;
 use crate::error::{GatewayError, Kind, Side};
 use crate::proxy::Response;
 use crate::proxy::origin::CallOrigin;
-use crate::telemetry::metrics as names;
+use crate::telemetry::metrics;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use std::sync::Arc;
@@ -229,9 +229,7 @@ impl Exchange<'_> {
 
     fn count_failure(&self) {
         if self.composer.origin == CallOrigin::Client {
-            let operation = self.facts.operation().to_owned();
-            metrics::counter!(names::TRANSFORM_FAILURES, "operation" => operation, "direction" => "answer")
-                .increment(1);
+            metrics::transform_failed(self.facts.operation(), "answer");
         }
     }
 

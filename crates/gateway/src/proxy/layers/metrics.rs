@@ -5,10 +5,10 @@ use super::middleware::Middleware;
 use crate::body::{End, Watch};
 use crate::proxy::context::Facts;
 use crate::proxy::{Request, Response};
-use crate::telemetry::metrics::{self as names, Outcome, RequestMeter};
+use crate::telemetry::metrics::{Outcome, RequestMeter, requests_in_flight};
 use bytes::Bytes;
 use http::StatusCode;
-use metrics::{Gauge, gauge};
+use metrics::Gauge;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -22,7 +22,7 @@ pub struct Metrics {
 
 impl Metrics {
     pub fn new() -> Metrics {
-        Metrics { in_flight: gauge!(names::REQUESTS_IN_FLIGHT) }
+        Metrics { in_flight: requests_in_flight() }
     }
 }
 

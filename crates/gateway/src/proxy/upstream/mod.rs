@@ -20,7 +20,7 @@ use crate::proxy::headers::forwarded_answer;
 use crate::proxy::limits::Limits;
 use crate::proxy::slots::{FairSlot, FairSlots, refused};
 use crate::shard;
-use crate::telemetry::metrics as names;
+use crate::telemetry::metrics::UpstreamMeter;
 use futures_util::FutureExt as _;
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, Version, header};
@@ -29,12 +29,11 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::{HttpConnector, capture_connection};
 use hyper_util::client::legacy::{self, Client};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use metrics::{Counter, Histogram, counter, histogram};
 use std::error::Error as StdError;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, ServiceExt as _};
 
@@ -75,7 +74,7 @@ pub struct Upstream {
     wires: Wires,
     slots: FairSlots,
     limits: Arc<Limits>,
-    meter: Meter,
+    meter: UpstreamMeter,
 }
 
 /// What calls go out on.
@@ -96,13 +95,6 @@ pub(crate) type InnerService = BoxCloneSyncService<http::Request<Body>, Response
 
 type Secured = Client<HttpsConnector<HttpConnector>, Outgoing>;
 
-/// The recorder's handles for one upstream.
-struct Meter {
-    /// By first digit of the status; 0 = no answer.
-    answers: [Counter; 6],
-    duration: Histogram,
-}
-
 impl Upstream {
     /// An upstream at `url`, below whose path all calls go. `name` labels it in logs and metrics.
     pub fn new(name: &str, url: &Uri, limits: Arc<Limits>) -> Result<Upstream, UpstreamError> {
@@ -120,7 +112,7 @@ impl Upstream {
             host: host(scheme, authority).ok_or(UpstreamError::Address)?,
             wires: wires(scheme, url, &limits)?,
             slots: FairSlots::new(limits.upstream_in_flight_max, limits.client_upstream_in_flight_max),
-            meter: Meter::new(name),
+            meter: UpstreamMeter::new(name),
             scheme: scheme.clone(),
             authority: authority.clone(),
             limits,
@@ -136,7 +128,7 @@ impl Upstream {
             host: HeaderValue::from_static("localhost"),
             wires: Wires::Within(service),
             slots: FairSlots::new(limits.upstream_in_flight_max, limits.client_upstream_in_flight_max),
-            meter: Meter::new(name),
+            meter: UpstreamMeter::new(name),
             scheme: Scheme::HTTP,
             authority,
             limits,
@@ -212,6 +204,12 @@ impl Upstream {
                 let address =
                     address.path_and_query("/").build().expect("all parts of the address were checked");
                 switch::secured(&self.limits, address, request, patience).right_future()
+            }
+            Wires::Within(_) => {
+                return Err(GatewayError::new(
+                    Kind::Internal,
+                    "a service within has no connection to switch",
+                ));
             }
         };
         let outcome = switching.await.map_err(judge_unanswered);
@@ -303,21 +301,6 @@ impl Upstream {
             connected.poison();
         }
         Ok(answer.map(|body| Body::incoming(body, Side::Upstream)))
-    }
-}
-
-impl Meter {
-    fn new(upstream: &str) -> Meter {
-        let answers = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"].map(
-            |class| counter!(names::UPSTREAM_REQUESTS, "upstream" => upstream.to_owned(), "status" => class),
-        );
-        Meter { answers, duration: histogram!(names::UPSTREAM_DURATION, "upstream" => upstream.to_owned()) }
-    }
-
-    fn record(&self, status: Option<StatusCode>, elapsed: Duration) {
-        let class = status.map_or(0, |status| usize::from(status.as_u16() / 100).min(5));
-        self.answers[class].increment(1);
-        self.duration.record(elapsed.as_secs_f64());
     }
 }
 
