@@ -324,6 +324,7 @@ impl Prepared {
             tap: Default::default(),
             shadow: self.shadow.clone(),
             unknown: UnknownCalls::new(self.store.clock().clone()),
+            forwarding: Default::default(),
         });
         Ok(Gateway { stack: BoxCloneSyncService::new(stack), _running: Arc::clone(&self.running) })
     }
