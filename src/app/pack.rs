@@ -178,30 +178,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_setting_is_known_to_be_read_where_its_side_is_served() {
-        let facts = load(None).expect("the built-in pack is fit to serve").facts();
-        let read_by = |name: &str| -> Vec<&str> {
-            let setting = facts.settings.iter().find(|setting| setting.name == name);
-            let sides = &setting.unwrap_or_else(|| panic!("there is {name}")).read_by;
-            sides.iter().map(String::as_str).collect()
-        };
-        for (what, name, sides) in [
-            ("what a shape builds with", "agents.max_chats", vec!["v2"]),
-            ("what chooses a route", "lists.all_pages", vec!["v2"]),
-            ("a condition within a body", "contacts.nulls_as_texts", vec!["v2"]),
-            ("a value of a body", "situation.auto_flow", vec!["v2"]),
-            ("a column of a table", "flows.reopen", vec!["v2"]),
-            ("what takes a check away", "close.comment_as_message", vec!["v3"]),
-            ("a condition of a call", "agents.details", vec!["v3"]),
-            ("the day of refusals", "refusals.final_from", vec!["v2", "v3"]),
-        ] {
-            assert_eq!(read_by(name), sides, "{what}: {name}");
-        }
-        let unread = facts.settings.iter().filter(|setting| setting.read_by.is_empty());
-        assert_eq!(unread.map(|setting| &*setting.name).collect::<Vec<_>>(), Vec::<&str>::new());
-    }
-
-    #[test]
     fn what_only_checks_need_is_not_kept() {
         let compiled = mapping::compile(&builtin::source()).pack.expect("the built-in pack compiles");
         assert!(!compiled.examples.is_empty() && !compiled.shapes.is_empty());

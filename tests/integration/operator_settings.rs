@@ -8,6 +8,9 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::process::{Command, Output};
+use switchback::app::builtin;
+use switchback_compiler::mapping;
+use switchback_plan::SideId;
 use switchback_sandbox::{Account, Options, Sandbox};
 
 const MARK: &str = "x-switchback-approximate";
@@ -347,4 +350,34 @@ fn the_built_in_pack_can_be_had_as_files_and_overwrites_nothing() {
     std::fs::write(to.join("pack.yaml"), "mine").expect("the file is there");
     assert_eq!(run(&["pack", "export", path]).status.code(), Some(1));
     assert_eq!(std::fs::read_to_string(to.join("pack.yaml")).expect("it is a text"), "mine");
+}
+
+#[test]
+fn each_setting_is_known_to_be_read_where_its_side_is_served() {
+    let compiled = mapping::compile(&builtin::source());
+    let pack = compiled.pack.expect("the built-in pack compiles");
+    let sides = [("v2", pack.settings_read(SideId::OLD)), ("v3", pack.settings_read(SideId::NEW))];
+    let read_by = |at: usize| -> Vec<&str> {
+        sides
+            .iter()
+            .filter(|(_, read)| read.iter().any(|one| usize::from(*one) == at))
+            .map(|(side, _)| *side)
+            .collect()
+    };
+    for (what, name, wanted) in [
+        ("what a shape builds with", "agents.max_chats", vec!["v2"]),
+        ("what chooses a route", "lists.all_pages", vec!["v2"]),
+        ("a condition within a body", "contacts.nulls_as_texts", vec!["v2"]),
+        ("a value of a body", "situation.auto_flow", vec!["v2"]),
+        ("a column of a table", "flows.reopen", vec!["v2"]),
+        ("what takes a check away", "close.comment_as_message", vec!["v3"]),
+        ("a condition of a call", "agents.details", vec!["v3"]),
+        ("the day of refusals", "refusals.final_from", vec!["v2", "v3"]),
+    ] {
+        let at = pack.settings.iter().position(|setting| *setting.name == *name);
+        assert_eq!(read_by(at.unwrap_or_else(|| panic!("there is {name}"))), wanted, "{what}: {name}");
+    }
+    for (at, setting) in pack.settings.iter().enumerate() {
+        assert!(!read_by(at).is_empty(), "nobody reads {}", setting.name);
+    }
 }

@@ -72,7 +72,7 @@ impl Row {
     }
 
     /// Without the token of a client, with these fields alone.
-    fn from_stranger(mut self, fields: &str) -> Row {
+    fn of_stranger(mut self, fields: &str) -> Row {
         self.fields = fields.to_owned();
         self
     }
@@ -126,15 +126,15 @@ fn rows() -> Vec<Row> {
     let mut rows = vec![
         // Tokens.
         Row::new("a known client, a known operation", known, Plan, Plan),
-        Row::new("a token that nobody enrolled", known, Status(401), Status(401)).from_stranger(stranger),
-        Row::new("no token at all", known, Status(401), Status(401)).from_stranger(""),
+        Row::new("a token that nobody enrolled", known, Status(401), Status(401)).of_stranger(stranger),
+        Row::new("no token at all", known, Status(401), Status(401)).of_stranger(""),
         Row::new("credentials of another kind", known, Status(401), Status(401))
-            .from_stranger("authorization: Basic b2xkOnNlcnZpY2U=\r\n"),
+            .of_stranger("authorization: Basic b2xkOnNlcnZpY2U=\r\n"),
         Row::new("two tokens of which none is ours", known, Status(400), Status(400))
-            .from_stranger("x-own: Bearer one-of-theirs\r\nx-own: Bearer two-of-theirs\r\n"),
-        Row::new("an unknown path and an unknown token", unknown, Own, Status(404)).from_stranger(stranger),
+            .of_stranger("x-own: Bearer one-of-theirs\r\nx-own: Bearer two-of-theirs\r\n"),
+        Row::new("an unknown path and an unknown token", unknown, Own, Status(404)).of_stranger(stranger),
         Row::new("a session by cookie", "GET /login", Own, Status(404))
-            .from_stranger("cookie: a=1; b=\"2\"\r\ncookie: c=3\r\n")
+            .of_stranger("cookie: a=1; b=\"2\"\r\ncookie: c=3\r\n")
             .hears("200 OK", "set-cookie: a=1; Path=/\r\nset-cookie: b=2; HttpOnly\r\ncontent-length: 0\r\n", ""),
         Row::new("the old service refuses the token", unknown, Own, Status(404)).hears(
             "401 Unauthorized",
@@ -155,7 +155,7 @@ fn rows() -> Vec<Row> {
         // Methods.
         Row::new("PATCH of what is there", "PATCH /things/a", Own, Status(501)).with(item).sends("{}"),
         Row::new("a preflight of a browser", "OPTIONS /things/a", Own, Status(501))
-            .from_stranger(
+            .of_stranger(
                 "origin: https://app.test\r\naccess-control-request-method: PUT\r\naccess-control-request-headers: x-own\r\n",
             )
             .hears("204 No Content", "access-control-allow-origin: https://app.test\r\nvary: origin\r\n", ""),
@@ -177,7 +177,7 @@ fn rows() -> Vec<Row> {
             .with("expect: 100-continue\r\n")
             .sends("abc"),
         Row::new("a refused operation", "GET /relics/a", Own, Status(501)),
-        Row::new("a refused operation of a stranger", "GET /relics/a", Own, Status(401)).from_stranger(stranger),
+        Row::new("a refused operation of a stranger", "GET /relics/a", Own, Status(401)).of_stranger(stranger),
         // Answers.
         Row::new("a status that few know", unknown, Own, Status(404)).hears("599 Odd Reason", "content-length: 0\r\n", ""),
         Row::new("a page instead of data", unknown, Own, Status(404))
@@ -223,7 +223,7 @@ fn rows() -> Vec<Row> {
         // What may not pass whoever lives.
         Row::new("a path that climbs out", "GET /a/..%2f../%2e./secret", Status(400), Status(400)),
         Row::new("a token of ours that was meant for elsewhere", known, Status(401), Status(401))
-            .from_stranger("x-own: Basic old-token-of-acme\r\n"),
+            .of_stranger("x-own: Basic old-token-of-acme\r\n"),
     ];
     let mut old = Row::new("HTTP/1.0", unknown, Own, Status(404));
     old.version = "1.0";

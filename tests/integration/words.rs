@@ -57,11 +57,13 @@ const ORDINARY: &[&str] = &[
     // Programs, and the formats they read.
     "channel",
     "document",
+    "email",
     "links",
     "options",
     "sender",
     "tags",
     "text",
+    "uuid",
     "variables",
 ];
 

@@ -133,7 +133,7 @@ where
         // Outside of all that decides, so that no request goes unlogged and the log sees the status the client got.
         .layer(layer(AccessLog))
         // Beside the log, for the same reason.
-        .layer(layer(Metrics::new()))
+        .layer(layer(Metrics::default()))
         // Above rescue, so that errors carry the announcements of their front too.
         .layer(layer(Announce))
         // Below here layers fail with an error; above it there are only answers.

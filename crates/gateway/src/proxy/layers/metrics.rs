@@ -20,8 +20,8 @@ pub struct Metrics {
     in_flight: Gauge,
 }
 
-impl Metrics {
-    pub fn new() -> Metrics {
+impl Default for Metrics {
+    fn default() -> Metrics {
         Metrics { in_flight: requests_in_flight() }
     }
 }

@@ -20,6 +20,7 @@ pub trait Middleware<R> {
     type Fault;
 
     /// Sends a request on inwards, or has its outcome at once: then the inner service is not asked.
+    #[expect(clippy::type_complexity, reason = "an alias would hide what a layer chooses between")]
     fn before(&self, request: R) -> ControlFlow<Result<Response, Self::Fault>, (Self::Inward, Self::Kept)>;
 
     /// Has the last word on an answer, in place: answers are large, and there are many layers.
