@@ -11,6 +11,14 @@ const SURVIVORS: &[(&str, &str)] = &[
         "a sentence for the report: the route is `partly` with or without it",
     ),
     (
+        "chats.map.yaml: differs: 'With more than 400 chats a list without a page is refused, where `lists.all_pages` is on.'",
+        "a sentence for the report: the route is `partly` with or without it",
+    ),
+    (
+        "chats.map.yaml: approximate: {chats_archived: 'siteCustomerId and messengerId are what v2 showed when it was last read.'}",
+        "a sentence for the report: the route is `partly` with or without it",
+    ),
+    (
         "chats.map.yaml: differs: 'With more than 400 chats a list without a page is refused.'",
         "a sentence for the report: the route is `partly` with or without it",
     ),
@@ -27,7 +35,15 @@ const SURVIVORS: &[(&str, &str)] = &[
         "a sentence for the report: the route is `partly` with or without it",
     ),
     (
-        "chats.map.yaml: differs: 'The contact is found by its e-mail, else by its phone, each as it is written, and its name is not changed. A subject is the first line of the message.'",
+        "chats.map.yaml: differs: 'The contact is found by its e-mail, in any case of letters, else by the digits of its phone, and its name is not changed. A subject is the first line of the message.'",
+        "a sentence for the report: the route is `partly` with or without it",
+    ),
+    (
+        "contacts.map.yaml: - 'A page can be shorter by the contacts that were deleted on it.'",
+        "a sentence for the report: the route is `partly` with or without it",
+    ),
+    (
+        "contacts.map.yaml: - 'With more than 400 contacts a list without a page is refused, where `lists.all_pages` is on.'",
         "a sentence for the report: the route is `partly` with or without it",
     ),
     (
@@ -35,11 +51,15 @@ const SURVIVORS: &[(&str, &str)] = &[
         "a sentence for the report: the route is `partly` with or without it",
     ),
     (
-        "contacts.map.yaml: differs: 'The filters `email` and `phone` are compared as they are written, `phone` with either number. With more than 400 contacts they are refused.'",
+        "contacts.map.yaml: differs: 'The filter `email` is compared without regard to case, `phone` by its digits and with either number. With more than 400 contacts they are refused.'",
         "a sentence for the report: the route is `partly` with or without it",
     ),
     (
         "contacts.map.yaml: differs: 'Made by several calls. If the change after the making fails, the contact exists: the answer then carries its id in `x-created-id`, and a repeated request completes it.'",
+        "a sentence for the report: the verdict is the same with or without it, since the route takes several calls",
+    ),
+    (
+        "contacts.map.yaml: differs: 'Read, then written whole: a change by somebody else between the two calls is overwritten.'",
         "a sentence for the report: the verdict is the same with or without it, since the route takes several calls",
     ),
     (
