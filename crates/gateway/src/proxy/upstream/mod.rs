@@ -181,7 +181,7 @@ impl Upstream {
     }
 
     /// Sends a call after which its connection may speak another protocol. It gets a connection of its own, in HTTP/1.1, which the
-    /// answer brings along ([`Switched`]) if the upstream agrees; else the answer is as any other.
+    /// answer brings along ([`crate::tunnel::Switched`]) if the upstream agrees; else the answer is as any other.
     pub async fn switch(
         &self,
         slot: FairSlot,
