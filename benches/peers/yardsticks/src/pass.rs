@@ -1,6 +1,6 @@
 //! The yardstick of passing through: plain hyper, which forwards a request and streams its answer back, and does nothing else.
 
-use switchback_gateway::proxy::{self, Answer, Upstream};
+use crate::proxy::{self, Answer, Upstream};
 use anyhow::Result;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;

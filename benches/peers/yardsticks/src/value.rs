@@ -1,7 +1,7 @@
 //! The yardstick of translating: hyper with `serde_json::Value`, bodies held whole, the mapping of three operations written by
 //! hand. Written from the service's document, so it is also a second witness of what our mapping files say.
 
-use switchback_gateway::proxy::{self, Answer, Upstream, refusal, whole};
+use crate::proxy::{self, Answer, Upstream, refusal, whole};
 use anyhow::{Context, Result};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
