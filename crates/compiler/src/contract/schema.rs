@@ -5,128 +5,30 @@
 //! says: a set of layers is read once, under a name of its own, and there is a most of layers in one schema and of such
 //! names in one document.
 
+mod keywords;
+mod layers;
+mod values;
+
 use super::alternatives::{Discriminator, Discriminators};
 use super::documents::{Follow, Target};
 use super::faults;
 use super::grouped::Grouped;
 use super::types::{
-    Access, Additional, Array, Enum, Field, Limits, Literal, NamedType, Object, Reference, Scalar,
-    ScalarKind, Type, TypeId, TypeKind, Types,
+    Access, Additional, Array, Field, Limits, NamedType, Object, Reference, Scalar, ScalarKind, Type, TypeId,
+    TypeKind, Types,
 };
-use crate::diagnostic::{Span, suggest};
+use crate::diagnostic::Span;
 use crate::yaml::{Key, Kind, Node};
+use keywords::{only_requires, says_nullable, says_something};
+use layers::{Conjoined, Layer, Shape, shape_of};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
+use values::{TYPE_WORDS, Values, listed, type_words};
 
-/// Layers of one schema.
-const LAYERS_MAX: usize = 200;
-/// Schemas of one document that are put together from several.
-const MERGED_MAX: usize = 20_000;
-/// Layers of all of them, which is what reading them costs.
-const MERGED_LAYERS_MAX: usize = 400_000;
 /// Schemas that are read, inherited ones for each heir: what a document costs at most.
 const WORK_MAX: usize = 3_000_000;
 /// Alternatives in one schema.
 const ALTERNATIVES_MAX: usize = 1_000;
-
-/// Keywords that say nothing about values, and those that are read where they stand or change nothing about how a value is
-/// translated.
-const SILENT: &[&str] = &[
-    "title",
-    "description",
-    "summary",
-    "default",
-    "example",
-    "examples",
-    "deprecated",
-    "externalDocs",
-    "$comment",
-    "$schema",
-    "$id",
-    "$anchor",
-    "$defs",
-    "definitions",
-    "xml",
-    "readOnly",
-    "writeOnly",
-    "discriminator",
-    "multipleOf",
-    "exclusiveMinimum",
-    "exclusiveMaximum",
-    "uniqueItems",
-    "minProperties",
-    "maxProperties",
-    "minContains",
-    "maxContains",
-    "contentEncoding",
-    "contentMediaType",
-    "contentSchema",
-    "propertyNames",
-    // Parameters of Swagger 2.0 describe their values themselves.
-    "name",
-    "in",
-    "collectionFormat",
-    "allowEmptyValue",
-];
-
-/// Keywords that are read.
-const READ: &[&str] = &[
-    "type",
-    "nullable",
-    "enum",
-    "const",
-    "properties",
-    "required",
-    "additionalProperties",
-    "items",
-    "minItems",
-    "maxItems",
-    "$ref",
-    "oneOf",
-    "anyOf",
-    "allOf",
-    "format",
-    "pattern",
-    "minimum",
-    "maximum",
-    "minLength",
-    "maxLength",
-    "patternProperties",
-    "unevaluatedProperties",
-    "prefixItems",
-];
-
-/// Keywords that narrow values in ways that types do not show: values are then a few more than the document says.
-const WIDER: &[&str] = &[
-    "not",
-    "if",
-    "then",
-    "else",
-    "dependentRequired",
-    "dependentSchemas",
-    "dependencies",
-    "contains",
-    "unevaluatedItems",
-    "additionalItems",
-    "$dynamicRef",
-    "$dynamicAnchor",
-    "$recursiveRef",
-    "$recursiveAnchor",
-    "$vocabulary",
-];
-
-const TYPE_WORDS: [&str; 7] = ["null", "boolean", "integer", "number", "string", "array", "object"];
-
-/// One node of the conjunction that a schema is.
-#[derive(Clone, Copy)]
-struct Layer<'n> {
-    node: &'n Node,
-    /// Its alternatives are chosen from already.
-    bare: bool,
-}
-
-/// A set of layers, by the addresses of their nodes.
-type Shape = Vec<(*const Node, bool)>;
 
 /// Everything that is known about the types of one document while it is read.
 pub(super) struct Schemas<'n, 'f> {
@@ -243,62 +145,6 @@ impl<'n, 'f> Schemas<'n, 'f> {
         self.conjunction(&[node], span, findings)
     }
 
-    /// A schema that all of these nodes describe together.
-    fn conjunction(&mut self, nodes: &[&'n Node], span: Span, findings: &mut Grouped) -> Type {
-        match self.conjoined(nodes, span, findings) {
-            Conjoined::Type(ty) => ty,
-            Conjoined::Here(layers) => self.written_out(&layers, findings),
-            Conjoined::Layers { layers, hint, nullable } => {
-                let ty = self.merged(layers, hint, span, findings);
-                Type { nullable: ty.nullable || nullable, ..ty }
-            }
-        }
-    }
-
-    fn conjoined(&mut self, nodes: &[&'n Node], span: Span, findings: &mut Grouped) -> Conjoined<'n> {
-        let Some(flat) = self.flatten(nodes, findings) else {
-            findings.add("layers", span, || faults::too_many_layers(span, LAYERS_MAX));
-            return Conjoined::Type(Type::any(span));
-        };
-        match (flat.layers.as_slice(), flat.named.as_slice()) {
-            // A reference with remarks.
-            ([], [only]) => return Conjoined::Type(self.named(*only, flat.nullable, span)),
-            ([], []) => return Conjoined::Type(Type::any(span)),
-            (_, []) => return Conjoined::Here(flat.layers),
-            _ => {}
-        }
-        let mut layers = flat.layers;
-        let mut seen = HashSet::new();
-        for reference in flat.named {
-            self.expand(reference, &mut layers, &mut seen, findings);
-            if layers.len() > LAYERS_MAX {
-                findings.add("layers", span, || faults::too_many_layers(span, LAYERS_MAX));
-                return Conjoined::Type(Type::any(span));
-            }
-        }
-        if layers.is_empty() {
-            return Conjoined::Type(Type::any(span));
-        }
-        Conjoined::Layers { layers, hint: flat.hint.unwrap_or("merged"), nullable: flat.nullable }
-    }
-
-    /// A type put together from several layers, under a name of its own.
-    fn merged(&mut self, layers: Vec<Layer<'n>>, hint: &str, span: Span, findings: &mut Grouped) -> Type {
-        let shape = shape_of(&layers);
-        if let Some(id) = self.by_shape.get(&shape) {
-            return self.reference(*id, span);
-        }
-        self.merged += 1;
-        self.merged_layers += layers.len();
-        if self.merged > MERGED_MAX || self.merged_layers > MERGED_LAYERS_MAX {
-            findings.add("merged", span, || faults::too_many_merged(span, MERGED_MAX));
-            return Type::any(span);
-        }
-        let id = self.declare(&format!("{hint}+"), span, layers);
-        self.by_shape.insert(shape, id);
-        self.reference(id, span)
-    }
-
     fn reference(&self, id: TypeId, span: Span) -> Type {
         let name = Arc::clone(&self.slots[id.0 as usize].0);
         Type { kind: TypeKind::Named(Reference { id, name }), nullable: false, span }
@@ -318,82 +164,6 @@ impl<'n, 'f> Schemas<'n, 'f> {
             }
         };
         Type { nullable, ..self.reference(id, span) }
-    }
-
-    /// What nodes say by themselves, and what they refer to, `allOf` taken apart.
-    fn flatten(&mut self, nodes: &[&'n Node], findings: &mut Grouped) -> Option<Flat<'n>> {
-        let mut flat =
-            Flat { layers: Vec::new(), named: Vec::new(), typed: Vec::new(), nullable: false, hint: None };
-        let mut open: Vec<&'n Node> = nodes.iter().rev().copied().collect();
-        let mut named: HashSet<*const Node> = HashSet::new();
-        let mut steps = 0;
-        while let Some(node) = open.pop() {
-            steps += 1;
-            self.work += 1;
-            if steps > 4 * LAYERS_MAX || self.work > WORK_MAX {
-                return None;
-            }
-            let Some(entries) = node.as_map() else { continue };
-            let (mut speaks, mut types) = (false, false);
-            for (key, value) in entries {
-                match key.name.as_str() {
-                    "$ref" => match self.follow.target(value) {
-                        Some(target) => {
-                            flat.hint.get_or_insert(target.name);
-                            if named.insert(target.node) {
-                                flat.named.push(target);
-                            }
-                        }
-                        // Nothing is known of it, and what stands beside it is still said.
-                        None => self.follow.report(value, findings),
-                    },
-                    "allOf" => open.extend(value.as_seq().unwrap_or_default().iter().rev()),
-                    "nullable" | "x-nullable" => flat.nullable |= value.kind == Kind::Bool(true),
-                    name if SILENT.contains(&name) || name.starts_with("x-") => {}
-                    // What is referred to has a type of its own.
-                    "type" => types = true,
-                    "required" if value.as_seq().is_none() => {}
-                    _ => speaks = true,
-                }
-            }
-            if types && !speaks {
-                flat.typed.push(Layer { node, bare: false });
-                continue;
-            }
-            if speaks && !flat.layers.iter().any(|layer| std::ptr::eq(layer.node, node)) {
-                flat.layers.push(Layer { node, bare: false });
-            }
-        }
-        if flat.named.is_empty() {
-            flat.layers.append(&mut flat.typed);
-        }
-        Some(flat)
-    }
-
-    /// Adds the layers of what a reference leads to, each once. `seen`: what was looked at for the same schema.
-    fn expand(
-        &mut self,
-        target: Target<'n>,
-        layers: &mut Vec<Layer<'n>>,
-        seen: &mut HashSet<*const Node>,
-        findings: &mut Grouped,
-    ) {
-        let mut open = vec![target.node];
-        while let Some(node) = open.pop() {
-            if layers.len() > LAYERS_MAX || !seen.insert(node) {
-                continue;
-            }
-            let Some(flat) = self.flatten(&[node], findings) else {
-                layers.extend(std::iter::repeat_n(Layer { node, bare: true }, LAYERS_MAX));
-                continue;
-            };
-            for layer in flat.layers {
-                if !layers.iter().any(|known| std::ptr::eq(known.node, layer.node)) {
-                    layers.push(layer);
-                }
-            }
-            open.extend(flat.named.iter().rev().map(|target| target.node));
-        }
     }
 
     /// A schema that is written out in these layers.
@@ -459,25 +229,6 @@ impl<'n, 'f> Schemas<'n, 'f> {
             }
             _ => Type { kind: TypeKind::OneOf(others), nullable, span },
         }
-    }
-
-    /// One alternative together with what holds for all of them.
-    fn with(&mut self, base: &[Layer<'n>], one: &'n Node, findings: &mut Grouped) -> Type {
-        let span = one.span;
-        let Some(flat) = self.flatten(&[one], findings) else { return Type::any(span) };
-        let mut layers = base.to_vec();
-        layers.extend(flat.layers);
-        let mut seen = HashSet::new();
-        for target in flat.named {
-            self.expand(target, &mut layers, &mut seen, findings);
-        }
-        if layers.len() > LAYERS_MAX {
-            findings.add("layers", span, || faults::too_many_layers(span, LAYERS_MAX));
-            return Type::any(span);
-        }
-        let hint = flat.hint.unwrap_or("alternative");
-        let ty = self.merged(layers, hint, span, findings);
-        Type { nullable: flat.nullable, ..ty }
     }
 
     /// The values by which alternatives are told apart, where the document says so.
@@ -648,54 +399,6 @@ impl<'n, 'f> Schemas<'n, 'f> {
         let ty = self.read(node, findings);
         if ty.kind == TypeKind::Any { Additional::Open } else { Additional::Of(Box::new(ty)) }
     }
-
-    /// Says which keywords are not read, and which are typing mistakes.
-    fn check_keys(&mut self, node: &'n Node, findings: &mut Grouped) {
-        for (key, _) in node.as_map().unwrap_or_default() {
-            let name = key.name.as_str();
-            if READ.contains(&name) || SILENT.contains(&name) || name.starts_with("x-") {
-                continue;
-            }
-            if WIDER.contains(&name) {
-                findings.add(name, key.span, || faults::wider(key.span, name));
-                continue;
-            }
-            let near = *self.unknown.entry(name).or_insert_with(|| suggest(name, READ.iter().copied()));
-            if let Some(near) = near {
-                findings.add(&format!("key {name}"), key.span, || faults::near_key(key.span, name, near));
-            }
-        }
-    }
-}
-
-fn shape_of(layers: &[Layer<'_>]) -> Shape {
-    layers.iter().map(|layer| (std::ptr::from_ref(layer.node), layer.bare)).collect()
-}
-
-/// What several nodes are together.
-enum Conjoined<'n> {
-    Type(Type),
-    /// Written out in these nodes.
-    Here(Vec<Layer<'n>>),
-    /// Put together from here and elsewhere.
-    Layers {
-        layers: Vec<Layer<'n>>,
-        hint: &'n str,
-        nullable: bool,
-    },
-}
-
-/// A conjunction taken apart.
-struct Flat<'n> {
-    /// Nodes that say something themselves.
-    layers: Vec<Layer<'n>>,
-    /// Nodes that name a type and say nothing else.
-    typed: Vec<Layer<'n>>,
-    /// What they refer to.
-    named: Vec<Target<'n>>,
-    nullable: bool,
-    /// The name of what is referred to first.
-    hint: Option<&'n str>,
 }
 
 impl Access {
@@ -714,31 +417,6 @@ impl Access {
             _ => Access::Both,
         }
     }
-}
-
-fn says_nullable(node: &Node) -> bool {
-    ["nullable", "x-nullable"].iter().any(|key| node.get(key).is_some_and(|v| v.kind == Kind::Bool(true)))
-}
-
-/// Whether a schema says something besides its alternatives.
-fn says_something(node: &Node) -> bool {
-    node.as_map().unwrap_or_default().iter().any(|(key, _)| {
-        let name = key.name.as_str();
-        // A type alone says nothing that its alternatives do not.
-        READ.contains(&name)
-            && !matches!(name, "oneOf" | "anyOf" | "allOf" | "$ref" | "nullable" | "type" | "format")
-    })
-}
-
-/// Whether an alternative only says which members must be there.
-fn only_requires(node: &Node) -> bool {
-    node.as_map().is_some_and(|entries| {
-        !entries.is_empty()
-            && entries.iter().all(|(key, _)| {
-                matches!(key.name.as_str(), "required" | "not" | "minProperties" | "maxProperties")
-                    || (SILENT.contains(&key.name.as_str()))
-            })
-    })
 }
 
 fn text_of(layers: &[Layer<'_>], key: &str) -> Option<String> {
@@ -764,206 +442,4 @@ fn limits(layers: &[Layer<'_>]) -> Limits {
         max_length: whole_of(layers, "maxLength"),
         pattern: text_of(layers, "pattern"),
     }
-}
-
-/// The words of `type` that all layers allow, or those that keywords and listed values show; `None` where nothing does.
-fn type_words(
-    layers: &[Layer<'_>],
-    values: Option<&Values>,
-    findings: &mut Grouped,
-) -> Option<Vec<&'static str>> {
-    let mut words: Option<Vec<&'static str>> = None;
-    for node in layers.iter().filter_map(|layer| layer.node.get("type")) {
-        let said = words_of(node, findings)?;
-        words = Some(match words {
-            None => said,
-            Some(words) => {
-                let both = intersection(&words, &said);
-                if both.is_empty() {
-                    findings.add("no type", node.span, || faults::no_common_type(node.span));
-                    return None;
-                }
-                both
-            }
-        });
-    }
-    let has = |key: &str| layers.iter().any(|layer| layer.node.get(key).is_some());
-    let lists = |key: &str| layers.iter().any(|layer| layer.node.get(key).and_then(Node::as_seq).is_some());
-    let maps = |key: &str| layers.iter().any(|layer| layer.node.get(key).and_then(Node::as_map).is_some());
-    words.or_else(|| {
-        if let Some(values) = values.filter(|values| !values.open) {
-            return Some(values.words());
-        }
-        if maps("properties")
-            || maps("additionalProperties")
-            || maps("patternProperties")
-            || lists("required")
-        {
-            return Some(vec!["object"]);
-        }
-        if has("items") || has("prefixItems") {
-            return Some(vec!["array"]);
-        }
-        if has("pattern") || has("minLength") || has("maxLength") {
-            return Some(vec!["string"]);
-        }
-        if has("minimum") || has("maximum") {
-            return Some(vec!["number"]);
-        }
-        values.map(Values::words)
-    })
-}
-
-fn words_of(node: &Node, findings: &mut Grouped) -> Option<Vec<&'static str>> {
-    let items = match &node.kind {
-        Kind::Seq(items) => items.as_slice(),
-        _ => std::slice::from_ref(node),
-    };
-    let mut words = Vec::new();
-    for item in items {
-        let text = match &item.kind {
-            Kind::Null => "null",
-            Kind::String(text, _) => text.as_str(),
-            _ => "",
-        };
-        match TYPE_WORDS.iter().find(|word| **word == text) {
-            Some(word) => words.push(*word),
-            // Of Swagger 2.0: bytes.
-            None if text == "file" => return None,
-            None => {
-                let key = format!("type {text}");
-                findings.add(&key, item.span, || faults::unknown_type_word(item.span, text, &TYPE_WORDS));
-                return None;
-            }
-        }
-    }
-    (!words.is_empty()).then_some(words)
-}
-
-fn intersection(a: &[&'static str], b: &[&'static str]) -> Vec<&'static str> {
-    let goes = |word: &str, among: &[&'static str]| {
-        among.contains(&word) || (word == "integer" && among.contains(&"number"))
-    };
-    let mut both: Vec<&'static str> = a.iter().copied().filter(|word| goes(word, b)).collect();
-    for word in b.iter().copied().filter(|word| goes(word, a)) {
-        if !both.contains(&word) {
-            both.push(word);
-        }
-    }
-    both
-}
-
-/// Values of `enum`, `const` or `x-values-seen`, with their places.
-struct Values {
-    list: Vec<(Literal, Span)>,
-    null: bool,
-    open: bool,
-    span: Span,
-}
-
-fn listed(layers: &[Layer<'_>], findings: &mut Grouped) -> Option<Values> {
-    let mut found: Option<Values> = None;
-    for layer in layers {
-        let Some(values) = listed_in(layer.node, findings) else { continue };
-        // Of several lists the shortest is nearest to what all of them allow.
-        let shorter = found
-            .as_ref()
-            .is_none_or(|known| (values.open, values.list.len()) < (known.open, known.list.len()));
-        if shorter {
-            found = Some(values);
-        }
-    }
-    found
-}
-
-fn listed_in(schema: &Node, findings: &mut Grouped) -> Option<Values> {
-    if let Some(node) = schema.get("const") {
-        return Values::read(std::slice::from_ref(node), node.span, false, findings);
-    }
-    let closed = schema.get("enum");
-    let open = schema.get("x-values-seen").or_else(|| schema.get("x-extensible-enum"));
-    if let (Some(_), Some(open)) = (closed, open) {
-        findings.add("enum", open.span, || faults::enum_open_and_closed(open.span));
-    }
-    let node = closed.or(open)?;
-    let items = node.as_seq().filter(|items| !items.is_empty())?;
-    Values::read(items, node.span, closed.is_none(), findings)
-}
-
-impl Values {
-    /// None when one of them is a list or an object.
-    fn read(items: &[Node], span: Span, open: bool, findings: &mut Grouped) -> Option<Values> {
-        let mut values = Values { list: Vec::new(), null: false, open, span };
-        let mut seen = HashSet::new();
-        for item in items {
-            let literal = match &item.kind {
-                Kind::Null => {
-                    values.null = true;
-                    continue;
-                }
-                Kind::Bool(value) => Literal::Boolean(*value),
-                Kind::Number(text) => Literal::Number(text.clone()),
-                Kind::String(text, _) => Literal::String(text.clone()),
-                Kind::Seq(_) | Kind::Map(_) => {
-                    findings.add("enum value", item.span, || faults::enum_of_values(item.span));
-                    return None;
-                }
-            };
-            if seen.insert(literal.clone()) {
-                values.list.push((literal, item.span));
-            }
-        }
-        Some(values)
-    }
-
-    /// Type words that the values show.
-    fn words(&self) -> Vec<&'static str> {
-        let shown = |word: &&str| match *word {
-            "null" => self.null,
-            word => self.list.iter().any(|(literal, _)| narrowest(literal) == word),
-        };
-        TYPE_WORDS.into_iter().filter(shown).collect()
-    }
-
-    fn check(&self, words: &[&str], null_left_out: bool, asked: bool, findings: &mut Grouped) {
-        for (literal, span) in &self.list {
-            if !words.iter().any(|word| is_of(literal, word)) {
-                let found = format!("`{literal}` ({})", narrowest(literal));
-                findings
-                    .add("enum kind", *span, || faults::enum_value_kind(*span, &found, &words.join(" or ")));
-            }
-        }
-        if self.null && !words.contains(&"null") && !asked {
-            findings.add("enum kind", self.span, || {
-                faults::enum_value_kind(self.span, "`null`", &words.join(" or "))
-            });
-        }
-        if null_left_out {
-            findings.add("enum null", self.span, || faults::enum_without_null(self.span));
-        }
-    }
-
-    fn of(&self, kind: ScalarKind) -> Option<Enum> {
-        let values: Vec<Literal> = self
-            .list
-            .iter()
-            .filter(|(literal, _)| is_of(literal, kind.word()))
-            .map(|(literal, _)| literal.clone())
-            .collect();
-        (!values.is_empty()).then_some(Enum { values, open: self.open })
-    }
-}
-
-fn narrowest(literal: &Literal) -> &'static str {
-    match literal {
-        Literal::Boolean(_) => "boolean",
-        Literal::Number(text) if text.contains(['.', 'e', 'E']) => "number",
-        Literal::Number(_) => "integer",
-        Literal::String(_) => "string",
-    }
-}
-
-fn is_of(literal: &Literal, word: &str) -> bool {
-    let narrowest = narrowest(literal);
-    narrowest == word || (narrowest == "integer" && word == "number")
 }

@@ -1,0 +1,137 @@
+//! Keywords of schemas: which are read, which say nothing about values, and which are not read.
+
+use super::Schemas;
+use crate::contract::faults;
+use crate::contract::grouped::Grouped;
+use crate::diagnostic::suggest;
+use crate::yaml::{Kind, Node};
+
+/// Keywords that say nothing about values, and those that are read where they stand or change nothing about how a value is
+/// translated.
+pub(super) const SILENT: &[&str] = &[
+    "title",
+    "description",
+    "summary",
+    "default",
+    "example",
+    "examples",
+    "deprecated",
+    "externalDocs",
+    "$comment",
+    "$schema",
+    "$id",
+    "$anchor",
+    "$defs",
+    "definitions",
+    "xml",
+    "readOnly",
+    "writeOnly",
+    "discriminator",
+    "multipleOf",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "uniqueItems",
+    "minProperties",
+    "maxProperties",
+    "minContains",
+    "maxContains",
+    "contentEncoding",
+    "contentMediaType",
+    "contentSchema",
+    "propertyNames",
+    // Parameters of Swagger 2.0 describe their values themselves.
+    "name",
+    "in",
+    "collectionFormat",
+    "allowEmptyValue",
+];
+
+/// Keywords that are read.
+const READ: &[&str] = &[
+    "type",
+    "nullable",
+    "enum",
+    "const",
+    "properties",
+    "required",
+    "additionalProperties",
+    "items",
+    "minItems",
+    "maxItems",
+    "$ref",
+    "oneOf",
+    "anyOf",
+    "allOf",
+    "format",
+    "pattern",
+    "minimum",
+    "maximum",
+    "minLength",
+    "maxLength",
+    "patternProperties",
+    "unevaluatedProperties",
+    "prefixItems",
+];
+
+/// Keywords that narrow values in ways that types do not show: values are then a few more than the document says.
+const WIDER: &[&str] = &[
+    "not",
+    "if",
+    "then",
+    "else",
+    "dependentRequired",
+    "dependentSchemas",
+    "dependencies",
+    "contains",
+    "unevaluatedItems",
+    "additionalItems",
+    "$dynamicRef",
+    "$dynamicAnchor",
+    "$recursiveRef",
+    "$recursiveAnchor",
+    "$vocabulary",
+];
+impl<'n> Schemas<'n, '_> {
+    /// Says which keywords are not read, and which are typing mistakes.
+    pub(super) fn check_keys(&mut self, node: &'n Node, findings: &mut Grouped) {
+        for (key, _) in node.as_map().unwrap_or_default() {
+            let name = key.name.as_str();
+            if READ.contains(&name) || SILENT.contains(&name) || name.starts_with("x-") {
+                continue;
+            }
+            if WIDER.contains(&name) {
+                findings.add(name, key.span, || faults::wider(key.span, name));
+                continue;
+            }
+            let near = *self.unknown.entry(name).or_insert_with(|| suggest(name, READ.iter().copied()));
+            if let Some(near) = near {
+                findings.add(&format!("key {name}"), key.span, || faults::near_key(key.span, name, near));
+            }
+        }
+    }
+}
+
+pub(super) fn says_nullable(node: &Node) -> bool {
+    ["nullable", "x-nullable"].iter().any(|key| node.get(key).is_some_and(|v| v.kind == Kind::Bool(true)))
+}
+
+/// Whether a schema says something besides its alternatives.
+pub(super) fn says_something(node: &Node) -> bool {
+    node.as_map().unwrap_or_default().iter().any(|(key, _)| {
+        let name = key.name.as_str();
+        // A type alone says nothing that its alternatives do not.
+        READ.contains(&name)
+            && !matches!(name, "oneOf" | "anyOf" | "allOf" | "$ref" | "nullable" | "type" | "format")
+    })
+}
+
+/// Whether an alternative only says which members must be there.
+pub(super) fn only_requires(node: &Node) -> bool {
+    node.as_map().is_some_and(|entries| {
+        !entries.is_empty()
+            && entries.iter().all(|(key, _)| {
+                matches!(key.name.as_str(), "required" | "not" | "minProperties" | "maxProperties")
+                    || (SILENT.contains(&key.name.as_str()))
+            })
+    })
+}

@@ -1,0 +1,214 @@
+//! Which kinds of values a schema allows, by the words of `type` or what else shows them, and the values that it lists.
+
+use super::layers::Layer;
+use crate::contract::faults;
+use crate::contract::grouped::Grouped;
+use crate::contract::types::{Enum, Literal, ScalarKind};
+use crate::diagnostic::Span;
+use crate::yaml::{Kind, Node};
+use std::collections::HashSet;
+
+pub(super) const TYPE_WORDS: [&str; 7] =
+    ["null", "boolean", "integer", "number", "string", "array", "object"];
+
+/// The words of `type` that all layers allow, or those that keywords and listed values show; `None` where nothing does.
+pub(super) fn type_words(
+    layers: &[Layer<'_>],
+    values: Option<&Values>,
+    findings: &mut Grouped,
+) -> Option<Vec<&'static str>> {
+    let mut words: Option<Vec<&'static str>> = None;
+    for node in layers.iter().filter_map(|layer| layer.node.get("type")) {
+        let said = words_of(node, findings)?;
+        words = Some(match words {
+            None => said,
+            Some(words) => {
+                let both = intersection(&words, &said);
+                if both.is_empty() {
+                    findings.add("no type", node.span, || faults::no_common_type(node.span));
+                    return None;
+                }
+                both
+            }
+        });
+    }
+    let has = |key: &str| layers.iter().any(|layer| layer.node.get(key).is_some());
+    let lists = |key: &str| layers.iter().any(|layer| layer.node.get(key).and_then(Node::as_seq).is_some());
+    let maps = |key: &str| layers.iter().any(|layer| layer.node.get(key).and_then(Node::as_map).is_some());
+    words.or_else(|| {
+        if let Some(values) = values.filter(|values| !values.open) {
+            return Some(values.words());
+        }
+        if maps("properties")
+            || maps("additionalProperties")
+            || maps("patternProperties")
+            || lists("required")
+        {
+            return Some(vec!["object"]);
+        }
+        if has("items") || has("prefixItems") {
+            return Some(vec!["array"]);
+        }
+        if has("pattern") || has("minLength") || has("maxLength") {
+            return Some(vec!["string"]);
+        }
+        if has("minimum") || has("maximum") {
+            return Some(vec!["number"]);
+        }
+        values.map(Values::words)
+    })
+}
+
+fn words_of(node: &Node, findings: &mut Grouped) -> Option<Vec<&'static str>> {
+    let items = match &node.kind {
+        Kind::Seq(items) => items.as_slice(),
+        _ => std::slice::from_ref(node),
+    };
+    let mut words = Vec::new();
+    for item in items {
+        let text = match &item.kind {
+            Kind::Null => "null",
+            Kind::String(text, _) => text.as_str(),
+            _ => "",
+        };
+        match TYPE_WORDS.iter().find(|word| **word == text) {
+            Some(word) => words.push(*word),
+            // Of Swagger 2.0: bytes.
+            None if text == "file" => return None,
+            None => {
+                let key = format!("type {text}");
+                findings.add(&key, item.span, || faults::unknown_type_word(item.span, text, &TYPE_WORDS));
+                return None;
+            }
+        }
+    }
+    (!words.is_empty()).then_some(words)
+}
+
+fn intersection(a: &[&'static str], b: &[&'static str]) -> Vec<&'static str> {
+    let goes = |word: &str, among: &[&'static str]| {
+        among.contains(&word) || (word == "integer" && among.contains(&"number"))
+    };
+    let mut both: Vec<&'static str> = a.iter().copied().filter(|word| goes(word, b)).collect();
+    for word in b.iter().copied().filter(|word| goes(word, a)) {
+        if !both.contains(&word) {
+            both.push(word);
+        }
+    }
+    both
+}
+
+/// Values of `enum`, `const` or `x-values-seen`, with their places.
+pub(super) struct Values {
+    list: Vec<(Literal, Span)>,
+    pub(super) null: bool,
+    pub(super) open: bool,
+    span: Span,
+}
+
+pub(super) fn listed(layers: &[Layer<'_>], findings: &mut Grouped) -> Option<Values> {
+    let mut found: Option<Values> = None;
+    for layer in layers {
+        let Some(values) = listed_in(layer.node, findings) else { continue };
+        // Of several lists the shortest is nearest to what all of them allow.
+        let shorter = found
+            .as_ref()
+            .is_none_or(|known| (values.open, values.list.len()) < (known.open, known.list.len()));
+        if shorter {
+            found = Some(values);
+        }
+    }
+    found
+}
+
+fn listed_in(schema: &Node, findings: &mut Grouped) -> Option<Values> {
+    if let Some(node) = schema.get("const") {
+        return Values::read(std::slice::from_ref(node), node.span, false, findings);
+    }
+    let closed = schema.get("enum");
+    let open = schema.get("x-values-seen").or_else(|| schema.get("x-extensible-enum"));
+    if let (Some(_), Some(open)) = (closed, open) {
+        findings.add("enum", open.span, || faults::enum_open_and_closed(open.span));
+    }
+    let node = closed.or(open)?;
+    let items = node.as_seq().filter(|items| !items.is_empty())?;
+    Values::read(items, node.span, closed.is_none(), findings)
+}
+
+impl Values {
+    /// None when one of them is a list or an object.
+    fn read(items: &[Node], span: Span, open: bool, findings: &mut Grouped) -> Option<Values> {
+        let mut values = Values { list: Vec::new(), null: false, open, span };
+        let mut seen = HashSet::new();
+        for item in items {
+            let literal = match &item.kind {
+                Kind::Null => {
+                    values.null = true;
+                    continue;
+                }
+                Kind::Bool(value) => Literal::Boolean(*value),
+                Kind::Number(text) => Literal::Number(text.clone()),
+                Kind::String(text, _) => Literal::String(text.clone()),
+                Kind::Seq(_) | Kind::Map(_) => {
+                    findings.add("enum value", item.span, || faults::enum_of_values(item.span));
+                    return None;
+                }
+            };
+            if seen.insert(literal.clone()) {
+                values.list.push((literal, item.span));
+            }
+        }
+        Some(values)
+    }
+
+    /// Type words that the values show.
+    fn words(&self) -> Vec<&'static str> {
+        let shown = |word: &&str| match *word {
+            "null" => self.null,
+            word => self.list.iter().any(|(literal, _)| narrowest(literal) == word),
+        };
+        TYPE_WORDS.into_iter().filter(shown).collect()
+    }
+
+    pub(super) fn check(&self, words: &[&str], null_left_out: bool, asked: bool, findings: &mut Grouped) {
+        for (literal, span) in &self.list {
+            if !words.iter().any(|word| is_of(literal, word)) {
+                let found = format!("`{literal}` ({})", narrowest(literal));
+                findings
+                    .add("enum kind", *span, || faults::enum_value_kind(*span, &found, &words.join(" or ")));
+            }
+        }
+        if self.null && !words.contains(&"null") && !asked {
+            findings.add("enum kind", self.span, || {
+                faults::enum_value_kind(self.span, "`null`", &words.join(" or "))
+            });
+        }
+        if null_left_out {
+            findings.add("enum null", self.span, || faults::enum_without_null(self.span));
+        }
+    }
+
+    pub(super) fn of(&self, kind: ScalarKind) -> Option<Enum> {
+        let values: Vec<Literal> = self
+            .list
+            .iter()
+            .filter(|(literal, _)| is_of(literal, kind.word()))
+            .map(|(literal, _)| literal.clone())
+            .collect();
+        (!values.is_empty()).then_some(Enum { values, open: self.open })
+    }
+}
+
+fn narrowest(literal: &Literal) -> &'static str {
+    match literal {
+        Literal::Boolean(_) => "boolean",
+        Literal::Number(text) if text.contains(['.', 'e', 'E']) => "number",
+        Literal::Number(_) => "integer",
+        Literal::String(_) => "string",
+    }
+}
+
+fn is_of(literal: &Literal, word: &str) -> bool {
+    let narrowest = narrowest(literal);
+    narrowest == word || (narrowest == "integer" && word == "number")
+}
