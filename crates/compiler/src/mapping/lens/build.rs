@@ -93,7 +93,7 @@ struct Draft {
     origin: Origin,
 }
 
-impl Builder<'_, '_> {
+impl<'b> Builder<'b, '_> {
     pub(super) fn origin(&self, span: Span) -> Origin {
         let sources = self.lenses.world.sources;
         Origin { file: sources.name(span.file).into(), line: sources.start(span).line }
@@ -138,17 +138,8 @@ impl Builder<'_, '_> {
         conversion: Option<&ConversionUse>,
         default: Option<&Node>,
     ) {
+        let Some(([read, built], op, absent)) = self.way(span, places, shape, conversion) else { return };
         let (source, target) = (&places[self.from], &places[self.to]);
-        let types = self.types;
-        let (Ok(read), Ok(built)) =
-            (field_at(types[self.from], &source.value), field_at(types[self.to], &target.value))
-        else {
-            return;
-        };
-        let Some((op, absent)) = self.op(span, [read, built], (source, &target.value), shape, conversion)
-        else {
-            return;
-        };
         let default = default.map(|node| {
             if literal::check(node, built.ty).is_err() {
                 self.findings.push(faults::literal(
@@ -223,8 +214,24 @@ impl Builder<'_, '_> {
         }
     }
 
+    /// The ends of a line that is kept, what is done to its value on the way, and what is written when it is absent.
+    pub(super) fn way(
+        &mut self,
+        span: Span,
+        places: &[At; 2],
+        shape: Option<&ShapeUse>,
+        conversion: Option<&ConversionUse>,
+    ) -> Option<([Found<'b>; 2], ValueOp, Option<Raw>)> {
+        let (source, target) = (&places[self.from], &places[self.to]);
+        // A place that is not there was reported by the account.
+        let read = field_at(self.types[self.from], &source.value).ok()?;
+        let built = field_at(self.types[self.to], &target.value).ok()?;
+        let (op, absent) = self.op(span, [read, built], (source, &target.value), shape, conversion)?;
+        Some(([read, built], op, absent))
+    }
+
     /// What is done to a value on its way, and what is written when it is absent.
-    pub(super) fn op(
+    fn op(
         &mut self,
         span: Span,
         found: [Found<'_>; 2],

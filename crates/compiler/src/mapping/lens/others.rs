@@ -59,18 +59,9 @@ impl Builder<'_, '_> {
         shape: Option<&ShapeUse>,
         conversion: Option<&ConversionUse>,
     ) {
-        let (source, target) = (&places[self.from], &places[self.to]);
-        let types = self.types;
-        let (Ok(read), Ok(built)) =
-            (field_at(types[self.from], &source.value), field_at(types[self.to], &target.value))
-        else {
-            return;
-        };
-        let Some((op, _)) = self.op(span, [read, built], (source, &target.value), shape, conversion) else {
-            return;
-        };
+        let Some((_, op, _)) = self.way(span, places, shape, conversion) else { return };
         if yields_nothing(&op) {
-            self.findings.push(faults::others_left_out(source.span));
+            self.findings.push(faults::others_left_out(places[self.from].span));
         }
         self.others = Some(match op {
             ValueOp::Keep => Others::Keep,
