@@ -385,7 +385,11 @@ async fn tables(setting: &Setting) -> Result<Vec<(String, String)>, sqlx::Error>
 
 fn memory(args: &Args, seen: &Seen<'_>, verdict: &mut Verdict) {
     for replica in seen.replicas {
-        let Some((life, slope)) = replica.growth() else {
+        if let Some(folder) = &args.keep {
+            // A sample that cannot be kept is no reason to lose the verdict.
+            let _ = std::fs::write(folder.join(format!("{}-memory.csv", replica.name)), replica.samples());
+        }
+        let Some((life, slope)) = replica.growth(args.warm_up) else {
             verdict.notes.push(format!("memory of {}: too few samples to say anything", replica.name));
             continue;
         };

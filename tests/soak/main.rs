@@ -56,6 +56,9 @@ pub struct Args {
     /// How many times faster what happens on a clock comes, but for the end of tokens: 10 ends a replica every 30 seconds
     #[arg(long, default_value_t = 1.0)]
     hurry: f64,
+    /// Minutes of a replica's life that are not counted when its memory is judged; without it, the first quarter
+    #[arg(long)]
+    warm_up: Option<f64>,
     /// Which replicas are told to end: `second` keeps the first alive, so that its memory is seen over the whole run
     #[arg(long, default_value = "second", value_parser = ["second", "both", "none"])]
     ends: String,

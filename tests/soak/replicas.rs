@@ -237,21 +237,28 @@ impl Replica {
             let life = self.life();
             (life.number, life.began.elapsed().as_secs_f64(), life.pid?)
         };
-        let bytes = resident(pid)?;
+        let bytes = anonymous(pid)?;
         let mut memory = self.memory.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         memory.push((number, age, bytes as f64));
         Some(bytes)
     }
 
-    /// How its memory grew in its longest life, in MiB an hour, without the first quarter of that, in which caches and pools
-    /// fill.
-    pub fn growth(&self) -> Option<(u32, Slope)> {
+    /// How its memory grew in its longest life, in MiB an hour, after the warm-up, in which caches and pools fill: so many
+    /// minutes, or without them the first quarter of that life.
+    pub fn growth(&self, warm_up: Option<f64>) -> Option<(u32, Slope)> {
         let memory = self.memory.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let (longest, age, _) = memory.iter().max_by(|a, b| a.1.total_cmp(&b.1)).copied()?;
-        let of_it = memory.iter().filter(|(life, at, _)| *life == longest && *at > age / 4.0);
+        let warm = warm_up.map_or(age / 4.0, |minutes| minutes * 60.0);
+        let of_it = memory.iter().filter(|(life, at, _)| *life == longest && *at > warm);
         let points: Vec<(f64, f64)> =
             of_it.map(|(_, at, bytes)| (at / 3600.0, bytes / f64::from(1 << 20))).collect();
         Some((longest, crate::slope::slope(&points)?))
+    }
+
+    /// Its samples of memory, one a line: life, seconds since that began, bytes.
+    pub fn samples(&self) -> String {
+        let memory = self.memory.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        memory.iter().map(|(life, at, bytes)| format!("{life},{at:.1},{bytes}\n")).collect()
     }
 
     fn life(&self) -> std::sync::MutexGuard<'_, Life> {
@@ -269,9 +276,10 @@ impl Drop for Replica {
     }
 }
 
-/// Bytes in memory of a process.
-fn resident(pid: u32) -> Option<u64> {
+/// Bytes of memory that a process has asked for. Pages of its program are not among them: the kernel brings those in and
+/// takes them away as it likes.
+fn anonymous(pid: u32) -> Option<u64> {
     let status = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("status")).ok()?;
-    let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
+    let line = status.lines().find(|line| line.starts_with("RssAnon:"))?;
     line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib << 10)
 }
