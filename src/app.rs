@@ -30,7 +30,7 @@ use switchback_gateway::proxy::program::Current;
 use switchback_gateway::proxy::stack;
 use switchback_gateway::proxy::unknown_calls::UnknownCalls;
 use switchback_gateway::proxy::upstream::UpstreamError;
-use switchback_gateway::server::{self, Bound, Cores, Drain, Drained, Listener, TlsError};
+use switchback_gateway::server::{self, Bound, CoreRuntimes, Drain, Drained, Listener, TlsError};
 use switchback_gateway::shadow::{self, Archive, Phases, Shadow, keep_gate};
 use switchback_gateway::store::seal::{KeyRing, SealError};
 use switchback_gateway::store::{Ensured, Flow, Missing, Store, StoreError};
@@ -123,7 +123,7 @@ pub struct App {
     /// Stops the admin port and those beside it, which outlive the clients' so that draining can be watched.
     drain_admin: Drain,
     /// The threads that answer clients.
-    cores: Cores,
+    cores: CoreRuntimes,
     /// The admin port, and those of health and of the callback where they have some.
     admin: Vec<JoinHandle<Drained>>,
     /// Requests with effects that go on although their client has left.
@@ -236,7 +236,7 @@ impl App {
             );
         }
         let admin_options = Arc::new(assemble::admin_options(&config.limits));
-        let cores = Cores::start(listeners, &stack::stack(parts), &options, &drain_clients)
+        let cores = CoreRuntimes::start(listeners, &stack::stack(parts), &options, &drain_clients)
             .map_err(|error| StartError::Listen(LISTEN, address, error))?;
         let addresses = Addresses {
             clients: address,
@@ -351,7 +351,7 @@ impl App {
             }
         }
         self.store.close().await;
-        self.cores.let_go().await;
+        self.cores.join().await;
         drained
     }
 }

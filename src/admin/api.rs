@@ -12,7 +12,7 @@ use std::time::Duration;
 use switchback_gateway::body::Body;
 use switchback_gateway::error::Side;
 use switchback_gateway::memory::Memory;
-use switchback_gateway::proxy::compose::hold::hold;
+use switchback_gateway::proxy::compose::buffered::buffer;
 use switchback_gateway::secret::Secret;
 use switchback_gateway::store::{Flow, StoreError};
 use switchback_gateway::token::{
@@ -200,7 +200,7 @@ fn app(id: Option<Secret<String>>, secret: Option<Secret<String>>) -> Result<Opt
 pub(super) async fn read<T: DeserializeOwned>(request: Request<Body>) -> Result<T, Answer> {
     // Twice as much and more, since a body that grows is copied.
     let memory = Memory::new(4 * BODY_BYTES_MAX);
-    let body = hold(request.into_body(), Side::Client, BODY_BYTES_MAX, memory.share()).await;
+    let body = buffer(request.into_body(), Side::Client, BODY_BYTES_MAX, memory.share()).await;
     let body = body
         .map_err(|_| Answer::error(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large, or broke off"))?;
     let body: &[u8] = if body.bytes.is_empty() { b"{}" } else { &body.bytes };

@@ -7,11 +7,11 @@ use crate::config::{self, Config};
 use std::collections::HashMap;
 use std::sync::Arc;
 use switchback_engine::translate::stream::Check;
-use switchback_gateway::body::Tempo;
+use switchback_gateway::body::BodyTimeout;
 use switchback_gateway::memory::{self, Memory};
 use switchback_gateway::proxy::forwarding::Forwarding;
 use switchback_gateway::proxy::limits::Limits;
-use switchback_gateway::proxy::program::{Beside, Front, Program};
+use switchback_gateway::proxy::program::{Front, Program, ShadowUpstreams};
 use switchback_gateway::proxy::upstream::Upstream;
 use switchback_gateway::server;
 use switchback_gateway::shadow::{self, Served, Table};
@@ -48,7 +48,7 @@ pub(super) fn limits(limits: &config::Limits) -> Limits {
         in_flight_max: count(limits.requests),
         client_in_flight_max: count(limits.requests_per_client),
         held_bytes_all_max: limits.held_bytes_all,
-        request_tempo: Tempo {
+        request_tempo: BodyTimeout {
             idle: limits.body_timeout,
             bytes_per_second_min: limits.body_bytes_per_second,
         },
@@ -112,9 +112,9 @@ pub(super) fn forwarding(config: &Config) -> Forwarding {
 /// Room for a head however little memory there is.
 const HEAD_BYTES_MIN: u64 = 8 << 10;
 
-/// The bounds of the admin port, and of those of health and of the callback: few connections, small requests, whatever the data
-/// path may do. Whoever fills them only closes his own connections: a new one takes the place of the oldest on which nobody
-/// has shown the admin token.
+/// The bounds of the admin port, and of those of health and of the callback: few connections, small requests, whatever the
+/// data path may do. Whoever fills them only closes his own connections: a new one takes the place of the oldest on which
+/// nobody has shown the admin token.
 pub(super) fn admin_options(limits: &config::Limits) -> server::Options {
     server::Options {
         connections_max: ADMIN_CONNECTIONS_MAX,
@@ -177,8 +177,8 @@ fn shadow_upstreams(config: &Config, limits: &Limits, before: &Upstreams) -> Res
     let limits = Limits {
         upstream_timeout: config.shadow.timeout,
         connect_timeout: limits.connect_timeout.min(config.shadow.timeout),
-        // Its workers are as many as its calls, each makes one at a time, and whose request they work on is all the same. Twice as
-        // many slots, so that no client's share of them is ever too small.
+        // Its workers are as many as its calls, each makes one at a time, and whose request they work on is all the same.
+        // Twice as many slots, so that no client's share of them is ever too small.
         upstream_in_flight_max: count(config.shadow.calls).saturating_mul(2).saturating_add(1),
         client_upstream_in_flight_max: count(config.shadow.calls),
         upstream_idle_max: count(config.shadow.calls),
@@ -304,8 +304,9 @@ fn front(
     };
     let upstream = |side: SideId| of(&services.upstreams, side);
     let beside = of(&services.shadow, serves.other()).zip(of(&services.shadow, serves));
-    let beside = beside
-        .map(|(backend, own)| Arc::new(Beside { backend, own, knowledge: Arc::clone(&loaded.knowledge) }));
+    let beside = beside.map(|(backend, own)| {
+        Arc::new(ShadowUpstreams { backend, own, knowledge: Arc::clone(&loaded.knowledge) })
+    });
     let unknown = config.fronts.iter().find(|front| front.prefix.as_str() == prefix);
     let unknown = unknown.map(|front| front.unknown).unwrap_or_default();
     let direction = &pack.directions[serves];
@@ -351,7 +352,7 @@ mod tests {
     use std::sync::Arc;
     use switchback_gateway::body::Body;
     use switchback_gateway::proxy::Request;
-    use switchback_gateway::proxy::context::{Facts, RequestId};
+    use switchback_gateway::proxy::context::{RequestContext, RequestId};
     use switchback_gateway::proxy::language::Language;
     use switchback_gateway::proxy::program::Program;
     use switchback_gateway::telemetry::trace::TraceParent;
@@ -365,7 +366,7 @@ mod tests {
         let program = Arc::new(Program::new(loaded.pack, Arc::default(), Vec::new()));
         let sent = http::Request::get("/path?key=secret-1").header("authorization", "Bearer secret-2");
         let (head, ()) = sent.body(()).expect("it is a request").into_parts();
-        let facts = Facts::new(RequestId(7), TraceParent::start(1, 2), head, program, Language(0));
+        let facts = RequestContext::new(RequestId(7), TraceParent::start(1, 2), head, program, Language(0));
         let shown = format!("{:?}", Request { facts: Arc::new(facts), body: Body::full("secret-3") });
         assert!(shown.contains("RequestId(7)") && !shown.contains("secret"), "{shown}");
     }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use std::sync::Arc;
 use switchback_engine::diff::{
-    self, Candidate, Comparison, Finding, Held, Noise, OperationRules, Rules, View,
+    self, BufferedAnswer, Candidate, Comparison, Finding, Noise, OperationRules, Rules, View,
 };
 use switchback_engine::redact::{MASK, Redactor, Salt};
 use switchback_json::{Limits, Value};
@@ -75,7 +75,7 @@ impl Judge {
 }
 
 fn view((status, headers, body): Answered) -> View {
-    View { status, headers, body: Held::whole(body) }
+    View { status, headers, body: BufferedAnswer::whole(body) }
 }
 
 /// Takes away what must not count: header fields that no plan makes (the gateway's layers add some, and the client's

@@ -12,7 +12,9 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use switchback_compiler::mapping::{self, load::PackSource};
-use switchback_engine::diff::{Candidate, Comparison, Held, Limits, Noise, Record, Rules, View, compare};
+use switchback_engine::diff::{
+    BufferedAnswer, Candidate, Comparison, Limits, Noise, Record, Rules, View, compare,
+};
 use switchback_engine::redact::{Redactor, Salt};
 use switchback_gateway::telemetry::metrics as names;
 use switchback_plan::SideId;
@@ -418,7 +420,7 @@ fn view(answer: Answer) -> View {
         let name = HeaderName::from_bytes(name.trim().as_bytes()).expect("a header name");
         headers.append(name, HeaderValue::from_bytes(value.trim().as_bytes()).expect("a header value"));
     }
-    View { status: answer.status, headers, body: Held::whole(answer.body) }
+    View { status: answer.status, headers, body: BufferedAnswer::whole(answer.body) }
 }
 
 async fn ask(address: SocketAddr, token: &str, path: &str) -> Answer {

@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use switchback_gateway::body::Body;
-use switchback_gateway::server::{Bound, Cores, Drain, Options};
+use switchback_gateway::server::{Bound, CoreRuntimes, Drain, Options};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -18,11 +18,11 @@ async fn whereabouts(_: http::Request<Body>) -> Result<http::Response<Body>, Inf
     Ok(http::Response::new(Body::full(thread.name().unwrap_or("?").to_owned())))
 }
 
-fn start(options: Options, drain: &Drain) -> (SocketAddr, Cores) {
+fn start(options: Options, drain: &Drain) -> (SocketAddr, CoreRuntimes) {
     let listeners = Bound::together(ANY.parse().unwrap(), 2, None).unwrap();
     let address = listeners[0].address().unwrap();
     let service = tower::service_fn(whereabouts);
-    (address, Cores::start(listeners, &service, &Arc::new(options), drain).unwrap())
+    (address, CoreRuntimes::start(listeners, &service, &Arc::new(options), drain).unwrap())
 }
 
 async fn ask(stream: &mut TcpStream) -> String {
@@ -47,7 +47,7 @@ async fn all_cores_answer_at_one_address_and_a_connection_stays_on_its_core() {
     assert_eq!(seen.into_iter().collect::<Vec<_>>(), ["core-0", "core-1"]);
     drain.begin();
     assert_eq!(cores.drained().await.cut, 0);
-    cores.let_go().await;
+    cores.join().await;
 }
 
 #[tokio::test]

@@ -84,7 +84,7 @@ pub struct Body {
     /// Bytes that may still come before the limit is broken; none = no limit.
     left: Option<u64>,
     /// Apart, since whole bodies have none and bodies are handed on often.
-    pace: Option<Box<Pace>>,
+    pace: Option<Box<MinimumThroughput>>,
     /// Whose body it is: decides the error of a broken limit.
     side: Side,
     watchers: Vec<Box<dyn Watch>>,
@@ -110,8 +110,8 @@ enum Source {
     Stream { body: Pin<Box<dyn http_body::Body<Data = Bytes, Error = GatewayError> + Send>>, turn: Turn },
 }
 
-/// How long a body that is made while it is read may keep a core in one go, whatever there is to be made: then others get their
-/// turn.
+/// How long a body that is made while it is read may keep a core in one go, whatever there is to be made: then others get
+/// their turn.
 const TURN: Duration = Duration::from_millis(1);
 
 /// The work of a body since it last let others go on.
@@ -137,15 +137,15 @@ impl Turn {
 
 /// How slowly a body may come.
 #[derive(Clone, Copy, Debug)]
-pub struct Tempo {
+pub struct BodyTimeout {
     /// Longest silence between two frames.
     pub idle: Duration,
     /// Least bytes per second, averaged from the first poll and judged after a grace of one `idle`; 0 = any.
     pub bytes_per_second_min: u64,
 }
 
-struct Pace {
-    tempo: Tempo,
+struct MinimumThroughput {
+    tempo: BodyTimeout,
     timer: Option<Pin<Box<Sleep>>>,
     started: Option<Instant>,
     seen: u64,
@@ -226,9 +226,9 @@ impl Body {
 
     /// Breaks the body when it comes more slowly than this. Whole bodies never do.
     #[must_use]
-    pub fn paced(mut self, tempo: Tempo) -> Body {
+    pub fn paced(mut self, tempo: BodyTimeout) -> Body {
         if !matches!(self.kind, Source::Empty | Source::Full(_)) {
-            self.pace = Some(Box::new(Pace { tempo, timer: None, started: None, seen: 0 }));
+            self.pace = Some(Box::new(MinimumThroughput { tempo, timer: None, started: None, seen: 0 }));
         }
         self
     }
@@ -597,7 +597,7 @@ mod tests {
     #[tokio::test]
     async fn a_silent_sender_breaks_a_paced_body() {
         let (sender, body) = Body::channel(1, None);
-        let tempo = Tempo { idle: Duration::from_millis(20), bytes_per_second_min: 0 };
+        let tempo = BodyTimeout { idle: Duration::from_millis(20), bytes_per_second_min: 0 };
         let error = body.paced(tempo).whole().await.unwrap_err();
         assert_eq!(*error.kind(), Kind::UpstreamTimeout);
         drop(sender);
@@ -606,7 +606,7 @@ mod tests {
     #[tokio::test]
     async fn a_dripping_sender_breaks_the_least_rate_although_it_is_never_silent() {
         let (sender, body) = Body::channel(1, None);
-        let tempo = Tempo { idle: Duration::from_millis(200), bytes_per_second_min: 1_000_000 };
+        let tempo = BodyTimeout { idle: Duration::from_millis(200), bytes_per_second_min: 1_000_000 };
         let drip = tokio::spawn(async move {
             while sender.send(Ok(Bytes::from_static(b"x"))).await.is_ok() {
                 tokio::time::sleep(Duration::from_millis(50)).await;

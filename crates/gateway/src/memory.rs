@@ -3,7 +3,7 @@
 //!
 //! Decisions to know:
 //!
-//! - Shares are taken before memory is, in the size that it will have (a body's announced length, a tree's nodes), so that a
+//! - PerClientLimit are taken before memory is, in the size that it will have (a body's announced length, a tree's nodes), so that a
 //!   burst is refused while it comes.
 //! - What shares do not see (the allocator's holes, the run time's own) is seen in what of the process is resident, which is
 //!   looked at now and then while shares are taken. Close to the bound nobody gets a share.

@@ -1,7 +1,7 @@
 //! Two answers → one comparison: status, headers, then the bodies.
 
+use super::buffered::{BufferedAnswer, Content};
 use super::finding::{Cause, Comparison, Finding, FindingKind};
-use super::held::{Content, Held};
 use super::noise::Noise;
 use super::rules::{OperationRules, Source};
 use super::view::{Candidate, View};
@@ -192,7 +192,12 @@ fn bodies<'a>(
     }
 }
 
-fn sample(redactor: &Redactor, root: Disclosed<'_>, held: &Held, content: &Content) -> Option<Sample> {
+fn sample(
+    redactor: &Redactor,
+    root: Disclosed<'_>,
+    held: &BufferedAnswer,
+    content: &Content,
+) -> Option<Sample> {
     match content {
         Content::Empty => None,
         Content::Json { value, .. } => Some(redactor.sample(None, root, value)),

@@ -2,8 +2,8 @@
 //! is behind it. Values in, values out: who asked, when, and what is done about it is the business of others.
 //!
 //! The **reference** is the answer of the service that clients know; the **candidate** is what the gateway makes of the other
-//! version. [`compare()`] looks at what a client can see: status, the headers that matter ([`HEADERS`] and what the pack adds),
-//! body. What it finds has a place, a kind and a cause. Not everything that differs is a finding:
+//! version. [`compare()`] looks at what a client can see: status, the headers that matter ([`HEADERS`] and what the pack
+//! adds), body. What it finds has a place, a kind and a cause. Not everything that differs is a finding:
 //!
 //! - what the pack's report lists as lost is *expected*: the compiler worked it out, nobody types it twice;
 //! - what the pack declares as noise or as unordered, and what [`Noise`] has learnt by asking one side twice, is *noise*.
@@ -21,10 +21,10 @@
 //! - Nothing of a value leaves this room but through [`crate::redact::Redactor`].
 
 mod arrays;
+mod buffered;
 mod compare;
 mod counts;
 mod finding;
-mod held;
 mod language;
 mod noise;
 mod place;
@@ -34,10 +34,10 @@ mod rules;
 mod view;
 mod walk;
 
+pub use buffered::{BufferedAnswer, Buffering};
 pub use compare::{HEADERS, Limits, compare};
 pub use counts::Counts;
 pub use finding::{Cause, Comparison, Coverage, Excused, Finding, FindingKind, Verdict};
-pub use held::{Held, Holding};
 pub use noise::Noise;
 pub use record::{Blamed, Record, Summary, Tally};
 pub use report::{OperationReport, Proof, Report, Threshold, report};

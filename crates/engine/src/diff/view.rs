@@ -1,6 +1,6 @@
 //! An answer as its client sees it.
 
-use super::held::Held;
+use super::buffered::BufferedAnswer;
 use http::HeaderMap;
 
 /// An answer: what came over the wire once content codings are undone.
@@ -8,7 +8,7 @@ use http::HeaderMap;
 pub struct View {
     pub status: u16,
     pub headers: HeaderMap,
-    pub body: Held,
+    pub body: BufferedAnswer,
 }
 
 /// What the candidate came up with.

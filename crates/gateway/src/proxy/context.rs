@@ -1,6 +1,6 @@
-//! What layers leave for one another about a request: one [`Facts`] per request, shared by reference count, because the
-//! outer layers still need it when the request itself has long been consumed. Facts are written once and never changed; the
-//! request's own head is the first of them.
+//! What layers leave for one another about a request: one [`RequestContext`] per request, shared by reference count, because
+//! the outer layers still need it when the request itself has long been consumed. RequestContext are written once and never
+//! changed; the request's own head is the first of them.
 
 use super::language::Language;
 use super::program::{Front, Program};
@@ -55,7 +55,7 @@ pub struct Matched {
 
 impl Matched {
     /// Path and query below the front's prefix, as they came.
-    pub fn below_front(&self, facts: &Facts) -> String {
+    pub fn below_front(&self, facts: &RequestContext) -> String {
         facts.below(&self.front)
     }
 }
@@ -99,7 +99,7 @@ pub struct Fault {
 }
 
 /// What is known about one request.
-pub struct Facts {
+pub struct RequestContext {
     pub id: RequestId,
     pub trace: TraceParent,
     pub arrived: Instant,
@@ -127,15 +127,15 @@ pub struct Facts {
 }
 
 /// Without the head: its fields hold the client's token, and its address may hold more.
-impl fmt::Debug for Facts {
+impl fmt::Debug for RequestContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = f.debug_struct("Facts");
+        let mut shown = f.debug_struct("RequestContext");
         shown.field("id", &self.id).field("operation", &self.operation()).field("client", &self.client());
         shown.finish_non_exhaustive()
     }
 }
 
-impl Facts {
+impl RequestContext {
     /// The facts of a request with this head; but for the peer its extensions are dropped.
     pub fn new(
         id: RequestId,
@@ -143,8 +143,8 @@ impl Facts {
         mut head: http::request::Parts,
         program: Arc<Program>,
         language: Language,
-    ) -> Facts {
-        Facts {
+    ) -> RequestContext {
+        RequestContext {
             id,
             trace,
             arrived: Instant::now(),
@@ -169,14 +169,14 @@ impl Facts {
         }
     }
 
-    /// Facts of another request that is made for this one: with this head, and nothing else known of it yet.
-    pub fn with_head(&self, method: Method, uri: Uri, headers: HeaderMap) -> Facts {
+    /// RequestContext of another request that is made for this one: with this head, and nothing else known of it yet.
+    pub fn with_head(&self, method: Method, uri: Uri, headers: HeaderMap) -> RequestContext {
         let (mut head, ()) = http::Request::new(()).into_parts();
         (head.method, head.uri, head.version, head.headers) = (method, uri, self.version, headers);
         if let Some(peer) = self.peer {
             head.extensions.insert(peer);
         }
-        Facts::new(self.id, self.trace, head, Arc::clone(&self.program), self.language)
+        RequestContext::new(self.id, self.trace, head, Arc::clone(&self.program), self.language)
     }
 
     /// Left by `route`.
@@ -312,8 +312,8 @@ impl Facts {
         self.cause.get().map(String::as_str)
     }
 
-    /// Left by whoever makes calls: one of them got no answer. However the plan went on from there, the answer that it came to is
-    /// none of the other side's.
+    /// Left by whoever makes calls: one of them got no answer. However the plan went on from there, the answer that it came
+    /// to is none of the other side's.
     pub fn set_unanswered(&self) {
         let _ = self.unanswered.set(());
     }

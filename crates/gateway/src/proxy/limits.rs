@@ -1,6 +1,6 @@
 //! The bounds of the data path, with their defaults. Each is reached by a test.
 
-use crate::body::Tempo;
+use crate::body::BodyTimeout;
 use std::time::Duration;
 use switchback_engine::translate::stream::Check;
 
@@ -36,7 +36,7 @@ pub struct Limits {
     /// Bytes of bodies held at once by all requests together; beyond it 503.
     pub held_bytes_all_max: u64,
     /// How slowly a request body may come.
-    pub request_tempo: Tempo,
+    pub request_tempo: BodyTimeout,
     /// From the arrival of a request to the head of its answer.
     pub total_timeout: Duration,
     /// For a connection to an upstream, TLS included.
@@ -74,7 +74,7 @@ impl Default for Limits {
             in_flight_max: 4_096,
             client_in_flight_max: 512,
             held_bytes_all_max: 256 * 1024 * 1024,
-            request_tempo: Tempo { idle: Duration::from_secs(10), bytes_per_second_min: 1024 },
+            request_tempo: BodyTimeout { idle: Duration::from_secs(10), bytes_per_second_min: 1024 },
             total_timeout: Duration::from_secs(30),
             connect_timeout: Duration::from_secs(1),
             upstream_timeout: Duration::from_secs(15),
@@ -83,8 +83,8 @@ impl Default for Limits {
             upstream_head_bytes_max: 32 * 1024,
             upstream_fields_max: 256,
             upstream_idle_max: 256,
-            // The shortest limit in common use is five seconds: a connection that both ends give up at the same moment costs a
-            // write that nobody may repeat.
+            // The shortest limit in common use is five seconds: a connection that both ends give up at the same moment costs
+            // a write that nobody may repeat.
             upstream_idle_timeout: Duration::from_secs(4),
         }
     }

@@ -24,14 +24,14 @@ pub mod layers;
 pub mod upstream;
 
 use crate::body::Body;
-use context::Facts;
+use context::RequestContext;
 use std::sync::Arc;
 
 /// A request on its way through the stack: few words to hand down, since layers pass it on more often than they look at it.
 #[derive(Debug)]
 pub struct Request {
     /// Its head, and what is known about it.
-    pub facts: Arc<Facts>,
+    pub facts: Arc<RequestContext>,
     pub body: Body,
 }
 

@@ -53,7 +53,7 @@ pub struct Front {
     /// What becomes of what nobody here knows while that service lives.
     pub unknown: Strangers,
     /// What the shadow asks; none where there is only one service to ask.
-    pub beside: Option<Arc<Beside>>,
+    pub beside: Option<Arc<ShadowUpstreams>>,
     /// Fields that every answer of this front carries: `Deprecation`, `Sunset`, `Link`.
     pub announcements: Vec<(HeaderName, HeaderValue)>,
     /// In which phase each route is; changes while it is served.
@@ -74,7 +74,7 @@ pub enum Strangers {
 
 /// The two services of a front once more, with connections and limits of the shadow's own, and what comparing needs to know.
 #[derive(Debug)]
-pub struct Beside {
+pub struct ShadowUpstreams {
     /// The service of the other side.
     pub backend: Arc<Upstream>,
     /// The service of the served side.

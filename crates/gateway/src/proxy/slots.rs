@@ -17,19 +17,19 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// A bounded count of what is in flight.
 #[derive(Clone, Debug)]
-pub struct Slots {
+pub struct ConcurrencyLimit {
     taken: Arc<AtomicUsize>,
     max: usize,
 }
 
-impl Slots {
-    pub fn new(max: usize) -> Slots {
-        Slots { taken: Arc::default(), max }
+impl ConcurrencyLimit {
+    pub fn new(max: usize) -> ConcurrencyLimit {
+        ConcurrencyLimit { taken: Arc::default(), max }
     }
 
     /// Takes a slot, unless all are taken.
-    pub fn take(&self) -> Option<Slot> {
-        let slot = Slot { taken: Arc::clone(&self.taken) };
+    pub fn take(&self) -> Option<Permit> {
+        let slot = Permit { taken: Arc::clone(&self.taken) };
         // Over the limit the slot is given back at once by its drop.
         (self.taken.fetch_add(1, Relaxed) < self.max).then_some(slot)
     }
@@ -43,54 +43,54 @@ impl Slots {
 /// A bounded count of what is in flight, of which no client has more than others have left: n clients that take all they can
 /// leave one part in n + 1 to the others.
 #[derive(Clone)]
-pub struct FairSlots {
-    all: Slots,
-    by_client: Shares,
+pub struct FairConcurrencyLimit {
+    all: ConcurrencyLimit,
+    by_client: PerClientLimit,
 }
 
-impl FairSlots {
+impl FairConcurrencyLimit {
     /// At most `max` at one time, and at most `client_max` for one client.
-    pub fn new(max: usize, client_max: usize) -> FairSlots {
-        FairSlots { all: Slots::new(max), by_client: Shares::new(client_max) }
+    pub fn new(max: usize, client_max: usize) -> FairConcurrencyLimit {
+        FairConcurrencyLimit { all: ConcurrencyLimit::new(max), by_client: PerClientLimit::new(client_max) }
     }
 
     /// Takes a slot for a client; the error names the limit that is reached.
-    pub fn take(&self, client: &str) -> Result<FairSlot, &'static str> {
+    pub fn take(&self, client: &str) -> Result<FairPermit, &'static str> {
         let own = self.by_client.slots(client);
         let slot = self.all.take().ok_or("upstream_in_flight")?;
         let free = self.all.max.saturating_sub(self.all.taken());
         if own.taken() > free {
             return Err("client_upstream_in_flight");
         }
-        Ok(FairSlot { _own: own.take().ok_or("client_upstream_in_flight")?, _slot: slot })
+        Ok(FairPermit { _own: own.take().ok_or("client_upstream_in_flight")?, _slot: slot })
     }
 }
 
-/// One of them, given back like a [`Slot`].
+/// One of them, given back like a [`Permit`].
 #[derive(Debug)]
-pub struct FairSlot {
-    _slot: Slot,
-    _own: Slot,
+pub struct FairPermit {
+    _slot: Permit,
+    _own: Permit,
 }
 
-impl Watch for FairSlot {
+impl Watch for FairPermit {
     fn chunk(&mut self, _bytes: &Bytes) {}
     fn end(&mut self, _end: End) {}
 }
 
 /// One taken slot, given back when dropped; as a watcher of a body it is given back when the body ends.
 #[derive(Debug)]
-pub struct Slot {
+pub struct Permit {
     taken: Arc<AtomicUsize>,
 }
 
-impl Drop for Slot {
+impl Drop for Permit {
     fn drop(&mut self) {
         self.taken.fetch_sub(1, Relaxed);
     }
 }
 
-impl Watch for Slot {
+impl Watch for Permit {
     fn chunk(&mut self, _bytes: &Bytes) {}
     fn end(&mut self, _end: End) {}
 }
@@ -104,28 +104,28 @@ pub fn refused(limit: &'static str) -> GatewayError {
     )
 }
 
-/// One [`Slots`] per client that has called since the start.
+/// One [`ConcurrencyLimit`] per client that has called since the start.
 #[derive(Clone)]
-pub struct Shares {
-    by_client: Arc<ArcSwap<HashMap<String, Slots, RandomState>>>,
+pub struct PerClientLimit {
+    by_client: Arc<ArcSwap<HashMap<String, ConcurrencyLimit, RandomState>>>,
     max: usize,
 }
 
-impl Shares {
-    pub fn new(client_in_flight_max: usize) -> Shares {
-        Shares { by_client: Arc::default(), max: client_in_flight_max }
+impl PerClientLimit {
+    pub fn new(client_in_flight_max: usize) -> PerClientLimit {
+        PerClientLimit { by_client: Arc::default(), max: client_in_flight_max }
     }
 
-    pub fn take(&self, client: &str) -> Option<Slot> {
+    pub fn take(&self, client: &str) -> Option<Permit> {
         self.slots(client).take()
     }
 
-    fn slots(&self, client: &str) -> Slots {
+    fn slots(&self, client: &str) -> ConcurrencyLimit {
         if let Some(slots) = self.by_client.load().get(client) {
             return slots.clone();
         }
         // Once per client: the table is copied with the newcomer in it. Of two that come at once the first one stays.
-        let own = Slots::new(self.max);
+        let own = ConcurrencyLimit::new(self.max);
         self.by_client.rcu(|table| {
             let mut table = HashMap::clone(table);
             table.entry(client.to_owned()).or_insert_with(|| own.clone());
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_slot_is_free_again_when_its_holder_is_gone() {
-        let slots = Slots::new(2);
+        let slots = ConcurrencyLimit::new(2);
         let (first, second) = (slots.take().unwrap(), slots.take().unwrap());
         assert!(slots.take().is_none());
         assert_eq!(slots.taken(), 2);
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn clients_have_shares_of_their_own() {
-        let shares = Shares::new(1);
+        let shares = PerClientLimit::new(1);
         let first = shares.take("a").unwrap();
         assert!(shares.take("a").is_none());
         let other = shares.take("b").unwrap();
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn clients_that_take_all_they_can_leave_slots_to_others() {
-        let slots = FairSlots::new(1024, 1024);
+        let slots = FairConcurrencyLimit::new(1024, 1024);
         let take_all = |client: &str| std::iter::from_fn(|| slots.take(client).ok()).collect::<Vec<_>>();
         let (first, second) = (take_all("a"), take_all("b"));
         assert_eq!(first.len(), 512);
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn the_only_slot_is_for_whoever_comes_first() {
-        let slots = FairSlots::new(1, 1);
+        let slots = FairConcurrencyLimit::new(1, 1);
         let taken = slots.take("a").unwrap();
         assert_eq!(slots.take("b").unwrap_err(), "upstream_in_flight");
         drop(taken);

@@ -12,7 +12,6 @@ use super::headers::Pseudonym;
 use super::layers::access_log::AccessLog;
 use super::layers::announce::Announce;
 use super::layers::authenticate::Authenticate;
-use super::layers::intake::Intake;
 use super::layers::limit::Limit;
 use super::layers::metrics::Metrics;
 use super::layers::middleware::layer;
@@ -21,6 +20,7 @@ use super::layers::request_id::Identify;
 use super::layers::rescue::RescueLayer;
 use super::layers::route::Route;
 use super::layers::timeout::TimeoutLayer;
+use super::layers::validate::ValidateRequest;
 use super::limits::Limits;
 use super::origin::CallOrigin;
 use super::program::Current;
@@ -85,9 +85,9 @@ pub fn stack(
 /// What [`stack_with`] puts the layers of others around.
 pub type Within = BoxCloneSyncService<Request, Response, GatewayError>;
 
-/// The same with a layer of someone else's in it, outside of all that decides: what it refuses is answered in the pack's form,
-/// logged and counted. What it fails with may be a [`GatewayError`], or any error, which is answered as one of the gateway's
-/// own; an overload of tower's `LoadShed` is answered as ours are. Requests cost a box more than without it.
+/// The same with a layer of someone else's in it, outside of all that decides: what it refuses is answered in the pack's
+/// form, logged and counted. What it fails with may be a [`GatewayError`], or any error, which is answered as one of the
+/// gateway's own; an overload of tower's `LoadShed` is answered as ours are. Requests cost a box more than without it.
 pub fn stack_with<L>(
     parts: Parts,
     own: L,
@@ -132,7 +132,7 @@ where
         .layer(layer(Record::new(tap)))
         // Outside of all that decides, so that no request goes unlogged and the log sees the status the client got.
         .layer(layer(AccessLog))
-        // Beside the log, for the same reason.
+        // ShadowUpstreams the log, for the same reason.
         .layer(layer(Metrics::default()))
         // Above rescue, so that errors carry the announcements of their front too.
         .layer(layer(Announce))
@@ -179,7 +179,7 @@ fn within(
     let dual = dual(&composer, shadow, &memory);
     ServiceBuilder::new()
         // Before anything costs: what no intermediary may accept is refused for free.
-        .layer(layer(Intake::new(Arc::clone(&limits), pseudonym)))
+        .layer(layer(ValidateRequest::new(Arc::clone(&limits), pseudonym)))
         // Before work begins, so that a flood is turned away cheaply.
         .layer(layer(Limit::new(limits.in_flight_max)))
         // Around all that can wait.

@@ -1,10 +1,10 @@
-//! What clients call that nobody here knows, for the operator: it is the to-do list of a migration. Counted by method and path as
-//! logs show it, and the newest kept, each with how often it came, from whom, and when.
+//! What clients call that nobody here knows, for the operator: it is the to-do list of a migration. Counted by method and
+//! path as logs show it, and the newest kept, each with how often it came, from whom, and when.
 //!
 //! Decision to know: paths are those of the access log, with what no contract names masked, because clients write tokens into
 //! paths. All of it is bounded, whatever is called; none of it is on the way of calls that are known.
 
-use super::context::Facts;
+use super::context::RequestContext;
 use crate::clock::{Clock, rfc3339};
 use crate::telemetry::metrics::unknown_call;
 use http::Method;
@@ -62,7 +62,7 @@ impl UnknownCalls {
     }
 
     /// Notes a request of which something is not known.
-    pub(crate) fn note(&self, facts: &Facts) {
+    pub(crate) fn note(&self, facts: &RequestContext) {
         let (Some(unknown), Some(front)) = (facts.unknown(), facts.front()) else { return };
         let (method, path) = (method(&facts.method), facts.shown_path());
         let side = facts.program.side(front.serves).name.as_str();

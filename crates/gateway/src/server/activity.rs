@@ -23,9 +23,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 const NEVER: u64 = 0;
 
 /// How long a connection that was asked to close for its idleness may take to say good-bye.
-const FAREWELL_TIMEOUT: Duration = Duration::from_secs(5);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Shared by one connection's transport, its requests and the roster that watches it; never by two connections. All
+/// Shared by one connection's transport, its requests and the registry that watches it; never by two connections. All
 /// moments are milliseconds since `opened`, plus one.
 pub(super) struct Activity {
     opened: Instant,
@@ -45,8 +45,8 @@ pub(super) struct Activity {
     /// Whether someone on the connection has shown who they are: it is not closed to make room for others.
     is_trusted: AtomicBool,
     /// When it was asked to close for its idleness.
-    farewell_since: AtomicU64,
-    /// The highest [`Order`] given.
+    closing_since: AtomicU64,
+    /// The highest [`ShutdownSignal`] given.
     order: AtomicU8,
     /// Wakes the connection's task when an order comes.
     waker: AtomicWaker,
@@ -73,7 +73,7 @@ const TUNNEL: u8 = 2;
 
 /// What a connection is told from outside. A later one never takes back an earlier, stronger one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Order {
+pub(super) enum ShutdownSignal {
     None,
     /// Answer what is in flight, then close.
     Finish,
@@ -89,7 +89,7 @@ pub(super) enum Overdue {
     /// No request for long: a polite close will do.
     Idle,
     /// The polite close took too long.
-    Farewell,
+    CloseTimeout,
     /// The client does not read its answer.
     Write,
 }
@@ -107,8 +107,8 @@ impl Activity {
             arrears_at: AtomicU64::new(NEVER),
             is_last: AtomicBool::new(false),
             is_trusted: AtomicBool::new(false),
-            farewell_since: AtomicU64::new(NEVER),
-            order: AtomicU8::new(Order::None as u8),
+            closing_since: AtomicU64::new(NEVER),
+            order: AtomicU8::new(ShutdownSignal::None as u8),
             waker: AtomicWaker::new(),
             aside: Mutex::default(),
             has_aside: AtomicU8::new(NOTHING),
@@ -123,7 +123,7 @@ impl Activity {
     }
 
     /// Tells the connection what to do, from any thread.
-    pub(super) fn give(&self, order: Order) {
+    pub(super) fn give(&self, order: ShutdownSignal) {
         if self.order.fetch_max(order as u8, AcqRel) < order as u8 {
             self.waker.wake();
         }
@@ -134,7 +134,7 @@ impl Activity {
     pub(super) fn leave(&self) {
         self.is_last.store(true, Relaxed);
         if self.is_h2.load(Relaxed) {
-            self.give(Order::Finish);
+            self.give(ShutdownSignal::Finish);
         }
     }
 
@@ -152,18 +152,18 @@ impl Activity {
         self.is_h2.store(true, Relaxed);
     }
 
-    /// Asks an idle connection to close, within [`FAREWELL_TIMEOUT`].
-    pub(super) fn part(&self) {
-        self.farewell_since.store(self.now(), Relaxed);
-        self.give(Order::Finish);
+    /// Asks an idle connection to close, within [`CLOSE_TIMEOUT`].
+    pub(super) fn close_gracefully(&self) {
+        self.closing_since.store(self.now(), Relaxed);
+        self.give(ShutdownSignal::Finish);
     }
 
     /// What the connection has been told so far.
-    pub(super) fn order(&self) -> Order {
+    pub(super) fn order(&self) -> ShutdownSignal {
         match self.order.load(Acquire) {
-            0 => Order::None,
-            1 => Order::Finish,
-            _ => Order::Cut,
+            0 => ShutdownSignal::None,
+            1 => ShutdownSignal::Finish,
+            _ => ShutdownSignal::Cut,
         }
     }
 
@@ -237,7 +237,7 @@ impl Activity {
     /// A stream's client does not read. With nothing else in flight, the connection serves nobody and ends.
     pub(super) fn stream_cut(&self) {
         if self.in_flight.load(Relaxed) <= 1 {
-            self.part();
+            self.close_gracefully();
         }
     }
 
@@ -258,16 +258,16 @@ impl Activity {
             return Some(Overdue::Head);
         }
         // Whoever has been asked to close is given a little time and not asked again.
-        let farewell_since = self.farewell_since.load(Relaxed);
-        if farewell_since != NEVER {
-            return is_over(farewell_since, FAREWELL_TIMEOUT).then_some(Overdue::Farewell);
+        let closing_since = self.closing_since.load(Relaxed);
+        if closing_since != NEVER {
+            return is_over(closing_since, CLOSE_TIMEOUT).then_some(Overdue::CloseTimeout);
         }
         is_over(self.quiet_since.load(Relaxed), options.idle_timeout).then_some(Overdue::Idle)
     }
 }
 
-/// How far a reader is behind: for how long it has kept an answer waiting, less what it has taken meanwhile at the least
-/// rate it may have, and less the time that it kept nothing waiting. Nothing taken at all for `write_timeout`, or a byte now and
+/// How far a reader is behind: for how long it has kept an answer waiting, less what it has taken meanwhile at the least rate
+/// it may have, and less the time that it kept nothing waiting. Nothing taken at all for `write_timeout`, or a byte now and
 /// then, come to the same. Milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Arrears(pub(super) u64);
@@ -291,24 +291,24 @@ impl Arrears {
 }
 
 /// Hears the orders given to a connection, for its task.
-pub(super) struct Ear<'a> {
+pub(super) struct ShutdownListener<'a> {
     activity: &'a Activity,
     /// What is registered to be woken.
     waker: Option<Waker>,
 }
 
-impl<'a> Ear<'a> {
-    pub(super) fn new(activity: &'a Activity) -> Ear<'a> {
-        Ear { activity, waker: None }
+impl<'a> ShutdownListener<'a> {
+    pub(super) fn new(activity: &'a Activity) -> ShutdownListener<'a> {
+        ShutdownListener { activity, waker: None }
     }
 
     /// What the connection has been told. Its task, whose context this is, is woken when that changes.
-    pub(super) fn order(&mut self, cx: &Context<'_>) -> Order {
-        // An order uses the registered waker up. While there has been none, it is still in its place, and to put it there again
-        // would cost two locked instructions each time.
+    pub(super) fn order(&mut self, cx: &Context<'_>) -> ShutdownSignal {
+        // An order uses the registered waker up. While there has been none, it is still in its place, and to put it there
+        // again would cost two locked instructions each time.
         let is_registered = self.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker()));
-        if is_registered && self.activity.order() == Order::None {
-            return Order::None;
+        if is_registered && self.activity.order() == ShutdownSignal::None {
+            return ShutdownSignal::None;
         }
         // Registered first: an order that comes in between is seen below or wakes.
         self.activity.waker.register(cx.waker());
@@ -361,7 +361,7 @@ impl Drop for InFlight {
 }
 
 /// A transport that tells its [`Activity`].
-pub(super) struct Told<T> {
+pub(super) struct TrackedIo<T> {
     pub(super) transport: T,
     pub(super) activity: Arc<Activity>,
     /// Bytes that were read to find out which protocol they are of; they are read again first.
@@ -371,7 +371,7 @@ pub(super) struct Told<T> {
     is_between: bool,
 }
 
-impl<T: AsyncWrite + Unpin> Told<T> {
+impl<T: AsyncWrite + Unpin> TrackedIo<T> {
     /// Writes what hyper cannot, if this is the moment for it.
     fn poll_aside(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut aside = self.activity.aside();
@@ -391,14 +391,14 @@ impl<T: AsyncWrite + Unpin> Told<T> {
     }
 }
 
-impl<T> Told<T> {
+impl<T> TrackedIo<T> {
     pub(super) fn new(
         transport: T,
         activity: Arc<Activity>,
         first: Bytes,
         bytes_per_second_min: u64,
-    ) -> Told<T> {
-        Told { transport, activity, first, bytes_per_second_min, is_between: true }
+    ) -> TrackedIo<T> {
+        TrackedIo { transport, activity, first, bytes_per_second_min, is_between: true }
     }
 
     /// What hyper cannot write, before it writes more.
@@ -415,7 +415,7 @@ impl<T> Told<T> {
     }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Told<T> {
+impl<T: AsyncRead + Unpin> AsyncRead for TrackedIo<T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -437,7 +437,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Told<T> {
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for Told<T> {
+impl<T: AsyncWrite + Unpin> AsyncWrite for TrackedIo<T> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         match self.aside() {
             NOTHING => {}
@@ -564,7 +564,7 @@ mod tests {
         let activity = Activity::new();
         drop(activity.request(false));
         assert_eq!(activity.overdue(&options(LONG, 0, LONG)), Some(Overdue::Idle));
-        activity.part();
+        activity.close_gracefully();
         assert_eq!(activity.overdue(&options(LONG, 0, LONG)), None);
     }
 
@@ -572,11 +572,11 @@ mod tests {
     fn an_order_is_never_taken_back() {
         let activity = Activity::new();
         let cx = Context::from_waker(Waker::noop());
-        let mut ear = Ear::new(&activity);
-        assert_eq!(ear.order(&cx), Order::None);
-        activity.give(Order::Cut);
-        activity.give(Order::Finish);
-        assert_eq!(ear.order(&cx), Order::Cut);
+        let mut signals = ShutdownListener::new(&activity);
+        assert_eq!(signals.order(&cx), ShutdownSignal::None);
+        activity.give(ShutdownSignal::Cut);
+        activity.give(ShutdownSignal::Finish);
+        assert_eq!(signals.order(&cx), ShutdownSignal::Cut);
     }
 
     #[tokio::test]
@@ -584,10 +584,10 @@ mod tests {
         let activity = Activity::new();
         let heard = Arc::clone(&activity);
         let listening = tokio::spawn(async move {
-            let mut ear = Ear::new(&heard);
+            let mut signals = ShutdownListener::new(&heard);
             let mut orders = Vec::new();
-            for awaited in [Order::Finish, Order::Cut] {
-                let order = std::future::poll_fn(|cx| match ear.order(cx) {
+            for awaited in [ShutdownSignal::Finish, ShutdownSignal::Cut] {
+                let order = std::future::poll_fn(|cx| match signals.order(cx) {
                     order if order >= awaited => Poll::Ready(order),
                     _ => Poll::Pending,
                 });
@@ -595,14 +595,17 @@ mod tests {
             }
             orders
         });
-        for order in [Order::Finish, Order::Cut] {
+        for order in [ShutdownSignal::Finish, ShutdownSignal::Cut] {
             for _ in 0..3 {
                 tokio::task::yield_now().await;
             }
             activity.give(order);
         }
         let orders = tokio::time::timeout(Duration::from_secs(60), listening).await;
-        assert_eq!(orders.expect("an order woke nobody").unwrap(), [Order::Finish, Order::Cut]);
+        assert_eq!(
+            orders.expect("an order woke nobody").unwrap(),
+            [ShutdownSignal::Finish, ShutdownSignal::Cut]
+        );
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! One connection: TLS if asked for, HTTP/1.1 or HTTP/2 by ALPN or by its first bytes, and the end that it is told to
-//! come to, politely or at once. Its deadlines are watched by the roster of its listener. HTTP/1.1 is hyper's; HTTP/2 is in
+//! come to, politely or at once. Its deadlines are watched by the registry of its listener. HTTP/1.1 is hyper's; HTTP/2 is in
 //! [`super::http2`].
 
 use super::Options;
-use super::activity::{Activity, Ear, InFlight, Order, Told};
+use super::activity::{Activity, InFlight, ShutdownListener, ShutdownSignal, TrackedIo};
 use super::http2;
 use super::ready::{self, Calling};
 use crate::batch::{Batched, OwnTask};
@@ -61,9 +61,9 @@ const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What an HTTP/2 client begins with (RFC 9113, section 3.4).
 const H2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// How many turns a connection gets between the last piece of an answer that breaks off and its error. hyper drops what it has
-/// not written yet when a body fails, the answer's head too, and the client would see no answer at all instead of half a one. A
-/// write takes two turns (see `batch`); over HTTP/2 it is another task's.
+/// How many turns a connection gets between the last piece of an answer that breaks off and its error. hyper drops what it
+/// has not written yet when a body fails, the answer's head too, and the client would see no answer at all instead of half a
+/// one. A write takes two turns (see `batch`); over HTTP/2 it is another task's.
 const BREAK_TURNS: u8 = 4;
 
 /// Tells a client that there are too many connections. With TLS there is no saying so before a handshake: it is closed. What
@@ -71,7 +71,7 @@ const BREAK_TURNS: u8 = 4;
 /// section 9.6).
 pub(super) async fn refuse(mut stream: TcpStream, is_tls: bool) {
     if !is_tls {
-        let farewell = async {
+        let closing = async {
             stream.write_all(BUSY).await?;
             stream.shutdown().await?;
             loop {
@@ -86,7 +86,7 @@ pub(super) async fn refuse(mut stream: TcpStream, is_tls: bool) {
                 }
             }
         };
-        let _ = tokio::time::timeout(REFUSAL_TIMEOUT, farewell).await;
+        let _ = tokio::time::timeout(REFUSAL_TIMEOUT, closing).await;
     }
 }
 
@@ -116,11 +116,11 @@ pub(super) async fn serve<S>(
             Some(acceptor) => Box::pin(secured(acceptor, stream, peer, service, &options, &activity)).await,
         }
     });
-    let mut ear = Ear::new(&activity);
+    let mut signals = ShutdownListener::new(&activity);
     // Whatever is awaited within is polled by this task too, and need not listen for itself.
-    poll_fn(|cx| match ear.order(cx) {
-        Order::Cut => Poll::Ready(()),
-        Order::None | Order::Finish => serving.as_mut().poll(cx),
+    poll_fn(|cx| match signals.order(cx) {
+        ShutdownSignal::Cut => Poll::Ready(()),
+        ShutdownSignal::None | ShutdownSignal::Finish => serving.as_mut().poll(cx),
     })
     .await;
 }
@@ -180,8 +180,8 @@ async fn peeked(stream: &TcpStream, activity: &Activity) -> Option<Spoken> {
 async fn unless_told<T>(activity: &Activity, waiting: impl Future<Output = T>) -> Option<T> {
     let mut waiting = pin!(waiting);
     let waited = poll_fn(|cx| match activity.order() {
-        Order::None => waiting.as_mut().poll(cx).map(Some),
-        Order::Finish | Order::Cut => Poll::Ready(None),
+        ShutdownSignal::None => waiting.as_mut().poll(cx).map(Some),
+        ShutdownSignal::Finish | ShutdownSignal::Cut => Poll::Ready(None),
     });
     waited.await
 }
@@ -228,7 +228,7 @@ async fn serve_transport<T, S>(
         known => known,
     };
     let (first, bytes_per_second_min) = (first.freeze(), options.answer_bytes_per_second_min);
-    let told = Told::new(transport, Arc::clone(activity), first, bytes_per_second_min);
+    let told = TrackedIo::new(transport, Arc::clone(activity), first, bytes_per_second_min);
     let transport = Batched::new(told, OwnTask);
     let handler =
         Handler { service, peer: options.tells_peer.then_some(peer), activity: Arc::clone(activity) };
@@ -243,7 +243,7 @@ async fn serve_transport<T, S>(
     let mut connection = builder(options).serve_connection(TokioIo::new(transport), handler);
     let mut is_ending = false;
     let ended = poll_fn(|cx| {
-        if !is_ending && activity.order() >= Order::Finish {
+        if !is_ending && activity.order() >= ShutdownSignal::Finish {
             is_ending = true;
             Pin::new(&mut connection).graceful_shutdown();
         }

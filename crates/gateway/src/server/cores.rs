@@ -14,14 +14,14 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tower::Service;
 
-/// Cores that serve one address. Dropped, they end at once, whatever is in flight.
-pub struct Cores {
+/// Runtimes of cores that serve one address. Dropped, they end at once, whatever is in flight.
+pub struct CoreRuntimes {
     ends: Vec<oneshot::Receiver<Drained>>,
     threads: Vec<JoinHandle<()>>,
-    let_go: CancellationToken,
+    join: CancellationToken,
 }
 
-impl Cores {
+impl CoreRuntimes {
     /// Serves with a thread per listener, as [`super::serve`] does. The limit of connections is one for all of them.
     /// Returns when all of them accept.
     pub fn start<S>(
@@ -29,7 +29,7 @@ impl Cores {
         service: &S,
         options: &Arc<Options>,
         drain: &Drain,
-    ) -> io::Result<Cores>
+    ) -> io::Result<CoreRuntimes>
     where
         S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible>
             + Clone
@@ -38,7 +38,8 @@ impl Cores {
         S::Future: Send + 'static,
     {
         let places = places(options);
-        let mut cores = Cores { ends: Vec::new(), threads: Vec::new(), let_go: CancellationToken::new() };
+        let mut cores =
+            CoreRuntimes { ends: Vec::new(), threads: Vec::new(), join: CancellationToken::new() };
         for (number, bound) in listeners.into_iter().enumerate() {
             let runtime = Builder::new_current_thread().enable_all().build()?;
             let listener = {
@@ -48,11 +49,11 @@ impl Cores {
             let (service, options, drain) = (service.clone(), Arc::clone(options), drain.clone());
             let serving = serve_among(listener, service, options, drain, Arc::clone(&places));
             let (sender, end) = oneshot::channel();
-            let let_go = cores.let_go.clone();
+            let join = cores.join.clone();
             let thread = std::thread::Builder::new().name(format!("core-{number}"));
             cores.threads.push(thread.spawn(move || {
                 shard::is_core(number);
-                run(runtime, serving, sender, &let_go);
+                run(runtime, serving, sender, &join);
             })?);
             cores.ends.push(end);
         }
@@ -70,8 +71,8 @@ impl Cores {
     }
 
     /// Ends the threads, and with them whatever still runs on them.
-    pub async fn let_go(mut self) {
-        self.let_go.cancel();
+    pub async fn join(mut self) {
+        self.join.cancel();
         let threads = std::mem::take(&mut self.threads);
         let joined = tokio::task::spawn_blocking(|| {
             for thread in threads {
@@ -84,9 +85,9 @@ impl Cores {
     }
 }
 
-impl Drop for Cores {
+impl Drop for CoreRuntimes {
     fn drop(&mut self) {
-        self.let_go.cancel();
+        self.join.cancel();
     }
 }
 
@@ -95,14 +96,14 @@ fn run(
     runtime: Runtime,
     serving: impl Future<Output = Drained>,
     ended: oneshot::Sender<Drained>,
-    let_go: &CancellationToken,
+    join: &CancellationToken,
 ) {
     runtime.block_on(async {
         tokio::select! {
-            () = let_go.cancelled() => {}
+            () = join.cancelled() => {}
             drained = serving => {
                 let _ = ended.send(drained);
-                let_go.cancelled().await;
+                join.cancelled().await;
             }
         }
     });

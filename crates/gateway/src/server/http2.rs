@@ -1,12 +1,12 @@
 //! HTTP/2 of one connection: its streams, each answered by a task of its own, as far as flow control lets it.
 //!
-//! Decision to know: this stands on `h2`, which is what hyper's own server stands on, because hyper keeps from its users the two
-//! things that matter here: which stream a client has stopped reading, and the interim answer that a client with
+//! Decision to know: this stands on `h2`, which is what hyper's own server stands on, because hyper keeps from its users the
+//! two things that matter here: which stream a client has stopped reading, and the interim answer that a client with
 //! `Expect: 100-continue` waits for (RFC 9110, section 10.1.1). A stream whose client does not read is ended by itself; the
 //! others go on, until nothing but stalled streams was left.
 
 use super::Options;
-use super::activity::{Activity, Arrears, Order};
+use super::activity::{Activity, Arrears, ShutdownSignal};
 use crate::body::Body;
 use crate::error::{GatewayError, Kind, Side};
 use crate::interim::{self, Interim};
@@ -76,7 +76,7 @@ where
     let patience = Patience::of(options);
     let mut is_ending = false;
     let mut next = |connection: &mut Connection<T, Bytes>, cx: &mut Context<'_>| {
-        if !is_ending && activity.order() >= Order::Finish {
+        if !is_ending && activity.order() >= ShutdownSignal::Finish {
             is_ending = true;
             // GOAWAY; a request that crosses it on the way is still answered.
             connection.graceful_shutdown();

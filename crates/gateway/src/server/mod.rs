@@ -4,20 +4,20 @@
 //! Decisions to know before editing: one timer per listener watches all deadlines of its connections (first request, head,
 //! idle, stalled reader), because a timer per request costs more than it is worth; and nothing here is shared between
 //! connections but the count of open ones, so that [`serve`] can run once per core on listeners of the same address
-//! ([`Cores`]) as well as once on a runtime of many threads.
+//! ([`CoreRuntimes`]) as well as once on a runtime of many threads.
 
 mod activity;
 mod connection;
 mod cores;
 mod http2;
 mod listen;
-mod places;
+mod permits;
 mod ready;
-mod roster;
+mod registry;
 mod tls;
 
 pub use connection::{Peer, Standing};
-pub use cores::Cores;
+pub use cores::CoreRuntimes;
 pub use ipnet::IpNet;
 pub use listen::{Bound, Listener, raise_descriptors};
 pub use tls::{TlsError, TlsFiles, tls_acceptor, tls_faults};
@@ -26,9 +26,9 @@ use crate::body::Body;
 use crate::memory::Memory;
 use crate::telemetry::metrics;
 use crate::tunnel::TunnelLimits;
-use activity::{Activity, Order};
-use places::{Bounds, NoPlace, Places};
-use roster::Roster;
+use activity::{Activity, ShutdownSignal};
+use permits::{Bounds, ConnectionPermits, NoPermit};
+use registry::ConnectionRegistry;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -158,8 +158,8 @@ where
 }
 
 /// The places of listeners with these options.
-fn places(options: &Options) -> Arc<Places> {
-    Places::new(Bounds {
+fn places(options: &Options) -> Arc<ConnectionPermits> {
+    ConnectionPermits::new(Bounds {
         connections_max: options.connections_max,
         per_address_max: options.connections_per_address_max,
         trusted: options.trusted_proxies.clone(),
@@ -178,7 +178,7 @@ async fn serve_among<S>(
     service: S,
     options: Arc<Options>,
     drain: Drain,
-    places: Arc<Places>,
+    places: Arc<ConnectionPermits>,
 ) -> Drained
 where
     S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible>
@@ -188,7 +188,7 @@ where
     S::Future: Send + 'static,
 {
     let connections = TaskTracker::new();
-    let roster = Arc::new(Roster::default());
+    let registry = Arc::new(ConnectionRegistry::default());
     let mut ticks = ticks(&options);
     let mut has_left = false;
     loop {
@@ -197,20 +197,20 @@ where
             () = drain.begun() => break,
             () = drain.left.cancelled(), if !has_left => {
                 has_left = true;
-                roster.leave();
+                registry.leave();
                 continue;
             }
             _ = ticks.tick() => {
-                roster.sweep(&options);
+                registry.sweep(&options);
                 continue;
             }
             accepted = listener.accept() => accepted,
         };
         let place = match places.take(address.ip()) {
             Ok(place) => place,
-            Err(NoPlace::Full) if options.evicts && roster.evict() => places.take_over(address.ip()),
+            Err(NoPermit::Full) if options.evicts && registry.evict() => places.take_over(address.ip()),
             Err(why) => {
-                let limit = if why == NoPlace::Full { "connections" } else { "connections_per_address" };
+                let limit = if why == NoPermit::Full { "connections" } else { "connections_per_address" };
                 metrics::limited(limit);
                 connections.spawn(connection::refuse(stream, listener.is_tls()));
                 continue;
@@ -226,7 +226,7 @@ where
         if drain.is_leaving() {
             activity.leave();
         }
-        let entry = roster.enter(Arc::clone(&activity));
+        let entry = registry.enter(Arc::clone(&activity));
         let options = Arc::clone(&options);
         let served = connection::serve(stream, address, listener.tls(), service.clone(), options, activity);
         connections.spawn(async move {
@@ -239,10 +239,10 @@ where
     }
     drop(listener);
     connections.close();
-    roster.give(Order::Finish);
-    let in_time = finished(&connections, &roster, &options, &mut ticks).await;
+    registry.give(ShutdownSignal::Finish);
+    let in_time = finished(&connections, &registry, &options, &mut ticks).await;
     let cut = if in_time { 0 } else { connections.len() };
-    roster.give(Order::Cut);
+    registry.give(ShutdownSignal::Cut);
     connections.wait().await;
     Drained { cut }
 }
@@ -250,7 +250,7 @@ where
 /// Waits for the connections to end, their deadlines still watched; whether they did within the grace.
 async fn finished(
     connections: &TaskTracker,
-    roster: &Roster,
+    registry: &ConnectionRegistry,
     options: &Options,
     ticks: &mut Interval,
 ) -> bool {
@@ -258,7 +258,7 @@ async fn finished(
         loop {
             tokio::select! {
                 () = connections.wait() => return,
-                _ = ticks.tick() => roster.sweep(options),
+                _ = ticks.tick() => registry.sweep(options),
             }
         }
     });
@@ -266,7 +266,7 @@ async fn finished(
 }
 
 fn ticks(options: &Options) -> Interval {
-    let period = roster::tick(options);
+    let period = registry::tick(options);
     let mut ticks = tokio::time::interval_at(Instant::now() + period, period);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticks

@@ -20,25 +20,25 @@
 //!
 //! Nothing here knows grants: who asks the other side, and with which credential, is the data path's business.
 
-mod gatekeeper;
 mod job;
 mod judge;
 mod knowledge;
 mod operations;
 mod phase;
 mod phases;
+mod promotion;
 mod record;
 mod recorder;
 mod table;
 mod thread;
 mod workers;
 
-pub use gatekeeper::{GatePolicy, GateSettings, keep_gate};
 pub use job::{Done, Dropped, Job, Outcome, PlanEnd, Planned, PlannedCall, ReadBack, Subject};
 pub use knowledge::{CallContract, Knowledge};
 pub use operations::{OperationKey, PerOperation};
 pub use phase::{PHASES, Phase, PhaseFault, Share};
 pub use phases::{Move, Mover, PhaseInfo, Phases, PhasesError, Shown};
+pub use promotion::{GatePolicy, GateSettings, keep_gate};
 pub use record::{Archive, CallRecord, Evidence, Exported, PlannedRecord};
 pub use table::{Served, Table};
 pub use workers::{Judging, Settings, Shadow, StartError, Workers};

@@ -10,19 +10,19 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
 
 /// A run time of one thread, which gives way to all others. It ends when this is dropped; what still runs on it ends with it.
-pub(super) struct Apart(Option<Runtime>);
+pub(super) struct LowPriorityRuntime(Option<Runtime>);
 
-impl Apart {
+impl LowPriorityRuntime {
     /// Starts the thread.
     ///
     /// # Errors
     /// The system has no more threads.
-    pub(super) fn start() -> io::Result<Apart> {
+    pub(super) fn start() -> io::Result<LowPriorityRuntime> {
         let mut builder = Builder::new_multi_thread();
         builder.worker_threads(1).thread_name("shadow").on_thread_start(give_way).enable_all();
         // Threads for what blocks (names being looked up) end when there is nothing to do.
         builder.thread_keep_alive(Duration::from_secs(1));
-        Ok(Apart(Some(builder.build()?)))
+        Ok(LowPriorityRuntime(Some(builder.build()?)))
     }
 
     /// Where to put work.
@@ -31,7 +31,7 @@ impl Apart {
     }
 }
 
-impl Drop for Apart {
+impl Drop for LowPriorityRuntime {
     fn drop(&mut self) {
         if let Some(runtime) = self.0.take() {
             // Dropping it here would wait for its threads, which is not allowed where tasks run.
@@ -40,8 +40,8 @@ impl Drop for Apart {
     }
 }
 
-/// Makes the thread that calls this one less urgent than all others, where the system has a policy for it (sched(7)): any other
-/// thread that wakes takes the core from it at once. Niceness would not do, since a nice thread keeps its slice of some
+/// Makes the thread that calls this one less urgent than all others, where the system has a policy for it (sched(7)): any
+/// other thread that wakes takes the core from it at once. Niceness would not do, since a nice thread keeps its slice of some
 /// milliseconds.
 fn give_way() {
     #[cfg(target_os = "linux")]
@@ -72,7 +72,7 @@ mod tests {
 
     #[tokio::test]
     async fn work_apart_gives_way_and_the_rest_of_the_program_does_not() {
-        let apart = Apart::start().unwrap();
+        let apart = LowPriorityRuntime::start().unwrap();
         let theirs = apart.handle().spawn(async { policy() }).await.unwrap();
         assert_eq!((theirs, policy()), (libc::SCHED_IDLE, libc::SCHED_OTHER));
     }

@@ -6,7 +6,7 @@ use super::judge::Judge;
 use super::phase::{Phase, Share};
 use super::record::{self, Entry};
 use super::recorder::Recorder;
-use super::thread::Apart;
+use super::thread::LowPriorityRuntime;
 use crate::clock::Clock;
 use crate::memory::Memory;
 use crate::secret::Secret;
@@ -110,7 +110,7 @@ pub struct Workers {
     dealing: JoinHandle<()>,
     writing: JoinHandle<()>,
     /// Last: what runs on it has ended, or is not waited for any longer.
-    apart: Apart,
+    apart: LowPriorityRuntime,
 }
 
 impl Shadow {
@@ -127,7 +127,7 @@ impl Shadow {
             recorder,
             clock: store.clock().clone(),
         });
-        let apart = Apart::start()?;
+        let apart = LowPriorityRuntime::start()?;
         let (jobs, waiting) = channel(settings.queue);
         let (stop, stopped) = watch::channel(false);
         let tasks = TaskTracker::new();

@@ -1,7 +1,7 @@
 //! Setting up `tracing`: text for people or JSON lines for machines, on standard error, filtered by level.
 //! What is logged where is decided by whoever logs.
 
-use super::outlet::Outlet;
+use super::non_blocking::NonBlockingWriter;
 use std::io::{self, IsTerminal as _};
 use std::sync::OnceLock;
 use tracing_subscriber::fmt::writer::BoxMakeWriter;
@@ -75,28 +75,28 @@ pub fn init(settings: &LogSettings) {
 
 /// Where lines can be put that are made without the subscriber, and how they must look; none where the subscriber is not
 /// ours or colours them.
-pub(super) fn direct() -> Option<(&'static Outlet, LogFormat)> {
+pub(super) fn direct() -> Option<(&'static NonBlockingWriter, LogFormat)> {
     Some((OUTLET.get()?, *FORMAT.get()?))
 }
 
 /// Where the process's log lines wait to be written.
-static OUTLET: OnceLock<Outlet> = OnceLock::new();
+static OUTLET: OnceLock<NonBlockingWriter> = OnceLock::new();
 
 /// How our subscriber writes them, where it does so without colours.
 static FORMAT: OnceLock<LogFormat> = OnceLock::new();
 
-/// The outlet, or standard error itself where no thread can be had for it.
+/// The non-blocking writer, or standard error itself where no thread can be had for it.
 fn writer() -> BoxMakeWriter {
-    match Outlet::start() {
-        Ok(outlet) => BoxMakeWriter::new(OUTLET.get_or_init(|| outlet).clone()),
+    match NonBlockingWriter::start() {
+        Ok(non_blocking) => BoxMakeWriter::new(OUTLET.get_or_init(|| non_blocking).clone()),
         Err(_) => BoxMakeWriter::new(io::stderr),
     }
 }
 
 /// Writes out the lines that still wait. Called before the program ends.
 pub fn flush() {
-    if let Some(outlet) = OUTLET.get() {
-        outlet.flush();
+    if let Some(non_blocking) = OUTLET.get() {
+        non_blocking.flush();
     }
 }
 

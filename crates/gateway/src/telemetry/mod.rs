@@ -8,6 +8,6 @@ pub mod access;
 mod access_line;
 pub mod log;
 pub mod metrics;
-pub mod outlet;
+pub mod non_blocking;
 pub mod redact;
 pub mod trace;

@@ -1,7 +1,7 @@
 //! Laws of comparing, with generated documents.
 
 use super::{compared, redactor, rules, said, view};
-use crate::diff::{Candidate, Coverage, Held, Holding, Limits, Noise, Verdict, compare};
+use crate::diff::{BufferedAnswer, Buffering, Candidate, Coverage, Limits, Noise, Verdict, compare};
 use crate::redact::Masked;
 use proptest::prelude::*;
 use switchback_json::{Limits as JsonLimits, Object, Value};
@@ -122,8 +122,8 @@ fn keyed_list() -> impl Strategy<Value = Vec<Value>> {
     })
 }
 
-fn held(body: &str, cap: usize) -> Held {
-    let mut holding = Holding::new(cap);
+fn held(body: &str, cap: usize) -> BufferedAnswer {
+    let mut holding = Buffering::new(cap);
     holding.push(body.as_bytes());
     holding.finish()
 }

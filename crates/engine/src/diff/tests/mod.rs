@@ -5,7 +5,7 @@ mod reports;
 mod situations;
 
 use super::rules::{Node, OperationRules, Source};
-use super::{Candidate, Comparison, Held, Limits, Noise, View, compare};
+use super::{BufferedAnswer, Candidate, Comparison, Limits, Noise, View, compare};
 use crate::redact::{Redactor, Salt};
 use http::HeaderMap;
 use switchback_plan::{
@@ -80,14 +80,14 @@ fn declaration(line: &str) -> CompareRule {
     CompareRule { at, kind, origin: origin(9) }
 }
 
-pub(super) fn view(status: u16, body: Held) -> View {
+pub(super) fn view(status: u16, body: BufferedAnswer) -> View {
     View { status, headers: HeaderMap::new(), body }
 }
 
 /// Two bodies of a 200, compared.
 pub(super) fn compared(rules: &OperationRules, reference: &str, candidate: &str) -> Comparison {
-    let reference = view(200, Held::whole(reference.to_owned()));
-    let candidate = Candidate::Answered(view(200, Held::whole(candidate.to_owned())));
+    let reference = view(200, BufferedAnswer::whole(reference.to_owned()));
+    let candidate = Candidate::Answered(view(200, BufferedAnswer::whole(candidate.to_owned())));
     compare(rules, &reference, &candidate, &Noise::default(), &Limits::default(), &redactor())
 }
 

@@ -1,7 +1,7 @@
 //! What is found in which pair of bodies.
 
 use super::{compared, redactor, rules, said, view};
-use crate::diff::{Candidate, Coverage, Held, Holding, Limits, Noise, Verdict, compare};
+use crate::diff::{BufferedAnswer, Buffering, Candidate, Coverage, Limits, Noise, Verdict, compare};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 /// Declarations, reference, candidate, what is found.
@@ -117,7 +117,7 @@ fn bodies_that_are_no_json_are_compared_as_they_are() {
 fn an_error_beside_a_success_is_one_finding() {
     let rules = rules(&[]);
     let check = |reference: u16, candidate: u16, wanted: &[&str]| {
-        let (left, right) = (Held::whole(r#"{"a":1}"#), Held::whole(r#"{"b":1}"#));
+        let (left, right) = (BufferedAnswer::whole(r#"{"a":1}"#), BufferedAnswer::whole(r#"{"b":1}"#));
         let candidate = Candidate::Answered(view(candidate, right));
         let found = compare(
             &rules,
@@ -137,7 +137,7 @@ fn an_error_beside_a_success_is_one_finding() {
 fn only_headers_that_matter_are_compared() {
     let rules = rules(&[]);
     let with = |headers: &[(&'static str, &'static str)]| {
-        let mut view = view(200, Held::default());
+        let mut view = view(200, BufferedAnswer::default());
         view.headers = headers
             .iter()
             .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)))
@@ -170,7 +170,7 @@ fn only_headers_that_matter_are_compared() {
 fn no_answer_is_a_finding_with_its_reason() {
     let rules = rules(&[]);
     let found = |candidate| {
-        let reference = view(200, Held::whole("{}"));
+        let reference = view(200, BufferedAnswer::whole("{}"));
         compare(&rules, &reference, &candidate, &Noise::default(), &Limits::default(), &redactor())
     };
     assert_eq!(said(&found(Candidate::Late { after_ms: 5000 })), ["late answer"]);
@@ -183,7 +183,7 @@ fn no_answer_is_a_finding_with_its_reason() {
 #[test]
 fn what_is_beyond_the_cap_is_not_judged_unless_it_is_the_same_to_the_byte() {
     let held = |body: &str, cap| {
-        let mut holding = Holding::new(cap);
+        let mut holding = Buffering::new(cap);
         body.as_bytes().chunks(3).for_each(|piece| holding.push(piece));
         holding.finish()
     };
@@ -221,7 +221,8 @@ fn noise_is_learnt_from_one_side_asked_twice_and_forgotten_again() {
     noise.learn(&twice(r#"{"n":1}"#, r#"{"n":3}"#));
     assert_eq!(noise.patterns().collect::<Vec<_>>(), [("$.n", crate::diff::FindingKind::Value)]);
 
-    let (reference, candidate) = (view(200, Held::whole(r#"{"n":1}"#)), view(200, Held::whole(r#"{"n":2}"#)));
+    let (reference, candidate) =
+        (view(200, BufferedAnswer::whole(r#"{"n":1}"#)), view(200, BufferedAnswer::whole(r#"{"n":2}"#)));
     let found =
         compare(&rules, &reference, &Candidate::Answered(candidate), &noise, &Limits::default(), &redactor());
     assert_eq!((found.verdict(), found.excused.learnt), (Verdict::Equal, 1));

@@ -4,7 +4,7 @@
 use crate::body::Body;
 use crate::error::GatewayError;
 use crate::proxy::Response;
-use crate::proxy::context::Facts;
+use crate::proxy::context::RequestContext;
 use crate::proxy::upstream::Upstream;
 use crate::token::{Client, FixedToken};
 use bytes::Bytes;
@@ -21,7 +21,7 @@ pub trait Caller: Send + Sync {
 /// A call on its way to an upstream.
 #[derive(Debug)]
 pub struct Call {
-    pub facts: Arc<Facts>,
+    pub facts: Arc<RequestContext>,
     pub upstream: Arc<Upstream>,
     pub method: Method,
     /// Path and query below the upstream's base, encoded; begins with `/`.

@@ -1,9 +1,9 @@
 //! One request being answered: the plan's state machine is asked what to do next, and its calls are made.
 
+use super::buffered::{Buffered, buffer};
 use super::coding::{decoded, without_mark};
 use super::composer::Composer;
 use super::forward::forward;
-use super::hold::{Held, hold};
 use super::resume::Work;
 use crate::body::Body;
 use crate::clock::Clock;
@@ -12,8 +12,8 @@ use crate::heavy::{Heavy, LIGHT_BYTES_MAX};
 use crate::memory::{Share, Short};
 use crate::proxy::calls::call::{Call, Manner, Payload};
 use crate::proxy::calls::upstream_auth;
-use crate::proxy::context::Facts;
 use crate::proxy::context::Matched;
+use crate::proxy::context::RequestContext;
 use crate::proxy::headers::{self};
 use crate::proxy::origin::CallOrigin;
 use crate::proxy::slots::refused;
@@ -37,8 +37,8 @@ pub(super) fn tree_nodes_max(text: &[u8]) -> usize {
     1 + text.iter().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count()
 }
 
-/// Bytes of a value in a tree: itself, its name, and what the allocator needs for their texts, in a list that doubles while it
-/// grows.
+/// Bytes of a value in a tree: itself, its name, and what the allocator needs for their texts, in a list that doubles while
+/// it grows.
 pub(super) const TREE_NODE_BYTES: u64 = 200;
 
 /// Bytes of an answer to a write, which must not fail for want of memory once the write is done: taken before it is sent.
@@ -47,7 +47,7 @@ const WRITTEN_BYTES: u64 = 64 * 1024;
 /// One request being composed.
 pub(crate) struct Exchange<'c> {
     pub(crate) composer: &'c Composer,
-    pub(crate) facts: Arc<Facts>,
+    pub(crate) facts: Arc<RequestContext>,
     client: Arc<Client>,
     /// Whether a call with an effect may have reached the upstream.
     wrote: bool,
@@ -60,7 +60,7 @@ pub(crate) struct Exchange<'c> {
 }
 
 impl<'c> Exchange<'c> {
-    pub(crate) fn new(composer: &'c Composer, facts: Arc<Facts>) -> Exchange<'c> {
+    pub(crate) fn new(composer: &'c Composer, facts: Arc<RequestContext>) -> Exchange<'c> {
         let client = Arc::clone(facts.enrolled());
         Exchange { composer, facts, client, wrote: false, works: Vec::new(), worked: 0, shares: Vec::new() }
     }
@@ -295,7 +295,8 @@ impl Exchange<'_> {
         let (parts, body) = answer.into_parts();
         let body =
             decoded(body, &parts.headers, Side::Upstream, limits.decode_ratio_max, limits.held_bytes_max)?;
-        let Held { bytes, mut share } = hold(body, Side::Upstream, limits.held_bytes_max, share).await?;
+        let Buffered { bytes, mut share } =
+            buffer(body, Side::Upstream, limits.held_bytes_max, share).await?;
         let tree = tree_nodes_max(&bytes).min(json::Limits::DOCUMENT.nodes) as u64 * TREE_NODE_BYTES;
         if bytes.len() as u64 + tree > share.bytes().max(LIGHT_BYTES_MAX) {
             share.grow(bytes.len() as u64 + tree - share.bytes()).map_err(|Short| refused("memory"))?;

@@ -3,7 +3,7 @@
 
 use crate::error::GatewayError;
 use crate::proxy::Response;
-use crate::proxy::context::Facts;
+use crate::proxy::context::RequestContext;
 use futures_util::future::BoxFuture;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,14 +19,18 @@ pub struct Finishing {
     /// None when it is done.
     work: Option<BoxFuture<'static, Outcome>>,
     has_begun: bool,
-    facts: Arc<Facts>,
+    facts: Arc<RequestContext>,
     /// Keeps the program from ending before the work does.
     token: TaskTrackerToken,
 }
 
 impl Finishing {
     /// `detached` is waited for when the program ends.
-    pub fn new(work: BoxFuture<'static, Outcome>, facts: Arc<Facts>, detached: &TaskTracker) -> Finishing {
+    pub fn new(
+        work: BoxFuture<'static, Outcome>,
+        facts: Arc<RequestContext>,
+        detached: &TaskTracker,
+    ) -> Finishing {
         Finishing { work: Some(work), has_begun: false, facts, token: detached.token() }
     }
 }
@@ -57,7 +61,7 @@ impl Drop for Finishing {
     }
 }
 
-async fn alone(work: BoxFuture<'static, Outcome>, facts: Arc<Facts>, _token: TaskTrackerToken) {
+async fn alone(work: BoxFuture<'static, Outcome>, facts: Arc<RequestContext>, _token: TaskTrackerToken) {
     let outcome = work.await;
     let (id, operation) = (facts.id, facts.operation());
     match outcome {

@@ -8,24 +8,24 @@
 //! carry room for it.
 
 mod archive;
+pub mod buffered;
 pub mod coding;
 mod composer;
 mod converted;
 pub(crate) mod exchange;
 mod finish;
 pub mod forward;
-pub mod hold;
 mod pair;
 pub mod resume;
 
+use self::buffered::{Buffered, buffer, buffer_request};
 use self::coding::decoded;
 pub use self::composer::Composer;
 use self::exchange::{Exchange, TREE_NODE_BYTES, tree_nodes_max};
 use self::finish::Finishing;
-use self::hold::{Held, hold, hold_request};
 use crate::body::Body;
 use crate::error::{GatewayError, Side};
-use crate::proxy::context::Facts;
+use crate::proxy::context::RequestContext;
 use crate::proxy::limits::Limits;
 use crate::proxy::{Request, Response};
 use bytes::Bytes;
@@ -48,7 +48,7 @@ pub fn answer(
     let of_work = Arc::clone(&facts);
     let work: BoxFuture<'static, _> = match body.is_empty() {
         true => {
-            let nothing = Held::empty(&composer.memory);
+            let nothing = Buffered::empty(&composer.memory);
             Box::pin(compose(composer, of_work, nothing, None))
         }
         false => Box::pin(with_body(composer, of_work, body)),
@@ -60,9 +60,13 @@ pub fn answer(
 }
 
 /// Reads the request's body first. Apart, since most requests have none.
-async fn with_body(composer: Arc<Composer>, facts: Arc<Facts>, body: Body) -> Result<Response, GatewayError> {
+async fn with_body(
+    composer: Arc<Composer>,
+    facts: Arc<RequestContext>,
+    body: Body,
+) -> Result<Response, GatewayError> {
     let waits = facts.headers.contains_key(header::EXPECT);
-    let raw = hold_request(body, composer.limits.request_bytes_max, composer.memory.share(), waits).await?;
+    let raw = buffer_request(body, composer.limits.request_bytes_max, composer.memory.share(), waits).await?;
     let is_coded = facts.headers.contains_key(header::CONTENT_ENCODING) && !raw.bytes.is_empty();
     let plain = match is_coded {
         true => Some(Box::pin(uncoded(&composer, &facts.headers, &raw.bytes)).await?),
@@ -74,9 +78,9 @@ async fn with_body(composer: Arc<Composer>, facts: Arc<Facts>, body: Body) -> Re
 /// `raw` is the body as it came; `plain` is without its content coding, if it had one. Both count as held until the end.
 async fn compose(
     composer: Arc<Composer>,
-    facts: Arc<Facts>,
-    raw: Held,
-    plain: Option<Held>,
+    facts: Arc<RequestContext>,
+    raw: Buffered,
+    plain: Option<Buffered>,
 ) -> Result<Response, GatewayError> {
     let limits = &composer.limits;
     let program = Arc::clone(&facts.program);
@@ -125,11 +129,11 @@ fn json_limits(limits: &Limits, kind: &RouteKind) -> json::Limits {
 }
 
 /// The request body without its content coding.
-async fn uncoded(composer: &Composer, headers: &HeaderMap, raw: &Bytes) -> Result<Held, GatewayError> {
+async fn uncoded(composer: &Composer, headers: &HeaderMap, raw: &Bytes) -> Result<Buffered, GatewayError> {
     let limits = &composer.limits;
     let bytes_max = limits.request_bytes_max;
     let body = decoded(Body::full(raw.clone()), headers, Side::Client, limits.decode_ratio_max, bytes_max)?;
-    hold(body, Side::Client, bytes_max, composer.memory.share()).await
+    buffer(body, Side::Client, bytes_max, composer.memory.share()).await
 }
 
 /// Bytes that a plan takes of the memory for a body of this text, beside the text itself: what it writes, or the tree that it

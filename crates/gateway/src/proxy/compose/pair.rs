@@ -1,10 +1,10 @@
 //! Answers of pairs: one call, whose answer's body streams through its plan. What pairs and routes of several calls share
 //! is in `compose`.
 
+use super::buffered::buffer;
 use super::coding::{decoded, without_mark};
 use super::converted::{converted, converted_whole};
 use super::exchange::Exchange;
-use super::hold::hold;
 use crate::body::Body;
 use crate::error::{GatewayError, Kind, Side};
 use crate::proxy::Response;
@@ -237,7 +237,7 @@ impl Exchange<'_> {
         let limits = &self.composer.limits;
         let body = decoded(body, headers, Side::Upstream, limits.decode_ratio_max, limits.held_bytes_max)?;
         let share = self.composer.memory.share();
-        let held = hold(body, Side::Upstream, limits.held_bytes_max, share).await?;
+        let held = buffer(body, Side::Upstream, limits.held_bytes_max, share).await?;
         Ok(without_mark(held.bytes))
     }
 }

@@ -1,14 +1,14 @@
 //! Asks one side, as the shadow does it: within its time, out of its own connections and limits.
 
-use super::asked::{Asked, Seen, is_failure};
+use super::shadow_request::{Seen, ShadowRequest, is_failure};
 use crate::body::Body;
 use crate::error::{GatewayError, Kind, Side};
 use crate::proxy::Response;
 use crate::proxy::compose;
 use crate::proxy::compose::Composer;
+use crate::proxy::compose::buffered::buffer;
 use crate::proxy::compose::coding::{decoded, without_mark};
 use crate::proxy::compose::forward::forward;
-use crate::proxy::compose::hold::hold;
 use crate::proxy::layers::rescue;
 use crate::shadow::Dropped;
 use crate::shadow::Shadow;
@@ -16,7 +16,7 @@ use bytes::Bytes;
 use http::{HeaderMap, header};
 use std::sync::Arc;
 use std::time::Duration;
-use switchback_engine::diff::{Candidate, Held, Holding, View};
+use switchback_engine::diff::{BufferedAnswer, Buffering, Candidate, View};
 use tokio::sync::Semaphore;
 
 /// Bytes of a candidate's answer that are read beyond what its counterpart has: more of it would say nothing new.
@@ -41,8 +41,8 @@ impl Dual {
     /// What the plans would have answered; asked once more where the other side gave no answer, or a failure of its own.
     pub(crate) async fn plans(
         &self,
-        asked: &Asked,
-        body: &Held,
+        asked: &ShadowRequest,
+        body: &BufferedAnswer,
         counterpart_bytes: u64,
     ) -> Result<Candidate, Dropped> {
         let asking = async {
@@ -60,8 +60,8 @@ impl Dual {
 
     async fn plans_once(
         &self,
-        asked: &Asked,
-        body: &Held,
+        asked: &ShadowRequest,
+        body: &BufferedAnswer,
         counterpart_bytes: u64,
     ) -> Result<Candidate, Dropped> {
         let request = asked.request(body.start().clone());
@@ -78,7 +78,7 @@ impl Dual {
     }
 
     /// What the served side's own service answers; asked once more where it gave no answer, or one that says nothing.
-    pub(crate) async fn own(&self, asked: &Asked, body: &Held) -> Result<View, Dropped> {
+    pub(crate) async fn own(&self, asked: &ShadowRequest, body: &BufferedAnswer) -> Result<View, Dropped> {
         let asking = async {
             match self.own_once(asked, body).await {
                 Err(Dropped::ReferenceFailed) => self.own_once(asked, body).await,
@@ -88,7 +88,7 @@ impl Dual {
         tokio::time::timeout(self.timeout(), asking).await.unwrap_or(Err(Dropped::ReferenceFailed))
     }
 
-    async fn own_once(&self, asked: &Asked, body: &Held) -> Result<View, Dropped> {
+    async fn own_once(&self, asked: &ShadowRequest, body: &BufferedAnswer) -> Result<View, Dropped> {
         let target = asked.facts.matched().below_front(&asked.facts);
         let request = asked.request(body.start().clone());
         let calls = self.composer.calls.clone();
@@ -106,7 +106,11 @@ impl Dual {
 
     /// What an error of the plans means for the comparison: what the client would have seen, or why there is nothing to
     /// compare.
-    pub(super) async fn failure(&self, asked: &Asked, error: &GatewayError) -> Result<Candidate, Dropped> {
+    pub(super) async fn failure(
+        &self,
+        asked: &ShadowRequest,
+        error: &GatewayError,
+    ) -> Result<Candidate, Dropped> {
         let what = error.detail();
         match error.kind() {
             _ if error.is_unanswered() => Err(Dropped::CandidateFailed),
@@ -151,7 +155,7 @@ impl Dual {
         )?;
         let body_bytes = self.shadow.settings().body_bytes;
         let enough = counterpart_bytes.max(body_bytes as u64) + BEYOND_BYTES;
-        let (mut holding, mut read) = (Holding::new(body_bytes), 0);
+        let (mut holding, mut read) = (Buffering::new(body_bytes), 0);
         while read <= enough
             && let Some(chunk) = body.chunk().await.transpose()?
         {
@@ -173,7 +177,7 @@ impl Dual {
         let bytes_max = self.shadow.settings().body_bytes as u64;
         let plain = decoded(Body::full(body), headers, Side::Client, limits.decode_ratio_max, bytes_max);
         let plain = plain.map_err(|_| Dropped::PrimaryFailed)?;
-        let held = hold(plain, Side::Client, bytes_max, self.composer.memory.share()).await;
+        let held = buffer(plain, Side::Client, bytes_max, self.composer.memory.share()).await;
         held.map(|held| held.bytes).map_err(|error| match error.kind() {
             Kind::Overloaded { .. } => Dropped::Memory,
             _ => Dropped::TooLarge,

@@ -3,16 +3,16 @@
 
 use super::ask::Dual;
 use super::ask::has_failed;
-use super::asked::{Asked, Primary, Seen, is_failure};
+use super::shadow_request::{Primary, Seen, ShadowRequest, is_failure};
 use crate::shadow::{Done, Dropped, Judging, Outcome};
-use switchback_engine::diff::{Candidate, Comparison, Held, Verdict, View};
+use switchback_engine::diff::{BufferedAnswer, Candidate, Comparison, Verdict, View};
 
 /// How often a difference is looked at once more before it is given up as one of things that do not stand still.
 const ASKED_AGAIN_MAX: u32 = 2;
 
 impl Dual {
     /// Asks, and says what came of it.
-    pub(crate) async fn done(self, asked: Asked, body: Held, seen: Seen) -> Done {
+    pub(crate) async fn done(self, asked: ShadowRequest, body: BufferedAnswer, seen: Seen) -> Done {
         asked.credentials_renewed(self.timeout()).await;
         let secrets = asked.secrets();
         let judging = self.shadow.judging(&secrets);
@@ -25,8 +25,8 @@ impl Dual {
 
     async fn outcomes(
         &self,
-        asked: &Asked,
-        body: &Held,
+        asked: &ShadowRequest,
+        body: &BufferedAnswer,
         seen: Seen,
         judging: &Judging,
     ) -> Result<Vec<Outcome>, Dropped> {
@@ -43,7 +43,7 @@ impl Dual {
                     seen => Candidate::Answered(self.view(seen).await?),
                 };
                 let reference = self.own(asked, body).await?;
-                // Asked once more, as in the shadow: a failure that has passed says nothing of the mapping.
+                // ShadowRequest once more, as in the shadow: a failure that has passed says nothing of the mapping.
                 if has_failed(&candidate)
                     && !has_failed(&self.plans(asked, body, reference.body.total_bytes()).await?)
                 {
@@ -51,7 +51,7 @@ impl Dual {
                 }
                 Ok(vec![self.settled(asked, body, judging, reference, candidate).await?])
             }
-            Primary::Own => {
+            Primary::Legacy => {
                 let reference = self.view(seen).await?;
                 if is_failure(reference.status) {
                     return Err(Dropped::ReferenceFailed);
@@ -64,9 +64,14 @@ impl Dual {
         }
     }
 
-    /// A write that the own service did: what it changed, as both sides show it, where that is wanted; then what the plans would
-    /// have done.
-    async fn write(&self, asked: &Asked, body: &Held, reference: View) -> Result<Vec<Outcome>, Dropped> {
+    /// A write that the own service did: what it changed, as both sides show it, where that is wanted; then what the plans
+    /// would have done.
+    async fn write(
+        &self,
+        asked: &ShadowRequest,
+        body: &BufferedAnswer,
+        reference: View,
+    ) -> Result<Vec<Outcome>, Dropped> {
         let reference_status = reference.status;
         let request = self.uncoded(&asked.facts.headers, body.start().clone()).await?;
         // First what was changed: the sooner it is looked at, the fewer others have changed it since.
@@ -81,8 +86,8 @@ impl Dual {
     /// A read that the own service answered: the plans' answer beside it, and now and then the own service's once more.
     async fn read(
         &self,
-        asked: &Asked,
-        body: &Held,
+        asked: &ShadowRequest,
+        body: &BufferedAnswer,
         reference: View,
         judging: &Judging,
     ) -> Result<Vec<Outcome>, Dropped> {
@@ -100,12 +105,12 @@ impl Dual {
     /// Compares both sides of a reading. Where they differ, the side that answered the client is asked once more before that
     /// counts: the two answers are some time apart, and where what they show was changed in between they differ for that
     /// alone. If the side still says what it said, the difference is one. If not, the other side has either seen the same
-    /// change, or is asked once more as well. Of what never stands still only those differences count that are seen every time,
-    /// at places that did stand still.
+    /// change, or is asked once more as well. Of what never stands still only those differences count that are seen every
+    /// time, at places that did stand still.
     async fn settled(
         &self,
-        asked: &Asked,
-        body: &Held,
+        asked: &ShadowRequest,
+        body: &BufferedAnswer,
         judging: &Judging,
         mut reference: View,
         mut candidate: Candidate,
@@ -118,7 +123,7 @@ impl Dual {
                 break;
             }
             let moved = match asked.primary {
-                Primary::Own => {
+                Primary::Legacy => {
                     let before = std::mem::replace(&mut reference, self.own(asked, body).await?);
                     judging.compared(subject, &before, &Candidate::Answered(reference.clone()))
                 }
@@ -141,7 +146,7 @@ impl Dual {
                 break;
             }
             match asked.primary {
-                Primary::Own => candidate = self.plans(asked, body, reference.body.total_bytes()).await?,
+                Primary::Legacy => candidate = self.plans(asked, body, reference.body.total_bytes()).await?,
                 Primary::Plans => reference = self.own(asked, body).await?,
             }
             comparison = judging.compared(subject, &reference, &candidate);

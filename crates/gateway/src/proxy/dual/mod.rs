@@ -1,32 +1,32 @@
-//! The dual run on the data path: the request goes to whoever answers it, as ever; a bounded copy of it and of its answer goes
-//! to the shadow, which asks the other side when the client has its answer. What is compared is what the client would have
-//! seen, so this sits above translation.
+//! The dual run on the data path: the request goes to whoever answers it, as ever; a bounded copy of it and of its answer
+//! goes to the shadow, which asks the other side when the client has its answer. What is compared is what the client would
+//! have seen, so this sits above translation.
 //!
-//! The shadow's calls have connections, limits and memory of their own ([`crate::proxy::origin::CallOrigin::Shadow`]). A call with an
-//! effect is planned and never made: the plan's state machine says what it would be, and nobody sends it (`planned`). What a
-//! write has changed may be read on both sides (`read_back`).
+//! The shadow's calls have connections, limits and memory of their own ([`crate::proxy::origin::CallOrigin::Shadow`]). A call
+//! with an effect is planned and never made: the plan's state machine says what it would be, and nobody sends it (`planned`).
+//! What a write has changed may be read on both sides (`read_back`).
 
 mod ask;
-mod asked;
 mod beside;
 pub mod phase;
 mod planned;
 mod read_back;
+mod shadow_request;
 mod tee;
 
 pub use self::ask::Dual;
-use self::asked::{Asked, Primary, Seen};
+use self::shadow_request::{Primary, Seen, ShadowRequest};
 use self::tee::{Copy, Tee};
 use crate::body::Body;
 use crate::error::GatewayError;
 use crate::memory::Share;
-use crate::proxy::context::Facts;
+use crate::proxy::context::RequestContext;
 use crate::proxy::headers::names_other_method;
 use crate::proxy::{Request, Response};
 use crate::shadow::{Dropped, Job, Knowledge, Phase, Shadow, Subject};
 use futures_util::future::BoxFuture;
 use std::sync::{Arc, Mutex, PoisonError};
-use switchback_engine::diff::Held;
+use switchback_engine::diff::BufferedAnswer;
 use switchback_plan::{Effect, RouteKind};
 
 /// Where the copy of a request's body is put.
@@ -37,7 +37,7 @@ type Answering = BoxFuture<'static, Result<Response, GatewayError>>;
 impl Dual {
     /// What the other side is to be asked, if it is: the phase says so, the sample takes this request, and there is something
     /// to ask.
-    pub(crate) fn asked(&self, facts: &Arc<Facts>, is_own: bool) -> Option<Asked> {
+    pub(crate) fn asked(&self, facts: &Arc<RequestContext>, is_own: bool) -> Option<ShadowRequest> {
         let matched = facts.matched();
         let phase = matched.front.phase(matched.route);
         if phase == Phase::default() || !self.shadow.takes(phase, fastrand::u64(..)) {
@@ -46,7 +46,7 @@ impl Dual {
         let beside = matched.front.beside.clone()?;
         let route = facts.program.route(matched.front.serves, matched.route);
         let writes = route.operation.effect == Effect::Write;
-        let primary = if is_own { Primary::Own } else { Primary::Plans };
+        let primary = if is_own { Primary::Legacy } else { Primary::Plans };
         // A reading that a service would take for a write must not be made once more.
         if names_other_method(&facts.headers) {
             return None;
@@ -56,7 +56,7 @@ impl Dual {
         if matches!(route.kind, RouteKind::Refuse(_)) || (writes && primary == Primary::Plans) {
             return None;
         }
-        Some(Asked {
+        Some(ShadowRequest {
             subject: subject(facts, phase, &beside.knowledge),
             facts: Arc::clone(facts),
             beside,
@@ -69,7 +69,7 @@ impl Dual {
     pub(crate) async fn both(
         self,
         request: Request,
-        asked: Asked,
+        asked: ShadowRequest,
         answering: impl FnOnce(Request) -> Answering,
     ) -> Result<Response, GatewayError> {
         let (request, slot) = self.copied(request);
@@ -90,7 +90,7 @@ impl Dual {
     fn copied(&self, mut request: Request) -> (Request, Slot) {
         let slot = Slot::default();
         if request.body.is_empty() {
-            put(&slot, Ok((Held::default(), self.shadow.memory().share())));
+            put(&slot, Ok((BufferedAnswer::default(), self.shadow.memory().share())));
             return (request, slot);
         }
         let filled = Arc::clone(&slot);
@@ -100,10 +100,10 @@ impl Dual {
     }
 
     /// The response with its body copied while the client reads it.
-    fn watched(&self, response: Response, asked: Asked, slot: Slot) -> Response {
+    fn watched(&self, response: Response, asked: ShadowRequest, slot: Slot) -> Response {
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         if response.body().is_empty() {
-            let seen = Seen::Answered { status, headers, body: Held::default() };
+            let seen = Seen::Answered { status, headers, body: BufferedAnswer::default() };
             self.submit(asked, &slot, Ok((seen, self.shadow.memory().share())));
             return response;
         }
@@ -119,7 +119,7 @@ impl Dual {
         Tee::new(self.shadow.memory(), self.shadow.settings().body_bytes, failed, done)
     }
 
-    fn submit(&self, asked: Asked, slot: &Slot, seen: Result<(Seen, Share), Dropped>) {
+    fn submit(&self, asked: ShadowRequest, slot: &Slot, seen: Result<(Seen, Share), Dropped>) {
         // A request whose body was not read to its end when the answer was there is not known whole.
         let body = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
         let body = body.unwrap_or(Err(Dropped::TooLarge));
@@ -152,7 +152,7 @@ fn failed(error: &GatewayError) -> GatewayError {
 /// A request whose client waits for its answer. Dropped with the request still in it, it tells that the client left.
 struct Waiting {
     shadow: Shadow,
-    asked: Option<Asked>,
+    asked: Option<ShadowRequest>,
 }
 
 impl Drop for Waiting {
@@ -163,7 +163,7 @@ impl Drop for Waiting {
     }
 }
 
-fn subject(facts: &Facts, phase: Phase, knowledge: &Arc<Knowledge>) -> Subject {
+fn subject(facts: &RequestContext, phase: Phase, knowledge: &Arc<Knowledge>) -> Subject {
     let matched = facts.matched();
     let front = &matched.front;
     let operation = &facts.program.route(front.serves, matched.route).operation;

@@ -1,10 +1,10 @@
 //! What the other side would have been sent for a request with effects. Its plan is gone through as for a client, but for one
 //! thing: a call with an effect is noted and not made. Readings that the plan needs on its way there are made, out of the
-//! shadow's own connections, limits and time. They show the world after the effect that the answering side has made, so a plan
-//! may find nothing left to do; what it does send is checked all the same.
+//! shadow's own connections, limits and time. They show the world after the effect that the answering side has made, so a
+//! plan may find nothing left to do; what it does send is checked all the same.
 
 use super::ask::Dual;
-use super::asked::{Asked, is_failure};
+use super::shadow_request::{ShadowRequest, is_failure};
 use crate::error::{GatewayError, Kind};
 use crate::proxy::compose::exchange::Exchange;
 use crate::shadow::{Dropped, PlanEnd, Planned, PlannedCall};
@@ -18,9 +18,9 @@ use switchback_plan::Effect;
 const READINGS_MAX: u32 = 20;
 
 impl Dual {
-    /// The calls with an effect that the plan makes of a request, as far as they can be known without making them. `body` has no
-    /// content coding any more.
-    pub(crate) async fn planned(&self, asked: &Asked, body: Bytes) -> Result<Planned, Dropped> {
+    /// The calls with an effect that the plan makes of a request, as far as they can be known without making them. `body` has
+    /// no content coding any more.
+    pub(crate) async fn planned(&self, asked: &ShadowRequest, body: Bytes) -> Result<Planned, Dropped> {
         let mut planned = Planned { calls: Vec::new(), readings: 0, end: PlanEnd::Whole { status: None } };
         let following = self.follow(asked, body, &mut planned);
         match tokio::time::timeout(self.timeout(), following).await {
@@ -31,7 +31,12 @@ impl Dual {
     }
 
     /// Goes through the plan until it ends, or nobody can know how it goes on.
-    async fn follow(&self, asked: &Asked, body: Bytes, planned: &mut Planned) -> Result<PlanEnd, Dropped> {
+    async fn follow(
+        &self,
+        asked: &ShadowRequest,
+        body: Bytes,
+        planned: &mut Planned,
+    ) -> Result<PlanEnd, Dropped> {
         let mut run = asked.run(body);
         let mut readings = self.readings(asked);
         let mut event = Event::Start;
@@ -95,12 +100,12 @@ impl Dual {
     }
 
     /// What readings are made with. It refuses every call with an effect, whatever the plan says.
-    fn readings(&self, asked: &Asked) -> Exchange<'_> {
+    fn readings(&self, asked: &ShadowRequest) -> Exchange<'_> {
         Exchange::new(&self.composer, asked.request(Bytes::new()).facts)
     }
 }
 
-impl Asked {
+impl ShadowRequest {
     /// The request's run through its plan.
     fn run(&self, body: Bytes) -> Run {
         let program = &self.facts.program;

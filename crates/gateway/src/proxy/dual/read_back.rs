@@ -3,7 +3,7 @@
 //! nothing but readings is sent.
 
 use super::ask::Dual;
-use super::asked::Asked;
+use super::shadow_request::ShadowRequest;
 use crate::proxy::compose::exchange::scope_prefix;
 use crate::proxy::layers::route;
 use crate::shadow::{Dropped, Outcome, ReadBack};
@@ -11,12 +11,12 @@ use bytes::Bytes;
 use http::header::{self, HeaderName};
 use http::{HeaderMap, Method, Uri};
 use std::sync::Arc;
-use switchback_engine::diff::{Held, View};
+use switchback_engine::diff::{BufferedAnswer, View};
 use switchback_engine::translate;
 use switchback_plan::{self as plan, Effect};
 
-/// Header fields that speak about the write, its body or its condition, and not about who asks. Fields that name another method
-/// cannot be among them: such requests are never asked about.
+/// Header fields that speak about the write, its body or its condition, and not about who asks. Fields that name another
+/// method cannot be among them: such requests are never asked about.
 const OF_THE_WRITE: [HeaderName; 18] = [
     header::CONTENT_LENGTH,
     header::CONTENT_TYPE,
@@ -39,9 +39,15 @@ const OF_THE_WRITE: [HeaderName; 18] = [
 ];
 
 impl Dual {
-    /// What the write has changed, as clients would see it on both sides. None where the pack declares no reading, the write was
-    /// not done, or this one is not to be read back. `body` is the request's, without a content coding; `written` its answer.
-    pub(crate) async fn read_back(&self, asked: &Asked, body: &Bytes, written: View) -> Option<Outcome> {
+    /// What the write has changed, as clients would see it on both sides. None where the pack declares no reading, the write
+    /// was not done, or this one is not to be read back. `body` is the request's, without a content coding; `written` its
+    /// answer.
+    pub(crate) async fn read_back(
+        &self,
+        asked: &ShadowRequest,
+        body: &Bytes,
+        written: View,
+    ) -> Option<Outcome> {
         let declared =
             asked.facts.program.route(asked.facts.matched().front.serves, asked.facts.matched().route);
         let declared = declared.read_back.as_ref()?;
@@ -58,7 +64,7 @@ impl Dual {
     /// Reads the one side, the other, and the one again: what somebody else has changed meanwhile must not count.
     async fn read_both(
         &self,
-        asked: &Asked,
+        asked: &ShadowRequest,
         declared: &plan::ReadBack,
         body: &Bytes,
         written: View,
@@ -68,7 +74,7 @@ impl Dual {
             return Err(Dropped::TooLarge);
         }
         let reading = asked.reading(declared, body, &written).ok_or(Dropped::Unaddressed)?;
-        let none = Held::default();
+        let none = BufferedAnswer::default();
         let reference = self.own(&reading, &none).await?;
         let candidate = self.plans(&reading, &none, reference.body.total_bytes()).await?;
         let again = self.own(&reading, &none).await?;
@@ -76,9 +82,9 @@ impl Dual {
     }
 }
 
-impl Asked {
+impl ShadowRequest {
     /// The reading, as the same client would ask for it. None where nothing says what to read.
-    fn reading(&self, declared: &plan::ReadBack, body: &Bytes, written: &View) -> Option<Asked> {
+    fn reading(&self, declared: &plan::ReadBack, body: &Bytes, written: &View) -> Option<ShadowRequest> {
         let (program, matched) = (&self.facts.program, self.facts.matched());
         let front = &matched.front;
         let written = translate::Answer {
@@ -104,7 +110,7 @@ impl Asked {
     }
 
     /// A `GET` of this address by the same client. None if it is not the declared reading that has this address.
-    fn turned_into(&self, declared: &plan::ReadBack, uri: Uri) -> Option<Asked> {
+    fn turned_into(&self, declared: &plan::ReadBack, uri: Uri) -> Option<ShadowRequest> {
         let own = &self.facts;
         let facts = own.with_head(Method::GET, uri, of_the_reading(own.headers.clone()));
         let matched = route::find(&facts).ok()?;
@@ -114,7 +120,7 @@ impl Asked {
         }
         facts.set_matched(matched);
         facts.set_client(Arc::clone(own.enrolled()));
-        Some(Asked {
+        Some(ShadowRequest {
             subject: self.subject.clone(),
             facts: Arc::new(facts),
             beside: Arc::clone(&self.beside),

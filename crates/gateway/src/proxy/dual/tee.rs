@@ -5,15 +5,15 @@ use crate::body::{End, Watch};
 use crate::memory::{Memory, Share};
 use crate::shadow::Dropped;
 use bytes::Bytes;
-use switchback_engine::diff::{Held, Holding};
+use switchback_engine::diff::{BufferedAnswer, Buffering};
 
 /// What became of the copy.
-pub type Copy = Result<(Held, Share), Dropped>;
+pub type Copy = Result<(BufferedAnswer, Share), Dropped>;
 
 /// Copies a body; then `done` is told once. Given to [`crate::body::Body::watched`].
 pub struct Tee<F: FnOnce(Copy) + Send> {
     /// None once there was no memory for it.
-    holding: Option<Holding>,
+    holding: Option<Buffering>,
     share: Share,
     body_bytes: u64,
     /// What it means when the body breaks off.
@@ -26,7 +26,7 @@ impl<F: FnOnce(Copy) + Send> Tee<F> {
     /// read.
     pub fn new(memory: &Memory, body_bytes: usize, failed: Dropped, done: F) -> Tee<F> {
         Tee {
-            holding: Some(Holding::new(body_bytes)),
+            holding: Some(Buffering::new(body_bytes)),
             share: memory.share(),
             body_bytes: body_bytes as u64,
             failed,

@@ -5,7 +5,7 @@
 use super::middleware::Middleware;
 use crate::body::{End, Watch};
 use crate::error::GatewayError;
-use crate::proxy::context::Facts;
+use crate::proxy::context::RequestContext;
 use crate::proxy::{Request, Response};
 use crate::telemetry::access::AccessRecord;
 use crate::telemetry::redact::Escaped;
@@ -48,7 +48,7 @@ impl Middleware<Request> for AccessLog {
 
 /// A line being gathered; written when it is dropped, which happens exactly once.
 pub struct Line {
-    facts: Arc<Facts>,
+    facts: Arc<RequestContext>,
     status: u16,
     body_bytes: u64,
     end: Option<End>,

@@ -2,7 +2,7 @@
 //! the front. Outside `rescue`, so that errors say it too.
 
 use super::middleware::Middleware;
-use crate::proxy::context::Facts;
+use crate::proxy::context::RequestContext;
 use crate::proxy::{Request, Response};
 use crate::telemetry::metrics::deprecated_request;
 use std::convert::Infallible;
@@ -15,15 +15,18 @@ pub struct Announce;
 impl Middleware<Request> for Announce {
     type Inward = Request;
     /// The request's front may have something to announce.
-    type Kept = Arc<Facts>;
+    type Kept = Arc<RequestContext>;
     type Fault = Infallible;
 
-    fn before(&self, request: Request) -> ControlFlow<Result<Response, Infallible>, (Request, Arc<Facts>)> {
+    fn before(
+        &self,
+        request: Request,
+    ) -> ControlFlow<Result<Response, Infallible>, (Request, Arc<RequestContext>)> {
         let facts = Arc::clone(&request.facts);
         ControlFlow::Continue((request, facts))
     }
 
-    fn after(facts: Arc<Facts>, response: &mut Response) {
+    fn after(facts: Arc<RequestContext>, response: &mut Response) {
         if let Some(front) = facts.front().filter(|front| !front.announcements.is_empty()) {
             let side = &facts.program.side(front.serves).name;
             deprecated_request(facts.client(), side, facts.operation());

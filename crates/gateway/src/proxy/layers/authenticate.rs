@@ -6,7 +6,7 @@
 
 use super::middleware::Middleware;
 use crate::error::{GatewayError, Kind};
-use crate::proxy::context::{Facts, Matched, Unknown};
+use crate::proxy::context::{Matched, RequestContext, Unknown};
 use crate::proxy::program::{Front, Strangers};
 use crate::proxy::{Request, Response};
 use crate::shadow::Phase;
@@ -47,9 +47,9 @@ impl Authenticate {
         Authenticate { tokens }
     }
 
-    /// Whether a client that nobody enrolled is for the front's own service to judge, which then sees what the client sent and
-    /// nothing of ours. A token that was given out or revoked here says nothing to that service, and is not shown to it.
-    fn is_judged_by_own(&self, facts: &Facts) -> bool {
+    /// Whether a client that nobody enrolled is for the front's own service to judge, which then sees what the client sent
+    /// and nothing of ours. A token that was given out or revoked here says nothing to that service, and is not shown to it.
+    fn is_judged_by_own(&self, facts: &RequestContext) -> bool {
         let front = facts.front().expect("`route` sits outside and leaves the front");
         if front.asked_about_strangers().is_none() {
             return false;
@@ -59,14 +59,14 @@ impl Authenticate {
         is_own_to_answer && !self.shows_known_token(facts, front)
     }
 
-    fn shows_known_token(&self, facts: &Facts, front: &Front) -> bool {
+    fn shows_known_token(&self, facts: &RequestContext, front: &Front) -> bool {
         let credential = facts.program.credential(front.serves);
         let values = credential.read.iter().flat_map(|name| facts.headers.get_all(name.as_str()));
         let words = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b' '));
         words.filter(|word| !word.is_empty()).any(|word| self.tokens.clients().is_known(word))
     }
 
-    fn client(&self, facts: &Facts) -> Result<Arc<Client>, GatewayError> {
+    fn client(&self, facts: &RequestContext) -> Result<Arc<Client>, GatewayError> {
         let front = facts.front().expect("`route` sits outside and leaves the front");
         let side = facts.program.side(front.serves);
         let token = token(&facts.headers, &side.credential)?;
@@ -79,9 +79,9 @@ impl Authenticate {
     }
 }
 
-/// Whether the own service answers an operation for those who are nobody's share of a canary: unless it is translated, and then
-/// too where the pack refuses it and leaves it to that service.
-fn answers_strangers(facts: &Facts, matched: &Matched) -> bool {
+/// Whether the own service answers an operation for those who are nobody's share of a canary: unless it is translated, and
+/// then too where the pack refuses it and leaves it to that service.
+fn answers_strangers(facts: &RequestContext, matched: &Matched) -> bool {
     let route = facts.program.route(matched.front.serves, matched.route);
     match matched.front.phase(matched.route) {
         Phase::Legacy | Phase::Shadow | Phase::Canary(_) => true,
@@ -105,7 +105,8 @@ fn token<'h>(headers: &'h HeaderMap, credential: &Credential) -> Result<Option<&
     Ok(first.to_str().ok().and_then(|value| after_scheme(value, &credential.scheme)))
 }
 
-/// What follows the authentication scheme (RFC 9110, section 11.1: its case does not matter), or all of it where there is none.
+/// What follows the authentication scheme (RFC 9110, section 11.1: its case does not matter), or all of it where there is
+/// none.
 fn after_scheme<'v>(value: &'v str, scheme: &str) -> Option<&'v str> {
     if scheme.is_empty() {
         return Some(value.trim()).filter(|token| !token.is_empty());

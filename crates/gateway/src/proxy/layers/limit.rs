@@ -3,7 +3,7 @@
 
 use super::middleware::Middleware;
 use crate::error::GatewayError;
-use crate::proxy::slots::{Shares, Slot, Slots, refused};
+use crate::proxy::slots::{ConcurrencyLimit, PerClientLimit, Permit, refused};
 use crate::proxy::{Request, Response};
 use std::ops::ControlFlow;
 
@@ -13,21 +13,21 @@ pub trait Source: Clone {
     const NAME: &'static str;
 
     /// A slot for this request; none when all are taken.
-    fn slot(&self, request: &Request) -> Option<Slot>;
+    fn slot(&self, request: &Request) -> Option<Permit>;
 }
 
-impl Source for Slots {
+impl Source for ConcurrencyLimit {
     const NAME: &'static str = "in_flight";
 
-    fn slot(&self, _request: &Request) -> Option<Slot> {
+    fn slot(&self, _request: &Request) -> Option<Permit> {
         self.take()
     }
 }
 
-impl Source for Shares {
+impl Source for PerClientLimit {
     const NAME: &'static str = "client_in_flight";
 
-    fn slot(&self, request: &Request) -> Option<Slot> {
+    fn slot(&self, request: &Request) -> Option<Permit> {
         // Clients that nobody enrolled have one share together: whoever makes tokens up has no more of it for that.
         self.take(request.facts.known_client().map_or("", |client| &client.id))
     }
@@ -39,35 +39,35 @@ pub struct Limit<T> {
     source: T,
 }
 
-impl Limit<Slots> {
+impl Limit<ConcurrencyLimit> {
     /// At most `in_flight_max` requests at one time.
-    pub fn new(in_flight_max: usize) -> Limit<Slots> {
-        Limit { source: Slots::new(in_flight_max) }
+    pub fn new(in_flight_max: usize) -> Limit<ConcurrencyLimit> {
+        Limit { source: ConcurrencyLimit::new(in_flight_max) }
     }
 }
 
-impl Limit<Shares> {
+impl Limit<PerClientLimit> {
     /// At most `client_in_flight_max` requests of each client at one time, so that one that floods does not starve the
     /// others. Sits behind `authenticate`.
-    pub fn per_client(client_in_flight_max: usize) -> Limit<Shares> {
-        Limit { source: Shares::new(client_in_flight_max) }
+    pub fn per_client(client_in_flight_max: usize) -> Limit<PerClientLimit> {
+        Limit { source: PerClientLimit::new(client_in_flight_max) }
     }
 }
 
 impl<T: Source> Middleware<Request> for Limit<T> {
     type Inward = Request;
     /// Taken until the answer's body has ended.
-    type Kept = Slot;
+    type Kept = Permit;
     type Fault = GatewayError;
 
-    fn before(&self, request: Request) -> ControlFlow<Result<Response, GatewayError>, (Request, Slot)> {
+    fn before(&self, request: Request) -> ControlFlow<Result<Response, GatewayError>, (Request, Permit)> {
         match self.source.slot(&request) {
             None => ControlFlow::Break(Err(refused(T::NAME))),
             Some(slot) => ControlFlow::Continue((request, slot)),
         }
     }
 
-    fn after(slot: Slot, response: &mut Response) {
+    fn after(slot: Permit, response: &mut Response) {
         response.body_mut().watch(Box::new(slot));
     }
 }

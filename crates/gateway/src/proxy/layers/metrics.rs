@@ -3,7 +3,7 @@
 
 use super::middleware::Middleware;
 use crate::body::{End, Watch};
-use crate::proxy::context::Facts;
+use crate::proxy::context::RequestContext;
 use crate::proxy::{Request, Response};
 use crate::telemetry::metrics::{Outcome, RequestMeter, requests_in_flight};
 use bytes::Bytes;
@@ -46,7 +46,7 @@ impl Middleware<Request> for Metrics {
 
 /// One request being measured; counted when it is dropped.
 pub struct Sample {
-    facts: Arc<Facts>,
+    facts: Arc<RequestContext>,
     in_flight: Gauge,
     status: Option<StatusCode>,
     end: Option<End>,

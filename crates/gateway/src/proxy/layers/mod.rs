@@ -4,7 +4,6 @@
 pub mod access_log;
 pub mod announce;
 pub mod authenticate;
-pub mod intake;
 pub mod limit;
 pub mod metrics;
 pub mod middleware;
@@ -13,3 +12,4 @@ pub mod request_id;
 pub mod rescue;
 pub mod route;
 pub mod timeout;
+pub mod validate;

@@ -4,7 +4,7 @@
 use super::middleware::Middleware;
 use crate::body::Copier;
 use crate::capture::{Head, Recording, Tap};
-use crate::proxy::context::Facts;
+use crate::proxy::context::RequestContext;
 use crate::proxy::{Request, Response};
 use http::header;
 use std::convert::Infallible;
@@ -26,7 +26,7 @@ impl Record {
 /// What is needed when the answer comes.
 pub struct Watched {
     recording: Arc<Recording>,
-    facts: Arc<Facts>,
+    facts: Arc<RequestContext>,
 }
 
 impl Middleware<Request> for Record {
@@ -83,7 +83,7 @@ fn watch(watched: Watched, response: &mut Response) {
 }
 
 /// The request's address as archives want it: absolute.
-fn url(facts: &Facts) -> String {
+fn url(facts: &RequestContext) -> String {
     if facts.uri.scheme().is_some() {
         return facts.uri.to_string();
     }

@@ -3,7 +3,7 @@
 
 use super::middleware::Middleware;
 use crate::body::Body;
-use crate::proxy::context::{Facts, RequestId};
+use crate::proxy::context::{RequestContext, RequestId};
 use crate::proxy::language::Language;
 use crate::proxy::program::Current;
 use crate::proxy::{Request, Response};
@@ -29,24 +29,25 @@ impl Identify {
 impl Middleware<http::Request<Body>> for Identify {
     type Inward = Request;
     /// The name that the answer is to have too.
-    type Kept = Arc<Facts>;
+    type Kept = Arc<RequestContext>;
     type Fault = Infallible;
 
     fn before(
         &self,
         request: http::Request<Body>,
-    ) -> ControlFlow<Result<Response, Infallible>, (Request, Arc<Facts>)> {
+    ) -> ControlFlow<Result<Response, Infallible>, (Request, Arc<RequestContext>)> {
         let (head, body) = request.into_parts();
         let trace = head.headers.get(TRACEPARENT).and_then(|value| TraceParent::parse(value.to_str().ok()?));
         let trace = trace.unwrap_or_else(|| TraceParent::start(fastrand::u128(..), fastrand::u64(..)));
         let program = self.program.load_full();
         let language = Language::wanted(&head.headers, program.languages());
-        let facts = Arc::new(Facts::new(RequestId(fastrand::u64(..)), trace, head, program, language));
+        let facts =
+            Arc::new(RequestContext::new(RequestId(fastrand::u64(..)), trace, head, program, language));
         let request = Request { facts: Arc::clone(&facts), body };
         ControlFlow::Continue((request, facts))
     }
 
-    fn after(facts: Arc<Facts>, response: &mut Response) {
+    fn after(facts: Arc<RequestContext>, response: &mut Response) {
         // The name that the own service gave it is its answer's, and stays.
         if !facts.is_forwarded() || !response.headers().contains_key(REQUEST_ID) {
             response.headers_mut().insert(REQUEST_ID, facts.id.header_value());

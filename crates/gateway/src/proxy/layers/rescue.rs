@@ -3,7 +3,7 @@
 
 use crate::body::{Body, End, Watch};
 use crate::error::{GatewayError, Kind, Side};
-use crate::proxy::context::Facts;
+use crate::proxy::context::RequestContext;
 use crate::proxy::slots::refused;
 use crate::proxy::{Request, Response};
 use crate::telemetry::metrics::Outcome;
@@ -56,7 +56,7 @@ pin_project! {
         Wait {
             #[pin]
             answering: Caught<F>,
-            facts: Arc<Facts>,
+            facts: Arc<RequestContext>,
         },
     }
 }
@@ -139,7 +139,7 @@ fn own(error: impl Into<BoxError>) -> GatewayError {
 
 /// Logs what ends an answer whose head has gone out: no other answer can be made of it any more.
 struct Late {
-    facts: Arc<Facts>,
+    facts: Arc<RequestContext>,
 }
 
 impl Watch for Late {
@@ -160,14 +160,14 @@ fn panicked(panic: &(dyn Any + Send)) -> GatewayError {
     GatewayError::new(Kind::Internal, format!("panic: {}", text.unwrap_or("without a text")))
 }
 
-fn answer(facts: &Facts, error: &GatewayError) -> Response {
+fn answer(facts: &RequestContext, error: &GatewayError) -> Response {
     log(facts, error);
     facts.set_fault(error, outcome(error));
     response(facts, error)
 }
 
 /// What the client of a request is told of an error.
-pub(crate) fn response(facts: &Facts, error: &GatewayError) -> Response {
+pub(crate) fn response(facts: &RequestContext, error: &GatewayError) -> Response {
     let form = facts.program.errors();
     let (status, body) = form.answer(error, facts.language);
     let mut response = Response::new(Body::full(body));
@@ -217,7 +217,7 @@ fn outcome(error: &GatewayError) -> Outcome {
 }
 
 /// What a client did wrong, or the pack refuses on purpose, is nothing for an operator to act on; the access log has it.
-fn log(facts: &Facts, error: &GatewayError) {
+fn log(facts: &RequestContext, error: &GatewayError) {
     let (id, operation, client) = (facts.id, facts.operation(), facts.client());
     let (kind, side, detail) = (error.kind().name(), error.side().name(), error.detail());
     match outcome(error) {

@@ -3,7 +3,7 @@
 
 use super::middleware::Middleware;
 use crate::error::{GatewayError, Kind};
-use crate::proxy::context::{Facts, Matched, Unknown};
+use crate::proxy::context::{Matched, RequestContext, Unknown};
 use crate::proxy::{Request, Response};
 use http::Method;
 use std::borrow::Cow;
@@ -38,7 +38,7 @@ impl Middleware<Request> for Route {
 }
 
 /// What is unknown of a request that no operation is for, if the front's own service is to judge it.
-fn unknown(facts: &Facts, why: &Kind) -> Option<Unknown> {
+fn unknown(facts: &RequestContext, why: &Kind) -> Option<Unknown> {
     let unknown = match why {
         Kind::NotFound => Unknown::Path,
         Kind::WrongMethod { .. } => Unknown::Method,
@@ -58,7 +58,7 @@ fn unknown(facts: &Facts, why: &Kind) -> Option<Unknown> {
 }
 
 /// Finds what a request is for, and leaves its front in its facts.
-pub(crate) fn find(facts: &Facts) -> Result<Matched, GatewayError> {
+pub(crate) fn find(facts: &RequestContext) -> Result<Matched, GatewayError> {
     let path = facts.uri.path();
     let Some((front, rest)) = facts.program.front(path) else {
         // A path that could be read in two ways is refused as such wherever it seems to point.

@@ -1,24 +1,24 @@
 //! A service that the gateway calls: its address, its connections, its limits. It sends one call once and judges
 //! whether what comes back is an answer. Upstreams are not trusted to keep to HTTP.
 //!
-//! Without TLS calls go out on our own [`Lines`]; with it, by hyper's client, which agrees on HTTP/2 where it can. Each core
-//! has lines, or a client, of its own.
+//! Without TLS calls go out on our own [`ConnectionPool`]; with it, by hyper's client, which agrees on HTTP/2 where it can.
+//! Each core has connections, or a client, of its own.
 //!
 //! Interim answers (1xx) are read and dropped, unless a call is forwarded: then they go to the client before the answer.
 
-mod line;
-mod lines;
+mod connection;
+mod pool;
 mod switch;
 
-use self::line::Outgoing;
-use self::lines::{Lines, Unanswered, keep_alive};
-use crate::body::{self, Body, Tempo};
+use self::connection::Outgoing;
+use self::pool::{ConnectionPool, Unanswered, keep_alive};
+use crate::body::{self, Body, BodyTimeout};
 use crate::error::{GatewayError, Kind, Side};
 use crate::interim;
 use crate::proxy::Response;
 use crate::proxy::headers::forwarded_answer;
 use crate::proxy::limits::Limits;
-use crate::proxy::slots::{FairSlot, FairSlots, refused};
+use crate::proxy::slots::{FairConcurrencyLimit, FairPermit, refused};
 use crate::shard;
 use crate::telemetry::metrics::UpstreamMeter;
 use futures_util::FutureExt as _;
@@ -71,20 +71,20 @@ pub struct Upstream {
     base: String,
     /// The authority as `Host` says it.
     host: HeaderValue,
-    wires: Wires,
-    slots: FairSlots,
+    transport: Transport,
+    slots: FairConcurrencyLimit,
     limits: Arc<Limits>,
     meter: UpstreamMeter,
 }
 
 /// What calls go out on.
-enum Wires {
-    Plain(Arc<Lines>),
+enum Transport {
+    Plain(Arc<ConnectionPool>),
     Tls {
         /// A client per core.
-        clients: Box<[Secured]>,
+        clients: Box<[TlsClient]>,
         /// Makes a connection for each call.
-        alone: Secured,
+        alone: TlsClient,
     },
     /// No connection: a service of the same program.
     Within(InnerService),
@@ -93,7 +93,7 @@ enum Wires {
 /// A service of the same program that is called in place of one behind a connection.
 pub(crate) type InnerService = BoxCloneSyncService<http::Request<Body>, Response, BoxError>;
 
-type Secured = Client<HttpsConnector<HttpConnector>, Outgoing>;
+type TlsClient = Client<HttpsConnector<HttpConnector>, Outgoing>;
 
 impl Upstream {
     /// An upstream at `url`, below whose path all calls go. `name` labels it in logs and metrics.
@@ -110,8 +110,11 @@ impl Upstream {
             name: name.into(),
             base: url.path().trim_end_matches('/').to_owned(),
             host: host(scheme, authority).ok_or(UpstreamError::Address)?,
-            wires: wires(scheme, url, &limits)?,
-            slots: FairSlots::new(limits.upstream_in_flight_max, limits.client_upstream_in_flight_max),
+            transport: transport(scheme, url, &limits)?,
+            slots: FairConcurrencyLimit::new(
+                limits.upstream_in_flight_max,
+                limits.client_upstream_in_flight_max,
+            ),
             meter: UpstreamMeter::new(name),
             scheme: scheme.clone(),
             authority: authority.clone(),
@@ -119,15 +122,19 @@ impl Upstream {
         })
     }
 
-    /// A service of the same program, which is called with the bare path as its address. `name` labels it in logs and metrics.
+    /// A service of the same program, which is called with the bare path as its address. `name` labels it in logs and
+    /// metrics.
     pub(crate) fn within(name: &str, service: InnerService, limits: Arc<Limits>) -> Upstream {
         let authority = Authority::from_static("localhost");
         Upstream {
             name: name.into(),
             base: String::new(),
             host: HeaderValue::from_static("localhost"),
-            wires: Wires::Within(service),
-            slots: FairSlots::new(limits.upstream_in_flight_max, limits.client_upstream_in_flight_max),
+            transport: Transport::Within(service),
+            slots: FairConcurrencyLimit::new(
+                limits.upstream_in_flight_max,
+                limits.client_upstream_in_flight_max,
+            ),
             meter: UpstreamMeter::new(name),
             scheme: Scheme::HTTP,
             authority,
@@ -137,7 +144,7 @@ impl Upstream {
 
     /// Whether it is a service of the same program.
     pub(crate) fn is_within(&self) -> bool {
-        matches!(self.wires, Wires::Within(_))
+        matches!(self.transport, Transport::Within(_))
     }
 
     /// Label in logs and metrics.
@@ -146,7 +153,7 @@ impl Upstream {
     }
 
     /// A place among the calls in flight, for a call of this client.
-    pub fn slot(&self, client: &str) -> Result<FairSlot, GatewayError> {
+    pub fn slot(&self, client: &str) -> Result<FairPermit, GatewayError> {
         self.slots.take(client).map_err(|limit| refused(limit).safe_to_retry())
     }
 
@@ -154,7 +161,7 @@ impl Upstream {
     /// for another try. The slot is taken until the answer's body has ended.
     pub async fn send(
         &self,
-        slot: FairSlot,
+        slot: FairPermit,
         method: &Method,
         target: &str,
         headers: &mut HeaderMap,
@@ -175,37 +182,39 @@ impl Upstream {
         if response.body().is_whole() {
             return Ok(response.map(|body| body.limited(self.limits.response_bytes_max)));
         }
-        let tempo = Tempo { idle: self.limits.upstream_timeout, bytes_per_second_min: 0 };
+        let tempo = BodyTimeout { idle: self.limits.upstream_timeout, bytes_per_second_min: 0 };
         let bytes_max = self.limits.response_bytes_max;
         Ok(response.map(|body| body.limited(bytes_max).paced(tempo).watched(Box::new(slot))))
     }
 
-    /// Sends a call after which its connection may speak another protocol. It gets a connection of its own, in HTTP/1.1, which the
-    /// answer brings along ([`crate::tunnel::Switched`]) if the upstream agrees; else the answer is as any other.
+    /// Sends a call after which its connection may speak another protocol. It gets a connection of its own, in HTTP/1.1,
+    /// which the answer brings along ([`crate::tunnel::Switched`]) if the upstream agrees; else the answer is as any other.
     pub async fn switch(
         &self,
-        slot: FairSlot,
+        slot: FairPermit,
         method: &Method,
         target: &str,
         headers: &mut HeaderMap,
     ) -> Result<Response, GatewayError> {
         let mut request = self.request(method, target, headers, Body::empty())?;
-        if let Wires::Tls { .. } = &self.wires {
+        if let Transport::Tls { .. } = &self.transport {
             let target = request.uri().path_and_query().cloned().map(Uri::from);
             *request.uri_mut() = target.unwrap_or_default();
             request.headers_mut().insert(header::HOST, self.host.clone());
         }
         let started = Instant::now();
         let patience = self.limits.upstream_timeout;
-        let switching = match &self.wires {
-            Wires::Plain(lines) => switch::plain(lines.connector(), request, patience).left_future(),
-            Wires::Tls { .. } => {
+        let switching = match &self.transport {
+            Transport::Plain(connections) => {
+                switch::plain(connections.connector(), request, patience).left_future()
+            }
+            Transport::Tls { .. } => {
                 let address = Uri::builder().scheme(self.scheme.clone()).authority(self.authority.clone());
                 let address =
                     address.path_and_query("/").build().expect("all parts of the address were checked");
                 switch::secured(&self.limits, address, request, patience).right_future()
             }
-            Wires::Within(_) => {
+            Transport::Within(_) => {
                 return Err(GatewayError::new(
                     Kind::Internal,
                     "a service within has no connection to switch",
@@ -218,7 +227,7 @@ impl Upstream {
         if response.status() != StatusCode::SWITCHING_PROTOCOLS {
             judge_head(response.status(), response.version(), response.headers())?;
         }
-        let tempo = Tempo { idle: patience, bytes_per_second_min: 0 };
+        let tempo = BodyTimeout { idle: patience, bytes_per_second_min: 0 };
         let bytes_max = self.limits.response_bytes_max;
         Ok(response.map(|body| body.limited(bytes_max).paced(tempo).watched(Box::new(slot))))
     }
@@ -239,16 +248,16 @@ impl Upstream {
         let is_bodiless = body.is_empty();
         let mut request = http::Request::new(Outgoing::from(body));
         request.method_mut().clone_from(method);
-        *request.uri_mut() = match &self.wires {
-            Wires::Plain(_) | Wires::Within(_) => Uri::from(target),
-            Wires::Tls { .. } => {
+        *request.uri_mut() = match &self.transport {
+            Transport::Plain(_) | Transport::Within(_) => Uri::from(target),
+            Transport::Tls { .. } => {
                 let whole = Uri::builder().scheme(self.scheme.clone()).authority(self.authority.clone());
                 whole.path_and_query(target).build().expect("all parts of the address were checked")
             }
         };
         // Into the call's own fields, which have room, and not into the copy, which would have to grow. What the call is
         // repeated with takes their place.
-        if let Wires::Plain(_) | Wires::Within(_) = &self.wires {
+        if let Transport::Plain(_) | Transport::Within(_) = &self.transport {
             // Behind TLS hyper's client adds it, and to HTTP/1.1 alone: HTTP/2 says it in `:authority`, and servers refuse
             // a request that says it twice (RFC 9113, section 8.3.1).
             headers.insert(header::HOST, self.host.clone());
@@ -267,16 +276,16 @@ impl Upstream {
         is_alone: bool,
     ) -> Result<Response, GatewayError> {
         let patience = self.limits.upstream_timeout;
-        let response = match &self.wires {
-            Wires::Plain(lines) => {
-                lines.exchange(request, started, patience).await.map_err(judge_unanswered)?
+        let response = match &self.transport {
+            Transport::Plain(connections) => {
+                connections.exchange(request, started, patience).await.map_err(judge_unanswered)?
             }
-            Wires::Tls { clients, alone } => {
+            Transport::Tls { clients, alone } => {
                 let client = if is_alone { alone } else { &clients[shard::here() % clients.len()] };
                 // Boxed, so that calls that go another way need not carry its size.
                 Box::pin(self.exchange_secured(client, *request)).await?
             }
-            Wires::Within(service) => {
+            Transport::Within(service) => {
                 let answering = service.clone().oneshot(request.map(Outgoing::into_body));
                 let answer = tokio::time::timeout(patience, answering).await.map_err(|_| late())?;
                 return answer.map_err(|error| body::broke_off(BROKE_OFF, error));
@@ -288,7 +297,7 @@ impl Upstream {
 
     async fn exchange_secured(
         &self,
-        client: &Secured,
+        client: &TlsClient,
         mut request: http::Request<Outgoing>,
     ) -> Result<Response, GatewayError> {
         let connection = capture_connection(&mut request);
@@ -325,27 +334,27 @@ fn host(scheme: &Scheme, authority: &Authority) -> Option<HeaderValue> {
     }
 }
 
-fn wires(scheme: &Scheme, url: &Uri, limits: &Limits) -> Result<Wires, UpstreamError> {
+fn transport(scheme: &Scheme, url: &Uri, limits: &Limits) -> Result<Transport, UpstreamError> {
     let mut tcp = HttpConnector::new();
     tcp.set_connect_timeout(Some(limits.connect_timeout));
     tcp.set_nodelay(true);
     tcp.enforce_http(false);
     if *scheme == Scheme::HTTP {
-        return Ok(Wires::Plain(Lines::new(tcp, url.clone(), limits)));
+        return Ok(Transport::Plain(ConnectionPool::new(tcp, url.clone(), limits)));
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = HttpsConnectorBuilder::new();
     let builder = builder.with_provider_and_native_roots(provider).map_err(UpstreamError::Roots)?;
     let connector = builder.https_only().enable_http1().enable_http2().wrap_connector(tcp);
     let idle_max = limits.upstream_idle_max.div_ceil(shard::count());
-    Ok(Wires::Tls {
+    Ok(Transport::Tls {
         clients: (0..shard::count()).map(|_| secured(connector.clone(), idle_max, limits)).collect(),
         // Nothing is kept, so nothing is shared, which connections of HTTP/2 are.
         alone: secured(connector, 0, limits),
     })
 }
 
-fn secured(connector: HttpsConnector<HttpConnector>, idle_max: usize, limits: &Limits) -> Secured {
+fn secured(connector: HttpsConnector<HttpConnector>, idle_max: usize, limits: &Limits) -> TlsClient {
     Client::builder(TokioExecutor::new())
         .timer(TokioTimer::new())
         .pool_timer(TokioTimer::new())
@@ -366,7 +375,7 @@ fn late() -> GatewayError {
     GatewayError::new(Kind::UpstreamTimeout, "no answer's head came in time")
 }
 
-/// What it means that a line brought no answer, and whether the upstream can have seen the call.
+/// What it means that a connection brought no answer, and whether the upstream can have seen the call.
 fn judge_unanswered(unanswered: Unanswered) -> GatewayError {
     match unanswered {
         Unanswered::Unreachable(error) => unreachable(error),
@@ -405,8 +414,9 @@ fn untaken(error: impl Into<Box<dyn StdError + std::marker::Send + Sync>>) -> Ga
     closed.because(error).safe_to_retry()
 }
 
-/// Whether nothing of the call was written: the connection had ended before its turn came. hyper's client sends such a call again
-/// by itself, but not when it was the call that the connection was made for, before which others may have taken their turns.
+/// Whether nothing of the call was written: the connection had ended before its turn came. hyper's client sends such a call
+/// again by itself, but not when it was the call that the connection was made for, before which others may have taken their
+/// turns.
 fn is_unsent(error: &(dyn StdError + 'static)) -> bool {
     error.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_canceled)
 }

@@ -1,8 +1,8 @@
-//! A call after which its connection may speak another protocol (RFC 9110, section 7.8): a connection of its own, which nobody
-//! uses again.
+//! A call after which its connection may speak another protocol (RFC 9110, section 7.8): a connection of its own, which
+//! nobody uses again.
 
-use super::line::Outgoing;
-use super::lines::Unanswered;
+use super::connection::Outgoing;
+use super::pool::Unanswered;
 use crate::body::Body;
 use crate::error::Side;
 use crate::proxy::Response;

@@ -1,6 +1,6 @@
 //! The gate at work: on a clock it looks at what was counted of each operation that an operator opened it for, asks
-//! [`switchback_engine::evidence::Gate`] what to do, and does it the way a person would: through [`Phases::set`], with the evidence as the
-//! reason. Off unless configured.
+//! [`switchback_engine::evidence::Gate`] what to do, and does it the way a person would: through [`Phases::set`], with the
+//! evidence as the reason. Off unless configured.
 
 use super::operations::PerOperation;
 use super::phase::{Phase, Share};

@@ -1,9 +1,9 @@
 //! The open connections of one listener, watched together: one timer looks at all their deadlines now and then, because a
 //! timer per connection would be touched whenever the connection is. A connection enters when it is accepted and leaves
-//! when its task ends; between the two nothing of the roster is on its way.
+//! when its task ends; between the two nothing of the registry is on its way.
 
 use super::Options;
-use super::activity::{Activity, Order, Overdue};
+use super::activity::{Activity, Overdue, ShutdownSignal};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use std::time::Duration;
 /// Who is connected. Locked when connections come and go and when deadlines are looked at, never while requests are
 /// answered.
 #[derive(Default)]
-pub(super) struct Roster {
+pub(super) struct ConnectionRegistry {
     open: Mutex<Open>,
 }
 
@@ -21,19 +21,19 @@ struct Open {
     by_number: HashMap<u64, Arc<Activity>>,
 }
 
-impl Roster {
+impl ConnectionRegistry {
     /// Watches a connection until the entry is dropped.
-    pub(super) fn enter(self: &Arc<Roster>, activity: Arc<Activity>) -> Entry {
+    pub(super) fn enter(self: &Arc<ConnectionRegistry>, activity: Arc<Activity>) -> Entry {
         let mut open = self.open();
         let number = open.next;
         open.next += 1;
         open.by_number.insert(number, activity);
         drop(open);
-        Entry { roster: Arc::clone(self), number }
+        Entry { registry: Arc::clone(self), number }
     }
 
     /// Tells all connections the same.
-    pub(super) fn give(&self, order: Order) {
+    pub(super) fn give(&self, order: ShutdownSignal) {
         for activity in self.open().by_number.values() {
             activity.give(order);
         }
@@ -52,10 +52,10 @@ impl Roster {
         let strangers = open
             .by_number
             .iter()
-            .filter(|(_, activity)| !activity.is_trusted() && activity.order() != Order::Cut);
+            .filter(|(_, activity)| !activity.is_trusted() && activity.order() != ShutdownSignal::Cut);
         let oldest = strangers.min_by_key(|(number, _)| **number);
         if let Some((_, activity)) = oldest {
-            activity.give(Order::Cut);
+            activity.give(ShutdownSignal::Cut);
         }
         oldest.is_some()
     }
@@ -65,10 +65,10 @@ impl Roster {
         for activity in self.open().by_number.values() {
             match activity.overdue(options) {
                 None => {}
-                Some(Overdue::Idle) => activity.part(),
-                Some(overdue @ (Overdue::Head | Overdue::Write | Overdue::Farewell)) => {
+                Some(Overdue::Idle) => activity.close_gracefully(),
+                Some(overdue @ (Overdue::Head | Overdue::Write | Overdue::CloseTimeout)) => {
                     tracing::debug!(?overdue, "a connection is cut");
-                    activity.give(Order::Cut);
+                    activity.give(ShutdownSignal::Cut);
                 }
             }
         }
@@ -79,15 +79,15 @@ impl Roster {
     }
 }
 
-/// A connection's place in the roster.
+/// A connection's place in the registry.
 pub(super) struct Entry {
-    roster: Arc<Roster>,
+    registry: Arc<ConnectionRegistry>,
     number: u64,
 }
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        self.roster.open().by_number.remove(&self.number);
+        self.registry.open().by_number.remove(&self.number);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Places for connections: so many in all, and no more from one address than others are left. Locked when connections come
+//! Permits for connections: so many in all, and no more from one address than others are left. Locked when connections come
 //! and go, never while requests are answered. Listeners of one address share them.
 
 use ipnet::IpNet;
@@ -17,7 +17,7 @@ pub(super) struct Bounds {
 }
 
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct ConnectionPermits {
     bounds: Bounds,
     taken: Mutex<Taken>,
 }
@@ -30,49 +30,49 @@ struct Taken {
 
 /// Why there is no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NoPlace {
+pub(super) enum NoPermit {
     /// For anyone.
     Full,
     /// For this address.
     Address,
 }
 
-impl Places {
-    pub(super) fn new(bounds: Bounds) -> Arc<Places> {
-        Arc::new(Places { bounds, taken: Mutex::default() })
+impl ConnectionPermits {
+    pub(super) fn new(bounds: Bounds) -> Arc<ConnectionPermits> {
+        Arc::new(ConnectionPermits { bounds, taken: Mutex::default() })
     }
 
     /// A place for a connection from `address`.
-    pub(super) fn take(self: &Arc<Places>, address: IpAddr) -> Result<Place, NoPlace> {
+    pub(super) fn take(self: &Arc<ConnectionPermits>, address: IpAddr) -> Result<ConnectionPermit, NoPermit> {
         let counted = self.counted(address);
         let mut taken = self.taken();
         let free = self.bounds.connections_max.saturating_sub(taken.all);
         if free == 0 {
-            return Err(NoPlace::Full);
+            return Err(NoPermit::Full);
         }
         if let Some(address) = counted {
             let own = taken.by_address.get(&address).copied().unwrap_or(0);
             // With nothing configured, n addresses that take all they can leave one part in n + 1 to others.
             let may_have = self.bounds.per_address_max.map_or(own <= free, |max| own < max);
             if !may_have {
-                return Err(NoPlace::Address);
+                return Err(NoPermit::Address);
             }
         }
         Ok(self.enter(&mut taken, counted))
     }
 
     /// A place beyond the bound, for a connection in whose favour another one has just been cut.
-    pub(super) fn take_over(self: &Arc<Places>, address: IpAddr) -> Place {
+    pub(super) fn take_over(self: &Arc<ConnectionPermits>, address: IpAddr) -> ConnectionPermit {
         let counted = self.counted(address);
         self.enter(&mut self.taken(), counted)
     }
 
-    fn enter(self: &Arc<Places>, taken: &mut Taken, address: Option<IpAddr>) -> Place {
+    fn enter(self: &Arc<ConnectionPermits>, taken: &mut Taken, address: Option<IpAddr>) -> ConnectionPermit {
         taken.all += 1;
         if let Some(address) = address {
             *taken.by_address.entry(address).or_default() += 1;
         }
-        Place { places: Arc::clone(self), address }
+        ConnectionPermit { places: Arc::clone(self), address }
     }
 
     /// What connections from an address are counted under; none for a proxy. Whoever has one address of IPv6 has all of its
@@ -95,12 +95,12 @@ impl Places {
 
 /// A connection's place, given back when dropped.
 #[derive(Debug)]
-pub(super) struct Place {
-    places: Arc<Places>,
+pub(super) struct ConnectionPermit {
+    places: Arc<ConnectionPermits>,
     address: Option<IpAddr>,
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         let mut taken = self.places.taken();
         taken.all -= 1;
@@ -123,13 +123,13 @@ mod tests {
         text.parse().unwrap()
     }
 
-    fn places(connections_max: usize, per_address_max: Option<usize>) -> Arc<Places> {
+    fn places(connections_max: usize, per_address_max: Option<usize>) -> Arc<ConnectionPermits> {
         let trusted = vec!["10.0.0.0/8".parse().unwrap()];
-        Places::new(Bounds { connections_max, per_address_max, trusted })
+        ConnectionPermits::new(Bounds { connections_max, per_address_max, trusted })
     }
 
     /// All that an address gets when it takes what it can.
-    fn take_all(places: &Arc<Places>, address: &str) -> Vec<Place> {
+    fn take_all(places: &Arc<ConnectionPermits>, address: &str) -> Vec<ConnectionPermit> {
         std::iter::from_fn(|| places.take(ip(address)).ok()).collect()
     }
 
@@ -142,7 +142,7 @@ mod tests {
             held.push(take_all(&places, &format!("192.0.2.{other}")));
         }
         assert!(held.iter().all(|own| !own.is_empty()), "{held:?}");
-        assert_eq!(places.take(ip("192.0.2.1")).unwrap_err(), NoPlace::Address);
+        assert_eq!(places.take(ip("192.0.2.1")).unwrap_err(), NoPermit::Address);
         assert!(places.take(ip("192.0.2.99")).is_ok());
     }
 
@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(first.len(), 2);
         let proxied = take_all(&places, "10.1.2.3");
         assert_eq!(proxied.len(), 8);
-        assert_eq!(places.take(ip("192.0.2.2")).unwrap_err(), NoPlace::Full);
+        assert_eq!(places.take(ip("192.0.2.2")).unwrap_err(), NoPermit::Full);
         drop((first, proxied));
         assert!(places.take(ip("192.0.2.1")).is_ok());
     }
@@ -162,8 +162,8 @@ mod tests {
     fn a_network_of_ipv6_is_one_address_and_a_mapped_one_is_that_of_ipv4() {
         let places = places(100, Some(1));
         let _held = [places.take(ip("2001:db8::1")).unwrap(), places.take(ip("::ffff:192.0.2.1")).unwrap()];
-        assert_eq!(places.take(ip("2001:db8::2")).unwrap_err(), NoPlace::Address);
-        assert_eq!(places.take(ip("192.0.2.1")).unwrap_err(), NoPlace::Address);
+        assert_eq!(places.take(ip("2001:db8::2")).unwrap_err(), NoPermit::Address);
+        assert_eq!(places.take(ip("192.0.2.1")).unwrap_err(), NoPermit::Address);
         assert!(places.take(ip("2001:db8:0:1::1")).is_ok());
     }
 
@@ -171,7 +171,7 @@ mod tests {
     fn places_are_given_back() {
         let places = places(1, None);
         let place = places.take(ip("192.0.2.1")).unwrap();
-        assert_eq!(places.take(ip("192.0.2.1")).unwrap_err(), NoPlace::Full);
+        assert_eq!(places.take(ip("192.0.2.1")).unwrap_err(), NoPermit::Full);
         let over = places.take_over(ip("192.0.2.1"));
         drop((place, over));
         assert!(places.taken().by_address.is_empty());

@@ -9,7 +9,7 @@
 use super::middleware::Middleware;
 use crate::body::Body;
 use crate::error::{GatewayError, Kind};
-use crate::proxy::context::Facts;
+use crate::proxy::context::RequestContext;
 use crate::proxy::headers::{self, Pseudonym};
 use crate::proxy::limits::Limits;
 use crate::proxy::{Request, Response};
@@ -18,18 +18,18 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 #[derive(Clone)]
-pub struct Intake {
+pub struct ValidateRequest {
     limits: Arc<Limits>,
     pseudonym: Pseudonym,
 }
 
-impl Intake {
-    pub fn new(limits: Arc<Limits>, pseudonym: Pseudonym) -> Intake {
-        Intake { limits, pseudonym }
+impl ValidateRequest {
+    pub fn new(limits: Arc<Limits>, pseudonym: Pseudonym) -> ValidateRequest {
+        ValidateRequest { limits, pseudonym }
     }
 }
 
-impl Middleware<Request> for Intake {
+impl Middleware<Request> for ValidateRequest {
     type Inward = Request;
     type Kept = ();
     type Fault = GatewayError;
@@ -67,13 +67,13 @@ fn check(request: &Request, limits: &Limits, pseudonym: &Pseudonym) -> Result<()
     Ok(())
 }
 
-/// What any body may have. Those that are read here may have less, which whoever holds them sees to: what is forwarded takes no
-/// memory by its length.
+/// What any body may have. Those that are read here may have less, which whoever holds them sees to: what is forwarded takes
+/// no memory by its length.
 fn body_bytes_max(limits: &Limits) -> u64 {
     limits.forwarded_bytes_max.max(limits.request_bytes_max)
 }
 
-fn check_target(facts: &Facts, limits: &Limits) -> Result<(), GatewayError> {
+fn check_target(facts: &RequestContext, limits: &Limits) -> Result<(), GatewayError> {
     let length = facts.uri.path_and_query().map_or(0, |target| target.as_str().len());
     if length > limits.target_bytes_max {
         return Err(GatewayError::new(Kind::UriTooLong, "the request target is over its limit"));
@@ -109,7 +109,7 @@ fn check_header_size(headers: &HeaderMap, limits: &Limits) -> Result<Seen, Gatew
 
 /// One valid Host, except in HTTP/1.0; the authority of the target wins over it (RFC 9112, section 3.2; RFC 9113, section
 /// 8.3.1), and since nothing further in looks at either, winning means that only its form matters.
-fn check_host(facts: &Facts) -> Result<(), GatewayError> {
+fn check_host(facts: &RequestContext) -> Result<(), GatewayError> {
     let bad = |detail: &str| Err(GatewayError::new(Kind::BadRequest, detail));
     let mut hosts = facts.headers.get_all(header::HOST).iter();
     let host = hosts.next();
@@ -170,7 +170,7 @@ fn check_expectation(headers: &HeaderMap) -> Result<(), GatewayError> {
 }
 
 /// `OPTIONS *`, and OPTIONS that must not go further (RFC 9110, section 7.6.2).
-fn is_for_us_alone(facts: &Facts) -> bool {
+fn is_for_us_alone(facts: &RequestContext) -> bool {
     let max_forwards = facts.headers.get(header::MAX_FORWARDS);
     facts.method == Method::OPTIONS
         && (facts.uri.path() == "*" || max_forwards.is_some_and(|left| left.as_bytes() == b"0"))

@@ -11,44 +11,44 @@ const TURN_BYTES: u64 = 128 * 1024;
 
 /// A body held whole, and its share of the memory.
 #[derive(Debug)]
-pub struct Held {
+pub struct Buffered {
     pub bytes: Bytes,
     pub share: Share,
 }
 
-impl Held {
+impl Buffered {
     /// A body without bytes.
-    pub fn empty(memory: &Memory) -> Held {
-        Held { bytes: Bytes::new(), share: memory.share() }
+    pub fn empty(memory: &Memory) -> Buffered {
+        Buffered { bytes: Bytes::new(), share: memory.share() }
     }
 }
 
 /// Reads all of a body. More than `bytes_max` bytes are an error of `side`, who sends it; more than the shared memory can
 /// take is an overload. Nothing is held beyond either: a share is taken before the bytes are, of an announced body at once.
-pub async fn hold(
+pub async fn buffer(
     mut body: Body,
     side: Side,
     bytes_max: u64,
     mut share: Share,
-) -> Result<Held, GatewayError> {
+) -> Result<Buffered, GatewayError> {
     let announced = body.length().unwrap_or(0);
     if announced > bytes_max {
         return Err(too_large(side, bytes_max));
     }
     grow(&mut share, announced)?;
     let bytes = gather(&mut body, side, bytes_max, announced, &mut share).await?;
-    Ok(Held { bytes, share })
+    Ok(Buffered { bytes, share })
 }
 
 /// The same for the body of a client. One that there is no memory for is read all the same, and forgotten: a connection that
 /// is closed while its client sends loses the answer, and the client would not learn when to come again (RFC 9112, section
 /// 9.6). A client that has asked first (`waits`) has sent nothing yet.
-pub async fn hold_request(
+pub async fn buffer_request(
     mut body: Body,
     bytes_max: u64,
     mut share: Share,
     waits: bool,
-) -> Result<Held, GatewayError> {
+) -> Result<Buffered, GatewayError> {
     let announced = body.length().unwrap_or(0);
     if announced > bytes_max {
         return Err(too_large(Side::Client, bytes_max));
@@ -68,7 +68,7 @@ pub async fn hold_request(
             }
         }
     }
-    outcome.map(|bytes| Held { bytes, share })
+    outcome.map(|bytes| Buffered { bytes, share })
 }
 
 async fn gather(
@@ -128,13 +128,17 @@ fn too_large(side: Side, bytes_max: u64) -> GatewayError {
 mod tests {
     use super::*;
 
-    async fn held(pieces: &[&'static str], bytes_max: u64, memory: &Memory) -> Result<Held, GatewayError> {
+    async fn held(
+        pieces: &[&'static str],
+        bytes_max: u64,
+        memory: &Memory,
+    ) -> Result<Buffered, GatewayError> {
         let (sender, body) = Body::channel(pieces.len().max(1), None);
         for piece in pieces {
             sender.send(Ok(Bytes::from_static(piece.as_bytes()))).await.unwrap();
         }
         drop(sender);
-        hold(body, Side::Client, bytes_max, memory.share()).await
+        buffer(body, Side::Client, bytes_max, memory.share()).await
     }
 
     #[tokio::test]
@@ -153,10 +157,10 @@ mod tests {
     async fn what_is_announced_is_taken_before_it_comes_and_what_grows_is_counted_as_it_is_taken() {
         let memory = Memory::new(1000);
         let (sender, body) = Body::channel(1, Some(600));
-        let mut holding = Box::pin(hold(body, Side::Client, 1000, memory.share()));
+        let mut holding = Box::pin(buffer(body, Side::Client, 1000, memory.share()));
         assert!(futures_util::poll!(&mut holding).is_pending());
         assert_eq!(memory.used(), 600);
-        let second = hold_request(Body::full(vec![0; 600]), 1000, memory.share(), false).await;
+        let second = buffer_request(Body::full(vec![0; 600]), 1000, memory.share(), false).await;
         assert!(matches!(second.unwrap_err().kind(), Kind::Overloaded { .. }));
         drop(sender);
         drop(holding);
@@ -174,7 +178,7 @@ mod tests {
             let (sender, body) = Body::channel(2, Some(4));
             sender.try_send(Ok(Bytes::from_static(b"ab"))).unwrap();
             sender.try_send(Ok(Bytes::from_static(b"cd"))).unwrap();
-            let holding = hold_request(body, 10, memory.share(), waits);
+            let holding = buffer_request(body, 10, memory.share(), waits);
             tokio::pin!(holding);
             let polled = futures_util::poll!(&mut holding);
             // Whoever reads on has read what is there, and waits for the rest.
@@ -187,7 +191,7 @@ mod tests {
     async fn one_byte_too_many_is_refused_and_nothing_stays_held() {
         let memory = Memory::new(100);
         assert_eq!(*held(&["abc", "def"], 5, &memory).await.unwrap_err().kind(), Kind::TooLarge);
-        let announced = hold(Body::full("abcdef"), Side::Client, 5, memory.share()).await;
+        let announced = buffer(Body::full("abcdef"), Side::Client, 5, memory.share()).await;
         assert_eq!(*announced.unwrap_err().kind(), Kind::TooLarge);
         assert_eq!(held(&[], 5, &memory).await.unwrap().bytes.len(), 0);
         assert_eq!(memory.used(), 0);

@@ -2,7 +2,7 @@
 //! request writes the call, reads the head of the answer and, as the answer is read, its body. There is no task behind it,
 //! so nothing is handed over or woken between tasks, and a client that does not read holds the upstream up by itself.
 //!
-//! Which line a call gets is decided in `lines`.
+//! Which connection a call gets is decided in `pool`.
 
 use crate::batch::{Batched, Requeue};
 use crate::body::Body;
@@ -11,7 +11,7 @@ use bytes::Bytes;
 use futures_util::task::AtomicWaker;
 use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
-use hyper::client::conn::http1::{Builder, Connection, SendRequest};
+use hyper::client::conn::http1::{Builder, Connection as HyperConnection, SendRequest};
 use hyper_util::rt::TokioIo;
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -24,16 +24,16 @@ use tokio::time::{Instant, Sleep};
 
 /// hyper's own limit of header fields. When another one is said, hyper takes memory for the fields of every answer.
 const HYPER_FIELDS_MAX: usize = 100;
-/// How often a line is driven on in one go before other tasks get their turn.
+/// How often a connection is driven on in one go before other tasks get their turn.
 const TURNS_MAX: usize = 16;
 
 /// A connection to an upstream.
-pub struct Line {
+pub struct Connection {
     sender: SendRequest<Outgoing>,
-    wire: Connection<TokioIo<Batched<TcpStream, Arc<Bell>>>, Outgoing>,
+    hyper: HyperConnection<TokioIo<Batched<TcpStream, Arc<ConnectionWaker>>>, Outgoing>,
     is_open: bool,
-    bell: Arc<Bell>,
-    /// Rings the bell.
+    waker_state: Arc<ConnectionWaker>,
+    /// Notifies the connection.
     waker: Waker,
     /// For the head of an answer. One for all calls: each call only puts it off, which touches no list of timers.
     timer: Pin<Box<Sleep>>,
@@ -48,31 +48,31 @@ pub enum Failed {
     Late,
 }
 
-impl Line {
+impl Connection {
     /// Begins to speak HTTP/1.1 on a connection. The head of an answer has at most `head_bytes_max` bytes and `fields_max`
-    /// fields. A line that waits for an answer may have room for such a head already, so what is allowed here may be taken by
-    /// every call in flight.
+    /// fields. A connection that waits for an answer may have room for such a head already, so what is allowed here may be
+    /// taken by every call in flight.
     pub async fn new(
         io: TokioIo<TcpStream>,
         head_bytes_max: usize,
         fields_max: usize,
-    ) -> Result<Box<Line>, hyper::Error> {
+    ) -> Result<Box<Connection>, hyper::Error> {
         let mut builder = Builder::new();
         builder.max_buf_size(head_bytes_max);
         if fields_max != HYPER_FIELDS_MAX {
             builder.max_headers(fields_max);
         }
-        let bell = Arc::new(Bell {
-            rung: AtomicBool::new(true),
+        let waker_state = Arc::new(ConnectionWaker {
+            is_notified: AtomicBool::new(true),
             is_driving: AtomicBool::new(false),
             is_requeued: AtomicBool::new(false),
             task: AtomicWaker::new(),
         });
-        let io = TokioIo::new(Batched::new(io.into_inner(), Arc::clone(&bell)));
-        let (sender, wire) = builder.handshake(io).await?;
-        let waker = Waker::from(Arc::clone(&bell));
+        let io = TokioIo::new(Batched::new(io.into_inner(), Arc::clone(&waker_state)));
+        let (sender, hyper) = builder.handshake(io).await?;
+        let waker = Waker::from(Arc::clone(&waker_state));
         let timer = Box::pin(tokio::time::sleep_until(Instant::now()));
-        Ok(Box::new(Line { sender, wire, is_open: true, bell, waker, timer }))
+        Ok(Box::new(Connection { sender, hyper, is_open: true, waker_state, waker, timer }))
     }
 
     /// Sends a call and waits for the head of its answer until `deadline`.
@@ -105,40 +105,40 @@ impl Line {
         cx: &mut Context<'_>,
         mut ready: impl FnMut(&mut Context<'_>) -> Poll<T>,
     ) -> Poll<T> {
-        self.bell.task.register(cx.waker());
-        self.bell.is_driving.store(true, Relaxed);
+        self.waker_state.task.register(cx.waker());
+        self.waker_state.is_driving.store(true, Relaxed);
         let mut polled = Poll::Pending;
         for _ in 0..TURNS_MAX {
             let mut inner = Context::from_waker(&self.waker);
             polled = ready(&mut inner);
-            if polled.is_ready() || !self.bell.answer() {
+            if polled.is_ready() || !self.waker_state.take_notified() {
                 break;
             }
             self.advance();
         }
-        self.bell.is_driving.store(false, SeqCst);
-        if self.bell.is_requeued.load(Relaxed) {
-            self.bell.is_requeued.store(false, Relaxed);
-            self.bell.rung.store(true, SeqCst);
+        self.waker_state.is_driving.store(false, SeqCst);
+        if self.waker_state.is_requeued.load(Relaxed) {
+            self.waker_state.is_requeued.store(false, Relaxed);
+            self.waker_state.is_notified.store(true, SeqCst);
         }
-        // Wants its turn after others, was rung by another thread a moment ago, or there were too many turns: someone has to
-        // come back.
-        if polled.is_pending() && self.bell.rung.load(SeqCst) {
+        // Wants its turn after others, was notified by another thread a moment ago, or there were too many turns: someone has
+        // to come back.
+        if polled.is_pending() && self.waker_state.is_notified.load(SeqCst) {
             cx.waker().wake_by_ref();
         }
         polled
     }
 
-    /// Nobody is woken for this line until it is used again.
-    pub fn rest(&mut self) {
-        self.bell.task.take();
+    /// Parks the connection: no task is woken for it until it is used again.
+    pub fn park(&mut self) {
+        self.waker_state.task.take();
     }
 
-    /// Whether another call can be sent, as far as is known. A line that cannot be used (the upstream has closed it, or still
-    /// wants bytes of the last call) is to be dropped.
-    pub fn settle(&mut self) -> bool {
-        self.rest();
-        if self.bell.answer() {
+    /// Whether another call can be sent, as far as is known. A connection that cannot be used (the upstream has closed it, or
+    /// still wants bytes of the last call) is to be dropped.
+    pub fn poll_ready(&mut self) -> bool {
+        self.park();
+        if self.waker_state.take_notified() {
             self.advance();
         }
         self.is_open && self.sender.is_ready()
@@ -148,13 +148,13 @@ impl Line {
         if self.is_open {
             let mut inner = Context::from_waker(&self.waker);
             // How a connection ended is told to the call that was on it.
-            self.is_open = Pin::new(&mut self.wire).poll(&mut inner).is_pending();
+            self.is_open = Pin::new(&mut self.hyper).poll(&mut inner).is_pending();
         }
     }
 }
 
-/// The body of a call on its way to a line. hyper keeps room for some dozens of calls with every connection, so they had
-/// better be small: most have no body.
+/// The body of a call on its way to a connection. hyper keeps room for some dozens of calls with every connection, so they
+/// had better be small: most have no body.
 #[derive(Default)]
 pub struct Outgoing(Option<Box<Body>>);
 
@@ -196,37 +196,37 @@ impl http_body::Body for Outgoing {
     }
 }
 
-/// Wakes the task that drives a line, except while it drives: then it looks again by itself. Without it the line's own
-/// hand-overs, which happen while it is driven, would schedule the task once more for nothing.
-struct Bell {
-    rung: AtomicBool,
+/// Wakes the task that drives a connection, except while it drives: then it looks again by itself. Without it the
+/// connection's own hand-overs, which happen while it is driven, would schedule the task once more for nothing.
+struct ConnectionWaker {
+    is_notified: AtomicBool,
     is_driving: AtomicBool,
     /// Whether the connection wants to be polled again, but not while it is being driven: its write waits for other tasks.
     is_requeued: AtomicBool,
     task: AtomicWaker,
 }
 
-impl Bell {
-    /// Whether it was rung since the last time.
-    fn answer(&self) -> bool {
+impl ConnectionWaker {
+    /// Whether it was notified since the last time.
+    fn take_notified(&self) -> bool {
         // Mostly it was not, and to look costs less than to exchange.
-        self.rung.load(Relaxed) && self.rung.swap(false, SeqCst)
+        self.is_notified.load(Relaxed) && self.is_notified.swap(false, SeqCst)
     }
 }
 
-impl Requeue for Arc<Bell> {
+impl Requeue for Arc<ConnectionWaker> {
     fn requeue(&self, _: &Context<'_>) {
         self.is_requeued.store(true, Relaxed);
     }
 }
 
-impl Wake for Bell {
+impl Wake for ConnectionWaker {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.rung.store(true, SeqCst);
+        self.is_notified.store(true, SeqCst);
         if !self.is_driving.load(SeqCst) {
             self.task.wake();
         }

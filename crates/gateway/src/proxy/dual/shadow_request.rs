@@ -5,41 +5,41 @@ use crate::error::GatewayError;
 use crate::proxy::Request;
 use crate::proxy::calls::call::Credential;
 use crate::proxy::calls::upstream_auth;
-use crate::proxy::context::Facts;
-use crate::proxy::program::Beside;
+use crate::proxy::context::RequestContext;
+use crate::proxy::program::ShadowUpstreams;
 use crate::secret::Secret;
 use crate::shadow::Subject;
 use bytes::Bytes;
 use http::HeaderMap;
 use std::sync::Arc;
 use std::time::Duration;
-use switchback_engine::diff::Held;
+use switchback_engine::diff::BufferedAnswer;
 
 /// Who answers the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Primary {
     /// The served side's own service.
-    Own,
+    Legacy,
     /// The other side, translated.
     Plans,
 }
 
 /// A request whose other side is to be asked, without its body.
-pub(crate) struct Asked {
+pub(crate) struct ShadowRequest {
     pub(crate) subject: Subject,
-    pub(crate) facts: Arc<Facts>,
-    pub(crate) beside: Arc<Beside>,
+    pub(crate) facts: Arc<RequestContext>,
+    pub(crate) beside: Arc<ShadowUpstreams>,
     pub(crate) primary: Primary,
     pub(crate) writes: bool,
 }
 
 /// How the client was answered.
 pub(crate) enum Seen {
-    Answered { status: u16, headers: HeaderMap, body: Held },
+    Answered { status: u16, headers: HeaderMap, body: BufferedAnswer },
     Failed(GatewayError),
 }
 
-impl Asked {
+impl ShadowRequest {
     /// The request once more, with facts of its own: what the shadow does is not counted as the client's.
     pub(crate) fn request(&self, body: Bytes) -> Request {
         let own = &self.facts;
@@ -50,8 +50,8 @@ impl Asked {
         Request { facts: Arc::new(facts), body: Body::full(body) }
     }
 
-    /// Waits for the grants that calls go out with and that are being refreshed at this moment, as they all are when a gateway
-    /// begins: the shadow renews none, and need not miss what is on its way.
+    /// Waits for the grants that calls go out with and that are being refreshed at this moment, as they all are when a
+    /// gateway begins: the shadow renews none, and need not miss what is on its way.
     pub(super) async fn credentials_renewed(&self, patience: Duration) {
         let serves = self.facts.matched().front.serves;
         for side in [serves, serves.other()] {

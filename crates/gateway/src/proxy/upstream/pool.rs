@@ -1,8 +1,8 @@
-//! The connections to one upstream that is spoken to in plain HTTP/1.1: kept in lanes, one per core, so that a connection
+//! The connections to one upstream that is spoken to in plain HTTP/1.1: kept in shards, one per core, so that a connection
 //! is used again by the core that opened it and cores wait for one another neither for a lock nor for a wake-up. Upstreams
 //! behind TLS are left to hyper's own client, which knows HTTP/2.
 
-use super::line::{Failed, Line, Outgoing};
+use super::connection::{Connection, Failed, Outgoing};
 use crate::body::{self, Body};
 use crate::error::{GatewayError, Side};
 use crate::proxy::limits::Limits;
@@ -21,11 +21,11 @@ use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, Instant};
 use tower::ServiceExt as _;
 
-/// How often idle lines are looked after, at most.
+/// How often idle connections are looked after, at most.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The lines to one upstream.
-pub struct Lines {
+/// The connections to one upstream.
+pub struct ConnectionPool {
     connector: HttpConnector,
     /// Where to connect to.
     address: Uri,
@@ -33,21 +33,21 @@ pub struct Lines {
     /// Of the head of an answer.
     head_bytes_max: usize,
     fields_max: usize,
-    /// Idle lines per lane.
+    /// Idle connections per shard.
     idle_max: usize,
-    lanes: Box<[Lane]>,
+    shards: Box<[Shard]>,
 }
 
-/// The idle lines of one core.
+/// The idle connections of one core.
 #[derive(Default)]
-struct Lane {
+struct Shard {
     /// The last one used is the last: it is used next, so that those not needed grow old.
     idle: Mutex<Vec<Idle>>,
     is_swept: AtomicBool,
 }
 
 struct Idle {
-    line: Box<Line>,
+    connection: Box<Connection>,
     /// When it is too old to be used again.
     until: Instant,
 }
@@ -63,18 +63,18 @@ pub enum Unanswered {
     Late,
 }
 
-impl Lines {
-    /// Lines to `address`.
-    pub fn new(connector: HttpConnector, address: Uri, limits: &Limits) -> Arc<Lines> {
-        let lanes: Box<[Lane]> = (0..shard::count()).map(|_| Lane::default()).collect();
-        Arc::new(Lines {
+impl ConnectionPool {
+    /// A pool of connections to `address`.
+    pub fn new(connector: HttpConnector, address: Uri, limits: &Limits) -> Arc<ConnectionPool> {
+        let shards: Box<[Shard]> = (0..shard::count()).map(|_| Shard::default()).collect();
+        Arc::new(ConnectionPool {
             connector,
             address,
             idle_timeout: limits.upstream_idle_timeout,
             head_bytes_max: limits.upstream_head_bytes_max,
             fields_max: limits.upstream_fields_max,
-            idle_max: limits.upstream_idle_max.div_ceil(lanes.len()),
-            lanes,
+            idle_max: limits.upstream_idle_max.div_ceil(shards.len()),
+            shards,
         })
     }
 
@@ -83,10 +83,10 @@ impl Lines {
         (self.connector.clone(), self.address.clone())
     }
 
-    /// Sends a call, on an idle line if there is one, and waits at most `patience` for the head of the answer. A line that
-    /// turns out to have ended before anything was written is no matter: the next one is taken.
+    /// Sends a call, on an idle connection if there is one, and waits at most `patience` for the head of the answer. A
+    /// connection that turns out to have ended before anything was written is no matter: the next one is taken.
     pub async fn exchange(
-        self: &Arc<Lines>,
+        self: &Arc<ConnectionPool>,
         mut request: Box<http::Request<Outgoing>>,
         started: Instant,
         patience: Duration,
@@ -94,18 +94,18 @@ impl Lines {
         let deadline = tokio::time::Instant::from_std(started + patience);
         let streams = !request.body().is_whole();
         loop {
-            let (mut line, is_fresh) = match self.idle(started) {
-                Some(line) => (line, false),
+            let (mut connection, is_fresh) = match self.idle(started) {
+                Some(connection) => (connection, false),
                 None => (Box::pin(self.connect(deadline)).await?, true),
             };
-            match line.send(request, deadline).await {
+            match connection.send(request, deadline).await {
                 Ok(response) => {
                     let (head, incoming) = response.into_parts();
                     let is_persistent =
                         head.version == Version::HTTP_11 && !head.headers.contains_key(CONNECTION);
                     let kept = keep_alive(&head.headers)
                         .map_or(self.idle_timeout, |kept| kept.min(self.idle_timeout));
-                    let body = self.body(incoming, line, streams || !is_persistent, kept);
+                    let body = self.body(incoming, connection, streams || !is_persistent, kept);
                     return Ok(http::Response::from_parts(head, body));
                 }
                 Err(Failed::Unsent(unsent, _)) if !is_fresh => request = unsent,
@@ -116,30 +116,42 @@ impl Lines {
         }
     }
 
-    async fn connect(&self, deadline: tokio::time::Instant) -> Result<Box<Line>, Unanswered> {
+    async fn connect(&self, deadline: tokio::time::Instant) -> Result<Box<Connection>, Unanswered> {
         let connecting = self.connector.clone().oneshot(self.address.clone());
         match tokio::time::timeout_at(deadline, connecting).await {
             Ok(Ok(io)) => {
-                Line::new(io, self.head_bytes_max, self.fields_max).await.map_err(Unanswered::Broken)
+                Connection::new(io, self.head_bytes_max, self.fields_max).await.map_err(Unanswered::Broken)
             }
             Ok(Err(error)) => Err(Unanswered::Unreachable(error.into())),
             Err(_) => Err(Unanswered::Late),
         }
     }
 
-    /// What of the body is here already is read at once: most answers come whole, and their line is free again.
-    fn body(self: &Arc<Lines>, incoming: Incoming, line: Box<Line>, is_last: bool, kept: Duration) -> Body {
-        let mut rest =
-            Rest { incoming, line: Some(line), is_last, kept, ready: None, home: Arc::clone(self) };
+    /// What of the body is here already is read at once: most answers come whole, and their connection is free again.
+    fn body(
+        self: &Arc<ConnectionPool>,
+        incoming: Incoming,
+        connection: Box<Connection>,
+        is_last: bool,
+        kept: Duration,
+    ) -> Body {
+        let mut rest = PooledBody {
+            incoming,
+            connection: Some(connection),
+            is_last,
+            kept,
+            ready: None,
+            home: Arc::clone(self),
+        };
         if rest.incoming.is_end_stream() {
-            rest.let_go();
+            rest.release();
             return Body::empty();
         }
         // Whoever reads on says whom to wake.
         match rest.poll_next(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(None) => return Body::empty(),
             Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
-                Ok(bytes) if rest.line.is_none() => return Body::full(bytes),
+                Ok(bytes) if rest.connection.is_none() => return Body::full(bytes),
                 Ok(bytes) => rest.ready = Some(Ok(Frame::data(bytes))),
                 Err(trailers) => rest.ready = Some(Ok(trailers)),
             },
@@ -149,32 +161,32 @@ impl Lines {
         Body::stream(rest, Side::Upstream)
     }
 
-    /// A line that can be used now.
-    fn idle(&self, now: Instant) -> Option<Box<Line>> {
-        let mut idle = self.lane().idle();
+    /// A connection that can be used now.
+    fn idle(&self, now: Instant) -> Option<Box<Connection>> {
+        let mut idle = self.shard().idle();
         while let Some(mut next) = idle.pop() {
-            if now < next.until && next.line.settle() {
-                return Some(next.line);
+            if now < next.until && next.connection.poll_ready() {
+                return Some(next.connection);
             }
         }
         None
     }
 
-    fn put(self: &Arc<Lines>, line: Box<Line>, kept: Duration) {
-        let lane = self.lane();
-        let mut idle = lane.idle();
+    fn put(self: &Arc<ConnectionPool>, connection: Box<Connection>, kept: Duration) {
+        let shard = self.shard();
+        let mut idle = shard.idle();
         if idle.len() < self.idle_max {
-            idle.push(Idle { line, until: Instant::now() + kept });
+            idle.push(Idle { connection, until: Instant::now() + kept });
         }
         drop(idle);
-        if !lane.is_swept.swap(true, Relaxed) {
-            let (lines, at) = (Arc::downgrade(self), shard::here() % self.lanes.len());
+        if !shard.is_swept.swap(true, Relaxed) {
+            let (connections, at) = (Arc::downgrade(self), shard::here() % self.shards.len());
             let interval = SWEEP_INTERVAL.min(self.idle_timeout);
             tokio::spawn(async move {
                 loop {
                     tokio::time::sleep(interval).await;
-                    let Some(lines) = lines.upgrade() else { return };
-                    if lines.sweep(&lines.lanes[at]) {
+                    let Some(connections) = connections.upgrade() else { return };
+                    if connections.sweep(&connections.shards[at]) {
                         return;
                     }
                 }
@@ -183,29 +195,29 @@ impl Lines {
     }
 
     /// Closes what is too old or was closed by the upstream; whether none is left to come back for.
-    fn sweep(&self, lane: &Lane) -> bool {
-        let mut idle = lane.idle();
+    fn sweep(&self, shard: &Shard) -> bool {
+        let mut idle = shard.idle();
         let now = Instant::now();
-        idle.retain_mut(|idle| now < idle.until && idle.line.settle());
+        idle.retain_mut(|idle| now < idle.until && idle.connection.poll_ready());
         if idle.is_empty() {
-            lane.is_swept.store(false, Relaxed);
+            shard.is_swept.store(false, Relaxed);
         }
         idle.is_empty()
     }
 
-    fn lane(&self) -> &Lane {
-        &self.lanes[shard::here() % self.lanes.len()]
+    fn shard(&self) -> &Shard {
+        &self.shards[shard::here() % self.shards.len()]
     }
 }
 
-impl Lane {
+impl Shard {
     fn idle(&self) -> MutexGuard<'_, Vec<Idle>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// How long a connection may be kept of which the upstream says for how long it keeps it, in `Keep-Alive: timeout=5`: less, since
-/// what is sent at the last moment may meet its end.
+/// How long a connection may be kept of which the upstream says for how long it keeps it, in `Keep-Alive: timeout=5`: less,
+/// since what is sent at the last moment may meet its end.
 pub fn keep_alive(headers: &HeaderMap) -> Option<Duration> {
     const MARGIN: Duration = Duration::from_secs(1);
     // Whoever says it names it there too.
@@ -218,56 +230,56 @@ pub fn keep_alive(headers: &HeaderMap) -> Option<Duration> {
     Some(if kept > MARGIN { kept - MARGIN } else { kept / 2 })
 }
 
-/// The rest of an answer's body, and the line that it comes on. The line is free when the body has ended; a body that is
-/// dropped before ends its connection, as nothing else would.
-struct Rest {
+/// The rest of an answer's body, and the connection that it comes on. The connection is free when the body has ended; a body
+/// that is dropped before ends its connection, as nothing else would.
+struct PooledBody {
     incoming: Incoming,
-    line: Option<Box<Line>>,
-    /// Whether this may have been the last call on the line: the upstream closes it, or the call is still being read from
-    /// elsewhere.
+    connection: Option<Box<Connection>>,
+    /// Whether this may have been the last call on the connection: the upstream closes it, or the call is still being read
+    /// from elsewhere.
     is_last: bool,
-    /// How long the line is kept when it is free.
+    /// How long the connection is kept when it is free.
     kept: Duration,
     /// Was here already when the head came.
     ready: Option<Result<Frame<Bytes>, GatewayError>>,
-    home: Arc<Lines>,
+    home: Arc<ConnectionPool>,
 }
 
-impl Rest {
+impl PooledBody {
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, GatewayError>>> {
-        let Some(line) = &mut self.line else { return Poll::Ready(None) };
+        let Some(connection) = &mut self.connection else { return Poll::Ready(None) };
         let incoming = &mut self.incoming;
-        Poll::Ready(match ready!(line.drive(cx, |cx| Pin::new(&mut *incoming).poll_frame(cx))) {
+        Poll::Ready(match ready!(connection.drive(cx, |cx| Pin::new(&mut *incoming).poll_frame(cx))) {
             Some(Ok(frame)) => {
                 if frame.is_data() && incoming.is_end_stream() {
-                    self.let_go();
+                    self.release();
                 }
                 Some(Ok(frame))
             }
             Some(Err(error)) => {
-                self.line = None;
+                self.connection = None;
                 Some(Err(body::broke_off(body::BROKE_OFF, error)))
             }
             None => {
-                self.let_go();
+                self.release();
                 None
             }
         })
     }
 
-    /// The answer is read. A line that may not be used again is looked at now, any other when it is wanted: by then nobody
-    /// holds the answer any more, and the connection can use its memory again instead of asking for more.
-    fn let_go(&mut self) {
-        if let Some(mut line) = self.line.take()
-            && (!self.is_last || line.settle())
+    /// The answer is read. A connection that may not be used again is looked at now, any other when it is wanted: by then
+    /// nobody holds the answer any more, and the connection can use its memory again instead of asking for more.
+    fn release(&mut self) {
+        if let Some(mut connection) = self.connection.take()
+            && (!self.is_last || connection.poll_ready())
         {
-            line.rest();
-            self.home.put(line, self.kept);
+            connection.park();
+            self.home.put(connection, self.kept);
         }
     }
 }
 
-impl http_body::Body for Rest {
+impl http_body::Body for PooledBody {
     type Data = Bytes;
     type Error = GatewayError;
 
@@ -283,7 +295,7 @@ impl http_body::Body for Rest {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.ready.is_none() && self.line.is_none()
+        self.ready.is_none() && self.connection.is_none()
     }
 
     fn size_hint(&self) -> SizeHint {

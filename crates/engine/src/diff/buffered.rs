@@ -8,17 +8,17 @@ use switchback_json::{
 };
 
 /// A body on its way past.
-pub struct Holding {
+pub struct Buffering {
     cap_bytes: usize,
     start: BytesMut,
     total_bytes: u64,
     rest: Option<Sha256>,
 }
 
-impl Holding {
+impl Buffering {
     /// Nothing yet. At most `cap_bytes` will be held.
-    pub fn new(cap_bytes: usize) -> Holding {
-        Holding { cap_bytes, start: BytesMut::new(), total_bytes: 0, rest: None }
+    pub fn new(cap_bytes: usize) -> Buffering {
+        Buffering { cap_bytes, start: BytesMut::new(), total_bytes: 0, rest: None }
     }
 
     /// The next piece.
@@ -33,8 +33,8 @@ impl Holding {
     }
 
     /// That was all.
-    pub fn finish(self) -> Held {
-        Held {
+    pub fn finish(self) -> BufferedAnswer {
+        BufferedAnswer {
             start: self.start.freeze(),
             total_bytes: self.total_bytes,
             rest: self.rest.map(|rest| rest.finalize().into()),
@@ -44,18 +44,18 @@ impl Holding {
 
 /// A body that has passed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Held {
+pub struct BufferedAnswer {
     start: Bytes,
     total_bytes: u64,
     /// Of what is not held.
     rest: Option<[u8; 32]>,
 }
 
-impl Held {
+impl BufferedAnswer {
     /// A body that is held whole.
-    pub fn whole(body: impl Into<Bytes>) -> Held {
+    pub fn whole(body: impl Into<Bytes>) -> BufferedAnswer {
         let start = body.into();
-        Held { total_bytes: start.len() as u64, start, rest: None }
+        BufferedAnswer { total_bytes: start.len() as u64, start, rest: None }
     }
 
     /// What is held of it.

@@ -2,7 +2,6 @@
 //! logs takes no lock that other threads hold for long, makes no system call, and is never held up by a reader of the log
 //! that does not read: then lines are lost, and counted.
 
-use crate::shard;
 use std::io::{self, Write};
 use std::mem;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -14,23 +13,23 @@ use tracing_subscriber::fmt::MakeWriter;
 
 /// How long a line may wait for others to be written with it. Warnings, errors and enough of others do not wait.
 const GATHERING: Duration = Duration::from_millis(50);
-/// Bytes that may wait per lane; beyond it lines are lost.
-const LANE_BYTES_MAX: usize = 1 << 20;
-/// Bytes in a lane that are worth a writing of their own: more would push what requests need out of the core's cache, and make
-/// the lane grow.
-const LANE_BYTES_ENOUGH: usize = 64 * 1024;
-/// Capacity that an emptied lane keeps: room for what comes while the writer is on its way.
-const LANE_BYTES_KEPT: usize = 2 * LANE_BYTES_ENOUGH;
-/// Threads share lanes when there are more of them.
-const LANES: usize = 16;
+/// Bytes that may wait per shard; beyond it lines are lost.
+const SHARD_BYTES_MAX: usize = 1 << 20;
+/// Bytes in a shard that are worth a writing of their own: more would push what requests need out of the core's cache, and
+/// make the shard grow.
+const SHARD_BYTES_ENOUGH: usize = 64 * 1024;
+/// Capacity that an emptied shard keeps: room for what comes while the writer is on its way.
+const SHARD_BYTES_KEPT: usize = 2 * SHARD_BYTES_ENOUGH;
+/// Threads share shards when there are more of them.
+const SHARDS: usize = 16;
 
 /// Takes log lines and writes them to standard error a little later. All clones are one.
 #[derive(Clone)]
-pub struct Outlet(Arc<Lanes>);
+pub struct NonBlockingWriter(Arc<Shards>);
 
 #[derive(Default)]
-struct Lanes {
-    lanes: [Mutex<Vec<u8>>; LANES],
+struct Shards {
+    shards: [Mutex<Vec<u8>>; SHARDS],
     lost: AtomicU64,
     /// The writer was woken and has not begun to write: whoever puts a line meanwhile need not wake it again, which would
     /// cut its gathering short and cost a switch of threads.
@@ -41,11 +40,11 @@ struct Lanes {
     writer: OnceLock<Thread>,
 }
 
-impl Outlet {
+impl NonBlockingWriter {
     /// Starts the thread that writes. It lives as long as the program.
-    pub fn start() -> io::Result<Outlet> {
-        let lanes = Arc::new(Lanes::default());
-        let theirs = Arc::clone(&lanes);
+    pub fn start() -> io::Result<NonBlockingWriter> {
+        let shards = Arc::new(Shards::default());
+        let theirs = Arc::clone(&shards);
         let writer = thread::Builder::new().name("log".to_owned()).spawn(move || {
             loop {
                 thread::park();
@@ -55,8 +54,8 @@ impl Outlet {
                 theirs.write_out(&mut io::stderr().lock());
             }
         })?;
-        let _ = lanes.writer.set(writer.thread().clone());
-        Ok(Outlet(lanes))
+        let _ = shards.writer.set(writer.thread().clone());
+        Ok(NonBlockingWriter(shards))
     }
 
     /// Takes a whole line.
@@ -70,17 +69,17 @@ impl Outlet {
     }
 }
 
-impl Lanes {
+impl Shards {
     fn put(&self, line: &[u8], is_urgent: bool) {
-        let mut lane = lock(&self.lanes[shard::here() % LANES]);
-        let (before, after) = (lane.len(), lane.len() + line.len());
-        if after > LANE_BYTES_MAX {
-            drop(lane);
+        let mut shard = lock(&self.shards[crate::shard::here() % SHARDS]);
+        let (before, after) = (shard.len(), shard.len() + line.len());
+        if after > SHARD_BYTES_MAX {
+            drop(shard);
             self.lost.fetch_add(1, Relaxed);
             return;
         }
-        lane.extend_from_slice(line);
-        drop(lane);
+        shard.extend_from_slice(line);
+        drop(shard);
         if self.must_wake(before, after, is_urgent)
             && let Some(writer) = self.writer.get()
         {
@@ -88,34 +87,34 @@ impl Lanes {
         }
     }
 
-    /// Whether the writer has to be woken for a line that has filled its lane from `before` to `after` bytes: for the first of
-    /// all lanes since it last began to write, for the one that makes enough, and for an urgent one.
+    /// Whether the writer has to be woken for a line that has filled its shard from `before` to `after` bytes: for the first
+    /// of all shards since it last began to write, for the one that makes enough, and for an urgent one.
     fn must_wake(&self, before: usize, after: usize, is_urgent: bool) -> bool {
         if is_urgent {
             self.is_urgent.store(true, Relaxed);
         }
-        let is_enough = before < LANE_BYTES_ENOUGH && after >= LANE_BYTES_ENOUGH;
+        let is_enough = before < SHARD_BYTES_ENOUGH && after >= SHARD_BYTES_ENOUGH;
         (before == 0 && !self.is_woken.swap(true, Relaxed)) || is_enough || is_urgent
     }
 
     /// Writes what is waiting. A reader that is gone is not an error that anyone could be told.
     fn write_out(&self, out: &mut impl Write) {
         let _alone = lock(&self.writing);
-        // Before the lanes are emptied: a line that comes after its lane's turn finds both as at the start.
+        // Before the shards are emptied: a line that comes after its shard's turn finds both as at the start.
         self.is_woken.store(false, Relaxed);
         self.is_urgent.store(false, Relaxed);
         let mut waiting = Vec::new();
-        for lane in &self.lanes {
-            mem::swap(&mut *lock(lane), &mut waiting);
+        for shard in &self.shards {
+            mem::swap(&mut *lock(shard), &mut waiting);
             if !waiting.is_empty() {
                 let _ = out.write_all(&waiting);
             }
             waiting.clear();
-            waiting.shrink_to(LANE_BYTES_KEPT);
-            // The space goes back, unless others have filled the lane meanwhile.
-            let mut lane = lock(lane);
-            if lane.capacity() == 0 {
-                mem::swap(&mut *lane, &mut waiting);
+            waiting.shrink_to(SHARD_BYTES_KEPT);
+            // The space goes back, unless others have filled the shard meanwhile.
+            let mut shard = lock(shard);
+            if shard.capacity() == 0 {
+                mem::swap(&mut *shard, &mut waiting);
             }
         }
         let lost = self.lost.swap(0, Relaxed);
@@ -129,28 +128,28 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl<'a> MakeWriter<'a> for Outlet {
-    type Writer = Slip<'a>;
+impl<'a> MakeWriter<'a> for NonBlockingWriter {
+    type Writer = EventWriter<'a>;
 
-    fn make_writer(&'a self) -> Slip<'a> {
-        Slip { outlet: self, is_urgent: false }
+    fn make_writer(&'a self) -> EventWriter<'a> {
+        EventWriter { non_blocking: self, is_urgent: false }
     }
 
-    fn make_writer_for(&'a self, meta: &Metadata<'_>) -> Slip<'a> {
-        Slip { outlet: self, is_urgent: *meta.level() <= Level::WARN }
+    fn make_writer_for(&'a self, meta: &Metadata<'_>) -> EventWriter<'a> {
+        EventWriter { non_blocking: self, is_urgent: *meta.level() <= Level::WARN }
     }
 }
 
-/// One event's way into the outlet.
-pub struct Slip<'a> {
-    outlet: &'a Outlet,
+/// One event's way into the non-blocking writer.
+pub struct EventWriter<'a> {
+    non_blocking: &'a NonBlockingWriter,
     is_urgent: bool,
 }
 
-impl Write for Slip<'_> {
+impl Write for EventWriter<'_> {
     /// The subscriber writes an event with one call, so that lines stay whole.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        self.outlet.0.put(line, self.is_urgent);
+        self.non_blocking.0.put(line, self.is_urgent);
         Ok(line.len())
     }
 
@@ -163,59 +162,59 @@ impl Write for Slip<'_> {
 mod tests {
     use super::*;
 
-    fn written(lanes: &Lanes) -> String {
+    fn written(shards: &Shards) -> String {
         let mut out = Vec::new();
-        lanes.write_out(&mut out);
+        shards.write_out(&mut out);
         String::from_utf8(out).unwrap()
     }
 
     #[test]
     fn lines_of_a_thread_come_out_once_whole_and_in_order() {
-        let lanes = Lanes::default();
+        let shards = Shards::default();
         for line in ["a\n", "b\n", "c\n"] {
-            lanes.put(line.as_bytes(), false);
+            shards.put(line.as_bytes(), false);
         }
-        assert_eq!(written(&lanes), "a\nb\nc\n");
-        assert_eq!(written(&lanes), "");
+        assert_eq!(written(&shards), "a\nb\nc\n");
+        assert_eq!(written(&shards), "");
     }
 
     #[test]
     fn the_writer_is_woken_once_for_the_lines_of_all_lanes_and_for_each_urgent_one() {
-        let lanes = Lanes::default();
-        assert!(lanes.must_wake(0, 1, false));
-        assert!(!lanes.must_wake(0, 1, false), "a second lane while the first one gathers");
-        assert!(!lanes.must_wake(1, 2, false));
-        assert!(lanes.must_wake(1, 2, true));
-        assert!(lanes.must_wake(LANE_BYTES_ENOUGH - 1, LANE_BYTES_ENOUGH, false), "enough to write");
-        assert!(!lanes.must_wake(LANE_BYTES_ENOUGH, LANE_BYTES_ENOUGH + 1, false), "and told so once");
-        assert_eq!(written(&lanes), "");
-        assert!(lanes.must_wake(0, 1, false), "anew after writing");
+        let shards = Shards::default();
+        assert!(shards.must_wake(0, 1, false));
+        assert!(!shards.must_wake(0, 1, false), "a second shard while the first one gathers");
+        assert!(!shards.must_wake(1, 2, false));
+        assert!(shards.must_wake(1, 2, true));
+        assert!(shards.must_wake(SHARD_BYTES_ENOUGH - 1, SHARD_BYTES_ENOUGH, false), "enough to write");
+        assert!(!shards.must_wake(SHARD_BYTES_ENOUGH, SHARD_BYTES_ENOUGH + 1, false), "and told so once");
+        assert_eq!(written(&shards), "");
+        assert!(shards.must_wake(0, 1, false), "anew after writing");
     }
 
     #[test]
     fn many_threads_lose_nothing() {
-        let lanes = Arc::new(Lanes::default());
-        let threads: Vec<_> = (0..LANES + 2)
+        let shards = Arc::new(Shards::default());
+        let threads: Vec<_> = (0..SHARDS + 2)
             .map(|number| {
-                let lanes = Arc::clone(&lanes);
+                let shards = Arc::clone(&shards);
                 thread::spawn(move || {
-                    (0..100).for_each(|_| lanes.put(format!("{number}\n").as_bytes(), false))
+                    (0..100).for_each(|_| shards.put(format!("{number}\n").as_bytes(), false))
                 })
             })
             .collect();
         threads.into_iter().for_each(|thread| thread.join().unwrap());
-        assert_eq!(written(&lanes).lines().count(), (LANES + 2) * 100);
+        assert_eq!(written(&shards).lines().count(), (SHARDS + 2) * 100);
     }
 
     #[test]
     fn what_nobody_reads_is_lost_and_counted_but_never_kept() {
-        let lanes = Lanes::default();
-        let line = vec![b'x'; LANE_BYTES_MAX / 2];
-        (0..5).for_each(|_| lanes.put(&line, false));
-        let text = written(&lanes);
-        assert!(text.len() < LANE_BYTES_MAX + 100);
+        let shards = Shards::default();
+        let line = vec![b'x'; SHARD_BYTES_MAX / 2];
+        (0..5).for_each(|_| shards.put(&line, false));
+        let text = written(&shards);
+        assert!(text.len() < SHARD_BYTES_MAX + 100);
         assert!(text.ends_with("3 log lines were lost: they were not read fast enough\n"));
-        lanes.put(b"y\n", false);
-        assert_eq!(written(&lanes), "y\n");
+        shards.put(b"y\n", false);
+        assert_eq!(written(&shards), "y\n");
     }
 }
