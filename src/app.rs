@@ -30,7 +30,9 @@ use switchback_gateway::proxy::program::Current;
 use switchback_gateway::proxy::stack;
 use switchback_gateway::proxy::unknown_calls::UnknownCalls;
 use switchback_gateway::proxy::upstream::UpstreamError;
-use switchback_gateway::server::{self, Bound, CoreRuntimes, Drain, Drained, Listener, TlsError};
+use switchback_gateway::server::{
+    self, Bound, CoreRuntimes, Drain, Drained, Inherited, Listener, TlsError, Unclaimed,
+};
 use switchback_gateway::shadow::{self, Archive, Phases, Shadow, keep_gate};
 use switchback_gateway::store::seal::{KeyRing, SealError};
 use switchback_gateway::store::{Ensured, Flow, Missing, Store, StoreError};
@@ -88,6 +90,11 @@ pub enum StartError {
     /// With the key that says where.
     #[error("`{0}`: cannot listen on {1}: {2}")]
     Listen(&'static str, SocketAddr, io::Error),
+    #[error(
+        "sockets were passed (LISTEN_FDS) for {0}, which is the address of none of `listen`, `admin.listen`, `health.listen` and \
+         `oauth.listen`"
+    )]
+    PassedForNothing(Unclaimed),
     #[error("shadow: {0}")]
     Shadow(#[from] shadow::StartError),
     /// The runtime is shutting down.
@@ -96,12 +103,14 @@ pub enum StartError {
 }
 
 /// What a gateway is started from.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Start {
     pub config: Config,
     /// Where the configuration was read from; reloads read it again. None: only the pack is reloaded.
     pub file: Option<PathBuf>,
     pub clock: Clock,
+    /// Listening sockets that the process was started with; others are bound.
+    pub inherited: Inherited,
 }
 
 /// Where a gateway listens.
@@ -146,7 +155,7 @@ pub struct App {
 impl App {
     /// Starts everything and returns when both addresses answer.
     pub async fn start(start: Start) -> Result<App, StartError> {
-        let Start { config, file, clock } = start;
+        let Start { config, file, clock, mut inherited } = start;
         let read = load_pack(&config).await?;
         reload::warn(
             reload::check_against_pack(&config, &read.facts(), file.as_deref())
@@ -159,7 +168,8 @@ impl App {
         let endpoint = endpoint(&config, &loaded)?;
         let registry = Registry::new(store.clone(), endpoint.clone());
         warn_of(registry.ensure(config.clients.iter().map(client_of).collect()).await?);
-        let tokens = Tokens::open(store.clone(), endpoint, token::Settings::default()).await?;
+        let wait = if inherited.were_any() { config.limits.store_wait } else { Duration::ZERO };
+        let tokens = open_tokens(&store, endpoint, wait).await?;
 
         let memory = assemble::memory(&config.limits);
         let limits = Arc::new(assemble::fitted(assemble::limits(&config.limits), &memory));
@@ -188,11 +198,16 @@ impl App {
             unknown: unknown.clone(),
         };
         let tls = config.tls.as_ref().map(|files| server::tls_acceptor(&tls_files(files))).transpose()?;
-        let (listeners, address) = bind(config.listen, tls)?;
+        let (listeners, address) = bind(config.listen, tls, &mut inherited)?;
+        let mut bind_admin = |key, address| bind_admin(key, address, &mut inherited);
         let (admin_listener, admin_address) = bind_admin("admin.listen", config.admin.listen)?;
         let health = config.health.map(|at| bind_admin("health.listen", at)).transpose()?;
         let callback = config.oauth.as_ref().and_then(|oauth| oauth.listen);
         let callback = callback.map(|at| bind_admin("oauth.listen", at)).transpose()?;
+        let unclaimed = inherited.unclaimed();
+        if !unclaimed.is_empty() {
+            return Err(StartError::PassedForNothing(unclaimed));
+        }
 
         let now_ms = clock.unix_ms();
         metrics::config_reloaded(true, now_ms.div_euclid(1000));
@@ -404,6 +419,27 @@ async fn open_store(config: &Config, clock: &Clock) -> Result<Store, StartError>
     }
 }
 
+/// Opens the clients and grants. Where another gateway of the same SQLite file is about to end, it is waited for: who passes
+/// sockets to both replaces one by the other.
+async fn open_tokens(
+    store: &Store,
+    endpoint: Option<Endpoint>,
+    wait: Duration,
+) -> Result<Tokens, StoreError> {
+    let end = store.clock().elapsed().saturating_add(wait);
+    let mut is_told = false;
+    loop {
+        match Tokens::open(store.clone(), endpoint.clone(), token::Settings::default()).await {
+            Err(StoreError::AlreadyServed(file)) if store.clock().elapsed() < end => {
+                if !std::mem::replace(&mut is_told, true) {
+                    tracing::info!(store = %file.display(), "waiting for the gateway that serves from this store to end");
+                }
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
 /// Tells of configured clients that were left alone.
 fn warn_of(left_alone: Vec<(String, Ensured)>) {
     for (client, why) in left_alone {
@@ -433,17 +469,33 @@ async fn load_pack(config: &Config) -> Result<pack::ReadPack, StartError> {
 const LISTEN: &str = "listen";
 
 /// A socket per core for clients.
-fn bind(address: SocketAddr, tls: Option<TlsAcceptor>) -> Result<(Vec<Bound>, SocketAddr), StartError> {
+fn bind(
+    address: SocketAddr,
+    tls: Option<TlsAcceptor>,
+    inherited: &mut Inherited,
+) -> Result<(Vec<Bound>, SocketAddr), StartError> {
     let failed = |error| StartError::Listen(LISTEN, address, error);
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
-    let listeners = Bound::together(address, cores, tls).map_err(failed)?;
+    let listeners = match inherited.claim(address) {
+        Some(socket) => Bound::inherited(socket, cores, tls),
+        None => Bound::together(address, cores, tls),
+    };
+    let listeners = listeners.map_err(failed)?;
     let bound = listeners[0].address().map_err(failed)?;
     Ok((listeners, bound))
 }
 
-fn bind_admin(key: &'static str, address: SocketAddr) -> Result<(Listener, SocketAddr), StartError> {
+fn bind_admin(
+    key: &'static str,
+    address: SocketAddr,
+    inherited: &mut Inherited,
+) -> Result<(Listener, SocketAddr), StartError> {
     let failed = |error| StartError::Listen(key, address, error);
-    let listener = Listener::bind(address, None).map_err(failed)?;
+    let listener = match inherited.claim(address) {
+        Some(socket) => Listener::inherited(socket),
+        None => Listener::bind(address, None),
+    };
+    let listener = listener.map_err(failed)?;
     let bound = listener.address().map_err(failed)?;
     Ok((listener, bound))
 }

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use switchback_compiler::diagnostic::{Colour, to_text};
 use switchback_gateway::clock::Clock;
+use switchback_gateway::server::Inherited;
 use switchback_gateway::store::seal::{SealingKey, random};
 use switchback_gateway::telemetry::log;
 use switchback_sandbox::{Options, Sandbox};
@@ -84,7 +85,9 @@ async fn start(args: &Args, folder: &Path) -> Result<(Sandbox, App, String), Fai
     config.mapping.clone_from(&args.mapping);
     log::init(&config.log);
     let client_token = credentials.v2_token.clone();
-    let app = App::start(Start { config, file: None, clock: Clock::machine() }).await?;
+    let app =
+        App::start(Start { config, file: None, clock: Clock::machine(), inherited: Inherited::default() })
+            .await?;
 
     let welcome = [
         ("{gateway}", format!("http://{}", app.addresses().clients)),

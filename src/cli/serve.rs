@@ -3,6 +3,7 @@
 use super::stored::Format;
 use crate::app::{self, App, Examined, Start, StartError, Try};
 use crate::config::{self, Outcome, Surroundings};
+use sd_notify::NotifyState;
 use serde_json::json;
 use std::future::Future;
 use std::io::IsTerminal as _;
@@ -12,6 +13,7 @@ use std::process::ExitCode;
 use switchback_compiler::diagnostic::{Colour, Findings, Sources, to_json, to_text};
 use switchback_gateway::clock::Clock;
 use switchback_gateway::resident;
+use switchback_gateway::server::Inherited;
 use switchback_gateway::telemetry::log::{self, LogFormat};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -56,9 +58,16 @@ pub fn run(args: &Args) -> ExitCode {
     show(&outcome.sources, &outcome.findings);
     let Some(config) = outcome.config else { return ExitCode::from(HAS_FINDINGS) };
     resident::prepare();
+    let inherited = match Inherited::take() {
+        Ok(inherited) => inherited,
+        Err(error) => {
+            eprintln!("switchback serve: what was passed (LISTEN_FDS) is no listening socket: {error}");
+            return ExitCode::from(3);
+        }
+    };
     block_on("serve", async {
         log::init(&config.log);
-        serve(Start { config, file: Some(args.config.clone()), clock: Clock::machine() }).await
+        serve(Start { config, file: Some(args.config.clone()), clock: Clock::machine(), inherited }).await
     })
 }
 
@@ -136,6 +145,7 @@ async fn serve(start: Start) -> Result<(), Failure> {
         callback = apart(addresses.callback),
         "serving"
     );
+    tell(&[NotifyState::Ready]);
     resident::trim();
     let keeping_small = tokio::spawn(resident::keep_small());
     until_stopped(app, signals).await;
@@ -153,12 +163,20 @@ pub(super) async fn until_stopped(app: App, mut signals: Signals) {
         }
     };
     let delay = app.leave();
+    tell(&[NotifyState::Stopping]);
     tracing::info!("draining");
     if asked == Asked::Leave {
         let _ = tokio::time::timeout(delay, async { while signals.next().await == Asked::Reload {} }).await;
     }
     let drained = app.shutdown().await;
     tracing::info!(connections_cut = drained.cut, "stopped");
+}
+
+/// Tells the service manager, where one listens (`NOTIFY_SOCKET`, `Type=notify`).
+fn tell(state: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(state) {
+        tracing::warn!(%error, "the service manager (NOTIFY_SOCKET) cannot be told");
+    }
 }
 
 /// The signals that a gateway obeys.

@@ -312,7 +312,30 @@ async fn one_that_leaves_takes_clients_still_and_each_answer_is_the_last_of_its_
         assert_eq!((answer.status, answer.value("connection")), (200, "close"));
         assert!(client.is_closed().await);
     }
+    let (mut late, ended) = h2_client(gateway.address, 65_535).await;
+    let last = send(&mut late, get("/old/things/a", TOKEN)).await.await.unwrap();
+    assert_eq!(last.status().as_u16(), 200);
+    drop(last);
+    timeout(PATIENCE, ended).await.expect("who comes over HTTP/2 now is told at once").unwrap();
     assert_eq!(gateway.stop().await, server::Drained { cut: 0 });
+}
+
+#[tokio::test]
+async fn who_has_connected_when_it_stops_is_answered_and_who_says_nothing_is_cut() {
+    let new = Upstream::start(vec![Act::json(200, ITEM)]).await;
+    let gateway = Gateway::before(&new).await;
+    let (mut asking, mut silent) =
+        (Client::connect(gateway.address).await, Client::connect(gateway.address).await);
+    // Both are accepted before what comes after them is answered.
+    let mut third = Client::connect(gateway.address).await;
+    third.send(request("GET /old/things/a", "", "")).await;
+    third.answer().await.expect("it serves");
+    gateway.drain.begin();
+    asking.send(request("GET /old/things/a", "", "")).await;
+    let answer = asking.answer().await.expect("its request was on the way");
+    assert_eq!((answer.status, answer.value("connection")), (200, "close"));
+    assert!(silent.is_closed().await && asking.is_closed().await);
+    gateway.stop().await;
 }
 
 /// Of a listener whose requests must always get in.

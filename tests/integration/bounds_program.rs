@@ -1,10 +1,14 @@
 //! Bounds of the whole program, as an operator runs it: ports that strangers fill, signals, descriptors, memory.
 
+use crate::support::postgres;
 use crate::support::program::Program;
-use crate::support::raw::{self, Client, exchange};
+use crate::support::raw::{self, Act, Client, Upstream, exchange};
 use crate::support::serving::{self, start};
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::task::JoinSet;
 
 /// The address that a program says it serves at.
 fn named(log: &str, name: &str) -> SocketAddr {
@@ -117,6 +121,93 @@ async fn a_client_that_nobody_connected_makes_nobody_unready() {
     assert_eq!(ready.status, 200, "{}", ready.text());
     let metrics = ask(named(&log, "admin="), "/metrics").await.unwrap().text();
     assert!(metrics.contains("switchback_store_up 1"), "{metrics}");
+}
+
+/// Its grant has ended, and a person has to connect the client again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_grant_that_has_ended_makes_nobody_unready() {
+    let server = Upstream::start(vec![Act::json(400, r#"{"error":"invalid_grant"}"#)]).await;
+    let at = server.address;
+    let more = format!(
+        "oauth: {{ authorize_url: 'http://{at}/a', token_url: 'http://{at}/t', redirect_url: 'http://{at}/r' }}\n\
+         clients: [{{ name: acme, v2_token: old-token-of-acme, grant: {{ client_id: app, client_secret: secret, \
+         refresh_token: spent-already }} }}]\n"
+    );
+    let (_program, log, _folder) = serve(&more).await;
+    let admin = named(&log, "admin=");
+    let has_ended = "switchback_token_state{client=\"acme\",state=\"needs_reconnect\"} 1";
+    while !ask(admin, "/metrics").await.unwrap().text().contains(has_ended) {
+        server.received(1).await;
+    }
+    let ready = ask(admin, "/healthz/ready").await.unwrap();
+    assert_eq!(ready.status, 200, "{}", ready.text());
+}
+
+/// The database goes away and comes back while the gateway serves.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_is_down_makes_nobody_unready() {
+    let Some(url) = postgres::database() else { return };
+    let (database, folder) = url.split_once("?host=").expect("it is on a socket in a folder");
+    let between = tempfile::tempdir().expect("a temporary folder");
+    let relay = Relay::start(between.path(), Path::new(folder));
+    let own = tempfile::tempdir().expect("a temporary folder");
+    let file = serving::write(own.path(), "127.0.0.1:9", "");
+    let text = std::fs::read_to_string(&file).expect("it was written");
+    let store = format!("{database}?host={}", between.path().display());
+    std::fs::write(&file, text.replace(&format!("sqlite:{}/store.db", own.path().display()), &store))
+        .unwrap();
+    let started = tokio::task::spawn_blocking(move || {
+        let program = start(&file, &[]);
+        let log = program.stderr_until("serving");
+        (program, log)
+    });
+    let (_program, log) = started.await.expect("it starts");
+    let admin = named(&log, "admin=");
+    let store = async |is_up: bool| {
+        let wanted = format!("switchback_store_up {}", i32::from(is_up));
+        while !ask(admin, "/metrics").await.unwrap().text().contains(&wanted) {}
+        let ready = ask(admin, "/healthz/ready").await.unwrap();
+        assert_eq!(
+            (ready.status, ready.text().contains(&format!("\"store\": {is_up}"))),
+            (200, true),
+            "{}",
+            ready.text()
+        );
+    };
+    store(true).await;
+    drop(relay);
+    store(false).await;
+    let _relay = Relay::start(between.path(), Path::new(folder));
+    store(true).await;
+}
+
+/// Stands between a gateway and its database, until dropped.
+struct Relay {
+    socket: PathBuf,
+    running: tokio::task::JoinHandle<()>,
+}
+
+impl Relay {
+    fn start(at: &Path, database: &Path) -> Relay {
+        const NAME: &str = ".s.PGSQL.5432";
+        let (socket, database) = (at.join(NAME), database.join(NAME));
+        let listener = UnixListener::bind(&socket).expect("a socket in a temporary folder");
+        let running = tokio::spawn(async move {
+            let mut relayed = JoinSet::new();
+            while let Ok((mut near, _)) = listener.accept().await {
+                let mut far = UnixStream::connect(&database).await.expect("the database is there");
+                relayed.spawn(async move { tokio::io::copy_bidirectional(&mut near, &mut far).await });
+            }
+        });
+        Relay { socket, running }
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.running.abort();
+        let _ = std::fs::remove_file(&self.socket);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

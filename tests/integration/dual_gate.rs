@@ -9,6 +9,7 @@ use std::time::Duration;
 use switchback::app::{App, Start};
 use switchback::config::{self, Surroundings};
 use switchback_gateway::clock::Clock;
+use switchback_gateway::server::Inherited;
 use switchback_gateway::store::seal::SealingKey;
 use switchback_sandbox::{Account, Options, Sandbox};
 use tokio::task::JoinSet;
@@ -73,7 +74,9 @@ async fn an_operation_is_promoted_while_both_sides_agree_and_rolled_back_when_th
     let config = config::load(&dual.file(), &surroundings).expect("the file is there");
     let config = config.config.expect("it is right");
     let clock = Clock::paused_at(1_767_225_600_000);
-    let app = App::start(Start { config, file: None, clock: clock.clone() }).await.expect("it starts");
+    let app = App::start(Start { config, file: None, clock: clock.clone(), inherited: Inherited::default() })
+        .await
+        .expect("it starts");
     let (admin, account) = (app.addresses().admin, service.credentials().account("administrator"));
     let account = account.expect("every sandbox has one");
 

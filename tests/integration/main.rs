@@ -21,6 +21,7 @@ mod gateway_layers;
 mod gateway_load;
 mod gateway_two_witnesses;
 mod gateway_upstream;
+mod hand_over;
 mod http_fields;
 mod http_framing;
 mod ingress_fronts;

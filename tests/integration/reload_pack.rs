@@ -10,6 +10,7 @@ use switchback::app::{App, Start};
 use switchback::config::{self, Surroundings};
 use switchback_compiler::diagnostic::{Colour, to_text};
 use switchback_gateway::clock::Clock;
+use switchback_gateway::server::Inherited;
 use switchback_gateway::store::seal::SealingKey;
 use switchback_sandbox::{Options, Sandbox};
 
@@ -34,7 +35,8 @@ impl Running {
         let outcome = config::load(&file, &Surroundings::process()).expect("the file is there");
         let shown = to_text(&outcome.sources, &outcome.findings, Colour::Never);
         let config = outcome.config.unwrap_or_else(|| panic!("{shown}"));
-        let start = Start { config, file: Some(file), clock: Clock::machine() };
+        let start =
+            Start { config, file: Some(file), clock: Clock::machine(), inherited: Inherited::default() };
         let app = App::start(start).await.unwrap_or_else(|error| panic!("{error}"));
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = Client::builder().no_proxy().build().expect("a client");

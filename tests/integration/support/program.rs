@@ -1,6 +1,8 @@
 //! The real binary as a child process: started, listened to, stopped as an operator would.
 
 use std::io::{BufRead as _, BufReader};
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
@@ -29,17 +31,35 @@ impl Program {
         Program::spawn(&mut shell, variables)
     }
 
+    /// Starts the binary with two listening sockets, as a service manager passes them (sd_listen_fds(3)).
+    pub fn activated(
+        [clients, admin]: [&TcpListener; 2],
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Program {
+        // The shell knows the number of the process before the program runs in it.
+        let script =
+            "export LISTEN_PID=$$ LISTEN_FDS=2; exec \"$0\" \"$@\" 3<&0 4<&1 0</dev/null 1>/dev/null";
+        let mut shell = Command::new("sh");
+        shell.args(["-c", script, env!("CARGO_BIN_EXE_switchback")]).args(arguments);
+        let passed = |socket: &TcpListener| OwnedFd::from(socket.try_clone().expect("a descriptor is free"));
+        shell.stdin(passed(clients)).stdout(passed(admin));
+        Program::run(&mut shell, variables)
+    }
+
     fn spawn(command: &mut Command, variables: &[(&str, &str)]) -> Program {
+        Program::run(command.stdin(Stdio::null()).stdout(Stdio::piped()), variables)
+    }
+
+    fn run(command: &mut Command, variables: &[(&str, &str)]) -> Program {
         let mut child = command
             .envs(variables.iter().copied())
             .env_remove("RUST_LOG")
             .env_remove("SWITCHBACK_LOG")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .expect("the binary of this build starts");
-        let stdout = lines(child.stdout.take().expect("it is piped"));
+        let stdout = child.stdout.take().map_or_else(|| channel().1, lines);
         let stderr = lines(child.stderr.take().expect("it is piped"));
         Program { child, stdout, stderr }
     }

@@ -40,6 +40,8 @@ pub(super) struct Activity {
     /// What earlier stalls have left of [`Arrears`], in milliseconds, and when that was.
     arrears: AtomicU64,
     arrears_at: AtomicU64,
+    /// Whether nothing has been read from it yet, a TLS handshake aside.
+    is_silent: AtomicBool,
     /// Whether the answer being given is to be the last of its connection.
     is_last: AtomicBool,
     /// Whether someone on the connection has shown who they are: it is not closed to make room for others.
@@ -105,6 +107,7 @@ impl Activity {
             stalled_since: AtomicU64::new(NEVER),
             arrears: AtomicU64::new(0),
             arrears_at: AtomicU64::new(NEVER),
+            is_silent: AtomicBool::new(true),
             is_last: AtomicBool::new(false),
             is_trusted: AtomicBool::new(false),
             closing_since: AtomicU64::new(NEVER),
@@ -150,6 +153,10 @@ impl Activity {
     /// The client speaks HTTP/2.
     pub(super) fn speaks_h2(&self) {
         self.is_h2.store(true, Relaxed);
+        // It came while the process was about to stop.
+        if self.is_last.load(Relaxed) {
+            self.give(ShutdownSignal::Finish);
+        }
     }
 
     /// Asks an idle connection to close, within [`CLOSE_TIMEOUT`].
@@ -179,7 +186,13 @@ impl Activity {
         InFlight(Arc::clone(self))
     }
 
+    /// Whether its client has not said anything yet.
+    pub(super) fn is_silent(&self) -> bool {
+        self.is_silent.load(Relaxed)
+    }
+
     fn read(&self) {
+        self.is_silent.store(false, Relaxed);
         if self.head_since.load(Relaxed) == NEVER
             && self.in_flight.load(Relaxed) == 0
             && !self.is_h2.load(Relaxed)

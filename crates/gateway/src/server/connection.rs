@@ -109,7 +109,7 @@ pub(super) async fn serve<S>(
     let mut serving = pin!(async {
         match tls {
             None => {
-                let Some(spoken) = peeked(&stream, &activity).await else { return };
+                let Some(spoken) = peeked(&stream).await else { return };
                 serve_transport(stream, spoken, peer, service, &options, &activity).await;
             }
             // Boxed, so that plain connections carry no room for TLS.
@@ -162,28 +162,21 @@ enum Spoken {
     Unknown,
 }
 
-/// What a client's first bytes say, or nothing when the connection is to end before they come. They are left where they
-/// are: read apart from the rest, they would have to be put before it again.
-async fn peeked(stream: &TcpStream, activity: &Activity) -> Option<Spoken> {
+/// What a client's first bytes say; nothing when it breaks off. They are left where they are: read apart from the rest, they
+/// would have to be put before it again.
+///
+/// Told to finish, a connection still waits for them: a client that has connected is about to send its request, and would
+/// find no answer. Whoever goes on saying nothing is cut by the listener.
+async fn peeked(stream: &TcpStream) -> Option<Spoken> {
     let mut first = [0; H2_PREFACE.len()];
     let mut first = ReadBuf::new(&mut first);
-    unless_told(activity, poll_fn(|cx| stream.poll_peek(cx, &mut first))).await?.ok()?;
+    poll_fn(|cx| stream.poll_peek(cx, &mut first)).await.ok()?;
     Some(match first.filled() {
         H2_PREFACE => Spoken::Http2,
         start if H2_PREFACE.starts_with(start) => Spoken::Unknown,
         // Whatever is wrong with it is hyper's to find.
         _ => Spoken::Http1,
     })
-}
-
-/// Waits, unless the connection is told to end.
-async fn unless_told<T>(activity: &Activity, waiting: impl Future<Output = T>) -> Option<T> {
-    let mut waiting = pin!(waiting);
-    let waited = poll_fn(|cx| match activity.order() {
-        ShutdownSignal::None => waiting.as_mut().poll(cx).map(Some),
-        ShutdownSignal::Finish | ShutdownSignal::Cut => Poll::Ready(None),
-    });
-    waited.await
 }
 
 /// Reads until the first bytes tell what is spoken. They are kept in `first`.
@@ -220,10 +213,9 @@ async fn serve_transport<T, S>(
 {
     let mut first = BytesMut::new();
     let spoken = match spoken {
-        Spoken::Unknown => match unless_told(activity, read_first(&mut transport, &mut first)).await {
-            Some(Ok(spoken)) => spoken,
-            Some(Err(error)) => return tracing::debug!(%error, "a connection broke"),
-            None => return,
+        Spoken::Unknown => match read_first(&mut transport, &mut first).await {
+            Ok(spoken) => spoken,
+            Err(error) => return tracing::debug!(%error, "a connection broke"),
         },
         known => known,
     };
@@ -243,10 +235,15 @@ async fn serve_transport<T, S>(
     let mut connection = builder(options).serve_connection(TokioIo::new(transport), handler);
     let mut is_ending = false;
     let ended = poll_fn(|cx| {
-        if !is_ending && activity.order() >= ShutdownSignal::Finish {
-            is_ending = true;
-            Pin::new(&mut connection).graceful_shutdown();
+        // Polled first: a request that has come already is answered before the connection is told to finish.
+        if let Poll::Ready(ended) = Pin::new(&mut connection).poll(cx) {
+            return Poll::Ready(ended);
         }
+        if is_ending || activity.order() < ShutdownSignal::Finish {
+            return Poll::Pending;
+        }
+        is_ending = true;
+        Pin::new(&mut connection).graceful_shutdown();
         Pin::new(&mut connection).poll(cx)
     });
     if let Err(error) = ended.await {

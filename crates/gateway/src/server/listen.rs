@@ -45,6 +45,21 @@ impl Bound {
         Ok(all)
     }
 
+    /// A socket that is open already, `count` times (at least once): connections go to whoever accepts them first. Unlike
+    /// sockets of the same address, these have one queue, which lives for as long as anybody holds one of them.
+    pub fn inherited(
+        socket: std::net::TcpListener,
+        count: usize,
+        tls: Option<TlsAcceptor>,
+    ) -> io::Result<Vec<Bound>> {
+        let mut all = Vec::new();
+        for _ in 1..count {
+            all.push(Bound { socket: socket.try_clone()?, tls: tls.clone() });
+        }
+        all.push(Bound { socket, tls });
+        Ok(all)
+    }
+
     /// The address bound, with the port the system chose where port 0 was asked for.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
@@ -84,6 +99,11 @@ impl Listener {
     /// Binds, alone at the address. Must be called inside the runtime that will accept.
     pub fn bind(address: SocketAddr, tls: Option<TlsAcceptor>) -> io::Result<Listener> {
         Bound::alone(address, tls)?.open()
+    }
+
+    /// Takes up a socket that is open already. Must be called inside the runtime that will accept.
+    pub fn inherited(socket: std::net::TcpListener) -> io::Result<Listener> {
+        Bound { socket, tls: None }.open()
     }
 
     /// The address bound, with the port the system chose where port 0 was asked for.

@@ -10,6 +10,7 @@ mod activity;
 mod connection;
 mod cores;
 mod http2;
+mod inherited;
 mod listen;
 mod permits;
 mod ready;
@@ -18,6 +19,7 @@ mod tls;
 
 pub use connection::{Peer, Standing};
 pub use cores::CoreRuntimes;
+pub use inherited::{Inherited, Unclaimed};
 pub use ipnet::IpNet;
 pub use listen::{Bound, Listener, raise_descriptors};
 pub use tls::{TlsError, TlsFiles, tls_acceptor, tls_faults};
@@ -30,6 +32,7 @@ use activity::{Activity, ShutdownSignal};
 use permits::{Bounds, ConnectionPermits, NoPermit};
 use registry::ConnectionRegistry;
 use std::convert::Infallible;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
@@ -247,6 +250,9 @@ where
     Drained { cut }
 }
 
+/// How long a connection that has not said anything yet is listened to once draining begins: its first request may be on its way.
+const FIRST_REQUEST_GRACE: Duration = Duration::from_millis(100);
+
 /// Waits for the connections to end, their deadlines still watched; whether they did within the grace.
 async fn finished(
     connections: &TaskTracker,
@@ -254,10 +260,12 @@ async fn finished(
     options: &Options,
     ticks: &mut Interval,
 ) -> bool {
+    let mut silent = pin!(tokio::time::sleep(FIRST_REQUEST_GRACE));
     let in_time = tokio::time::timeout(options.grace, async {
         loop {
             tokio::select! {
                 () = connections.wait() => return,
+                () = silent.as_mut(), if !silent.is_elapsed() => registry.cut_silent(),
                 _ = ticks.tick() => registry.sweep(options),
             }
         }

@@ -60,6 +60,13 @@ impl ConnectionRegistry {
         oldest.is_some()
     }
 
+    /// Cuts the connections that have not said anything yet.
+    pub(super) fn cut_silent(&self) {
+        for activity in self.open().by_number.values().filter(|activity| activity.is_silent()) {
+            activity.give(ShutdownSignal::Cut);
+        }
+    }
+
     /// Looks at all deadlines; those who missed one are told to end.
     pub(super) fn sweep(&self, options: &Options) {
         for activity in self.open().by_number.values() {
