@@ -216,7 +216,8 @@ impl Running<'_> {
     }
 
     fn fault(&mut self, fault: &Fault) -> Outcome {
-        let (status, text) = gateway_error(&self.replayer.pack, fault.kind.name(), self.language);
+        let (status, text) =
+            gateway_error(&self.replayer.pack, self.at.serves, fault.kind.name(), self.language);
         let was_fault = self.exchange.response.as_ref().is_some_and(|answer| answer.status == status);
         if !was_fault {
             self.changes.push(Change::Fault { detail: fault.to_string() });
@@ -226,8 +227,9 @@ impl Running<'_> {
     }
 
     fn in_our_words(&self, kind: &str, status: u16, text: &str) -> Answer {
-        let body = self.replayer.pack.errors.body(kind, status, text).into();
-        Answer { status, body: Some(body), ..Answer::default() }
+        let style = &self.replayer.pack.errors[self.at.serves];
+        let body = style.body(kind, status, text).into();
+        Answer { status: style.answered(status), body: Some(body), ..Answer::default() }
     }
 
     fn outcome(&mut self, answer: Result<&Answer, Unknown>) -> Outcome {

@@ -52,6 +52,7 @@ mod token_clients;
 mod token_kill;
 mod token_refresh;
 mod token_replicas;
+mod told_failures;
 mod transparent;
 mod tutorial;
 mod upstream_answers;

@@ -1,12 +1,12 @@
 //! How errors of the gateway look to clients of a pack: the closed list of their kinds, and the body, statuses and words that
 //! a pack gives them.
 
-use super::{Form, PerSide, Raw, ReasonId};
+use super::{Form, Origin, Raw, ReasonId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use switchback_json::text::escape;
 
-/// How errors made by the gateway look to a client of this pack.
+/// How errors made by the gateway look to the clients of one side.
 #[derive(Debug)]
 pub struct ErrorStyle {
     /// The body, piece by piece.
@@ -18,9 +18,38 @@ pub struct ErrorStyle {
     pub statuses: BTreeMap<String, u16>,
     pub texts: BTreeMap<String, ReasonId>,
     pub words: BTreeMap<String, String>,
-    /// By served side: what its contract says of an error. An error of the other side that is nothing of the kind is told
-    /// in the gateway's words.
-    pub forms: PerSide<Option<Arc<Form>>>,
+    /// The status that every error is answered with, where the side tells errors by their body alone.
+    pub status: Option<u16>,
+    /// What the side's contract says of an error. An error of the other side that is nothing of the kind is told in the
+    /// gateway's words.
+    pub form: Option<Arc<Form>>,
+}
+
+/// An answer of a service that is a failure, whatever its status says.
+#[derive(Clone, Debug)]
+pub struct FailureRule {
+    /// All of them hold. At least one.
+    pub when: Vec<FailureTest>,
+    /// The status that the answer is read as.
+    pub status: u16,
+    pub origin: Origin,
+}
+
+/// What an answer has at a place: the place is there, and its value is one of these.
+#[derive(Clone, Debug)]
+pub struct FailureTest {
+    pub place: FailurePlace,
+    /// Scalars, as JSON text.
+    pub values: Vec<Raw>,
+}
+
+/// Where an answer says that it is a failure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FailurePlace {
+    /// A header field, in lower case.
+    Header(String),
+    /// Members of the body, from the top.
+    Body(Vec<Arc<str>>),
 }
 
 /// A part of the body of errors.
@@ -30,14 +59,20 @@ pub enum ErrorPiece {
     Json(Raw),
     /// The text for people, as a JSON string.
     Text,
-    /// The status of the answer, as a number.
+    /// The status of the error, as a number.
     Status,
     /// The word for the kind of error, as a JSON string.
     Kind,
 }
 
 impl ErrorStyle {
-    /// The body of an error of this kind, one of [`GATEWAY_ERRORS`], with the status and the text that it is answered with.
+    /// The status that an error of this status is answered with.
+    pub fn answered(&self, status: u16) -> u16 {
+        self.status.unwrap_or(status)
+    }
+
+    /// The body of an error of this kind, one of [`GATEWAY_ERRORS`], with its status and its text. The status is the error's
+    /// own, also where all errors are answered with another one.
     pub fn body(&self, kind: &str, status: u16, text: &str) -> Vec<u8> {
         let mut out = Vec::with_capacity(64 + text.len());
         for piece in &self.body {

@@ -32,7 +32,7 @@ pub use compare::{CompareKind, CompareRule, ReadBack};
 pub use disclosure::{
     Disclosed, Disclosure, DisclosureId, Disclosures, Exposure, OperationDisclosure, SegmentDisclosure,
 };
-pub use errors::{ErrorPiece, ErrorStyle, GATEWAY_ERRORS};
+pub use errors::{ErrorPiece, ErrorStyle, FailurePlace, FailureRule, FailureTest, GATEWAY_ERRORS};
 pub use example::{
     Archived, Example, ExampleCall, ExampleEnd, ExampleKind, Exchange, HarvestExample, RouteExample, Shape,
     ShapeExample, ShapePlan, Wanted,
@@ -77,7 +77,10 @@ pub struct Pack {
     /// First is the default; lower-case BCP 47 tags.
     pub languages: Vec<String>,
     pub reasons: Vec<Reason>,
-    pub errors: ErrorStyle,
+    /// By served side.
+    pub errors: PerSide<ErrorStyle>,
+    /// By side that is called: which of its answers are failures, whatever their status says. The first that holds counts.
+    pub failures: PerSide<Vec<FailureRule>>,
     pub refuse: RefusePolicy,
     /// What the pack reads under `$.config`, in declaration order.
     pub settings: Vec<Setting>,

@@ -45,14 +45,16 @@ pub fn things() -> Pack {
             reason("relics", "Relics are gone.", "Las reliquias ya no existen."),
             reason("not_found", "No such thing.", "No existe."),
         ],
-        errors: ErrorStyle {
+        errors: [(); 2].map(|()| ErrorStyle {
             body: vec![ErrorPiece::Json(raw(r#"{"why":"#)), ErrorPiece::Text, ErrorPiece::Json(raw("}"))],
             words: BTreeMap::new(),
-            forms: [None, None],
+            status: None,
+            form: None,
             content_type: "application/json".into(),
             statuses: BTreeMap::from([("wrong_method".into(), 501)]),
             texts: BTreeMap::from([("not_found".into(), ReasonId(1))]),
-        },
+        }),
+        failures: Default::default(),
         refuse: RefusePolicy {
             legacy_forward: [true, true],
             status: 501,

@@ -176,6 +176,8 @@ codes! {
     Comparison "M167" "comparison": "What is said about comparing is said of types and members of the contracts.";
     ReadBack "M168" "read-back": "What a write has changed is read back by a reading of its side, where the pack serves both.";
 
+    FailureForm "M190" "failure-form": "A failure is told by values that an answer of its side can have, and has the status of an error.";
+
     // Configuration.
     Reference "G001" "reference": "`${NAME}` and `file:PATH` lead to a value.";
     ValueForm "G002" "value-form": "A value is written as its key needs it: an address, a size, a duration, a URL, a date.";

@@ -149,6 +149,30 @@ pub struct Errors {
     pub text: Vec<(Spanned<String>, Spanned<String>)>,
     /// What `$kind` stands for.
     pub kind: Vec<(Spanned<String>, Spanned<String>)>,
+    /// `status: 200`: every error is answered with it.
+    pub all: Option<Spanned<i64>>,
+    /// `sides: {v1: {status: 200, body: {ok: false, error: $kind}}}`: what one side has otherwise.
+    pub sides: [Option<SideErrors>; 2],
+    /// `failures: {v2: [{when: {$.body.ok: false}, status: 401}]}`, by side.
+    pub failures: [Vec<Failure>; 2],
+}
+
+/// How errors look to clients of one side, where that is not what both have.
+#[derive(Debug, Default)]
+pub struct SideErrors {
+    pub body: Option<Node>,
+    pub all: Option<Spanned<i64>>,
+    pub status: Vec<(Spanned<String>, Spanned<i64>)>,
+    pub kind: Vec<(Spanned<String>, Spanned<String>)>,
+}
+
+/// Which answers of a side are failures, whatever their status says.
+#[derive(Debug)]
+pub struct Failure {
+    /// A place and the values that it has one of.
+    pub when: Vec<(Spanned<String>, Vec<Node>)>,
+    pub status: Spanned<i64>,
+    pub span: Span,
 }
 
 /// Every field may be left out; the manifest's policy fills a route's.

@@ -61,6 +61,7 @@ fn lower(
     let world = World { program, contracts, names: &names, sources };
     let lenses = Lenses::check(world, findings);
     let style = errors::style(written, contracts, error_types, &names, &placeholders, findings);
+    let failures = errors::failures(written, contracts, sources, findings);
     let error_plans = errors::plans(written, contracts, error_types, &lenses, findings);
     let credential_headers: Vec<String> = sides
         .iter()
@@ -119,6 +120,7 @@ fn lower(
         languages,
         reasons,
         errors: style?,
+        failures,
         refuse,
         settings,
         approximate_header,

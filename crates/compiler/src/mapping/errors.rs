@@ -4,11 +4,14 @@ use super::ast::{self, Manifest, Spanned};
 use super::lens::{Lenses, Supply};
 use super::names::Names;
 use super::{faults, form, literal};
-use crate::contract::{Contract, Type, TypeIn, assignable};
-use crate::diagnostic::Findings;
+use crate::contract::{Additional, Contract, Type, TypeIn, TypeKind, Types, assignable};
+use crate::diagnostic::{Findings, Sources};
 use crate::yaml::{Kind, Node};
 use std::collections::{BTreeMap, BTreeSet};
-use switchback_plan::{BodyPlan, Class, ErrorPiece, ErrorStyle, GATEWAY_ERRORS, ReasonId, SideId, ValueOp};
+use switchback_plan::{
+    BodyPlan, Class, ErrorPiece, ErrorStyle, FailurePlace, FailureRule, FailureTest, GATEWAY_ERRORS, PerSide,
+    ReasonId, SideId, ValueOp,
+};
 
 /// What stands for something else in `errors: {body: …}`.
 const TEXT: &str = "$text";
@@ -72,7 +75,7 @@ fn plan(
     Some(BodyPlan { op: lens.op, class: lens.class, because: lens.because })
 }
 
-/// How errors of the gateway look.
+/// How errors of the gateway look to clients of each side.
 pub(super) fn style(
     manifest: &Manifest,
     contracts: &[Contract; 2],
@@ -80,39 +83,176 @@ pub(super) fn style(
     names: &Names,
     placeholders: &[BTreeSet<String>],
     findings: &mut Findings,
-) -> Option<ErrorStyle> {
-    let body = &manifest.errors.body;
-    let sample = sample(body);
-    for (side, ty) in types.iter().enumerate() {
-        let Some(ty) = ty else { continue };
-        if let Err(misfit) = literal::check(&sample, contracts[side].types.at(ty)) {
-            findings.push(faults::error_body(misfit.node.span, &contracts[side].name, &misfit.why));
-        }
-    }
-    for (_, status) in &manifest.errors.status {
+) -> Option<PerSide<ErrorStyle>> {
+    let errors = &manifest.errors;
+    let texts =
+        by_kind(&errors.text, |reason, findings| text(reason, names, placeholders, findings), findings);
+    let status = |status: &Spanned<i64>, findings: &mut Findings| {
         if status.value < 400 {
             findings.push(faults::error_status(status));
         }
-    }
-    let statuses = by_kind(&manifest.errors.status, |status, _| Some(status.value as u16), findings);
-    let texts = by_kind(
-        &manifest.errors.text,
-        |reason, findings| text(reason, names, placeholders, findings),
-        findings,
-    );
-    let words = by_kind(&manifest.errors.kind, |word, _| Some(word.value.clone()), findings);
-    let body = pieces(body);
-    let count = |wanted: ErrorPiece| body.iter().filter(|piece| **piece == wanted).count();
-    if count(ErrorPiece::Text) != 1 {
-        findings.push(faults::error_text(manifest.errors.body.span, count(ErrorPiece::Text)));
-        return None;
-    }
-    if let ([(first, _), ..], 0) = (manifest.errors.kind.as_slice(), count(ErrorPiece::Kind)) {
+        Some(status.value as u16)
+    };
+    let all = |status: &Option<Spanned<i64>>, findings: &mut Findings| {
+        let status = status.as_ref()?;
+        // An answer with these statuses has no body (RFC 9110), or sends its client elsewhere.
+        if matches!(status.value, 204 | 205 | 300..=399) {
+            findings.push(faults::error_status_of_all(status));
+        }
+        Some(status.value as u16)
+    };
+    let word = |word: &Spanned<String>, _: &mut Findings| Some(word.value.clone());
+    let (statuses, words) =
+        (by_kind(&errors.status, status, findings), by_kind(&errors.kind, word, findings));
+    let common = all(&errors.all, findings);
+    let shared_body = pieces(&errors.body);
+    let mut is_sound = is_told(&errors.body, &shared_body, findings);
+    let mut tells_kind = shared_body.contains(&ErrorPiece::Kind);
+    let styles = [0, 1].map(|side| {
+        let own = errors.sides[side].as_ref();
+        let written = own.and_then(|own| own.body.as_ref());
+        let body = written.map_or_else(|| shared_body.clone(), pieces);
+        is_sound &= written.is_none_or(|written| is_told(written, &body, findings));
+        tells_kind |= body.contains(&ErrorPiece::Kind);
+        if let Some(ty) = types[side]
+            && let Err(misfit) =
+                literal::check(&sample(written.unwrap_or(&errors.body)), contracts[side].types.at(ty))
+        {
+            findings.push(faults::error_body(misfit.node.span, &contracts[side].name, &misfit.why));
+        }
+        let (mut statuses, mut words, mut common) = (statuses.clone(), words.clone(), common);
+        if let Some(own) = own {
+            common = all(&own.all, findings).or(common);
+            statuses.extend(by_kind(&own.status, status, findings));
+            words.extend(by_kind(&own.kind, word, findings));
+            if let ([(first, _), ..], false) = (own.kind.as_slice(), body.contains(&ErrorPiece::Kind)) {
+                findings.push(faults::error_words(first.span));
+            }
+        }
+        let form = types[side].map(|ty| form::of(ty, &contracts[side].types));
+        let content_type = "application/json".to_owned();
+        ErrorStyle { body, content_type, statuses, texts: texts.clone(), words, status: common, form }
+    });
+    if let ([(first, _), ..], false) = (errors.kind.as_slice(), tells_kind) {
         findings.push(faults::error_words(first.span));
     }
-    let form = |side: usize| types[side].map(|ty| form::of(ty, &contracts[side].types));
-    let content_type = "application/json".to_owned();
-    Some(ErrorStyle { body, content_type, statuses, texts, words, forms: [form(0), form(1)] })
+    is_sound.then_some(styles)
+}
+
+/// Whether a body tells one error from another: by the text for people, once, or by the word for its kind.
+fn is_told(written: &Node, body: &[ErrorPiece], findings: &mut Findings) -> bool {
+    let texts = body.iter().filter(|piece| **piece == ErrorPiece::Text).count();
+    let is_told = texts == 1 || (texts == 0 && body.contains(&ErrorPiece::Kind));
+    if !is_told {
+        findings.push(faults::error_text(written.span, texts));
+    }
+    is_told
+}
+
+/// By side: which of its answers are failures, whatever their status says.
+pub(super) fn failures(
+    manifest: &Manifest,
+    contracts: &[Contract; 2],
+    sources: &Sources,
+    findings: &mut Findings,
+) -> PerSide<Vec<FailureRule>> {
+    [0, 1].map(|side| {
+        let written = manifest.errors.failures[side].iter();
+        written.filter_map(|written| failure(written, &contracts[side], sources, findings)).collect()
+    })
+}
+
+fn failure(
+    written: &ast::Failure,
+    contract: &Contract,
+    sources: &Sources,
+    findings: &mut Findings,
+) -> Option<FailureRule> {
+    if written.status.value < 400 {
+        findings.push(faults::failure_status(&written.status));
+    }
+    if written.when.is_empty() {
+        findings.push(faults::failure_empty(written.span));
+    }
+    let mut when = Vec::new();
+    for (place, values) in &written.when {
+        for value in values {
+            if matches!(value.kind, Kind::Seq(_) | Kind::Map(_)) {
+                findings.push(faults::failure_value(value.span));
+            }
+        }
+        let found = failure_place(place, contract, findings)?;
+        when.push(FailureTest { place: found, values: values.iter().map(literal::json).collect() });
+    }
+    let origin = super::origin(sources, written.span);
+    Some(FailureRule { when, status: written.status.value as u16, origin })
+}
+
+fn failure_place(
+    place: &Spanned<String>,
+    contract: &Contract,
+    findings: &mut Findings,
+) -> Option<FailurePlace> {
+    let (root, names) = match place.value.strip_prefix("$.").and_then(|place| place.split_once('.')) {
+        Some((root @ ("body" | "headers"), names)) => (root, names),
+        _ => {
+            findings.push(faults::failure_place(place));
+            return None;
+        }
+    };
+    let is_name = |name: &str| !name.is_empty() && !name.contains(['[', ']', '*', '?', '\'', '"']);
+    let parts: Vec<&str> = if root == "headers" { vec![names] } else { names.split('.').collect() };
+    if !parts.iter().all(|name| is_name(name)) {
+        findings.push(faults::failure_place(place));
+        return None;
+    }
+    if root == "headers" {
+        return Some(FailurePlace::Header(names.to_ascii_lowercase()));
+    }
+    let successes =
+        contract.operations.iter().flat_map(|operation| &operation.responses).filter(|one| one.is_success());
+    let (mut known, mut missed) = (BTreeSet::new(), parts[0]);
+    let bodies = successes.filter_map(|response| response.body.as_ref());
+    let is_there =
+        bodies.map(|ty| walk(ty, &parts, &contract.types, &mut known, &mut missed)).any(|found| found);
+    if !is_there {
+        let known = known.iter().map(String::as_str).collect();
+        findings.push(faults::failure_unknown(place, &contract.name, missed, known));
+        return None;
+    }
+    Some(FailurePlace::Body(parts.into_iter().map(Into::into).collect()))
+}
+
+/// Whether a type can have these members, one within the other. `missed` becomes the name that there is none of, `known` the
+/// names in its place.
+fn walk<'n>(
+    ty: &Type,
+    names: &[&'n str],
+    types: &Types,
+    known: &mut BTreeSet<String>,
+    missed: &mut &'n str,
+) -> bool {
+    let Some((name, rest)) = names.split_first() else { return true };
+    match types.resolve(ty).kind {
+        TypeKind::Any => true,
+        TypeKind::Object(object) => match object.field(name) {
+            Some(field) => walk(&field.ty, rest, types, known, missed),
+            // An object that others may add to can have any member, but one that lists its own means those.
+            None if object.fields.is_empty() => !matches!(object.additional, Additional::Closed),
+            None => {
+                *missed = name;
+                known.extend(object.fields.iter().map(|field| field.name.clone()));
+                false
+            }
+        },
+        TypeKind::OneOf(alternatives) => {
+            alternatives.iter().map(|one| walk(one, names, types, known, missed)).any(|found| found)
+        }
+        TypeKind::Choice(choice) => {
+            choice.alternatives.iter().map(|one| walk(one, names, types, known, missed)).any(|found| found)
+        }
+        _ => false,
+    }
 }
 
 /// Lines by kind of error; kinds that there are not are reported.

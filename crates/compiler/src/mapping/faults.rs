@@ -87,7 +87,7 @@ pub(super) fn error_body(span: Span, side: &str, why: &str) -> Finding {
 
 pub(super) fn error_text(span: Span, found: usize) -> Finding {
     Finding::error(Code::ErrorForm, span, format!("`$text` stands {found} times in the body of errors"))
-        .help("it stands for the message, once: `body: {message: $text}`")
+        .help("it stands for the message, once: `body: {message: $text}`; or not at all, where `$kind` tells the errors apart")
 }
 
 pub(super) fn error_words(span: Span) -> Finding {
@@ -104,6 +104,39 @@ pub(super) fn error_kind(kind: &Spanned<String>, known: &[&str]) -> Finding {
 pub(super) fn error_status(status: &Spanned<i64>) -> Finding {
     Finding::error(Code::ErrorForm, status.span, format!("{} is not the status of an error", status.value))
         .help("a number from 400 to 599")
+}
+
+pub(super) fn error_status_of_all(status: &Spanned<i64>) -> Finding {
+    let message = format!("an answer {} tells no error", status.value);
+    Finding::error(Code::ErrorForm, status.span, message)
+        .help("a success that has a body, such as 200, or a number from 400 to 599")
+}
+
+pub(super) fn failure_place(place: &Spanned<String>) -> Finding {
+    let message = format!("`{}` is no place of an answer", place.value);
+    Finding::error(Code::FailureForm, place.span, message)
+        .help("such as `$.body.ok` or `$.headers.x-state`: names alone, without lists")
+}
+
+pub(super) fn failure_unknown(place: &Spanned<String>, side: &str, name: &str, known: Vec<&str>) -> Finding {
+    let message = format!("no success of `{side}` has a `{}`", place.value);
+    Finding::error(Code::FailureForm, place.span, message).maybe_help(did_you_mean(name, known))
+}
+
+pub(super) fn failure_value(span: Span) -> Finding {
+    Finding::error(Code::FailureForm, span, "an answer is told apart by a text, a number, a boolean or null")
+        .help("write the value that the place has, or a list of such values")
+}
+
+pub(super) fn failure_empty(span: Span) -> Finding {
+    Finding::error(Code::FailureForm, span, "nothing says which answers are meant")
+        .help("such as `when: {$.body.ok: false}`")
+}
+
+pub(super) fn failure_status(status: &Spanned<i64>) -> Finding {
+    let message = format!("{} is not the status of a failure", status.value);
+    Finding::error(Code::FailureForm, status.span, message)
+        .help("a number from 400 to 599, such as 401 for a token that has ended")
 }
 
 pub(super) fn compared_type(name: &Spanned<String>, side: &str, known: Vec<&str>) -> Finding {

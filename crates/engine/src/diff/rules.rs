@@ -107,9 +107,9 @@ impl Rules {
     pub fn of(pack: &Pack) -> Rules {
         let headers: Arc<[String]> = pack.compared_headers.iter().cloned().collect();
         let vocabulary = Arc::new(Vocabulary::of(pack));
-        let text = text_place(pack);
         let operations = [0, 1].map(|side| {
             let direction = &pack.directions[side];
+            let text = text_place(pack, direction.serves);
             let ground = Ground { pack, serves: direction.serves, text: text.as_deref() };
             let rules = direction.routes.iter().map(|route| OperationRules {
                 operation: Arc::clone(&route.operation.key),
@@ -492,8 +492,8 @@ impl Tree<'_> {
 }
 
 /// Where the gateway's own errors have their text: the names from the top.
-fn text_place(pack: &Pack) -> Option<Vec<String>> {
-    let body = pack.errors.body("internal", 500, "");
+fn text_place(pack: &Pack, served: SideId) -> Option<Vec<String>> {
+    let body = pack.errors[served].body("internal", 500, "");
     let body = Value::parse(&body, &Limits::DOCUMENT).ok()?;
     let mut names = Vec::new();
     find_empty(&body, &mut names).then_some(names)

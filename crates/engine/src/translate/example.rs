@@ -229,7 +229,7 @@ impl Trial<'_> {
                     Found::Bad(_) => "bad_path",
                     _ => "not_found",
                 };
-                let answer = self.gateway_answer(kind, language);
+                let answer = self.gateway_answer(example.serves, kind, language);
                 return self.end(Ended::Answered(answer), &example.exchange);
             }
         };
@@ -289,6 +289,7 @@ impl Trial<'_> {
         language: usize,
     ) -> Ended {
         let mut script = exchange.calls.iter();
+        let served = route.map_or(SideId::OLD, |(serves, _)| serves);
         let mut kept: Vec<Archived> = Vec::new();
         let mut event = Event::Start;
         let ended = loop {
@@ -322,14 +323,14 @@ impl Trial<'_> {
                 Ok(Next::Answer(answer)) => break Ended::Answered(answer),
                 Ok(Next::Refuse(refused)) => {
                     let reason = self.pack.reasons.get(usize::from(refused.refusal.reason.0));
-                    let answer = self.answer_with("refused", refused.refusal.status, &refused.text);
+                    let answer = self.answer_with(served, "refused", refused.refusal.status, &refused.text);
                     break Ended::Refused(
                         reason.map_or_else(String::new, |reason| reason.name.clone()),
                         answer,
                     );
                 }
                 Err(fault) => {
-                    let answer = self.gateway_answer(fault.kind.name(), language);
+                    let answer = self.gateway_answer(served, fault.kind.name(), language);
                     if !self.expects(exchange, answer.status) {
                         self.problem(format!("the request ends in a fault: {fault}"), Vec::new());
                         break Ended::Stuck;
@@ -465,14 +466,15 @@ impl Trial<'_> {
         }
     }
 
-    fn gateway_answer(&self, kind: &str, language: usize) -> Answer {
-        let (status, text) = gateway_error(self.pack, kind, language);
-        self.answer_with(kind, status, &text)
+    fn gateway_answer(&self, served: SideId, kind: &str, language: usize) -> Answer {
+        let (status, text) = gateway_error(self.pack, served, kind, language);
+        self.answer_with(served, kind, status, &text)
     }
 
-    fn answer_with(&self, kind: &str, status: u16, text: &str) -> Answer {
-        let body = self.pack.errors.body(kind, status, text);
-        Answer { status, body: Some(body.into()), ..Answer::default() }
+    fn answer_with(&self, served: SideId, kind: &str, status: u16, text: &str) -> Answer {
+        let style = &self.pack.errors[served];
+        let body = style.body(kind, status, text);
+        Answer { status: style.answered(status), body: Some(body.into()), ..Answer::default() }
     }
 
     // --- shapes --------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ use super::blocks::{block_at, call_at, writes};
 use super::context::Context;
 use super::coverage::Mark;
 use super::document::{Env, document};
-use super::failure::{ErrorAnswer, error_answer, kind_of_status};
+use super::failure::{ErrorAnswer, error_answer, failure_status, kind_of_status};
 use super::fault::{Fault, FaultKind, Sender, Stop};
 use super::gather::{After, Fanned, Paged};
 use super::head::{self, PairHeads, with_parameter};
@@ -124,6 +124,7 @@ impl Run {
         let Some(route) = self.route_in(&pack) else {
             return Err(Fault::new(FaultKind::Internal, "there is no such route"));
         };
+        let event = self.read_failure(event);
         let state = std::mem::replace(&mut self.state, State::Done);
         let next =
             match (&route.kind, state, event) {
@@ -160,6 +161,19 @@ impl Run {
             Ok(next) => Ok(next),
             Err(Stop::Fault(fault)) => Err(fault.at(&route.origin)),
             Err(Stop::Refused(reason)) => Ok(self.refused(&self.refusal_for(reason), false)),
+        }
+    }
+
+    /// A success that its service means as a failure is told as one. The gateway has done the same on the wire, before
+    /// credentials and retries were judged by it; examples and replays have not.
+    fn read_failure(&self, event: Event) -> Event {
+        match event {
+            Event::Reply(reply) if (200..300).contains(&reply.status) => {
+                let rules = &self.pack.failures[self.direction.other()];
+                let status = failure_status(rules, &reply.headers, &reply.body).unwrap_or(reply.status);
+                Event::Reply(Reply { status, ..reply })
+            }
+            event => event,
         }
     }
 
@@ -256,9 +270,10 @@ impl Run {
                 Some(answer.body)
             }
         };
-        if !matches!(response.body, ResponseBody::Error(_)) {
-            self.marks.push(Mark::Answered);
+        if matches!(response.body, ResponseBody::Error(_)) {
+            return Ok(self.error(status, headers, body, cause));
         }
+        self.marks.push(Mark::Answered);
         Ok(self.answer(status, headers, body, cause))
     }
 
@@ -293,7 +308,8 @@ impl Run {
                         let named = place.map(|name| (PARAMETER, name));
                         let named: Vec<_> = named.into_iter().collect();
                         let text = text(&self.pack, *reason, self.request.language, &named);
-                        let body = self.pack.errors.body(kind_of_status(*status), *status, &text);
+                        let style = &self.pack.errors[self.direction];
+                        let body = style.body(kind_of_status(*status), *status, &text);
                         self.answer(*status, HeaderMap::new(), Some(body), None)
                     }
                 });
@@ -654,7 +670,7 @@ impl Run {
                 match self.error_answer(&direction.error.op, &reply) {
                     Ok(ErrorAnswer { body, foreign }) => {
                         let cause = foreign.map(|foreign| called(&foreign, head));
-                        return Ok(self.answer(reply.status, headers, Some(body), cause));
+                        return Ok(self.error(reply.status, headers, Some(body), cause));
                     }
                     Err(detail) => no_reply(FailKind::Broken, &detail, head),
                 }
@@ -692,12 +708,25 @@ impl Run {
         cause: Option<String>,
     ) -> Next {
         if body.is_some() && !headers.contains_key(header::CONTENT_TYPE) {
-            let style =
-                (status >= 400).then(|| HeaderValue::from_str(&self.pack.errors.content_type).ok()).flatten();
+            let style = (status >= 400)
+                .then(|| HeaderValue::from_str(&self.pack.errors[self.direction].content_type).ok())
+                .flatten();
             let json = HeaderValue::from_static("application/json");
             headers.insert(header::CONTENT_TYPE, style.unwrap_or(json));
         }
-        Next::Answer(Answer { status, headers, body: body.map(Bytes::from), cause })
+        Next::Answer(Answer { status, headers, body: body.map(Bytes::from), cause, error: None })
+    }
+
+    /// An answer that tells an error of the other side, with the status that the side answers its errors with.
+    fn error(&self, status: u16, headers: HeaderMap, body: Option<Vec<u8>>, cause: Option<String>) -> Next {
+        let answered = self.pack.errors[self.direction].answered(status);
+        let next = self.answer(answered, headers, body, cause);
+        match next {
+            Next::Answer(answer) if answered != status => {
+                Next::Answer(Answer { error: Some(status), ..answer })
+            }
+            next => next,
+        }
     }
 
     fn refused(&self, refusal: &Refusal, wrote: bool) -> Next {

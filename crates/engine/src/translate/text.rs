@@ -1,6 +1,6 @@
 //! Texts for people: reasons in the client's language, and what the gateway's own errors say.
 
-use switchback_plan::{GATEWAY_ERRORS, Pack, ReasonId};
+use switchback_plan::{GATEWAY_ERRORS, Pack, ReasonId, SideId};
 
 /// A reason in a language (index into [`Pack::languages`]; the default language where it has no text in that one), with
 /// `{name}` replaced by the value of that name. Values are not searched for placeholders again; a placeholder without a
@@ -37,11 +37,11 @@ fn fill(template: &str, with: &[(&str, String)]) -> String {
     out
 }
 
-/// Status and text of an error that the gateway makes itself; `kind` is one of [`GATEWAY_ERRORS`].
-pub fn gateway_error(pack: &Pack, kind: &str, language: usize) -> (u16, String) {
+/// Status and text of an error that the gateway makes itself for clients of a side; `kind` is one of [`GATEWAY_ERRORS`].
+pub fn gateway_error(pack: &Pack, served: SideId, kind: &str, language: usize) -> (u16, String) {
     let known = GATEWAY_ERRORS.iter().find(|(name, ..)| *name == kind);
     let (status, english) = known.map_or((500, ""), |(_, status, text)| (*status, *text));
-    let status = pack.errors.statuses.get(kind).copied().unwrap_or(status);
-    let own = pack.errors.texts.get(kind).map(|reason| text(pack, *reason, language, &[]));
+    let status = pack.errors[served].statuses.get(kind).copied().unwrap_or(status);
+    let own = pack.errors[served].texts.get(kind).map(|reason| text(pack, *reason, language, &[]));
     (status, own.unwrap_or_else(|| english.to_owned()))
 }

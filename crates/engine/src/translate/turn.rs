@@ -144,6 +144,8 @@ pub struct Answer {
     pub body: Option<Bytes>,
     /// For the log: an error of the other side that its contract does not know, which this answers in words of ours.
     pub cause: Option<String>,
+    /// The status of the error that this tells, where the side answers its errors with another one.
+    pub error: Option<u16>,
 }
 
 /// The route cannot do what is asked for.

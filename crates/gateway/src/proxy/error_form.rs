@@ -6,13 +6,14 @@ use bytes::Bytes;
 use http::{HeaderValue, StatusCode};
 use std::collections::HashMap;
 use std::sync::Arc;
-use switchback_plan::{GATEWAY_ERRORS, Pack};
+use switchback_plan::{ErrorStyle, GATEWAY_ERRORS, Pack, SideId};
 
-/// The errors of one pack, by kind and language.
+/// The errors of one pack for clients of one side, by kind and language.
 #[derive(Debug)]
 pub struct ErrorForm {
     /// Whose style this is.
     pack: Arc<Pack>,
+    serves: SideId,
     content_type: HeaderValue,
     kinds: HashMap<&'static str, Ready>,
 }
@@ -26,8 +27,8 @@ struct Ready {
 
 impl ErrorForm {
     /// Reads the pack's style. What the pack leaves out is filled with the engine's own status and English text.
-    pub fn of(pack: &Arc<Pack>) -> ErrorForm {
-        let style = &pack.errors;
+    pub fn of(pack: &Arc<Pack>, serves: SideId) -> ErrorForm {
+        let style = &pack.errors[serves];
         let kinds = GATEWAY_ERRORS.iter().map(|&(name, status, text)| {
             let status = style.statuses.get(name).copied().unwrap_or(status);
             let reason = style.texts.get(name).and_then(|id| pack.reasons.get(usize::from(id.0)));
@@ -47,7 +48,7 @@ impl ErrorForm {
         });
         let content_type = HeaderValue::from_str(&style.content_type)
             .unwrap_or_else(|_| HeaderValue::from_static("application/json"));
-        ErrorForm { kinds: kinds.collect(), content_type, pack: Arc::clone(pack) }
+        ErrorForm { kinds: kinds.collect(), content_type, pack: Arc::clone(pack), serves }
     }
 
     /// Status and body of an error: its own where it brings them, else those of the pack for its kind.
@@ -62,13 +63,27 @@ impl ErrorForm {
             (None, Some((_, body))) if status == ready.status => body.clone(),
             (own, usual) => {
                 let text = own.or_else(|| usual.map(|(text, _)| text.as_str()));
-                self.pack.errors.body(name, status.as_u16(), text.unwrap_or_default()).into()
+                self.pack.errors[self.serves].body(name, status.as_u16(), text.unwrap_or_default()).into()
             }
         };
-        (status, body)
+        (answered(&self.pack.errors[self.serves], status), body)
+    }
+
+    /// What an error of the other side is answered with, if not with its own status.
+    pub fn answered_otherwise(&self, status: StatusCode) -> Option<StatusCode> {
+        Some(answered(&self.pack.errors[self.serves], status)).filter(|answered| *answered != status)
     }
 
     pub fn content_type(&self) -> &HeaderValue {
         &self.content_type
     }
+}
+
+/// The status of an error that is answered with another one, since its side tells errors by their body alone: what counts and
+/// what is remembered goes by this. An extension of responses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ErrorStatus(pub StatusCode);
+
+fn answered(style: &ErrorStyle, status: StatusCode) -> StatusCode {
+    StatusCode::from_u16(style.answered(status.as_u16())).unwrap_or(status)
 }

@@ -25,7 +25,7 @@ pub struct Program {
     pack: Arc<Pack>,
     /// Longest prefix first.
     fronts: Vec<Arc<Front>>,
-    errors: ErrorForm,
+    errors: PerSide<ErrorForm>,
     language_tags: Vec<HeaderValue>,
     settings: Arc<Settings>,
     values: Arc<Values>,
@@ -106,7 +106,7 @@ impl Program {
     /// `settings` are the operator's values for what the pack reads of the configuration.
     pub fn new(pack: Arc<Pack>, settings: Arc<Settings>, mut fronts: Vec<Front>) -> Program {
         fronts.sort_by_key(|front| std::cmp::Reverse(front.prefix.len()));
-        let errors = ErrorForm::of(&pack);
+        let errors = SideId::BOTH.map(|side| ErrorForm::of(&pack, side));
         let language_tags = pack.languages.iter().filter_map(|tag| HeaderValue::from_str(tag).ok()).collect();
         let vary = SideId::BOTH.map(|side| vary(&pack.sides[side].credential));
         let credential_headers = SideId::BOTH.map(|side| credential_headers(&pack.sides[side].credential));
@@ -187,8 +187,9 @@ impl Program {
         &self.call_headers[side]
     }
 
-    pub fn errors(&self) -> &ErrorForm {
-        &self.errors
+    /// How errors look to clients of a side.
+    pub fn errors(&self, serves: SideId) -> &ErrorForm {
+        &self.errors[serves]
     }
 
     /// The front that a path belongs to, and the rest of the path after its prefix, beginning with `/`.

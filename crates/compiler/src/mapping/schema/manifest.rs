@@ -126,23 +126,56 @@ fn paging() -> Value {
 fn errors(sides: Sides<'_>) -> Value {
     let kinds: Vec<&str> = GATEWAY_ERRORS.iter().map(|(kind, ..)| *kind).collect();
     let by_kind = |value: Value| json!({"type": "object", "propertyNames": words(&kinds), "additionalProperties": value});
+    let of_side = object(
+        &keys::SIDE_ERRORS,
+        &[
+            ("body", "What an error looks like.", anything()),
+            (
+                "status",
+                "One status that every error is answered with, or statuses by kind.",
+                json!({"anyOf": [reference("status"), by_kind(reference("status"))]}),
+            ),
+            ("kind", "What `$kind` stands for.", by_kind(text())),
+        ],
+    );
+    let failure = object(
+        &keys::FAILURE,
+        &[
+            (
+                "when",
+                "Places such as `$.body.ok` or `$.headers.x-state`, each with its value or a list of values; all are there and hold.",
+                map_of(&anything()),
+            ),
+            ("status", "The status that the answer is read as.", reference("status")),
+        ],
+    );
     object(
         &keys::ERRORS,
         &[
             (
                 "body",
-                "What an error of the gateway looks like; `$text` stands for its text, `$status` for the status of the answer, `$kind` for the word for its kind.",
+                "What an error of the gateway looks like; `$text` stands for its text, `$status` for the status of the error, `$kind` for the word for its kind.",
                 anything(),
             ),
             ("types", "The type of the service's errors, in each contract.", by_side(sides, 2, &text())),
             ("shape", "Shape that turns one into the other, where they differ.", text()),
             (
                 "status",
-                "Statuses of the gateway's errors, where not the usual ones.",
-                by_kind(reference("status")),
+                "Statuses of the gateway's errors, where not the usual ones; or one status that every error is answered with.",
+                json!({"anyOf": [reference("status"), by_kind(reference("status"))]}),
             ),
             ("text", "Reasons for the gateway's errors, instead of the engine's English.", by_kind(text())),
             ("kind", "What `$kind` stands for, where not the engine's own name.", by_kind(text())),
+            (
+                "sides",
+                "What errors look like to clients of one side, where that is not what both have.",
+                by_side(sides, 0, &of_side),
+            ),
+            (
+                "failures",
+                "Answers of a side that are failures whatever their status says: the first that holds counts.",
+                by_side(sides, 0, &list_of(&failure)),
+            ),
         ],
     )
 }

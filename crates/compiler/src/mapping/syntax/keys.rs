@@ -17,7 +17,10 @@ pub(in crate::mapping) const OAUTH: Keys =
 pub(in crate::mapping) const PAGING: Keys = Keys::new("`paging`", &["query", "first", "size"], &[]);
 pub(in crate::mapping) const OWN_HEADERS: Keys = Keys::new("`headers`", &[], &["approximate"]);
 pub(in crate::mapping) const ERRORS: Keys =
-    Keys::new("`errors`", &["body"], &["types", "shape", "status", "text", "kind"]);
+    Keys::new("`errors`", &["body"], &["types", "shape", "status", "text", "kind", "sides", "failures"]);
+pub(in crate::mapping) const SIDE_ERRORS: Keys =
+    Keys::new("the errors of a side", &[], &["body", "status", "kind"]);
+pub(in crate::mapping) const FAILURE: Keys = Keys::new("a failure", &["when", "status"], &[]);
 pub(in crate::mapping) const SETTING: Keys =
     Keys::new("a setting", &["type", "about"], &["default", "values", "reading"]);
 pub(in crate::mapping) const COMPARE: Keys = Keys::new("`compare`", &[], &["headers", "types", "read_back"]);

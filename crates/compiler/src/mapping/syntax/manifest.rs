@@ -3,8 +3,8 @@
 use super::{Reader, keys};
 use crate::diagnostic::Findings;
 use crate::mapping::ast::{
-    Compare, CompareType, Credential, Errors, Manifest, OwnHeaders, Paging, Place, ReadBack, RefusePolicy,
-    RestWord, Setting, Spanned,
+    Compare, CompareType, Credential, Errors, Failure, Manifest, OwnHeaders, Paging, Place, ReadBack,
+    RefusePolicy, RestWord, Setting, SideErrors, Spanned,
 };
 use crate::yaml::{Fields, Kind, Node};
 use switchback_plan::{BodyForm, ClientAuth, RefreshExtra, TokenRequests};
@@ -137,13 +137,62 @@ impl Reader<'_> {
             Some(node) => self.texts_by_side(node, "`types`"),
             None => Some([none(), none()]),
         };
-        let mut status = Vec::new();
-        for (key, value) in self.map_of(fields.get("status")) {
-            status.extend(self.status(value).map(|value| (Self::key(key), value)));
-        }
+        let (all, status) = self.error_statuses(fields.get("status"));
+        let sides = match fields.get("sides") {
+            Some(node) => self.by_side(node, "`sides`", true).map(|node| self.side_errors(node?)),
+            None => [None, None],
+        };
+        let failures = match fields.get("failures") {
+            Some(node) => self.by_side(node, "`failures`", true).map(|node| self.failures(node)),
+            None => [Vec::new(), Vec::new()],
+        };
         let (text, kind) = (self.texts_map(fields.get("text")), self.texts_map(fields.get("kind")));
         let shape = self.text_of(fields.get("shape"));
-        Some(Errors { body: fields.get("body")?.clone(), types: types?, shape, status, text, kind })
+        let (body, types) = (fields.get("body")?.clone(), types?);
+        Some(Errors { body, types, shape, status, text, kind, all, sides, failures })
+    }
+
+    /// One status for all errors, or statuses by kind of error.
+    #[expect(clippy::type_complexity, reason = "a list of lines, as all maps are read")]
+    fn error_statuses(
+        &mut self,
+        node: Option<&Node>,
+    ) -> (Option<Spanned<i64>>, Vec<(Spanned<String>, Spanned<i64>)>) {
+        match node {
+            Some(one @ Node { kind: Kind::Number(_), .. }) => (self.status(one), Vec::new()),
+            node => {
+                let mut lines = Vec::new();
+                for (key, value) in self.map_of(node) {
+                    lines.extend(self.status(value).map(|value| (Self::key(key), value)));
+                }
+                (None, lines)
+            }
+        }
+    }
+
+    fn side_errors(&mut self, node: &Node) -> Option<SideErrors> {
+        let fields = self.fields(node, &keys::SIDE_ERRORS)?;
+        let (all, status) = self.error_statuses(fields.get("status"));
+        let kind = self.texts_map(fields.get("kind"));
+        Some(SideErrors { body: fields.get("body").cloned(), all, status, kind })
+    }
+
+    /// `[{when: {$.body.ok: false, $.body.error: [expired, revoked]}, status: 401}]`
+    fn failures(&mut self, node: Option<&Node>) -> Vec<Failure> {
+        let mut failures = Vec::new();
+        for node in self.list_of(node) {
+            let Some(fields) = self.fields(node, &keys::FAILURE) else { continue };
+            let values = |node: &Node| match node.as_seq() {
+                Some(several) => several.to_vec(),
+                None => vec![node.clone()],
+            };
+            let when = self.map_of(fields.get("when")).iter();
+            let when = when.map(|(place, node)| (Self::key(place), values(node))).collect();
+            if let Some(status) = fields.get("status").and_then(|node| self.status(node)) {
+                failures.push(Failure { when, status, span: node.span });
+            }
+        }
+        failures
     }
 
     fn settings(&mut self, node: Option<&Node>) -> Vec<Setting> {

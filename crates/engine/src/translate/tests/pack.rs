@@ -47,14 +47,16 @@ pub fn pack() -> Arc<Pack> {
             reason("none_open", "Nothing is open.", None),
             reason("no_colour", "Colours are gone.", Some("Ya no hay colores.")),
         ],
-        errors: ErrorStyle {
+        errors: [(); 2].map(|()| ErrorStyle {
             body: vec![ErrorPiece::Json(raw("{\"error\":")), ErrorPiece::Text, ErrorPiece::Json(raw("}"))],
             content_type: "application/json".into(),
             statuses: BTreeMap::new(),
             texts: BTreeMap::new(),
             words: BTreeMap::new(),
-            forms: [None, None],
-        },
+            status: None,
+            form: None,
+        }),
+        failures: Default::default(),
         refuse: RefusePolicy {
             legacy_forward: [true, true],
             status: 501,

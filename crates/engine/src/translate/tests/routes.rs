@@ -387,7 +387,7 @@ fn a_reason_without_a_text_in_a_language_is_told_in_the_default_one() {
     assert_eq!(text(&pack(), switchback_plan::ReasonId(1), 1, &[]), "Nothing is open.");
     let with = [("who", "{who}".to_owned())];
     assert_eq!(text(&pack(), switchback_plan::ReasonId(0), 0, &with), "Give a title, {who}.");
-    assert_eq!(pack().errors.body("internal", 500, "a \"b\"\n"), br#"{"error":"a \"b\"\n"}"#);
+    assert_eq!(pack().errors[0].body("internal", 500, "a \"b\"\n"), br#"{"error":"a \"b\"\n"}"#);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use crate::token::{Client, FixedToken};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use std::sync::Arc;
+use switchback_plan::SideId;
 
 /// What sends calls: the layers below composition, one within the other. Unlike the layers above they need no boxes, since
 /// nothing but the innermost of them waits for more than the next.
@@ -23,6 +24,8 @@ pub trait Caller: Send + Sync {
 pub struct Call {
     pub facts: Arc<RequestContext>,
     pub upstream: Arc<Upstream>,
+    /// The side that a plan calls; none where a request is forwarded.
+    pub side: Option<SideId>,
     pub method: Method,
     /// Path and query below the upstream's base, encoded; begins with `/`.
     pub target: String,

@@ -2,6 +2,7 @@
 //! first. Knows nothing of plans.
 
 pub mod call;
+mod read_failure;
 mod record;
 pub mod retry;
 mod send;

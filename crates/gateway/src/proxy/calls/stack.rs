@@ -1,6 +1,7 @@
 //! What a single call goes through, outermost first, with the reason for each place: the lower half of `proxy/stack.rs`.
 
 use super::call::{Call, Caller as _};
+use super::read_failure::ReadFailure;
 use super::record::RecordCall;
 use super::retry::{Budget, Retry};
 use super::send::Send;
@@ -20,25 +21,28 @@ enum Below {
         RecordCall<
             // Below translation, so that a refused credential replays bytes instead of translating again.
             UpstreamAuth<
-                // Below the credential, so that what is repeated is exactly what was sent.
-                Retry<Send>,
+                // Below the credential, so that a token is renewed also where its end is told with a success.
+                ReadFailure<
+                    // Below the credential, so that what is repeated is exactly what was sent.
+                    Retry<Send>,
+                >,
             >,
         >,
     ),
     // Authorised by what is valid now, repeated as the calls of clients are, and in no capture: no client caused it.
-    Shadow(ShadowAuth<Retry<Send>>),
+    Shadow(ShadowAuth<ReadFailure<Retry<Send>>>),
 }
 
 impl Calls {
     /// For the calls of clients.
     pub fn new(retries: Budget) -> Calls {
-        let below = RecordCall::new(UpstreamAuth::new(Retry::new(Send, retries)));
+        let below = RecordCall::new(UpstreamAuth::new(ReadFailure::new(Retry::new(Send, retries))));
         Calls(Arc::new(Below::Client(below)))
     }
 
     /// For those of the shadow.
     pub fn of_shadow(retries: Budget) -> Calls {
-        Calls(Arc::new(Below::Shadow(ShadowAuth::new(Retry::new(Send, retries)))))
+        Calls(Arc::new(Below::Shadow(ShadowAuth::new(ReadFailure::new(Retry::new(Send, retries))))))
     }
 
     /// Makes one call to an upstream.

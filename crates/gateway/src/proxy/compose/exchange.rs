@@ -14,6 +14,7 @@ use crate::proxy::calls::call::{Call, Manner, Payload};
 use crate::proxy::calls::upstream_auth;
 use crate::proxy::context::Matched;
 use crate::proxy::context::RequestContext;
+use crate::proxy::error_form::ErrorStatus;
 use crate::proxy::headers::{self};
 use crate::proxy::origin::CallOrigin;
 use crate::proxy::slots::refused;
@@ -126,7 +127,7 @@ impl Exchange<'_> {
                     if let Some(cause) = &answer.cause {
                         self.note(cause);
                     }
-                    if (200..300).contains(&answer.status) {
+                    if (200..300).contains(&answer.error.unwrap_or(answer.status)) {
                         for work in self.works.drain(..) {
                             work.forget().await;
                         }
@@ -249,6 +250,7 @@ impl Exchange<'_> {
             manner: Manner::Answer,
             facts: Arc::clone(&self.facts),
             upstream: Arc::clone(upstream),
+            side: Some(backend),
             is_repeatable: self.is_repeatable(&call),
             is_alone: false,
             scope_bytes: scope.len(),
@@ -318,6 +320,9 @@ impl Exchange<'_> {
         let mut response = Response::new(answer.body.map_or_else(Body::empty, Body::full));
         *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::BAD_GATEWAY);
         *response.headers_mut() = self.answer_fields(reply_headers, &answer.headers);
+        if let Some(Ok(status)) = answer.error.map(StatusCode::from_u16) {
+            response.extensions_mut().insert(ErrorStatus(status));
+        }
         response
     }
 

@@ -54,6 +54,8 @@ pub async fn forward(
         upstream,
         target,
         scope_bytes: 0,
+        // What is forwarded is the client's to read.
+        side: None,
         manner: if switches { Manner::Switch } else { Manner::Forward },
         headers,
         payload: if body.is_empty() {

@@ -8,6 +8,7 @@ use super::exchange::Exchange;
 use crate::body::Body;
 use crate::error::{GatewayError, Kind, Side};
 use crate::proxy::Response;
+use crate::proxy::error_form::ErrorStatus;
 use crate::proxy::origin::CallOrigin;
 use crate::telemetry::metrics;
 use bytes::{Bytes, BytesMut};
@@ -147,8 +148,17 @@ impl Exchange<'_> {
         } else if !answer.body().is_empty() && !answer.headers().contains_key(header::CONTENT_TYPE) {
             let is_error = matches!(response.body, ResponseBody::Error(_));
             let json = HeaderValue::from_static("application/json");
-            let kind = if is_error { self.facts.program.errors().content_type().clone() } else { json };
+            let errors = self.facts.program.errors(self.matched().front.serves);
+            let kind = if is_error { errors.content_type().clone() } else { json };
             answer.headers_mut().insert(header::CONTENT_TYPE, kind);
+        }
+        if matches!(response.body, ResponseBody::Error(_)) {
+            let errors = self.facts.program.errors(self.matched().front.serves);
+            let status = answer.status();
+            if let Some(answered) = errors.answered_otherwise(status) {
+                *answer.status_mut() = answered;
+                answer.extensions_mut().insert(ErrorStatus(status));
+            }
         }
         Ok(answer)
     }

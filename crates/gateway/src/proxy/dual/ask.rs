@@ -17,6 +17,7 @@ use http::{HeaderMap, header};
 use std::sync::Arc;
 use std::time::Duration;
 use switchback_engine::diff::{BufferedAnswer, Buffering, Candidate, View};
+use switchback_engine::translate::failure_status;
 use tokio::sync::Semaphore;
 
 /// Bytes of a candidate's answer that are read beyond what its counterpart has: more of it would say nothing new.
@@ -49,7 +50,7 @@ impl Dual {
             let first = self.plans_once(asked, body, counterpart_bytes).await;
             match first {
                 Err(Dropped::CandidateFailed) => self.plans_once(asked, body, counterpart_bytes).await,
-                Ok(candidate) if has_failed(&candidate) => {
+                Ok(candidate) if self.has_failed(asked, &candidate) => {
                     self.plans_once(asked, body, counterpart_bytes).await
                 }
                 first => first,
@@ -98,7 +99,7 @@ impl Dual {
             self.held(response, u64::MAX - BEYOND_BYTES).await
         };
         match answering.await {
-            Ok(view) if !is_failure(view.status) => Ok(view),
+            Ok(view) if !is_failure(self.told(asked, &view)) => Ok(view),
             Err(error) if matches!(error.kind(), Kind::Overloaded { .. }) => Err(Dropped::Budget),
             _ => Err(Dropped::ReferenceFailed),
         }
@@ -184,11 +185,20 @@ impl Dual {
         })
     }
 
+    /// The status of an answer to a client of the served side, as its service means it: it may tell failures with a success.
+    pub(super) fn told(&self, asked: &ShadowRequest, view: &View) -> u16 {
+        let rules = &asked.facts.program.pack().failures[asked.facts.matched().front.serves];
+        if rules.is_empty() || !(200..300).contains(&view.status) || !view.body.is_whole() {
+            return view.status;
+        }
+        failure_status(rules, &view.headers, view.body.start()).unwrap_or(view.status)
+    }
+
+    pub(super) fn has_failed(&self, asked: &ShadowRequest, candidate: &Candidate) -> bool {
+        matches!(candidate, Candidate::Answered(view) if is_failure(self.told(asked, view)))
+    }
+
     pub(crate) fn timeout(&self) -> Duration {
         self.shadow.settings().timeout
     }
-}
-
-pub(super) fn has_failed(candidate: &Candidate) -> bool {
-    matches!(candidate, Candidate::Answered(view) if is_failure(view.status))
 }

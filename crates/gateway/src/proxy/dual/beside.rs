@@ -2,7 +2,6 @@
 //! and so that nothing but a comparison can come of it. What is done about writes is in `planned` and `read_back`.
 
 use super::ask::Dual;
-use super::ask::has_failed;
 use super::shadow_request::{Primary, Seen, ShadowRequest, is_failure};
 use crate::shadow::{Done, Dropped, Judging, Outcome};
 use switchback_engine::diff::{BufferedAnswer, Candidate, Comparison, Verdict, View};
@@ -43,17 +42,18 @@ impl Dual {
                     seen => Candidate::Answered(self.view(seen).await?),
                 };
                 let reference = self.own(asked, body).await?;
-                // ShadowRequest once more, as in the shadow: a failure that has passed says nothing of the mapping.
-                if has_failed(&candidate)
-                    && !has_failed(&self.plans(asked, body, reference.body.total_bytes()).await?)
-                {
-                    return Err(Dropped::CandidateFailed);
+                // Asked once more, as in the shadow: a failure that has passed says nothing of the mapping.
+                if self.has_failed(asked, &candidate) {
+                    let again = self.plans(asked, body, reference.body.total_bytes()).await?;
+                    if !self.has_failed(asked, &again) {
+                        return Err(Dropped::CandidateFailed);
+                    }
                 }
                 Ok(vec![self.settled(asked, body, judging, reference, candidate).await?])
             }
             Primary::Legacy => {
                 let reference = self.view(seen).await?;
-                if is_failure(reference.status) {
+                if is_failure(self.told(asked, &reference)) {
                     return Err(Dropped::ReferenceFailed);
                 }
                 match asked.writes {
@@ -72,7 +72,7 @@ impl Dual {
         body: &BufferedAnswer,
         reference: View,
     ) -> Result<Vec<Outcome>, Dropped> {
-        let reference_status = reference.status;
+        let reference_status = self.told(asked, &reference);
         let request = self.uncoded(&asked.facts.headers, body.start().clone()).await?;
         // First what was changed: the sooner it is looked at, the fewer others have changed it since.
         let read_back = self.read_back(asked, &request, reference).await;

@@ -51,7 +51,7 @@ impl Dual {
         let declared =
             asked.facts.program.route(asked.facts.matched().front.serves, asked.facts.matched().route);
         let declared = declared.read_back.as_ref()?;
-        let is_done = (200..300).contains(&written.status);
+        let is_done = (200..300).contains(&self.told(asked, &written));
         if !is_done || !self.shadow.settings().read_back.takes(fastrand::u64(..)) {
             return None;
         }
@@ -92,6 +92,7 @@ impl ShadowRequest {
             headers: written.headers.clone(),
             body: Some(written.body.start().clone()),
             cause: None,
+            error: None,
         };
         let route = program.route(front.serves, matched.route);
         let request = self.translated(body.clone());

@@ -4,6 +4,7 @@
 use super::middleware::Middleware;
 use crate::body::{End, Watch};
 use crate::proxy::context::RequestContext;
+use crate::proxy::error_form::ErrorStatus;
 use crate::proxy::{Request, Response};
 use crate::telemetry::metrics::{Outcome, RequestMeter, requests_in_flight};
 use bytes::Bytes;
@@ -39,7 +40,9 @@ impl Middleware<Request> for Metrics {
     }
 
     fn after(mut sample: Sample, response: &mut Response) {
-        sample.status = Some(response.status());
+        // An error counts as one, also where its side answers errors with a success.
+        let told = response.extensions().get::<ErrorStatus>();
+        sample.status = Some(told.map_or(response.status(), |told| told.0));
         response.body_mut().watch(Box::new(sample));
     }
 }

@@ -20,6 +20,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use switchback_plan::SideId;
 use tower::{BoxError, Layer, Service};
 
 #[derive(Clone, Copy, Default)]
@@ -168,7 +169,9 @@ fn answer(facts: &RequestContext, error: &GatewayError) -> Response {
 
 /// What the client of a request is told of an error.
 pub(crate) fn response(facts: &RequestContext, error: &GatewayError) -> Response {
-    let form = facts.program.errors();
+    // What lies at no front is told as clients of the old side are told.
+    let serves = facts.front().map_or(SideId::OLD, |front| front.serves);
+    let form = facts.program.errors(serves);
     let (status, body) = form.answer(error, facts.language);
     let mut response = Response::new(Body::full(body));
     *response.status_mut() = status;
