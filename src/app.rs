@@ -10,7 +10,7 @@ mod pack;
 mod reload;
 mod watch;
 
-use crate::admin::{self, Admin, Area, Board, PackStatus, Status};
+use crate::admin::{self, Access, Admin, Area, Board, PackStatus, Status};
 use crate::config::{self, Config};
 use arc_swap::ArcSwap;
 use assemble::Services;
@@ -237,7 +237,12 @@ impl App {
             unknown,
             program: Arc::clone(&current),
             clock: clock.clone(),
-            token: config.admin.token.clone(),
+            access: Access {
+                token: config.admin.token.clone(),
+                read_token: config.admin.read_token.clone(),
+                session: config.admin.session,
+                keys: config.keys.clone(),
+            },
             hosts: admin_hosts(&config),
         });
 

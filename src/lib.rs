@@ -6,3 +6,4 @@ pub mod cli;
 pub mod config;
 pub mod harvest;
 pub mod replay;
+pub(crate) mod studio;

@@ -1,17 +1,17 @@
 //! Answers of the admin port, all with the headers that keep a browser from doing more with them than showing them.
 
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, LOCATION, SET_COOKIE};
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 use serde::Serialize;
 use serde_json::json;
 use switchback_gateway::body::Body;
 
-/// No script, no frames, no forms, nothing from elsewhere; the one style sheet is ours.
-const CONTENT_POLICY: &str =
-    "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+/// Nothing but our own files: no script and no style within a page, no frames, nothing from elsewhere, forms to ourselves.
+const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+                              form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
 /// An answer before it is sent.
-pub(super) struct Answer {
+pub(crate) struct Answer {
     status: StatusCode,
     content_type: &'static str,
     body: Content,
@@ -26,7 +26,7 @@ enum Content {
 }
 
 impl Answer {
-    pub(super) fn text(status: StatusCode, content_type: &'static str, body: impl Into<String>) -> Answer {
+    pub(crate) fn text(status: StatusCode, content_type: &'static str, body: impl Into<String>) -> Answer {
         Answer { status, content_type, body: Content::Text(body.into()), headers: Vec::new() }
     }
 
@@ -35,24 +35,41 @@ impl Answer {
         Answer { status, content_type, body: Content::Stream(Box::new(body)), headers: Vec::new() }
     }
 
-    pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Answer {
+    pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Answer {
         let body =
             serde_json::to_string_pretty(value).expect("values here have text keys and finite numbers");
         Answer::text(status, "application/json", body + "\n")
     }
 
-    pub(super) fn html(status: StatusCode, body: String) -> Answer {
+    pub(crate) fn html(status: StatusCode, body: String) -> Answer {
         Answer::text(status, "text/html; charset=utf-8", body)
     }
 
+    /// Sends a browser to another of our addresses, which it asks for with GET.
+    pub(crate) fn see(path: &str) -> Answer {
+        let place = HeaderValue::try_from(path).unwrap_or_else(|_| HeaderValue::from_static("/"));
+        Answer::text(StatusCode::SEE_OTHER, "text/plain; charset=utf-8", "").header(LOCATION, place)
+    }
+
     /// An error for operators and their tools.
-    pub(super) fn error(status: StatusCode, error: impl Into<String>) -> Answer {
+    pub(crate) fn error(status: StatusCode, error: impl Into<String>) -> Answer {
         Answer::json(status, &json!({ "error": error.into() }))
     }
 
-    pub(super) fn with_header(mut self, name: &'static str, value: &'static str) -> Answer {
-        self.headers.push((HeaderName::from_static(name), HeaderValue::from_static(value)));
+    pub(crate) fn with_header(self, name: &'static str, value: &'static str) -> Answer {
+        self.header(HeaderName::from_static(name), HeaderValue::from_static(value))
+    }
+
+    /// Adds a header, in the place of the usual one of that name.
+    pub(crate) fn header(mut self, name: HeaderName, value: HeaderValue) -> Answer {
+        self.headers.push((name, value));
         self
+    }
+
+    /// Sets a cookie.
+    pub(crate) fn cookie(self, cookie: &str) -> Answer {
+        let value = HeaderValue::try_from(cookie).expect("cookies are made of visible characters");
+        self.header(SET_COOKIE, value)
     }
 
     /// The response; without its body to a `HEAD`, whose head is the same.
@@ -72,50 +89,29 @@ impl Answer {
         for (name, value) in [
             ("content-security-policy", CONTENT_POLICY),
             ("x-content-type-options", "nosniff"),
-            ("referrer-policy", "no-referrer"),
+            ("x-frame-options", "DENY"),
+            ("cross-origin-opener-policy", "same-origin"),
+            ("cross-origin-resource-policy", "same-origin"),
+            // With `no-referrer` a browser says `Origin: null` even to the page's own origin, which forms are checked by.
+            ("referrer-policy", "same-origin"),
             ("cache-control", "no-store"),
         ] {
             headers.insert(name, HeaderValue::from_static(value));
         }
-        headers.extend(self.headers);
+        for (name, value) in self.headers {
+            if name == SET_COOKIE {
+                headers.append(name, value);
+            } else {
+                headers.insert(name, value);
+            }
+        }
         response
     }
-}
-
-/// A text of several lines as it may stand in HTML, in an element that shows lines as they are.
-pub(super) fn escape_lines(text: &str) -> String {
-    text.lines().map(escape).collect::<Vec<_>>().join("\n")
-}
-
-/// A text as it may stand in HTML, between tags and in quoted attributes.
-pub(super) fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            c if c.is_control() => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn text_cannot_leave_its_place_in_a_page() {
-        assert_eq!(
-            escape("<script>alert('1')</script> & \" onload=\u{0}"),
-            "&lt;script&gt;alert(&#39;1&#39;)&lt;/script&gt; &amp; &quot; onload=\u{fffd}"
-        );
-        assert_eq!(escape_lines("a: 1\n  <b>\r\n\u{1b}c\n"), "a: 1\n  &lt;b&gt;\n\u{fffd}c");
-    }
 
     #[test]
     fn a_head_answer_has_the_head_of_the_get_answer() {
@@ -124,6 +120,6 @@ mod tests {
         assert_eq!(get.headers(), head.headers());
         assert!(head.body().is_empty() && !get.body().is_empty());
         let policy = get.headers()["content-security-policy"].to_str().unwrap();
-        assert!(policy.starts_with("default-src 'none'") && !policy.contains("script-src"));
+        assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"));
     }
 }

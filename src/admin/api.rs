@@ -1,8 +1,9 @@
-//! The admin API: what the dashboard shows, as JSON, and the management of clients. Secrets go out in one case only: a token
+//! The admin API: what the studio shows, as JSON, and the management of clients. Secrets go out in one case only: a token
 //! that was made here, in the answer to the request that made it.
 
 use super::Parts;
 use super::answer::Answer;
+use bytes::Bytes;
 use http::{Request, StatusCode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -198,18 +199,24 @@ fn app(id: Option<Secret<String>>, secret: Option<Secret<String>>) -> Result<Opt
 
 /// Reads a JSON body. An empty one is an empty object, since all members may be left out for some calls.
 pub(super) async fn read<T: DeserializeOwned>(request: Request<Body>) -> Result<T, Answer> {
-    // Twice as much and more, since a body that grows is copied.
-    let memory = Memory::new(4 * BODY_BYTES_MAX);
-    let body = buffer(request.into_body(), Side::Client, BODY_BYTES_MAX, memory.share()).await;
-    let body = body
-        .map_err(|_| Answer::error(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large, or broke off"))?;
-    let body: &[u8] = if body.bytes.is_empty() { b"{}" } else { &body.bytes };
+    let body = read_bytes(request, BODY_BYTES_MAX).await?;
+    let body: &[u8] = if body.is_empty() { b"{}" } else { &body };
     // The parser's message can repeat a wrong value, which may be a secret; the place is enough.
     serde_json::from_slice(body).map_err(|error| {
         let what = if error.is_data() { "is not what this call takes" } else { "is not JSON" };
         let (line, column) = (error.line(), error.column());
         Answer::error(StatusCode::BAD_REQUEST, format!("the body {what} (line {line}, column {column})"))
     })
+}
+
+/// Reads a body of so many bytes at most.
+pub(crate) async fn read_bytes(request: Request<Body>, bytes_max: u64) -> Result<Bytes, Answer> {
+    // Twice as much and more, since a body that grows is copied.
+    let memory = Memory::new(4 * bytes_max);
+    let body = buffer(request.into_body(), Side::Client, bytes_max, memory.share()).await;
+    let body = body
+        .map_err(|_| Answer::error(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large, or broke off"))?;
+    Ok(body.bytes)
 }
 
 fn refused(error: &RegistryError) -> Answer {

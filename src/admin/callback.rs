@@ -2,8 +2,10 @@
 //! of the address, which holds a code.
 
 use super::Parts;
-use super::answer::{Answer, escape};
+use super::answer::Answer;
+use crate::studio;
 use http::StatusCode;
+use maud::{Markup, html};
 use switchback_gateway::token::{ConnectError, RefusalAbout};
 
 pub(super) async fn callback(parts: &Parts, query: &str) -> Answer {
@@ -13,9 +15,9 @@ pub(super) async fn callback(parts: &Parts, query: &str) -> Answer {
                 tracing::warn!(%error, "the new grant is stored; it is taken up at the next look at the store");
             }
             tracing::info!(client = %client.name, "connected");
-            let name = escape(&client.name);
-            let words =
-                format!("The client <strong>{name}</strong> is connected. This window can be closed.");
+            let words = html! {
+                "The client " strong { (client.name) } " is connected. This window can be closed."
+            };
             page(StatusCode::OK, "Connected", &words)
         }
         Err(error) => {
@@ -25,7 +27,7 @@ pub(super) async fn callback(parts: &Parts, query: &str) -> Answer {
                 _ => tracing::warn!(%error, "a client was not connected"),
             }
             let (status, words) = words(&error);
-            page(status, "Not connected", &words)
+            page(status, "Not connected", &html! { (words) })
         }
     }
 }
@@ -39,14 +41,14 @@ fn words(error: &ConnectError) -> (StatusCode, String) {
         ConnectError::NoCode => (StatusCode::BAD_REQUEST, format!("The answer holds no code. {again}")),
         ConnectError::Denied(code) => (
             StatusCode::BAD_REQUEST,
-            format!("The authorization was refused ({}). If that was a mistake: {again}", escape(code)),
+            format!("The authorization was refused ({}). If that was a mistake: {again}", code),
         ),
         ConnectError::OtherIssuer => (
             StatusCode::BAD_REQUEST,
             format!("This answer is not from the authorization server that was asked. {again}"),
         ),
         ConnectError::CodeRefused(refusal) => {
-            let code = escape(&refusal.code);
+            let code = &refusal.code;
             let words = match refusal.about {
                 RefusalAbout::Application => format!(
                     "The authorization server refuses this gateway ({code}). The operator of the gateway has to mend \
@@ -59,7 +61,7 @@ fn words(error: &ConnectError) -> (StatusCode, String) {
         // What is said of it is ours, but for an error code that was looked at.
         ConnectError::Server(what) => (
             StatusCode::BAD_GATEWAY,
-            format!("The authorization server gave no usable answer ({}). {again}", escape(what)),
+            format!("The authorization server gave no usable answer ({}). {again}", what),
         ),
         ConnectError::NoServer | ConnectError::NoApp(_) | ConnectError::Registry(_) => (
             StatusCode::INTERNAL_SERVER_ERROR,
@@ -68,10 +70,6 @@ fn words(error: &ConnectError) -> (StatusCode, String) {
     }
 }
 
-fn page(status: StatusCode, title: &str, words: &str) -> Answer {
-    let body = format!(
-        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>Switchback: {title}</title>\n\
-         <link rel=\"stylesheet\" href=\"/dashboard.css\">\n<h1>{title}</h1>\n<p>{words}</p>\n</html>\n"
-    );
-    Answer::html(status, body)
+fn page(status: StatusCode, title: &str, words: &Markup) -> Answer {
+    Answer::html(status, studio::bare(title, words))
 }

@@ -1,10 +1,12 @@
-//! Who may ask the admin port for what.
+//! Who may ask the admin port for what. Programs show a token as a bearer; people sign in once with the same token and their
+//! browser shows a session (see [`super::session`]), which also reads the API, and changes things by the studio's forms alone.
 
 use super::answer::Answer;
+use super::session::{Access, Role, Session, Sessions, forget_cookie};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN};
-use http::{HeaderMap, HeaderName, Request, StatusCode};
+use http::{HeaderMap, HeaderName, Request, StatusCode, Uri};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -18,12 +20,30 @@ use switchback_gateway::server::Peer;
 /// What a request must show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Need {
-    /// Health, which probes ask for, and the callback, which `state` guards.
+    /// Health, which probes ask for, the callback, which `state` guards, and what a browser needs to show a page.
     Nothing,
-    /// The token as a bearer, or as the password of a browser's dialogue.
+    /// Pages of the studio ask for a [`Visitor`] themselves, and send who is none to sign in.
+    Visitor,
+    /// A token as a bearer, or as the password of a browser's dialogue; or a session.
     ToRead,
-    /// The token as a bearer, and JSON.
+    /// The token that may change things as a bearer, and JSON.
     ToChange,
+}
+
+/// Who looks at a page.
+#[derive(Clone, Debug)]
+pub(crate) struct Visitor {
+    pub(crate) role: Role,
+    /// None for programs that show a token with each request, and where no token is configured: neither has forms.
+    pub(crate) session: Option<Session>,
+}
+
+/// What came of showing a token to sign in.
+pub(crate) enum SignIn {
+    As(Session),
+    Wrong,
+    /// Too many were wrong.
+    Wait,
 }
 
 /// Wrong tokens from one address before it has to wait.
@@ -35,9 +55,10 @@ const ADDRESSES_MAX: usize = 1024;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-pub(super) struct Guard {
-    /// Hash of the token: comparing hashes tells nothing by its duration.
-    token: Option<[u8; 32]>,
+pub(crate) struct Guard {
+    /// Hashes of tokens and what they are for: comparing hashes tells nothing by its duration.
+    tokens: Vec<([u8; 32], Role)>,
+    sessions: Sessions,
     hosts: Vec<String>,
     clock: Clock,
     failures: Mutex<HashMap<IpAddr, Failures>>,
@@ -49,9 +70,17 @@ struct Failures {
 }
 
 impl Guard {
-    pub(super) fn new(token: Option<Secret<String>>, hosts: Vec<String>, clock: Clock) -> Guard {
-        let token = token.map(|token| digest(token.expose()));
-        Guard { token, hosts, clock, failures: Mutex::default() }
+    pub(super) fn new(access: &Access, hosts: Vec<String>, clock: Clock) -> Guard {
+        let hashed = |token: &Option<Secret<String>>, role| Some((digest(token.as_ref()?.expose()), role));
+        let tokens = [hashed(&access.token, Role::Operate), hashed(&access.read_token, Role::Read)];
+        let tokens = tokens.into_iter().flatten().collect();
+        let sessions = Sessions::new(access, clock.clone());
+        Guard { tokens, sessions, hosts, clock, failures: Mutex::default() }
+    }
+
+    /// Whether nobody has to show anything: no token is configured, which only loopback allows.
+    pub(crate) fn is_open(&self) -> bool {
+        self.tokens.is_empty()
     }
 
     /// Lets the request through, or says why not.
@@ -62,19 +91,26 @@ impl Guard {
                 "this host name is not one of the admin port's; see admin.hosts",
             ));
         }
-        if need == Need::Nothing {
+        if matches!(need, Need::Nothing | Need::Visitor) {
             return Ok(());
         }
         let headers = request.headers();
         if need == Need::ToChange && is_from_elsewhere(headers) {
             return Err(Answer::error(StatusCode::FORBIDDEN, "changes are not taken from web pages"));
         }
-        let Some(token) = &self.token else { return without_token(need) };
+        if self.is_open() {
+            return without_token(need);
+        }
         // The right token first: behind a proxy everybody has one address, and whoever guesses must not lock others out. A
         // token that guessing could find is not taken to begin with (`ADMIN_TOKEN_CHARS_MIN`).
-        let shown = shown_token(headers, need);
-        if shown.is_some_and(|shown| digest(&shown) == *token) {
-            return check_content(headers, need);
+        let shown = shown_token(headers, need).and_then(|shown| self.role_of(&shown));
+        let by_session = || self.sessions.of(headers).filter(|_| need == Need::ToRead).map(|own| own.role);
+        match shown.or_else(by_session) {
+            Some(Role::Read) if need == Need::ToChange => {
+                return Err(Answer::error(StatusCode::FORBIDDEN, "this token may look and change nothing"));
+            }
+            Some(_) => return check_content(headers, need),
+            None => {}
         }
         let peer = request.extensions().get::<Peer>().map(|peer| peer.address.ip());
         if peer.is_some_and(|peer| self.must_wait(peer)) {
@@ -91,6 +127,60 @@ impl Guard {
             _ => "Basic realm=\"switchback admin\", charset=\"UTF-8\"",
         };
         Err(answer.with_header("www-authenticate", challenge))
+    }
+
+    /// Who looks at a page; none has to sign in first.
+    pub(crate) fn visitor(&self, headers: &HeaderMap) -> Option<Visitor> {
+        if let Some(session) = self.sessions.of(headers) {
+            return Some(Visitor { role: session.role, session: Some(session) });
+        }
+        let by_token = || shown_token(headers, Need::ToRead).and_then(|shown| self.role_of(&shown));
+        let role = if self.is_open() { Some(Role::Read) } else { by_token() };
+        role.map(|role| Visitor { role, session: None })
+    }
+
+    /// Begins a session for who shows a token.
+    pub(crate) fn sign_in(&self, peer: Option<IpAddr>, token: &str, name: &str) -> SignIn {
+        if let Some(role) = self.role_of(token) {
+            return SignIn::As(self.sessions.begin(role, name));
+        }
+        if peer.is_some_and(|peer| self.must_wait(peer)) {
+            return SignIn::Wait;
+        }
+        if let Some(peer) = peer {
+            self.count_failure(peer);
+        }
+        SignIn::Wrong
+    }
+
+    /// The cookie for a session: of a new one, or of one whose time is half over.
+    pub(crate) fn session_cookie(&self, session: &Session, headers: &HeaderMap) -> String {
+        self.sessions.set_cookie(session, is_behind_tls(headers))
+    }
+
+    /// The session with its time begun anew, when half of it is over.
+    pub(crate) fn renewed(&self, session: &Session) -> Option<Session> {
+        self.sessions.renewed(session)
+    }
+
+    /// The cookie that ends a session.
+    pub(crate) fn sign_out_cookie(&self, headers: &HeaderMap) -> String {
+        forget_cookie(is_behind_tls(headers))
+    }
+
+    /// What the forms of a session carry.
+    pub(crate) fn form_token(&self, session: &Session) -> String {
+        self.sessions.form_token(session)
+    }
+
+    /// Whether a form carries what this session's forms carry.
+    pub(crate) fn is_form_token(&self, session: &Session, shown: &str) -> bool {
+        self.sessions.is_form_token(session, shown)
+    }
+
+    fn role_of(&self, shown: &str) -> Option<Role> {
+        let shown = digest(shown);
+        self.tokens.iter().find(|(token, _)| *token == shown).map(|(_, role)| *role)
     }
 
     /// Whether the request came by an address, `localhost` or a configured name (against DNS rebinding).
@@ -154,6 +244,38 @@ fn check_content(headers: &HeaderMap, need: Need) -> Result<(), Answer> {
     }
 }
 
+/// Whether a form was sent by a page of ours. Browsers say where a form comes from; who says nothing is no browser.
+pub(crate) fn is_own_form<B>(request: &Request<B>) -> bool {
+    let headers = request.headers();
+    let from_header = headers.get(HOST).and_then(|host| host.to_str().ok());
+    let host = request.uri().authority().map(|authority| authority.as_str()).or(from_header);
+    let origin = headers.get(ORIGIN).and_then(|origin| origin.to_str().ok());
+    let site = headers.get(SEC_FETCH_SITE);
+    match (origin, host) {
+        (Some(origin), Some(host)) => {
+            let origin = origin.parse::<Uri>().ok();
+            let authority = origin.as_ref().and_then(|origin| origin.authority());
+            authority.is_some_and(|authority| {
+                without_usual_port(authority.as_str()) == without_usual_port(host)
+                    && site.is_none_or(|site| site == "same-origin")
+            })
+        }
+        (None, _) => site.is_some_and(|site| site == "same-origin"),
+        (Some(_), None) => false,
+    }
+}
+
+/// A proxy in front may speak TLS at a usual port, and name it or not.
+fn without_usual_port(authority: &str) -> String {
+    let bare = authority.strip_suffix(":443").or(authority.strip_suffix(":80"));
+    bare.unwrap_or(authority).to_ascii_lowercase()
+}
+
+/// Whether the browser came by TLS, which something in front ends. It can only be made up by who gets the cookie.
+fn is_behind_tls(headers: &HeaderMap) -> bool {
+    headers.get("x-forwarded-proto").is_some_and(|proto| proto == "https")
+}
+
 /// Browsers say so when a page of another origin is behind a request.
 fn is_from_elsewhere(headers: &HeaderMap) -> bool {
     let is_cross = headers.get(SEC_FETCH_SITE).is_some_and(|site| site != "same-origin" && site != "none");
@@ -184,8 +306,16 @@ mod tests {
 
     const TOKEN: &str = "a-long-admin-token";
 
+    const READ_TOKEN: &str = "a-long-read-token";
+
     fn guard(token: Option<&str>) -> Guard {
-        Guard::new(token.map(Secret::from), vec!["admin.example.com".to_owned()], Clock::paused_at(0))
+        let access = Access {
+            token: token.map(Secret::from),
+            read_token: token.map(|_| Secret::from(READ_TOKEN)),
+            session: Duration::from_secs(100),
+            keys: vec![Secret::from("key")],
+        };
+        Guard::new(&access, vec!["admin.example.com".to_owned()], Clock::paused_at(0))
     }
 
     fn request(headers: &[(&str, &str)]) -> Request<Body> {
@@ -253,6 +383,46 @@ mod tests {
             ),
         ] {
             assert_eq!(status(&guard, &headers, need), expected, "{headers:?}");
+        }
+    }
+
+    #[test]
+    fn the_read_token_opens_everything_for_reading_and_nothing_for_change() {
+        let guard = guard(Some(TOKEN));
+        let bearer = format!("Bearer {READ_TOKEN}");
+        let headers =
+            [("host", "localhost"), ("content-type", "application/json"), ("authorization", bearer.as_str())];
+        assert_eq!(status(&guard, &headers, Need::ToRead), 200);
+        assert_eq!(status(&guard, &headers, Need::ToChange), 403);
+        assert_eq!(guard.visitor(request(&headers).headers()).map(|visitor| visitor.role), Some(Role::Read));
+    }
+
+    #[test]
+    fn a_session_reads_the_api_and_never_changes_by_it() {
+        let guard = guard(Some(TOKEN));
+        let SignIn::As(session) = guard.sign_in(None, TOKEN, "Ada") else { panic!("the token is right") };
+        let cookie = guard.session_cookie(&session, &HeaderMap::new());
+        let cookie = cookie.split(';').next().unwrap();
+        let headers = [("host", "localhost"), ("content-type", "application/json"), ("cookie", cookie)];
+        assert_eq!(status(&guard, &headers, Need::ToRead), 200);
+        assert_eq!(status(&guard, &headers, Need::ToChange), 401);
+        let visitor = guard.visitor(request(&headers).headers()).expect("signed in");
+        assert_eq!((visitor.role, visitor.session.unwrap().name), (Role::Operate, "Ada".to_owned()));
+    }
+
+    #[test]
+    fn a_form_is_ours_when_its_browser_says_so() {
+        for (headers, expected) in [
+            (vec![("host", "h:9090"), ("origin", "http://h:9090")], true),
+            (vec![("host", "h"), ("origin", "https://H:443"), ("sec-fetch-site", "same-origin")], true),
+            (vec![("host", "h:9090"), ("sec-fetch-site", "same-origin")], true),
+            (vec![("host", "h:9090"), ("origin", "http://h:9091")], false),
+            (vec![("host", "h:9090"), ("origin", "null")], false),
+            (vec![("host", "h:9090"), ("origin", "http://h:9090"), ("sec-fetch-site", "cross-site")], false),
+            (vec![("host", "h:9090")], false),
+            (vec![("origin", "http://h:9090")], false),
+        ] {
+            assert_eq!(is_own_form(&request(&headers)), expected, "{headers:?}");
         }
     }
 

@@ -1,29 +1,34 @@
-//! The admin port: health, metrics, the dashboard, the admin API, and the callback of the authorization server. It has an
+//! The admin port: health, metrics, the studio's pages ([`crate::studio`]), the admin API, and the callback of the authorization server. It has an
 //! address, limits and a token of its own, and shares nothing with the data path but what it shows.
 //!
 //! What guards it, in this order (see [`guard`]): the `Host` header must be an address, `localhost` or a configured name,
-//! so that no web page reaches the port through a name of its own; all but health and callback ask for the token, where
-//! one is configured; changes are `POST` with the token as a bearer and JSON as the body, which a page of another origin
-//! can neither send nor make a browser send. There are no cookies and no sessions. Pages hold no script, and their policy
-//! forbids all of it; every text from outside is escaped.
+//! so that no web page reaches the port through a name of its own; all but health and callback ask for a token, where
+//! one is configured, or for a session that was begun with one; changes by the API are `POST` with the token as a bearer
+//! and JSON as the body, which a page of another origin can neither send nor make a browser send; changes by the studio
+//! are its own forms, with a session. The policy of all answers forbids scripts and styles within a page.
 
 mod answer;
 mod api;
 mod callback;
 mod capture;
-mod dashboard;
 mod diff;
 mod guard;
 mod health;
 mod phases;
+mod session;
 mod status;
 
+pub(crate) use answer::Answer;
+pub(crate) use api::read_bytes;
+pub(crate) use guard::{Guard, SignIn, Visitor, is_own_form};
 pub use phases::told;
+pub(crate) use session::cookie;
+pub use session::{Access, Role};
 pub use status::{Board, PackStatus, ReloadOutcome, Status};
 
-use answer::Answer;
+use crate::studio::Studio;
 use futures_util::future::BoxFuture;
-use guard::{Guard, Need};
+use guard::Need;
 use http::{Method, Request, Response, StatusCode};
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -33,7 +38,6 @@ use switchback_gateway::capture::Tap;
 use switchback_gateway::clock::Clock;
 use switchback_gateway::proxy::program::Current;
 use switchback_gateway::proxy::unknown_calls::UnknownCalls;
-use switchback_gateway::secret::Secret;
 use switchback_gateway::server::{Drain, Standing};
 use switchback_gateway::shadow::{Archive, Phases};
 use switchback_gateway::telemetry::metrics::Metrics;
@@ -61,8 +65,8 @@ pub struct Parts {
     /// What is called that nobody knows.
     pub unknown: UnknownCalls,
     pub clock: Clock,
-    /// What operators show; none on loopback only, and then nothing can be changed here.
-    pub token: Option<Secret<String>>,
+    /// Who may come.
+    pub access: Access,
     /// Host names allowed beside addresses and `localhost`, in lower case.
     pub hosts: Vec<String>,
 }
@@ -72,6 +76,7 @@ pub struct Parts {
 pub struct Admin {
     parts: Arc<Parts>,
     guard: Arc<Guard>,
+    studio: Arc<Studio>,
     area: Area,
 }
 
@@ -101,8 +106,10 @@ impl Area {
 
 impl Admin {
     pub fn new(parts: Parts) -> Admin {
-        let guard = Guard::new(parts.token.clone(), parts.hosts.clone(), parts.clock.clone());
-        Admin { parts: Arc::new(parts), guard: Arc::new(guard), area: Area::All }
+        let guard = Arc::new(Guard::new(&parts.access, parts.hosts.clone(), parts.clock.clone()));
+        let parts = Arc::new(parts);
+        let studio = Arc::new(Studio::new(Arc::clone(&parts), Arc::clone(&guard)));
+        Admin { parts, guard, studio, area: Area::All }
     }
 
     /// The same parts, as far as a port has them.
@@ -120,14 +127,22 @@ impl Admin {
         let need = need(request.uri().path(), request.method());
         let answer = match self.guard.check(&request, need) {
             Ok(()) => {
-                // Who has shown the token is not put out for strangers.
-                if need != Need::Nothing
-                    && self.parts.token.is_some()
+                let is_known = match need {
+                    Need::Nothing => false,
+                    Need::Visitor => self.guard.visitor(request.headers()).is_some(),
+                    Need::ToRead | Need::ToChange => true,
+                };
+                // Who has shown a token is not put out for strangers.
+                if is_known
+                    && !self.guard.is_open()
                     && let Some(standing) = request.extensions().get::<Standing>()
                 {
                     standing.trust();
                 }
-                route(&self.parts, request).await
+                match need {
+                    Need::Visitor => self.studio.answer(request).await,
+                    _ => route(&self.parts, request).await,
+                }
             }
             Err(refusal) => refusal,
         };
@@ -139,12 +154,18 @@ impl Admin {
 fn need(path: &str, method: &Method) -> Need {
     match path {
         "/healthz/live" | "/healthz/ready" | "/oauth/callback" => Need::Nothing,
-        _ if *method == Method::POST => Need::ToChange,
-        _ => Need::ToRead,
+        _ if path == "/metrics" || path == "/api" || path.starts_with("/api/") => {
+            if *method == Method::POST {
+                Need::ToChange
+            } else {
+                Need::ToRead
+            }
+        }
+        _ => Need::Visitor,
     }
 }
 
-/// All addresses of the port.
+/// All addresses of the port but those of the studio.
 async fn route(parts: &Arc<Parts>, request: Request<Body>) -> Answer {
     let method = match request.method() {
         // The callback spends a code, which reading must not do (RFC 9110, section 9.2.1): those who look whether a link is
@@ -165,8 +186,6 @@ async fn route(parts: &Arc<Parts>, request: Request<Body>) -> Answer {
         ("GET", ["oauth", "callback"]) => {
             callback::callback(parts, request.uri().query().unwrap_or_default()).await
         }
-        ("GET", [""]) => dashboard::page(parts).await,
-        ("GET", ["dashboard.css"]) => dashboard::style(),
         ("GET", ["api", "config"]) => api::config(parts),
         ("GET", ["api", "pack"]) => api::pack(parts),
         ("GET", ["api", "operations"]) => api::operations(parts),
@@ -188,11 +207,10 @@ async fn route(parts: &Arc<Parts>, request: Request<Body>) -> Answer {
             diff::export(parts, request.uri().query().unwrap_or_default()).await
         }
         ("GET", ["api", "phases", "moves"]) => phases::moves(parts).await,
-        (
-            _,
-            ["healthz", "live" | "ready"] | ["metrics"] | ["oauth", "callback"] | [""] | ["dashboard.css"],
-        ) => Answer::error(StatusCode::METHOD_NOT_ALLOWED, "this address is for reading")
-            .with_header("allow", "GET, HEAD"),
+        (_, ["healthz", "live" | "ready"] | ["metrics"] | ["oauth", "callback"]) => {
+            Answer::error(StatusCode::METHOD_NOT_ALLOWED, "this address is for reading")
+                .with_header("allow", "GET, HEAD")
+        }
         _ => Answer::error(StatusCode::NOT_FOUND, "there is nothing at this address"),
     }
 }

@@ -133,9 +133,10 @@ fn kept(running: &Config, new: Config) -> Config {
 fn needs_restart(running: &Config, new: &Config) -> Vec<String> {
     let secrets = |config: &Config| {
         let keys: Vec<String> = config.keys.iter().map(|key| key.expose().clone()).collect();
-        (keys, config.admin.token.as_ref().map(|token| token.expose().clone()))
+        let tokens = [&config.admin.token, &config.admin.read_token];
+        (keys, tokens.map(|token| token.as_ref().map(|token| token.expose().clone())))
     };
-    let ((keys, token), (new_keys, new_token)) = (secrets(running), secrets(new));
+    let ((keys, tokens), (new_keys, new_tokens)) = (secrets(running), secrets(new));
     let changes = [
         ("listen", running.listen != new.listen),
         ("tls", running.tls != new.tls),
@@ -143,7 +144,8 @@ fn needs_restart(running: &Config, new: &Config) -> Vec<String> {
             "admin",
             running.admin.listen != new.admin.listen
                 || running.admin.hosts != new.admin.hosts
-                || token != new_token,
+                || running.admin.session != new.admin.session
+                || tokens != new_tokens,
         ),
         ("trusted_proxies", running.trusted_proxies != new.trusted_proxies),
         ("forwarded", running.forwarded != new.forwarded),

@@ -1,4 +1,4 @@
-//! `switchback demo`: sandbox, gateway and dashboard in one process on loopback, with a store in a temporary folder and a
+//! `switchback demo`: sandbox, gateway and studio in one process on loopback, with a store in a temporary folder and a
 //! client enrolled, ready to be tried with curl. What it is configured with and what it prints are part of the pack.
 
 use super::serve::{Failure, Signals, block_on, until_stopped};
@@ -22,7 +22,7 @@ const CONFIGURATION: &str = include_str!("../../mappings/messaging/demo.yaml");
 /// What is printed, with places in braces.
 const WELCOME: &str = include_str!("../../mappings/messaging/demo.txt");
 
-/// Runs the service, the gateway in front of it and the dashboard in one process on loopback, and prints curl lines to
+/// Runs the service, the gateway in front of it and the studio in one process on loopback, and prints curl lines to
 /// try. Everything is made up and forgotten at the end.
 #[derive(clap::Args)]
 pub struct Args {
@@ -30,7 +30,7 @@ pub struct Args {
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
 
-    /// Where the dashboard listens
+    /// Where the studio listens
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:9090")]
     admin: SocketAddr,
 

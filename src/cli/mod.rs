@@ -73,7 +73,7 @@ enum Verb {
     Replay(replay::Args),
     /// What a pack keeps, changes, loses and refuses
     Report(report::Args),
-    /// Sandbox, gateway and dashboard in one process on loopback, ready to be tried with curl
+    /// Sandbox, gateway and studio in one process on loopback, ready to be tried with curl
     #[cfg(feature = "sandbox")]
     Demo(demo::Args),
     /// The gateway against real upstreams, as a configuration file says

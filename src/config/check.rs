@@ -126,15 +126,33 @@ fn admin(raw: &RawAdmin, findings: &mut Findings) -> Admin {
         let help = "set `admin.token`, for example to `${SWITCHBACK_ADMIN_TOKEN}`, or listen on 127.0.0.1";
         findings.push(Finding::error(Code::AdminExposed, raw.listen.span, what).help(help));
     }
-    if let Some(token) = raw.token.as_ref().filter(|token| token.expose().len() < ADMIN_TOKEN_CHARS_MIN) {
-        let what = format!("the admin token is shorter than {ADMIN_TOKEN_CHARS_MIN} characters");
-        findings.push(
-            Finding::error(Code::ValueForm, token.span, what).help("make one with `openssl rand -hex 32`"),
-        );
+    for (name, token) in [("admin token", &raw.token), ("read token", &raw.read_token)] {
+        if let Some(token) = token.as_ref().filter(|token| token.expose().len() < ADMIN_TOKEN_CHARS_MIN) {
+            let what = format!("the {name} is shorter than {ADMIN_TOKEN_CHARS_MIN} characters");
+            findings.push(
+                Finding::error(Code::ValueForm, token.span, what)
+                    .help("make one with `openssl rand -hex 32`"),
+            );
+        }
+    }
+    if let Some(read) = &raw.read_token {
+        let trouble = match &raw.token {
+            None => Some("`admin.read_token` is set, and `admin.token` is not: nobody could change anything"),
+            Some(token) if token.expose() == read.expose() => {
+                Some("`admin.read_token` is the same as `admin.token`: it would open changes too")
+            }
+            Some(_) => None,
+        };
+        findings.extend(trouble.map(|what| {
+            Finding::error(Code::ValueForm, read.span, what)
+                .help("set both, each to a value of its own: `openssl rand -hex 32`")
+        }));
     }
     Admin {
         listen: raw.listen.value,
         token: raw.token.as_ref().map(|token| token.value.clone()),
+        read_token: raw.read_token.as_ref().map(|token| token.value.clone()),
+        session: raw.session.0,
         hosts: raw.hosts.iter().map(|host| host.to_ascii_lowercase()).collect(),
     }
 }

@@ -89,6 +89,10 @@ pub struct TlsFiles {
 pub struct Admin {
     pub listen: SocketAddr,
     pub token: Option<Secret<String>>,
+    /// Opens everything for reading and nothing for change.
+    pub read_token: Option<Secret<String>>,
+    /// How long a browser stays signed in after it was last used.
+    pub session: Duration,
     /// Host names allowed beside IP addresses and `localhost`, in lower case.
     pub hosts: Vec<String>,
 }

@@ -98,11 +98,15 @@ section! {
     RawAdmin is "`admin`",
     required {}
     optional {
-        /// Where health, metrics, the dashboard, the admin API and the callback of the authorization server are.
+        /// Where health, metrics, the studio, the admin API and the callback of the authorization server are.
         listen: SocketAddr = SocketAddr::from((Ipv4Addr::LOCALHOST, 9090)),
         /// What `Authorization: Bearer` must carry for all but health and the callback. Compulsory off loopback; without it
         /// on loopback nothing can be changed through the port.
         token: Secret<String>,
+        /// A second token, which opens everything for reading and nothing for change. Needs `token` beside it.
+        read_token: Secret<String>,
+        /// How long a browser stays signed in to the studio after it was last used.
+        session: Period = Period(Duration::from_secs(12 * 60 * 60)),
         /// Names, beside IP addresses and `localhost`, under which browsers may reach the port. Others are refused, so that
         /// a web page cannot reach it through a name of its own.
         hosts: Vec<String> = Vec::new(),

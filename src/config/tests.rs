@@ -297,6 +297,18 @@ fn what_contradicts_itself_is_refused() {
             "G003 3: `listen` and `admin.listen` cannot share the address 127.0.0.1:9090",
         ),
         ("admin: { token: short }", "G002 3: the admin token is shorter than 16 characters"),
+        (
+            "admin: { token: long-enough-for-a-token, read_token: short }",
+            "G002 3: the read token is shorter than 16 characters",
+        ),
+        (
+            "admin: { read_token: long-enough-for-a-token }",
+            "G002 3: `admin.read_token` is set, and `admin.token` is not: nobody could change anything",
+        ),
+        (
+            "admin: { token: long-enough-for-a-token, read_token: long-enough-for-a-token }",
+            "G002 3: `admin.read_token` is the same as `admin.token`: it would open changes too",
+        ),
         ("fronts: {}", "G003 3: without a front no client can speak"),
         ("clients: [{ name: a }]", "Y021 3: a client needs the token by which it is known"),
         (

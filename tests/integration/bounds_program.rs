@@ -69,11 +69,11 @@ async fn ports_of_health_and_callback_have_nothing_beside_them() {
             "/metrics",
             "/",
             "/api/config",
-            "/dashboard.css",
+            "/assets/none.css",
             "/oauth/callback",
         ] {
             let status = ask(address, path).await.expect("an answer").status;
-            let is_found = found.contains(&path) || (name == "admin=" && path == "/dashboard.css");
+            let is_found = found.contains(&path);
             assert_eq!(status != 404, is_found, "{name}{path}: {status}");
         }
     }

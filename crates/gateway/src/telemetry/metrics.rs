@@ -133,8 +133,7 @@ impl Metrics {
         self.handle.run_upkeep();
     }
 
-    /// Finished requests by side and operation, such as `v1 GET /things`, then by outcome, over all clients: what the
-    /// dashboard shows.
+    /// Finished requests by side and operation, such as `v1 GET /things`, then by outcome, over all clients.
     pub fn requests_by_operation(&self) -> BTreeMap<String, BTreeMap<String, u64>> {
         let mut table: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
         for sample in samples(&self.render(), REQUESTS) {

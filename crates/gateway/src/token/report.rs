@@ -1,4 +1,4 @@
-//! What people are told about clients: plain data without secrets, for the command line, the admin port and the dashboard.
+//! What people are told about clients: plain data without secrets, for the command line, the admin port and the studio.
 
 use crate::clock::rfc3339;
 use crate::store::{ClientRow, CredentialRow, GrantState, GrantSummary};

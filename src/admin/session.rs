@@ -1,0 +1,216 @@
+//! Sessions of browsers at the admin port: who signed in with a token carries a signed cookie instead of the token. Nothing
+//! is kept here, so sessions outlive a restart and work at every replica that has the same key; they end with their time,
+//! and all of them when a token or the sealing key changes, since the signature is made with both.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use http::HeaderMap;
+use http::header::COOKIE;
+use sha2::{Digest as _, Sha256};
+use std::time::Duration;
+use switchback_gateway::clock::Clock;
+use switchback_gateway::secret::Secret;
+
+/// What somebody may do at the admin port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// Look at everything.
+    Read,
+    /// Change things too.
+    Operate,
+}
+
+impl Role {
+    /// The role in a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Role::Read => "read",
+            Role::Operate => "operate",
+        }
+    }
+}
+
+/// Who may come, and for how long a browser stays signed in.
+#[derive(Clone, Debug)]
+pub struct Access {
+    /// The token that may change things; none on loopback only, and then nothing can be changed.
+    pub token: Option<Secret<String>>,
+    /// The token that may look.
+    pub read_token: Option<Secret<String>>,
+    /// How long a session lasts after it was last used.
+    pub session: Duration,
+    /// What sessions are signed with, together with the tokens: the texts of sealing keys, the first of which counts.
+    pub keys: Vec<Secret<String>>,
+}
+
+/// A browser that has signed in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Session {
+    pub(crate) role: Role,
+    /// What the person is called, by their own word; empty where they said nothing.
+    pub(crate) name: String,
+    /// Seconds since 1970.
+    ends: i64,
+    /// Tells sessions apart.
+    id: String,
+}
+
+/// Makes sessions and reads them back.
+pub(super) struct Sessions {
+    key: [u8; 32],
+    life: Duration,
+    clock: Clock,
+}
+
+/// The cookie of a session. `__Host-` would need TLS, which loopback has not.
+const COOKIE_NAME: &str = "switchback_session";
+/// Most characters of a person's name.
+const NAME_CHARS_MAX: usize = 60;
+const SIGNATURE: &[u8] = b"switchback studio session 1";
+const FORMS: &[u8] = b"switchback studio form 1";
+
+impl Sessions {
+    pub(super) fn new(access: &Access, clock: Clock) -> Sessions {
+        let mut key = Sha256::new().chain_update(SIGNATURE);
+        let secrets = access.keys.first().into_iter().chain(&access.token).chain(&access.read_token);
+        for secret in secrets {
+            key.update(Sha256::digest(secret.expose().as_bytes()));
+        }
+        Sessions { key: key.finalize().into(), life: access.session, clock }
+    }
+
+    /// A new session.
+    pub(super) fn begin(&self, role: Role, name: &str) -> Session {
+        let mut id = [0; 16];
+        // Two sessions of one id would share the tokens of their forms, and no more than that.
+        let _ = getrandom::fill(&mut id);
+        let name = name.trim().chars().filter(|c| !c.is_control()).take(NAME_CHARS_MAX).collect();
+        Session { role, name, ends: self.end(), id: URL_SAFE_NO_PAD.encode(id) }
+    }
+
+    /// The same session with its time begun anew, when half of it is over.
+    pub(super) fn renewed(&self, session: &Session) -> Option<Session> {
+        let left = session.ends.saturating_sub(self.now());
+        let half = i64::try_from(self.life.as_secs() / 2).unwrap_or(i64::MAX);
+        (left < half).then(|| Session { ends: self.end(), ..session.clone() })
+    }
+
+    /// The session that a request shows, where it is ours and has not ended.
+    pub(super) fn of(&self, headers: &HeaderMap) -> Option<Session> {
+        let value = cookie(headers, COOKIE_NAME)?;
+        let (payload, signature) = value.rsplit_once('.')?;
+        let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
+        self.mac(SIGNATURE, payload).verify_slice(&signature).ok()?;
+        let [role, ends, id, name]: [&str; 4] = payload.split('.').collect::<Vec<_>>().try_into().ok()?;
+        let role = [Role::Read, Role::Operate].into_iter().find(|known| known.name() == role)?;
+        let ends = ends.parse().ok().filter(|ends| *ends > self.now())?;
+        let name = String::from_utf8(URL_SAFE_NO_PAD.decode(name).ok()?).ok()?;
+        Some(Session { role, name, ends, id: id.to_owned() })
+    }
+
+    /// The value of `Set-Cookie` for a session.
+    pub(super) fn set_cookie(&self, session: &Session, is_secure: bool) -> String {
+        let name = URL_SAFE_NO_PAD.encode(&session.name);
+        let payload = format!("{}.{}.{}.{name}", session.role.name(), session.ends, session.id);
+        let signature = URL_SAFE_NO_PAD.encode(self.mac(SIGNATURE, &payload).finalize().into_bytes());
+        let value = format!("{payload}.{signature}");
+        format!("{COOKIE_NAME}={value}; {}; Max-Age={}", attributes(is_secure), self.life.as_secs())
+    }
+
+    /// What the forms of a session carry: a page of another origin cannot know it.
+    pub(super) fn form_token(&self, session: &Session) -> String {
+        URL_SAFE_NO_PAD.encode(self.mac(FORMS, &session.id).finalize().into_bytes())
+    }
+
+    /// Whether a form carries what it must; compared in constant time.
+    pub(super) fn is_form_token(&self, session: &Session, shown: &str) -> bool {
+        let shown = URL_SAFE_NO_PAD.decode(shown).unwrap_or_default();
+        self.mac(FORMS, &session.id).verify_slice(&shown).is_ok()
+    }
+
+    fn mac(&self, purpose: &[u8], text: &str) -> Hmac<Sha256> {
+        let mac = Hmac::<Sha256>::new_from_slice(&self.key).expect("a key of any length will do");
+        mac.chain_update(purpose).chain_update([0]).chain_update(text)
+    }
+
+    fn now(&self) -> i64 {
+        self.clock.unix_ms().div_euclid(1000)
+    }
+
+    fn end(&self) -> i64 {
+        self.now().saturating_add(i64::try_from(self.life.as_secs()).unwrap_or(i64::MAX))
+    }
+}
+
+/// The value of `Set-Cookie` that ends a session in its browser.
+pub(super) fn forget_cookie(is_secure: bool) -> String {
+    format!("{COOKIE_NAME}=; {}; Max-Age=0", attributes(is_secure))
+}
+
+fn attributes(is_secure: bool) -> &'static str {
+    if is_secure { "Path=/; HttpOnly; SameSite=Strict; Secure" } else { "Path=/; HttpOnly; SameSite=Strict" }
+}
+
+/// The value of a cookie that a request carries.
+pub(crate) fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    let lines = headers.get_all(COOKIE).into_iter().filter_map(|line| line.to_str().ok());
+    let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.find(|(found, _)| *found == name).map(|(_, value)| value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIFE: Duration = Duration::from_secs(100);
+
+    fn access(token: &str) -> Access {
+        Access {
+            token: Some(Secret::from(token)),
+            read_token: None,
+            session: LIFE,
+            keys: vec![Secret::from("key")],
+        }
+    }
+
+    fn shown(sessions: &Sessions, session: &Session) -> HeaderMap {
+        let cookie = sessions.set_cookie(session, false);
+        let pair = cookie.split(';').next().unwrap();
+        HeaderMap::from_iter([(COOKIE, format!("a=b; {pair}").parse().unwrap())])
+    }
+
+    #[test]
+    fn a_session_comes_back_until_its_time_is_over() {
+        let clock = Clock::paused_at(0);
+        let sessions = Sessions::new(&access("one-token"), clock.clone());
+        let session = sessions.begin(Role::Operate, "  Ada. L\u{7}ovelace ");
+        assert_eq!(session.name, "Ada. Lovelace");
+        let headers = shown(&sessions, &session);
+        assert_eq!(sessions.of(&headers).as_ref(), Some(&session));
+        assert_eq!(sessions.renewed(&session), None, "its time has hardly begun");
+        clock.advance(Duration::from_secs(51));
+        let renewed = sessions.renewed(&session).expect("half of its time is over");
+        clock.advance(Duration::from_secs(49));
+        assert_eq!(sessions.of(&headers), None);
+        assert_eq!(sessions.of(&shown(&sessions, &renewed)), Some(renewed));
+    }
+
+    #[test]
+    fn a_session_is_nobody_elses_and_ends_with_its_token() {
+        let sessions = Sessions::new(&access("one-token"), Clock::paused_at(0));
+        let reader = sessions.begin(Role::Read, "");
+        let cookie = sessions.set_cookie(&reader, true);
+        assert!(cookie.contains("HttpOnly; SameSite=Strict; Secure"), "{cookie}");
+        let forged = cookie.split(';').next().unwrap().replace("=read.", "=operate.");
+        let forged = HeaderMap::from_iter([(COOKIE, forged.parse().unwrap())]);
+        assert_eq!(sessions.of(&forged), None);
+        let others = Sessions::new(&access("new-token"), Clock::paused_at(0));
+        assert_eq!(others.of(&shown(&sessions, &reader)), None);
+        let other = sessions.begin(Role::Read, "");
+        assert!(sessions.is_form_token(&reader, &sessions.form_token(&reader)));
+        for wrong in [sessions.form_token(&other).as_str(), "", "%"] {
+            assert!(!sessions.is_form_token(&reader, wrong), "{wrong}");
+        }
+    }
+}

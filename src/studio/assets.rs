@@ -1,0 +1,75 @@
+//! The files that pages need, built into the program. Each is served under a name that holds its hash, so that a browser keeps
+//! it for good and never mixes two versions.
+
+use crate::admin::Answer;
+use http::header::{ETAG, IF_NONE_MATCH};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use sha2::{Digest as _, Sha256};
+use std::sync::LazyLock;
+
+/// One file.
+pub(super) struct Asset {
+    /// Where it is served.
+    pub(super) path: String,
+    etag: String,
+    content_type: &'static str,
+    text: &'static str,
+}
+
+/// All files.
+pub(super) struct Assets {
+    pub(super) style: Asset,
+    pub(super) script: Asset,
+    pub(super) icon: Asset,
+}
+
+/// The files of this program.
+pub(super) static ASSETS: LazyLock<Assets> = LazyLock::new(|| Assets {
+    style: asset("studio", "css", "text/css; charset=utf-8", include_str!("assets/studio.css")),
+    script: asset("studio", "js", "text/javascript; charset=utf-8", include_str!("assets/studio.js")),
+    icon: asset("switchback", "svg", "image/svg+xml", include_str!("assets/switchback.svg")),
+});
+
+fn asset(name: &str, kind: &str, content_type: &'static str, text: &'static str) -> Asset {
+    let digest = Sha256::digest(text.as_bytes());
+    let hash: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    Asset { path: format!("/assets/{name}-{hash}.{kind}"), etag: format!("\"{hash}\""), content_type, text }
+}
+
+/// The file at a path, if one is there.
+pub(super) fn at(path: &str, headers: &HeaderMap) -> Option<Answer> {
+    let Assets { style, script, icon } = &*ASSETS;
+    let asset = [style, script, icon].into_iter().find(|asset| asset.path == path)?;
+    let is_known = headers.get(IF_NONE_MATCH).is_some_and(|known| *known == *asset.etag);
+    let (status, text) = if is_known { (StatusCode::NOT_MODIFIED, "") } else { (StatusCode::OK, asset.text) };
+    let etag = HeaderValue::try_from(&asset.etag).expect("hexadecimal digits in quotes");
+    Some(
+        Answer::text(status, asset.content_type, text)
+            .header(ETAG, etag)
+            .with_header("cache-control", "public, max-age=31536000, immutable"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_files_together_stay_small() {
+        let bytes: usize =
+            [&ASSETS.style, &ASSETS.script, &ASSETS.icon].map(|asset| asset.text.len()).iter().sum();
+        assert!(bytes <= 150 << 10, "{bytes} bytes");
+    }
+
+    #[test]
+    fn a_file_is_kept_by_its_name_and_known_by_its_hash() {
+        let path = &ASSETS.style.path;
+        let first = at(path, &HeaderMap::new()).expect("it is there").into_response(false);
+        assert_eq!(first.status(), StatusCode::OK);
+        assert!(first.headers()["cache-control"].to_str().unwrap().contains("immutable"));
+        let known = HeaderMap::from_iter([(IF_NONE_MATCH, first.headers()[ETAG].clone())]);
+        let again = at(path, &known).expect("it is there").into_response(false);
+        assert_eq!(again.status(), StatusCode::NOT_MODIFIED);
+        assert!(at("/assets/studio.css", &HeaderMap::new()).is_none());
+    }
+}

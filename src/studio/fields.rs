@@ -1,0 +1,96 @@
+//! Names and values as a browser sends them: the query of an address, the fields of a form.
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+
+/// What a browser sent, in its order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Fields(Vec<(String, String)>);
+
+impl Fields {
+    /// Reads `application/x-www-form-urlencoded`. What is not UTF-8 shows as replacement characters.
+    pub(crate) fn read(text: &str) -> Fields {
+        let decoded =
+            |text: &str| percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned();
+        let pairs = text.split('&').filter(|pair| !pair.is_empty());
+        let pair = |pair: &str| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            (decoded(name), decoded(value))
+        };
+        Fields(pairs.map(pair).collect())
+    }
+
+    /// The first value of this name; empty where there is none.
+    pub(crate) fn get(&self, name: &str) -> &str {
+        self.0.iter().find(|(found, _)| found == name).map_or("", |(_, value)| value)
+    }
+
+    /// Whether there is such a name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|(found, _)| found == name)
+    }
+
+    /// All, in their order.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// The page of a list that is asked for, from 1.
+    pub(crate) fn page(&self) -> usize {
+        self.get("page").parse().unwrap_or(1).max(1)
+    }
+
+    /// The same as a query, with one name set anew; an empty value takes it out.
+    pub(crate) fn with(&self, name: &str, value: &str) -> String {
+        let others = self.all().filter(|(found, value)| *found != name && !value.is_empty());
+        let set = (!value.is_empty()).then_some((name, value));
+        let pairs = others.chain(set).map(|(name, value)| format!("{}={}", encoded(name), encoded(value)));
+        format!("?{}", pairs.collect::<Vec<_>>().join("&"))
+    }
+}
+
+/// A text as a segment of a path, or in a query.
+pub(crate) fn encoded(text: &str) -> String {
+    const ALL_BUT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+    utf8_percent_encode(text, ALL_BUT).to_string()
+}
+
+/// A segment of a path as it was meant.
+pub(crate) fn decoded(segment: &str) -> String {
+    percent_decode_str(segment).decode_utf8_lossy().into_owned()
+}
+
+/// An address of ours that a browser gave back: a path, and never of another host.
+pub(crate) fn own_path(text: &str) -> &str {
+    let is_path = text.starts_with('/') && !text.starts_with("//");
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
+    if is_path && is_plain { text } else { "/" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_browser_sends_is_read_and_written_back() {
+        let fields = Fields::read("a=1+2%26&b=&page=3&c&a=x");
+        assert_eq!((fields.get("a"), fields.get("b"), fields.get("none")), ("1 2&", "", ""));
+        assert!(fields.has("c") && !fields.has("d"));
+        assert_eq!(fields.page(), 3);
+        assert_eq!(fields.with("page", "4"), "?a=1%202%26&a=x&page=4");
+        assert_eq!(decoded(&encoded("GET /a/{b}?ü")), "GET /a/{b}?ü");
+    }
+
+    #[test]
+    fn nobody_is_sent_to_another_host() {
+        for (text, expected) in [
+            ("/operations?x=1", "/operations?x=1"),
+            ("//evil.example/", "/"),
+            ("/\\evil.example", "/"),
+            ("https://evil.example", "/"),
+            ("/a\r\nb", "/"),
+            ("", "/"),
+        ] {
+            assert_eq!(own_path(text), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! The frame around every page: head, navigation, what stands below it, and the notices that any page may need.
+
+use super::Visit;
+use super::assets::ASSETS;
+use super::seen::Seen;
+use super::words::{Tone, badge, moment};
+use crate::admin::{Answer, Role};
+use http::{StatusCode, header};
+use maud::{DOCTYPE, Markup, html};
+
+/// The pages of the navigation, in its order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tab {
+    Overview,
+    Operations,
+    Differences,
+    Playground,
+    Clients,
+    Pack,
+    History,
+}
+
+/// Each with its address, its name and the lines of its sign on a square of 16.
+const TABS: [(Tab, &str, &str, &str); 7] = [
+    (Tab::Overview, "/", "Overview", "M2 9h3l2-5 3 9 2-4h2"),
+    (Tab::Operations, "/operations", "Operations", "M2 4h12M2 8h12M2 12h7"),
+    (Tab::Differences, "/differences", "Differences", "M5 2v12M11 2v12M2 6h6M8 10h6"),
+    (Tab::Playground, "/playground", "Playground", "M4 3l8 5-8 5z"),
+    (Tab::Clients, "/clients", "Clients", "M8 8a3 3 0 100-6 3 3 0 000 6zM2.5 14c.5-3 2.7-4 5.5-4s5 1 5.5 4"),
+    (Tab::Pack, "/pack", "Pack", "M8 2l6 3v6l-6 3-6-3V5zM2 5l6 3 6-3M8 8v6"),
+    (Tab::History, "/history", "History", "M8 4v4l3 2M2 8a6 6 0 106-6 6 6 0 00-5 2.7M2.5 2v3h3"),
+];
+
+/// Light or dark, where the person has chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Theme {
+    /// As the system says.
+    #[default]
+    System,
+    Light,
+    Dark,
+}
+
+impl Theme {
+    pub(crate) fn of(word: &str) -> Theme {
+        match word {
+            "light" => Theme::Light,
+            "dark" => Theme::Dark,
+            _ => Theme::System,
+        }
+    }
+
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Theme::System => "system",
+            Theme::Light => "light",
+            Theme::Dark => "dark",
+        }
+    }
+}
+
+/// A page before its frame is around it.
+pub(crate) struct Page {
+    pub(crate) status: StatusCode,
+    pub(crate) tab: Option<Tab>,
+    pub(crate) title: String,
+    /// Whether it follows what happens, every two seconds.
+    pub(crate) is_live: bool,
+    pub(crate) body: Markup,
+}
+
+impl Page {
+    /// A page of the navigation that follows what happens.
+    pub(crate) fn live(tab: Tab, title: impl Into<String>, body: Markup) -> Page {
+        Page { status: StatusCode::OK, tab: Some(tab), title: title.into(), is_live: true, body }
+    }
+
+    /// One that stays as it is.
+    pub(crate) fn still(tab: Tab, title: impl Into<String>, body: Markup) -> Page {
+        Page { is_live: false, ..Page::live(tab, title, body) }
+    }
+
+    /// The same with another status.
+    pub(crate) fn status(self, status: StatusCode) -> Page {
+        Page { status, ..self }
+    }
+
+    /// A page of a title and a few words: what is not there, what may not be done.
+    pub(crate) fn notice(status: StatusCode, title: &str, body: Markup) -> Page {
+        let body = html! { div.notice-page { h1 { (title) } (body) } };
+        Page { status, tab: None, title: title.to_owned(), is_live: false, body }
+    }
+}
+
+impl Visit<'_> {
+    /// The page in its frame.
+    pub(crate) fn page(&self, page: Page) -> Answer {
+        let html = html! {
+            (DOCTYPE)
+            html lang="en" data-theme=(self.theme.word()) {
+                (head(&page.title))
+                body data-live[page.is_live] data-path=(self.path) {
+                    a.skip href="#main" { "Skip to the page" }
+                    (self.masthead(page.tab))
+                    main #main tabindex="-1" {
+                        div #live-state .live-state role="status" hidden {}
+                        (page.body)
+                    }
+                }
+            }
+        };
+        let answer = Answer::html(page.status, html.into_string());
+        // A session lasts as long as somebody asks for pages; a page that only follows what happens is nobody.
+        let renewed = self.visitor.session.as_ref().filter(|_| !self.is_following);
+        match renewed.and_then(|session| self.studio.guard.renewed(session)) {
+            Some(session) => answer.cookie(&self.studio.guard.session_cookie(&session, self.headers)),
+            None => answer,
+        }
+        .header(header::VARY, header::HeaderValue::from_static("cookie"))
+    }
+
+    fn masthead(&self, here: Option<Tab>) -> Markup {
+        let board = self.parts.board.load();
+        html! {
+            header.masthead {
+                a.brand href="/" { (mark()) span { "Switchback" } }
+                nav aria-label="Pages" {
+                    ul {
+                        @for (tab, path, name, sign) in TABS {
+                            li {
+                                a href=(path) aria-current=[(here == Some(tab)).then_some("page")] {
+                                    (icon(sign)) span { (name) }
+                                }
+                            }
+                        }
+                    }
+                }
+                div.standing {
+                    p.pack-line title={ "pack " (board.pack.hash) } {
+                        span.pack-name { (board.pack.name) }
+                        " " span.hash { (board.pack.hash.get(..8).unwrap_or(&board.pack.hash)) }
+                    }
+                    p.who {
+                        @if let Some(session) = &self.visitor.session {
+                            @if !session.name.is_empty() { span.name { (session.name) } " " }
+                        }
+                        (role_badge(self))
+                    }
+                    div.standing-actions {
+                        (self.theme_switch())
+                        @if self.visitor.session.is_some() {
+                            form method="post" action="/logout" {
+                                (self.form_token())
+                                button.plain type="submit" { "Sign out" }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn theme_switch(&self) -> Markup {
+        html! {
+            form.theme method="post" action="/theme" aria-label="Colours" {
+                input type="hidden" name="to" value=(self.address());
+                @for theme in [Theme::System, Theme::Light, Theme::Dark] {
+                    button.plain type="submit" name="theme" value=(theme.word())
+                        aria-pressed=(if theme == self.theme { "true" } else { "false" })
+                        title={ "Colours: " (theme.word()) } {
+                        (theme_icon(theme))
+                        span.visually-hidden { (theme.word()) }
+                    }
+                }
+            }
+        }
+    }
+
+    /// What every form carries.
+    pub(crate) fn form_token(&self) -> Markup {
+        let token = self.visitor.session.as_ref().map(|session| self.studio.guard.form_token(session));
+        html! { @if let Some(token) = token { input type="hidden" name="form_token" value=(token); } }
+    }
+
+    /// What is shown in the place of something that was read from the store and is old, or was never read.
+    pub(crate) fn staleness<T>(&self, seen: &Seen<T>) -> Markup {
+        html! {
+            @if let Some(since) = seen.failing_since {
+                div.notice.bad role="alert" {
+                    strong { "The store does not answer." }
+                    @if seen.value.is_some() {
+                        " What you see is from " (moment(seen.at, self.now_ms)) "; it has not answered since "
+                        (moment(since, self.now_ms)) ". Requests go on being served."
+                    } @else {
+                        " What is kept there cannot be shown. Requests go on being served; the log says what is wrong."
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn role_badge(visit: &Visit<'_>) -> Markup {
+    if visit.studio.guard.is_open() {
+        return html! { span title="Set admin.token in the configuration to change things here" { (badge(Tone::Quiet, "no token: read only")) } };
+    }
+    match visit.visitor.role {
+        Role::Operate => badge(Tone::Busy, "operate"),
+        Role::Read => badge(Tone::Quiet, "read only"),
+    }
+}
+
+fn head(title: &str) -> Markup {
+    html! {
+        head {
+            meta charset="utf-8";
+            meta name="viewport" content="width=device-width, initial-scale=1";
+            meta name="color-scheme" content="light dark";
+            title { (title) " · Switchback" }
+            link rel="icon" type="image/svg+xml" href=(ASSETS.icon.path);
+            link rel="stylesheet" href=(ASSETS.style.path);
+            script src=(ASSETS.script.path) defer {}
+        }
+    }
+}
+
+/// A page of a title and some words for people who have not signed in: the end of the authorization of a client.
+pub(crate) fn bare(title: &str, words: &Markup) -> String {
+    outside(title, Theme::System, &html! { h1 { (title) } p { (words) } })
+}
+
+/// A page outside the frame: before somebody has signed in.
+pub(super) fn outside(title: &str, theme: Theme, body: &Markup) -> String {
+    html! {
+        (DOCTYPE)
+        html lang="en" data-theme=(theme.word()) {
+            (head(title))
+            body.outside {
+                main #main {
+                    div.card {
+                        p.brand { (mark()) span { "Switchback" } }
+                        (body)
+                    }
+                }
+            }
+        }
+    }
+    .into_string()
+}
+
+/// What is shown where there is nothing yet: what would be here, and how it comes.
+pub(crate) fn empty(title: &str, words: &Markup) -> Markup {
+    html! { div.empty { (mark()) p.empty-title { (title) } p { (words) } } }
+}
+
+/// Links to the pages of a list.
+pub(crate) fn pager(visit: &Visit<'_>, shown: usize, all: usize, of_page: usize) -> Markup {
+    let (page, pages) = (visit.query.page(), all.div_ceil(of_page).max(1));
+    let link = |page: usize, words: &str, rel: &str| {
+        html! { a.button rel=(rel) href={ (visit.path) (visit.query.with("page", &page.to_string())) } { (words) } }
+    };
+    html! {
+        @if pages > 1 {
+            nav.pager aria-label="Pages of the list" {
+                @if page > 1 { (link(page - 1, "Previous", "prev")) }
+                span { "Page " (page) " of " (pages) ", " (shown) " of " (all) }
+                @if page < pages { (link(page + 1, "Next", "next")) }
+            }
+        }
+    }
+}
+
+fn mark() -> Markup {
+    html! {
+        svg.mark viewBox="0 0 24 24" width="24" height="24" aria-hidden="true" focusable="false" {
+            path d="M4 20h11a4 4 0 000-8H9a4 4 0 010-8h11" fill="none" stroke="currentColor" stroke-width="2.6" stroke-linecap="round" {}
+            circle cx="4" cy="20" r="2" fill="currentColor" {}
+            circle cx="20" cy="4" r="2" fill="currentColor" {}
+        }
+    }
+}
+
+fn icon(lines: &str) -> Markup {
+    html! {
+        svg.icon viewBox="0 0 16 16" width="16" height="16" aria-hidden="true" focusable="false" {
+            path d=(lines) fill="none" stroke="currentColor" stroke-width="1.5" stroke-linecap="round" stroke-linejoin="round" {}
+        }
+    }
+}
+
+fn theme_icon(theme: Theme) -> Markup {
+    let lines = match theme {
+        Theme::System => "M2 3h12v8H2zM6 14h4M8 11v3",
+        Theme::Light => {
+            "M8 5a3 3 0 100 6 3 3 0 000-6zM8 1v1.5M8 13.500V15M1 8h1.5M13.500 8H15M3 3l1 1M12 12l1 1M13 3l-1 1M4 12l-1 1"
+        }
+        Theme::Dark => "M13 10A6 6 0 016 3a5.5 5.5 0 107 7z",
+    };
+    icon(lines)
+}

@@ -1,0 +1,238 @@
+//! The studio: the pages of the admin port, for the people of a migration. README.md beside this file says how a page is
+//! added, and what a page may rely on.
+//!
+//! Decisions to know before editing:
+//!
+//! - Pages are whole without a script. The script only asks for the same page every two seconds and takes over what has
+//!   changed, so that no place of a page is drawn twice in two languages.
+//! - Nothing here is on the way of a request of a client, and nothing is read from the store while nobody looks.
+//! - All that comes from clients, services and packs is text to `maud`, which escapes it. Nothing here makes markup of
+//!   texts by any other way.
+//! - Changes are forms. Each is checked in one place ([`Studio::form`]): it comes from a page of ours, from a session, with
+//!   that session's token, from somebody who may.
+
+mod assets;
+mod clients;
+mod differences;
+#[allow(dead_code, reason = "the pages that need the rest of it are to come")]
+mod fields;
+#[allow(dead_code, reason = "the pages that need the rest of it are to come")]
+mod layout;
+mod overview;
+mod playground;
+#[allow(dead_code, reason = "the pages that need the rest of it are to come")]
+mod seen;
+mod signin;
+#[allow(dead_code, reason = "the pages that need the rest of it are to come")]
+mod words;
+
+pub(crate) use layout::bare;
+
+use crate::admin::{Answer, Guard, Parts, Role, Visitor, cookie, is_own_form, read_bytes};
+use fields::{Fields, decoded};
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{HeaderMap, Method, Request, StatusCode, Uri, request};
+use layout::{Page, Theme};
+use maud::html;
+use seen::Readings;
+use std::sync::Arc;
+use switchback_engine::diff::Summary;
+use switchback_gateway::body::Body;
+use switchback_gateway::server::Peer;
+use switchback_gateway::token::ClientInfo;
+
+/// Most bytes of a form: an exchange pasted into the playground is the largest thing that anybody sends.
+const FORM_BYTES_MAX: u64 = 2 << 20;
+/// The cookie of the colours.
+const THEME_COOKIE: &str = "switchback_theme";
+
+/// The pages, with what they keep between two requests.
+pub(crate) struct Studio {
+    parts: Arc<Parts>,
+    guard: Arc<Guard>,
+    clients: Readings<Vec<ClientInfo>>,
+    summaries: Readings<Vec<Summary>>,
+}
+
+/// One look at a page: what it is made from.
+pub(crate) struct Visit<'v> {
+    pub(crate) studio: &'v Studio,
+    pub(crate) parts: &'v Arc<Parts>,
+    pub(crate) visitor: Visitor,
+    pub(crate) headers: &'v HeaderMap,
+    /// Without the query.
+    pub(crate) path: &'v str,
+    pub(crate) query: Fields,
+    pub(crate) theme: Theme,
+    /// Whether a page that is open asks what has changed, and no person.
+    pub(crate) is_following: bool,
+    /// Wall time in milliseconds since 1970.
+    pub(crate) now_ms: i64,
+}
+
+impl Visit<'_> {
+    /// Whether its visitor may change things: without it there are no forms.
+    pub(crate) fn may_operate(&self) -> bool {
+        self.visitor.role == Role::Operate && self.visitor.session.is_some()
+    }
+
+    /// The address of this page.
+    pub(crate) fn address(&self) -> String {
+        let query = self.query.with("", "");
+        if query == "?" { self.path.to_owned() } else { format!("{}{query}", self.path) }
+    }
+
+    fn not_found(&self) -> Answer {
+        let words = html! {
+            p { "There is nothing at " code { (self.path) } "." }
+            p { a.button href="/" { "To the overview" } }
+        };
+        self.page(Page::notice(StatusCode::NOT_FOUND, "Nothing here", words))
+    }
+}
+
+impl Studio {
+    pub(crate) fn new(parts: Arc<Parts>, guard: Arc<Guard>) -> Studio {
+        let clock = parts.clock.clone();
+        Studio { clients: Readings::new(clock.clone()), summaries: Readings::new(clock), parts, guard }
+    }
+
+    /// Answers a request for anything that is not the API's.
+    pub(crate) async fn answer(&self, request: Request<Body>) -> Answer {
+        let path = request.uri().path().to_owned();
+        if path.starts_with("/assets/") {
+            let asset = assets::at(&path, request.headers());
+            return asset.unwrap_or_else(|| Answer::error(StatusCode::NOT_FOUND, "there is no such file"));
+        }
+        match *request.method() {
+            Method::GET | Method::HEAD => {
+                let (head, _) = request.into_parts();
+                self.look(&head, &path).await
+            }
+            Method::POST => self.form(request, &path).await,
+            _ => Answer::error(StatusCode::METHOD_NOT_ALLOWED, "this address takes GET, HEAD and POST")
+                .with_header("allow", "GET, HEAD, POST"),
+        }
+    }
+
+    fn visit<'v>(&'v self, visitor: Visitor, headers: &'v HeaderMap, uri: &Uri, path: &'v str) -> Visit<'v> {
+        Visit {
+            studio: self,
+            parts: &self.parts,
+            visitor,
+            headers,
+            path,
+            query: Fields::read(uri.query().unwrap_or_default()),
+            theme: theme(headers),
+            is_following: headers.contains_key("x-studio-follow"),
+            now_ms: self.parts.clock.unix_ms(),
+        }
+    }
+
+    async fn look(&self, head: &request::Parts, path: &str) -> Answer {
+        let (headers, uri) = (&head.headers, &head.uri);
+        if path == "/login" {
+            let to = Fields::read(uri.query().unwrap_or_default()).get("to").to_owned();
+            let to = fields::own_path(&to);
+            return signin::page(StatusCode::OK, theme(headers), to, &Fields::default(), None);
+        }
+        let Some(visitor) = self.guard.visitor(headers) else { return asked_to_sign_in(headers, uri) };
+        let visit = self.visit(visitor, headers, uri, path);
+        let segments: Vec<String> = path.trim_matches('/').split('/').map(decoded).collect();
+        let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+        match segments.as_slice() {
+            [""] => overview::page(&visit).await,
+            ["clients", rest @ ..] => clients::look(&visit, rest).await,
+            ["differences", rest @ ..] => differences::look(&visit, rest).await,
+            ["playground", rest @ ..] => playground::look(&visit, rest).await,
+            _ => visit.not_found(),
+        }
+    }
+
+    /// Takes a form, or says why not.
+    async fn form(&self, request: Request<Body>, path: &str) -> Answer {
+        let (headers, uri) = (request.headers().clone(), request.uri().clone());
+        let theme = theme(&headers);
+        let is_form = headers
+            .get(CONTENT_TYPE)
+            .is_some_and(|kind| kind.as_bytes().starts_with(b"application/x-www-form-urlencoded"));
+        if !is_form {
+            return Answer::error(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "pages take forms; programs change things by the API",
+            );
+        }
+        if !is_own_form(&request) {
+            return Answer::error(StatusCode::FORBIDDEN, "forms are taken from the studio's own pages");
+        }
+        let peer = request.extensions().get::<Peer>().map(|peer| peer.address.ip());
+        let body = match read_bytes(request, FORM_BYTES_MAX).await {
+            Ok(body) => body,
+            Err(answer) => return answer,
+        };
+        let form = Fields::read(&String::from_utf8_lossy(&body));
+        match path {
+            "/login" => return signin::sign_in(self, &headers, peer, theme, &form),
+            "/theme" => return chosen_theme(&form),
+            _ => {}
+        }
+        let visitor = self.guard.visitor(&headers);
+        let Some(session) = visitor.as_ref().and_then(|visitor| visitor.session.clone()) else {
+            if self.guard.is_open() {
+                let words = html! { p { "Set " code { "admin.token" } " in the configuration to change things here." } };
+                let visitor = Visitor { role: Role::Read, session: None };
+                let visit = self.visit(visitor, &headers, &uri, path);
+                return visit.page(Page::notice(StatusCode::FORBIDDEN, "Nothing was changed", words));
+            }
+            return signin::page(StatusCode::UNAUTHORIZED, theme, path, &form, None);
+        };
+        let visit = self.visit(visitor.expect("it has a session"), &headers, &uri, path);
+        if !self.guard.is_form_token(&session, form.get("form_token")) {
+            let words = html! { p { "This form is of another session. Go back, load the page again, and send it once more." } };
+            return visit.page(Page::notice(StatusCode::FORBIDDEN, "Nothing was changed", words));
+        }
+        if path == "/logout" {
+            return Answer::see("/login").cookie(&self.guard.sign_out_cookie(&headers));
+        }
+        if !visit.may_operate() {
+            let words = html! { p { "You are signed in to look. Sign in with the token of " code { "admin.token" } " to change things." } };
+            return visit.page(Page::notice(StatusCode::FORBIDDEN, "Nothing was changed", words));
+        }
+        let segments: Vec<String> = path.trim_matches('/').split('/').map(decoded).collect();
+        let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+        match segments.as_slice() {
+            ["reload"] => {
+                self.parts.reload.notify_one();
+                Answer::see(fields::own_path(form.get("to")))
+            }
+            _ => visit.not_found(),
+        }
+    }
+}
+
+/// A browser is sent to the page that asks for a token; a program is told what to show.
+fn asked_to_sign_in(headers: &HeaderMap, uri: &Uri) -> Answer {
+    let is_browser = headers
+        .get(ACCEPT)
+        .is_some_and(|accept| accept.to_str().is_ok_and(|accept| accept.contains("text/html")));
+    if is_browser && !headers.contains_key("x-studio-follow") {
+        let to = uri.path_and_query().map_or("/", |path| path.as_str());
+        return Answer::see(&format!("/login?to={}", fields::encoded(to)));
+    }
+    Answer::error(
+        StatusCode::UNAUTHORIZED,
+        "show a token: `Authorization: Bearer …`; people sign in at /login",
+    )
+    .with_header("www-authenticate", "Bearer realm=\"switchback admin\"")
+}
+
+fn theme(headers: &HeaderMap) -> Theme {
+    Theme::of(cookie(headers, THEME_COOKIE).unwrap_or_default())
+}
+
+fn chosen_theme(form: &Fields) -> Answer {
+    let theme = Theme::of(form.get("theme")).word();
+    // The script reads it too, so that a choice shows at once.
+    let cookie = format!("{THEME_COOKIE}={theme}; Path=/; SameSite=Strict; Max-Age=31536000");
+    Answer::see(fields::own_path(form.get("to"))).cookie(&cookie)
+}

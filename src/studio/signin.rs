@@ -1,0 +1,111 @@
+//! Signing in and out, and the form that somebody sent when his session was over: he signs in, sees what he had written, and
+//! sends it again by hand, since nothing is changed by signing in.
+
+use super::Studio;
+use super::fields::{Fields, own_path};
+use super::layout::{Theme, outside};
+use crate::admin::{Answer, SignIn};
+use http::{HeaderMap, StatusCode};
+use maud::{Markup, html};
+use std::net::IpAddr;
+
+/// What the fields of a kept form are called while somebody signs in.
+const KEPT: &str = "kept.";
+/// What every form of ours carries; of no use in another session.
+const FORM_TOKEN: &str = "form_token";
+
+/// The page that asks for a token. `kept` are the fields of a form that is to be sent to `to` afterwards.
+pub(super) fn page(
+    status: StatusCode,
+    theme: Theme,
+    to: &str,
+    kept: &Fields,
+    trouble: Option<&str>,
+) -> Answer {
+    let kept: Vec<_> = kept.all().filter(|(name, _)| *name != FORM_TOKEN).collect();
+    let body = html! {
+        h1 { "Sign in" }
+        @if !kept.is_empty() {
+            p.notice.warn { "Your session has ended. What you wrote is kept: sign in, look at it and send it again." }
+        }
+        @if let Some(trouble) = trouble { p.notice.bad role="alert" { (trouble) } }
+        form.stack method="post" action="/login" {
+            input type="hidden" name="to" value=(to);
+            @for (name, value) in &kept { input type="hidden" name={ (KEPT) (name) } value=(value); }
+            label { "Token"
+                input type="password" name="token" required autofocus autocomplete="current-password" spellcheck="false";
+            }
+            p.hint { "The value of " code { "admin.token" } " to change things, or of " code { "admin.read_token" } " to look." }
+            label { "Your name " span.hint { "(optional)" }
+                input type="text" name="name" maxlength="60" autocomplete="name";
+            }
+            p.hint { "Stands in the history beside what you change." }
+            button.primary type="submit" { "Sign in" }
+        }
+    };
+    Answer::html(status, outside("Sign in", theme, &body))
+}
+
+/// Takes a token, and begins a session.
+pub(super) fn sign_in(
+    studio: &Studio,
+    headers: &HeaderMap,
+    peer: Option<IpAddr>,
+    theme: Theme,
+    form: &Fields,
+) -> Answer {
+    let to = own_path(form.get("to"));
+    let kept: Vec<(&str, &str)> =
+        form.all().filter_map(|(name, value)| Some((name.strip_prefix(KEPT)?, value))).collect();
+    let again = |status, words: &str| {
+        let kept = kept.iter().map(|(name, value)| {
+            format!("{}={}", super::fields::encoded(name), super::fields::encoded(value))
+        });
+        let kept = Fields::read(&kept.collect::<Vec<_>>().join("&"));
+        page(status, theme, to, &kept, Some(words))
+    };
+    match studio.guard.sign_in(peer, form.get("token"), form.get("name")) {
+        SignIn::Wrong => again(StatusCode::UNAUTHORIZED, "This token opens nothing here."),
+        SignIn::Wait => again(
+            StatusCode::TOO_MANY_REQUESTS,
+            "Too many wrong tokens came from your address. Wait a minute.",
+        ),
+        SignIn::As(session) => {
+            tracing::info!(
+                role = session.role.name(),
+                name = session.name,
+                "somebody signed in to the studio"
+            );
+            let cookie = studio.guard.session_cookie(&session, headers);
+            let answer = if kept.is_empty() {
+                Answer::see(to)
+            } else {
+                let token = studio.guard.form_token(&session);
+                Answer::html(StatusCode::OK, outside("Send it again", theme, &resume(to, &kept, &token)))
+            };
+            answer.cookie(&cookie)
+        }
+    }
+}
+
+/// What was written before, ready to be sent.
+fn resume(to: &str, kept: &[(&str, &str)], token: &str) -> Markup {
+    html! {
+        h1 { "You are signed in again" }
+        p { "This is what you were about to send. Nothing has been done yet." }
+        form.stack method="post" action=(to) {
+            input type="hidden" name=(FORM_TOKEN) value=(token);
+            @for (name, value) in kept {
+                label { (name)
+                    @if value.contains('\n') || value.len() > 60 {
+                        textarea name=(name) rows="6" { (value) }
+                    } @else {
+                        input type="text" name=(name) value=(value);
+                    }
+                }
+            }
+            button.primary type="submit" { "Send it" }
+            a.button href="/" { "Leave it" }
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! How pages say numbers, times and names: each with its unit, times relative with the exact one on hover.
+
+use maud::{Markup, html};
+use switchback_gateway::clock::rfc3339;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+/// A moment, relative to now; the exact one on hover. The script counts on.
+pub(crate) fn moment(at_ms: i64, now_ms: i64) -> Markup {
+    let exact = rfc3339(at_ms);
+    html! { time datetime=(exact) title=(exact) data-ms=(at_ms) { (relative(at_ms, now_ms)) } }
+}
+
+/// The same of a moment that stands as text; what cannot be read is shown as it is.
+pub(crate) fn moment_text(text: &str, now_ms: i64) -> Markup {
+    match unix_ms(text) {
+        Some(at) => moment(at, now_ms),
+        None => html! { (text) },
+    }
+}
+
+/// RFC 3339 → milliseconds since 1970.
+pub(crate) fn unix_ms(text: &str) -> Option<i64> {
+    let moment = OffsetDateTime::parse(text, &Rfc3339).ok()?;
+    i64::try_from(moment.unix_timestamp_nanos() / 1_000_000).ok()
+}
+
+/// How long ago, or how long until. The script says the same (`relative` in `studio.js`).
+fn relative(at_ms: i64, now_ms: i64) -> String {
+    let seconds = now_ms.saturating_sub(at_ms).div_euclid(1000);
+    let span = span(seconds.unsigned_abs());
+    match seconds {
+        0 => "now".to_owned(),
+        1.. => format!("{span} ago"),
+        _ => format!("in {span}"),
+    }
+}
+
+/// A length of time with its largest unit.
+pub(crate) fn span(seconds: u64) -> String {
+    match seconds {
+        0..=59 => format!("{seconds} s"),
+        60..=3_599 => format!("{} min", seconds / 60),
+        3_600..=86_399 => format!("{} h", seconds / 3_600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
+
+/// A number of things, its thousands apart.
+pub(crate) fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push('\u{202f}');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `1 operation`, `2 operations`.
+pub(crate) fn counted(number: u64, thing: &str) -> String {
+    let end = if number == 1 { "" } else { "s" };
+    format!("{} {thing}{end}", count(number))
+}
+
+/// A part of a whole in percent.
+pub(crate) fn percent(part: f64) -> String {
+    let percent = part * 100.0;
+    let text = match percent {
+        0.0 => "0".to_owned(),
+        p if p < 0.01 => "< 0.01".to_owned(),
+        p if p < 10.0 => format!("{p:.2}"),
+        p => format!("{p:.1}"),
+    };
+    format!("{text} %")
+}
+
+/// A rate per second, without its unit.
+pub(crate) fn rate(per_second: f64) -> String {
+    match per_second {
+        0.0 => "0".to_owned(),
+        r if r < 10.0 => format!("{r:.2}"),
+        r if r < 100.0 => format!("{r:.1}"),
+        r => count(r.round() as u64),
+    }
+}
+
+/// A duration with its unit.
+pub(crate) fn duration(seconds: f64) -> String {
+    let ms = seconds * 1e3;
+    match ms {
+        ms if ms < 1.0 => format!("{:.0} µs", seconds * 1e6),
+        ms if ms < 10.0 => format!("{ms:.1} ms"),
+        ms if ms < 1_000.0 => format!("{ms:.0} ms"),
+        _ => format!("{seconds:.1} s"),
+    }
+}
+
+/// A number of bytes with its unit.
+pub(crate) fn bytes(bytes: u64) -> String {
+    match bytes {
+        0..=1_023 => format!("{bytes} B"),
+        1_024..=1_048_575 => format!("{:.1} KiB", bytes as f64 / 1_024.0),
+        _ => format!("{:.1} MiB", bytes as f64 / 1_048_576.0),
+    }
+}
+
+/// `GET /things/{id}` with its method set apart.
+pub(crate) fn operation(name: &str) -> Markup {
+    let (method, path) = name.split_once(' ').unwrap_or(("", name));
+    html! {
+        span.operation {
+            @if !method.is_empty() { span.method { (method) } " " }
+            span.path { (path) }
+        }
+    }
+}
+
+/// How well or badly something stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tone {
+    Quiet,
+    Good,
+    Busy,
+    Warn,
+    Bad,
+}
+
+impl Tone {
+    pub(crate) fn class(self) -> &'static str {
+        match self {
+            Tone::Quiet => "quiet",
+            Tone::Good => "good",
+            Tone::Busy => "busy",
+            Tone::Warn => "warn",
+            Tone::Bad => "bad",
+        }
+    }
+}
+
+/// A word in its colour; the word says all, the colour only helps.
+pub(crate) fn badge(tone: Tone, text: &str) -> Markup {
+    html! { span.badge.(tone.class()) { (text) } }
+}
+
+/// The phase of an operation, with its share.
+pub(crate) fn phase(name: &str, share: Option<f64>) -> Markup {
+    html! {
+        span.phase.{ "phase-" (name) } {
+            (name)
+            @if let Some(share) = share { " " span.share { (percent(share)) } }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_units_and_thousands_stand_apart() {
+        assert_eq!(
+            ["0", "999", "1\u{202f}000", "1\u{202f}234\u{202f}567"],
+            [0, 999, 1_000, 1_234_567].map(count)[..]
+        );
+        assert_eq!(
+            [percent(0.0), percent(0.00001), percent(0.0123), percent(1.0)],
+            ["0 %", "< 0.01 %", "1.23 %", "100.0 %"]
+        );
+        assert_eq!(
+            [duration(0.0004), duration(0.0042), duration(0.25), duration(2.0)],
+            ["400 µs", "4.2 ms", "250 ms", "2.0 s"]
+        );
+        assert_eq!(
+            [rate(0.0), rate(1.234), rate(12.34), rate(5_000.4)],
+            ["0", "1.23", "12.3", "5\u{202f}000"]
+        );
+        assert_eq!([bytes(12), bytes(2_048), bytes(3 << 20)], ["12 B", "2.0 KiB", "3.0 MiB"]);
+        assert_eq!([counted(1, "call"), counted(2, "call")], ["1 call", "2 calls"]);
+    }
+
+    #[test]
+    fn times_are_relative_both_ways_and_exact_on_hover() {
+        let at = |ms| moment(ms, 100_000_000).into_string();
+        assert!(at(100_000_000).contains(">now<"));
+        assert!(at(99_990_000).contains(">10 s ago<"));
+        assert!(at(100_000_000 + 7_300_000).contains(">in 2 h<"));
+        assert!(at(0).contains("title=\"1970-01-01T00:00:00Z\"") && at(0).contains(">1 d ago<"));
+        assert_eq!(unix_ms("1970-01-01T00:00:01Z"), Some(1_000));
+    }
+
+    #[test]
+    fn hostile_names_stay_text() {
+        let html = operation("GET \"><script>alert(1)</script>").into_string();
+        assert!(!html.contains("<script") && html.contains("&lt;script&gt;"), "{html}");
+    }
+}
