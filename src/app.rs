@@ -37,6 +37,7 @@ use switchback_gateway::shadow::{self, Archive, Phases, Shadow, keep_gate};
 use switchback_gateway::store::seal::{KeyRing, SealError};
 use switchback_gateway::store::{Ensured, Flow, Missing, Store, StoreError};
 use switchback_gateway::telemetry::metrics;
+use switchback_gateway::telemetry::otlp::OtlpError;
 use switchback_gateway::token::{
     self, Endpoint, NewClient, NewCredential, NewToken, OAuthConfigError, Registry, RegistryError, Tokens,
 };
@@ -49,6 +50,8 @@ use watch::Watch;
 
 /// How often histograms are summed up. Until then they keep every sample.
 const METRICS_UPKEEP: Duration = Duration::from_secs(1);
+/// How long the end of the process waits for a collector.
+const TRACES_PATIENCE: Duration = Duration::from_secs(5);
 /// The pause between tries at a store that does not answer when the gateway starts.
 const STORE_PAUSE: Duration = Duration::from_secs(1);
 
@@ -95,6 +98,8 @@ pub enum StartError {
          `oauth.listen`"
     )]
     PassedForNothing(Unclaimed),
+    #[error("{0}")]
+    Traces(#[from] OtlpError),
     #[error("shadow: {0}")]
     Shadow(#[from] shadow::StartError),
     /// The runtime is shutting down.
@@ -150,6 +155,7 @@ pub struct App {
     registry: Registry,
     tokens: Tokens,
     store: Store,
+    current: Current,
 }
 
 impl App {
@@ -286,7 +292,7 @@ impl App {
             file,
             config,
             services,
-            current,
+            current: Arc::clone(&current),
             limits,
             board: Arc::clone(&board),
             registry: registry.clone(),
@@ -317,6 +323,7 @@ impl App {
             registry,
             tokens,
             store,
+            current,
         })
     }
 
@@ -364,6 +371,10 @@ impl App {
             task.abort();
         }
         self.tokens.drain(self.grace).await;
+        // The program that serves knows where they go now, whatever was reloaded.
+        if let Some(traces) = self.current.load().traces().cloned() {
+            traces.flush(TRACES_PATIENCE).await;
+        }
         self.drain_admin.begin();
         for port in self.admin {
             if let Err(error) = port.await {

@@ -11,10 +11,12 @@ use switchback_gateway::body::BodyTimeout;
 use switchback_gateway::memory::{self, Memory};
 use switchback_gateway::proxy::forwarding::Forwarding;
 use switchback_gateway::proxy::limits::Limits;
+use switchback_gateway::proxy::origin::CallOrigin;
 use switchback_gateway::proxy::program::{Front, Program, ShadowUpstreams};
 use switchback_gateway::proxy::upstream::Upstream;
 use switchback_gateway::server;
 use switchback_gateway::shadow::{self, Served, Table};
+use switchback_gateway::telemetry::otlp::{OtlpSettings, Traces};
 use switchback_gateway::token::OAuth;
 use switchback_gateway::tunnel::TunnelLimits;
 use switchback_json::{self as json, Value};
@@ -99,7 +101,7 @@ pub(super) fn listener_options(config: &Config, memory: &Memory, descriptors: u6
         buffer_bytes_max: bytes(limits.buffer_bytes.min(buffer_bytes)),
         tunnel: TunnelLimits { idle: limits.tunnel_idle_timeout, lifetime: limits.tunnel_lifetime },
         h2_streams_max: limits.http2_streams,
-        tells_peer: config.forwarded.names_peer(),
+        tells_peer: config.forwarded.names_peer() || config.logs_address,
         grace: limits.drain_timeout,
     }
 }
@@ -169,7 +171,7 @@ pub(super) fn oauth(oauth: &config::OAuth, pack: &Pack) -> Result<OAuth, StartEr
 type Upstreams = HashMap<String, (String, Arc<Upstream>)>;
 
 fn upstreams(config: &Config, limits: &Arc<Limits>, before: &Upstreams) -> Result<Upstreams, StartError> {
-    named_upstreams(config, limits, before, str::to_owned)
+    upstreams_for(CallOrigin::Client, config, limits, before)
 }
 
 /// The same services with connections and limits of the shadow's own.
@@ -185,18 +187,17 @@ fn shadow_upstreams(config: &Config, limits: &Limits, before: &Upstreams) -> Res
         response_bytes_max: limits.response_bytes_max.min(SHADOW_ANSWER_BYTES_MAX),
         ..limits.clone()
     };
-    named_upstreams(config, &Arc::new(limits), before, |side| format!("shadow:{side}"))
+    upstreams_for(CallOrigin::Shadow, config, &Arc::new(limits), before)
 }
 
 /// Bytes of one answer that the shadow reads: whatever a candidate sends, it costs no more than this.
 const SHADOW_ANSWER_BYTES_MAX: u64 = 64 << 20;
 
-/// `name` makes the label in logs and metrics out of the side.
-fn named_upstreams(
+fn upstreams_for(
+    role: CallOrigin,
     config: &Config,
     limits: &Arc<Limits>,
     before: &Upstreams,
-    name: impl Fn(&str) -> String,
 ) -> Result<Upstreams, StartError> {
     let mut upstreams = Upstreams::new();
     for configured in &config.upstreams {
@@ -204,7 +205,7 @@ fn named_upstreams(
         let upstream = match before.get(&side) {
             Some((address, upstream)) if *address == url => Arc::clone(upstream),
             _ => {
-                let upstream = Upstream::new(&name(&side), configured.url.uri(), Arc::clone(limits));
+                let upstream = Upstream::new(&side, role, configured.url.uri(), Arc::clone(limits));
                 Arc::new(upstream.map_err(|error| StartError::Upstream(side.clone(), error))?)
             }
         };
@@ -219,6 +220,8 @@ pub(super) struct Services {
     pub(super) upstreams: Upstreams,
     /// On behalf of the shadow.
     pub(super) shadow: Upstreams,
+    /// What traces go to, with its settings.
+    traces: Option<(OtlpSettings, Arc<Traces>)>,
 }
 
 impl Services {
@@ -232,8 +235,28 @@ impl Services {
         Ok(Services {
             upstreams: upstreams(config, limits, before.map_or(&none, |before| &before.upstreams))?,
             shadow: shadow_upstreams(config, limits, before.map_or(&none, |before| &before.shadow))?,
+            traces: traces(config, before)?,
         })
     }
+
+    /// What traces are recorded with.
+    pub(super) fn traces(&self) -> Option<&Arc<Traces>> {
+        self.traces.as_ref().map(|(_, traces)| traces)
+    }
+}
+
+/// Those whose settings have not changed go on.
+fn traces(
+    config: &Config,
+    before: Option<&Services>,
+) -> Result<Option<(OtlpSettings, Arc<Traces>)>, StartError> {
+    let Some(settings) = &config.otlp else { return Ok(None) };
+    let running = before.and_then(|before| before.traces.as_ref());
+    let traces = match running.filter(|(running, _)| running == settings) {
+        Some((_, traces)) => Arc::clone(traces),
+        None => Traces::start(settings)?,
+    };
+    Ok(Some((settings.clone(), traces)))
 }
 
 /// What the shadow may cost.
@@ -267,7 +290,8 @@ pub(super) fn program(
         let table = tables[side].clone().unwrap_or_default();
         fronts.push(front(prefix, side, config, loaded, services, table)?);
     }
-    Ok(Program::new(Arc::clone(pack), Arc::clone(&loaded.settings), fronts))
+    let program = Program::new(Arc::clone(pack), Arc::clone(&loaded.settings), fronts);
+    Ok(program.traced(services.traces().cloned()))
 }
 
 /// The pack as it serves with the settings of a configuration.

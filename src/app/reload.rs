@@ -124,6 +124,7 @@ fn kept(running: &Config, new: Config) -> Config {
         shadow: running.shadow,
         gate: running.gate.clone(),
         log: running.log.clone(),
+        logs_address: running.logs_address,
         reload: running.reload,
         ..new
     }
@@ -155,7 +156,7 @@ fn needs_restart(running: &Config, new: &Config) -> Vec<String> {
         ("limits", running.limits != new.limits),
         ("shadow", running.shadow != new.shadow),
         ("gate", running.gate != new.gate),
-        ("log", running.log != new.log),
+        ("log", running.log != new.log || running.logs_address != new.logs_address),
         ("reload", running.reload != new.reload),
     ];
     changes.iter().filter(|(_, changed)| *changed).map(|(key, _)| (*key).to_owned()).collect()

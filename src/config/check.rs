@@ -8,9 +8,10 @@ use super::dual;
 use super::read::{FromYaml, Named, OneOrMore, Placed};
 use super::scalars::{Period, Prefix, Size, WebUrl};
 use super::sections::{
-    RawAdmin, RawClient, RawConfig, RawFront, RawGrant, RawLimits, RawOAuth, RawSunset, RawTls, RawUpstream,
-    StateRule,
+    RawAdmin, RawClient, RawConfig, RawFront, RawGrant, RawLimits, RawOAuth, RawOtlp, RawSunset, RawTls,
+    RawUpstream, StateRule,
 };
+use http::{HeaderName, HeaderValue};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -19,6 +20,7 @@ use switchback_gateway::secret::Secret;
 use switchback_gateway::shadow::Phase;
 use switchback_gateway::store::Flow;
 use switchback_gateway::telemetry::log::LogSettings;
+use switchback_gateway::telemetry::otlp::OtlpSettings;
 use switchback_plan::{ClientAuth, TokenRequests};
 
 /// Converts and checks. `None` where a part is missing that was reported; a `Some` counts only if nothing else was.
@@ -85,8 +87,48 @@ pub(super) fn check(raw: RawConfig, findings: &mut Findings) -> Option<Config> {
         sunsets,
         limits: limits(&raw.limits.value),
         log: LogSettings { format: raw.log.value.format.value, filter: raw.log.value.level.value.0 },
+        logs_address: raw.log.value.client_address.value,
+        otlp: raw.telemetry.value.otlp.and_then(|otlp| self::otlp(otlp.value, findings)),
         reload: Reload { watch: raw.reload.watch.value, settle: raw.reload.settle.0 },
         masked,
+    })
+}
+
+/// Where traces go. Fields that are none are found here, where they stand.
+fn otlp(raw: RawOtlp, findings: &mut Findings) -> Option<OtlpSettings> {
+    let mut headers = Vec::new();
+    for (name, value) in raw.headers.value.0 {
+        if name.value.parse::<HeaderName>().is_err() {
+            let what = format!("`{}` is no name of a header field", name.value);
+            findings.push(Finding::error(Code::ValueForm, name.span, what));
+        }
+        if HeaderValue::from_str(value.expose()).is_err() {
+            let what = format!("the value of `{}` cannot stand in a header field", name.value);
+            findings.push(Finding::error(Code::ValueForm, value.span, what));
+        }
+        headers.push((name.value, value.value));
+    }
+    let endpoint = raw.endpoint?;
+    if endpoint.has_query() {
+        let what = "the address of a collector has no query";
+        findings.push(Finding::error(Code::ValueForm, endpoint.span, what));
+    }
+    if endpoint.base_path().ends_with("/v1/traces") {
+        let what = "`/v1/traces` is added to the address of the collector, and stands there already";
+        findings.push(
+            Finding::error(Code::ValueForm, endpoint.span, what).help("leave `/v1/traces` out of `endpoint`"),
+        );
+    }
+    if !headers.is_empty() && is_in_the_clear(&endpoint) {
+        let what = "the fields of `headers` would travel unencrypted to another machine";
+        findings.push(Finding::warning(Code::Conflict, endpoint.span, what).help("use an `https` URL"));
+    }
+    Some(OtlpSettings {
+        endpoint: endpoint.to_string(),
+        headers,
+        ratio: raw.ratio.part(),
+        timeout: raw.timeout.0,
+        queue: raw.queue.0 as usize,
     })
 }
 

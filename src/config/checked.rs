@@ -15,6 +15,7 @@ use switchback_gateway::server::IpNet;
 use switchback_gateway::shadow::{GateSettings, OperationKey, PerOperation, Phase, Share};
 use switchback_gateway::store::Flow;
 use switchback_gateway::telemetry::log::LogSettings;
+use switchback_gateway::telemetry::otlp::OtlpSettings;
 use switchback_plan::TokenRequests;
 
 /// A checked configuration.
@@ -53,6 +54,10 @@ pub struct Config {
     pub sunsets: Vec<Sunset>,
     pub limits: Limits,
     pub log: LogSettings,
+    /// Whether it is logged where clients connect from.
+    pub logs_address: bool,
+    /// Where traces go.
+    pub otlp: Option<OtlpSettings>,
     pub reload: Reload,
     /// The whole file as JSON, defaults filled in, secrets as `***`.
     pub masked: Value,

@@ -16,7 +16,7 @@ use switchback_gateway::proxy::forwarding::ForwardedFields;
 use switchback_gateway::proxy::program::Strangers;
 use switchback_gateway::secret::Secret;
 use switchback_gateway::server::IpNet;
-use switchback_gateway::shadow::Phase;
+use switchback_gateway::shadow::{Phase, Share};
 use switchback_gateway::store::Flow;
 use switchback_gateway::telemetry::log::{LogFormat, check_filter};
 use switchback_plan::{BodyForm, ClientAuth, RefreshExtra};
@@ -76,6 +76,8 @@ section! {
         limits: RawLimits = RawLimits::assumed(),
         /// Logging.
         log: RawLog = RawLog::assumed(),
+        /// What is told to collectors.
+        telemetry: RawTelemetry = RawTelemetry::assumed(),
         /// Reloading of the pack and of this file while the gateway runs.
         reload: RawReload = RawReload::assumed(),
     }
@@ -465,6 +467,38 @@ section! {
         /// A level such as `info`, or directives such as `info,switchback::access=off` to leave out the access log. The
         /// variables `SWITCHBACK_LOG` and `RUST_LOG` win.
         level: Filter = Filter("info".to_owned()),
+        /// Whether lines of the access log, and traces, say where clients connect from.
+        client_address: bool = true,
+    }
+}
+
+section! {
+    /// What is told to collectors.
+    RawTelemetry is "`telemetry`",
+    required {}
+    optional {
+        /// Traces for OpenTelemetry; without this none are recorded.
+        otlp: RawOtlp,
+    }
+}
+
+section! {
+    /// Traces by OTLP over HTTP, in protobuf.
+    RawOtlp is "`telemetry.otlp`",
+    required {
+        /// The collector: its address without `/v1/traces`, such as `http://collector:4318`.
+        endpoint: WebUrl,
+    }
+    optional {
+        /// Fields of every message to the collector, such as its credential.
+        headers: Named<String, Placed<Secret<String>>> = Named(Vec::new()),
+        /// The share of traces that are recorded, from 0 to 1, of those that begin here. A client that sends a `traceparent` has
+        /// decided already.
+        ratio: Share = Share::ALL,
+        /// Most time for one message to the collector, with all tries.
+        timeout: Period = Period(Duration::from_secs(10)),
+        /// Most spans that wait to be sent. What comes beyond is dropped, and counted.
+        queue: Count = Count(2048),
     }
 }
 

@@ -48,6 +48,7 @@ mod store_cli;
 mod store_files;
 mod store_full_disk;
 mod support;
+mod telemetry;
 mod token_clients;
 mod token_kill;
 mod token_refresh;

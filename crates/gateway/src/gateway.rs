@@ -9,6 +9,7 @@ use crate::memory::Memory;
 use crate::proxy::calls::retry::Budget;
 use crate::proxy::headers::Pseudonym;
 use crate::proxy::limits::Limits;
+use crate::proxy::origin::CallOrigin;
 use crate::proxy::program::{Front, Program, Strangers};
 use crate::proxy::stack::{self, Parts};
 use crate::proxy::unknown_calls::UnknownCalls;
@@ -216,7 +217,7 @@ impl Builder {
         for side in SideId::BOTH {
             let name = &sides[side].name;
             if let Some((_, address)) = addresses.iter().rev().find(|(given, _)| given == name) {
-                let upstream = Upstream::new(name, address, Arc::clone(limits));
+                let upstream = Upstream::new(name, CallOrigin::Client, address, Arc::clone(limits));
                 let upstream = upstream.map_err(|error| BuildError::Upstream(name.clone(), error))?;
                 upstreams[side] = Some(Arc::new(upstream));
             }

@@ -13,6 +13,7 @@ use switchback_gateway::proxy::calls::retry::Budget;
 use switchback_gateway::proxy::forwarding::Forwarding;
 use switchback_gateway::proxy::headers::Pseudonym;
 use switchback_gateway::proxy::limits::Limits;
+use switchback_gateway::proxy::origin::CallOrigin;
 use switchback_gateway::proxy::program::{Front, Program, Strangers};
 use switchback_gateway::proxy::stack::{self, Parts};
 use switchback_gateway::proxy::unknown_calls::UnknownCalls;
@@ -100,7 +101,7 @@ impl Gateway {
         let limits = Arc::new(setup.limits);
         let upstream = |name: &str, (address, path): (SocketAddr, &str)| {
             let url = format!("http://{address}{path}").parse().unwrap();
-            Arc::new(upstream::Upstream::new(name, &url, Arc::clone(&limits)).unwrap())
+            Arc::new(upstream::Upstream::new(name, CallOrigin::Client, &url, Arc::clone(&limits)).unwrap())
         };
         let pack = Arc::new(pack::things());
         let front = Front {

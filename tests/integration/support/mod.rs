@@ -10,6 +10,7 @@ pub mod packs;
 pub mod peers;
 pub mod postgres;
 pub mod program;
+pub mod python;
 pub mod raw;
 pub mod serving;
 pub mod tls;

@@ -69,14 +69,16 @@ pub fn address(program: &Program) -> SocketAddr {
 }
 
 /// Waits until a gateway serves, and says where clients and where operators connect to it.
-fn addresses(program: &Program) -> (SocketAddr, SocketAddr) {
+pub fn addresses(program: &Program) -> (SocketAddr, SocketAddr) {
     let said = program.stderr_until("serving");
+    // As text, or as JSON.
     let address = |name: &str| {
-        let address = said.split(name).nth(1).and_then(|rest| rest.split_whitespace().next());
-        let address = address.and_then(|address| address.parse().ok());
+        let marks = [format!("{name}="), format!("\"{name}\":\"")];
+        let rest = marks.iter().find_map(|mark| said.split(mark.as_str()).nth(1));
+        let address = rest.and_then(|rest| rest.split([' ', '"', '\n']).next()?.parse().ok());
         address.unwrap_or_else(|| panic!("no {name} in:\n{said}"))
     };
-    (address("clients="), address("admin="))
+    (address("clients"), address("admin"))
 }
 
 /// A client of a gateway: an account of the sandbox, by its v2 token and with a grant of its own.

@@ -8,15 +8,20 @@ use crate::capture::Recording;
 use crate::error::GatewayError;
 use crate::server::Peer;
 use crate::telemetry::metrics::Outcome;
+use crate::telemetry::otlp::RequestSpan;
 use crate::telemetry::trace::{TraceParent, write_hex};
 use crate::token::Client;
-use http::{HeaderMap, HeaderValue, Method, Uri, Version};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, Version};
 use std::fmt;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use switchback_engine::redact::Redactor;
 use switchback_plan::{Disclosures, Effect, RouteId};
+
+/// The field that names a request.
+pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// The name of a request in logs, in `x-request-id`, and nowhere else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +107,8 @@ pub struct Fault {
 pub struct RequestContext {
     pub id: RequestId,
     pub trace: TraceParent,
+    /// What of the trace is recorded here; nothing where traces are off or this one is not sampled.
+    pub span: Option<Arc<RequestSpan>>,
     pub arrived: Instant,
     pub method: Method,
     pub uri: Uri,
@@ -109,6 +116,8 @@ pub struct RequestContext {
     pub headers: HeaderMap,
     /// Who is at the other end, where that is wanted.
     pub peer: Option<Peer>,
+    /// Where the client connects from: the peer, or who is behind it if it is trusted to say so.
+    pub address: Option<IpAddr>,
     /// What serves this request, however often the pack is reloaded meanwhile.
     pub program: Arc<Program>,
     pub language: Language,
@@ -121,7 +130,10 @@ pub struct RequestContext {
     cause: OnceLock<String>,
     unanswered: OnceLock<()>,
     recording: OnceLock<Arc<Recording>>,
+    phase: OnceLock<&'static str>,
     calls: AtomicU32,
+    /// Microseconds that calls waited for the heads of their answers, all together.
+    waited: AtomicU64,
     /// From arrival to the end of the answer.
     took: OnceLock<Duration>,
 }
@@ -144,15 +156,18 @@ impl RequestContext {
         program: Arc<Program>,
         language: Language,
     ) -> RequestContext {
+        let peer: Option<Peer> = head.extensions.remove();
         RequestContext {
             id,
             trace,
+            span: None,
             arrived: Instant::now(),
             method: head.method,
             uri: head.uri,
             version: head.version,
             headers: head.headers,
-            peer: head.extensions.remove(),
+            peer,
+            address: peer.map(|peer| peer.address.ip().to_canonical()),
             program,
             language,
             front: OnceLock::new(),
@@ -164,7 +179,9 @@ impl RequestContext {
             cause: OnceLock::new(),
             unanswered: OnceLock::new(),
             recording: OnceLock::new(),
+            phase: OnceLock::new(),
             calls: AtomicU32::new(0),
+            waited: AtomicU64::new(0),
             took: OnceLock::new(),
         }
     }
@@ -176,7 +193,12 @@ impl RequestContext {
         if let Some(peer) = self.peer {
             head.extensions.insert(peer);
         }
-        RequestContext::new(self.id, self.trace, head, Arc::clone(&self.program), self.language)
+        let (span, address) = (self.span.clone(), self.address);
+        RequestContext {
+            span,
+            address,
+            ..RequestContext::new(self.id, self.trace, head, Arc::clone(&self.program), self.language)
+        }
     }
 
     /// Left by `route`.
@@ -344,5 +366,40 @@ impl RequestContext {
 
     pub fn calls(&self) -> u32 {
         self.calls.load(Relaxed)
+    }
+
+    /// A call waited so long for the head of its answer.
+    pub fn add_waited(&self, time: Duration) {
+        self.waited.fetch_add(u64::try_from(time.as_micros()).unwrap_or(u64::MAX), Relaxed);
+    }
+
+    /// How long calls waited for the heads of their answers, all together.
+    pub fn waited(&self) -> Duration {
+        Duration::from_micros(self.waited.load(Relaxed))
+    }
+
+    /// Left by `phase`: the one in which the operation was when the request came.
+    pub fn set_phase(&self, phase: &'static str) {
+        let _ = self.phase.set(phase);
+    }
+
+    /// The name of the operation's phase; empty where there is no operation, or the request did not get so far.
+    pub fn phase(&self) -> &'static str {
+        self.phase.get().copied().unwrap_or_default()
+    }
+
+    /// The service whose answer the client gets, or `gateway`. Asked when the answer has ended.
+    pub fn answered_by(&self) -> &str {
+        const GATEWAY: &str = "gateway";
+        let Some(front) = self.front().filter(|_| self.fault().is_none()) else { return GATEWAY };
+        if self.is_forwarded() {
+            return front.own.as_ref().map_or(GATEWAY, |own| own.name());
+        }
+        if self.calls() > 0 && !self.is_unanswered() { front.backend.name() } else { GATEWAY }
+    }
+
+    /// `X-Request-Id` as the client sent it; empty where it sent none that is text.
+    pub fn client_request_id(&self) -> &str {
+        self.headers.get(REQUEST_ID).and_then(|id| id.to_str().ok()).unwrap_or_default()
     }
 }

@@ -40,13 +40,33 @@ const ALL: [HeaderName; 5] =
     [header::FORWARDED, FOR, HOST, PROTO, HeaderName::from_static("x-forwarded-port")];
 
 impl Forwarding {
+    /// Where a client connects from: the peer, unless it is trusted; then the last of those whom `X-Forwarded-For` names that is
+    /// not trusted itself, since all before it may be made up.
+    pub(crate) fn client(&self, peer: Peer, headers: &HeaderMap) -> IpAddr {
+        let mut address = peer.address.ip().to_canonical();
+        if self.trusted.is_empty() {
+            return address;
+        }
+        let lines: Vec<&str> = headers.get_all(FOR).iter().filter_map(|line| line.to_str().ok()).collect();
+        let mut said = lines.iter().rev().flat_map(|line| line.rsplit(',')).map(str::trim);
+        while self.trusts(address) {
+            let Some(before) = said.next().and_then(|said| said.parse::<IpAddr>().ok()) else { break };
+            address = before.to_canonical();
+        }
+        address
+    }
+
+    fn trusts(&self, address: IpAddr) -> bool {
+        self.trusted.iter().any(|net| net.contains(&address))
+    }
+
     /// Puts the fields of a forwarded request right. `host` is the authority that its client asked for.
     pub(crate) fn apply(&self, headers: &mut HeaderMap, peer: Option<Peer>, host: Option<&HeaderValue>) {
         if self.fields == ForwardedFields::Pass {
             return;
         }
         let address = peer.map(|peer| peer.address.ip().to_canonical());
-        let is_trusted = address.is_some_and(|address| self.trusted.iter().any(|net| net.contains(&address)));
+        let is_trusted = address.is_some_and(|address| self.trusts(address));
         if self.fields != ForwardedFields::Append || !is_trusted {
             ALL.iter().for_each(|name| drop(headers.remove(name)));
         }
@@ -121,6 +141,35 @@ mod tests {
         }
         let six = said(ForwardedFields::Set, "[2001:db8::1]:5");
         assert!(value(&six, "forwarded").starts_with("for=\"[2001:db8::1]\";"), "{six:?}");
+    }
+
+    #[test]
+    fn a_client_is_whom_the_last_trusted_proxy_names() {
+        let trusted = Arc::from(["10.0.0.0/8".parse::<IpNet>().expect("a network")]);
+        let forwarding = Forwarding { fields: ForwardedFields::Pass, trusted };
+        let client = |peer: &str, said: &[&'static str]| {
+            let lines = said.iter().map(|line| (FOR, HeaderValue::from_static(line)));
+            let peer = Peer { address: peer.parse().expect("an address"), is_tls: false };
+            forwarding.client(peer, &lines.collect()).to_string()
+        };
+        assert_eq!(
+            client("[::ffff:9.9.9.9]:5", &["1.2.3.4"]),
+            "9.9.9.9",
+            "whoever is not trusted is the client"
+        );
+        assert_eq!(client("10.1.1.1:5", &["6.6.6.6, 1.2.3.4"]), "1.2.3.4", "6.6.6.6 may be made up");
+        assert_eq!(
+            client("10.1.1.1:5", &["6.6.6.6", "1.2.3.4, 10.2.2.2"]),
+            "1.2.3.4",
+            "of two lines the last"
+        );
+        assert_eq!(
+            client("10.1.1.1:5", &["1.2.3.4, 10.2.2.2, x"]),
+            "10.1.1.1",
+            "what is no address names nobody"
+        );
+        assert_eq!(client("10.1.1.1:5", &[]), "10.1.1.1");
+        assert_eq!(client("10.1.1.1:5", &["10.2.2.2"]), "10.2.2.2", "only proxies: the first of them");
     }
 
     #[test]

@@ -76,7 +76,8 @@ const HOP_BY_HOP: [HeaderName; 9] = [
 const OUR_OWN: [HeaderName; 4] = [header::HOST, header::CONTENT_LENGTH, header::EXPECT, header::VIA];
 
 /// What a translated request keeps of the client's.
-const REQUEST_KEPT: [HeaderName; 2] = [header::ACCEPT_LANGUAGE, header::USER_AGENT];
+const REQUEST_KEPT: [HeaderName; 3] =
+    [header::ACCEPT_LANGUAGE, header::USER_AGENT, HeaderName::from_static("x-request-id")];
 
 /// What a translated answer keeps of the upstream's.
 const ANSWER_KEPT: [HeaderName; 6] = [

@@ -6,3 +6,13 @@ pub enum CallOrigin {
     Client,
     Shadow,
 }
+
+impl CallOrigin {
+    /// Label in metrics and traces: the role that an upstream has for such calls.
+    pub fn name(self) -> &'static str {
+        match self {
+            CallOrigin::Client => "client",
+            CallOrigin::Shadow => "shadow",
+        }
+    }
+}

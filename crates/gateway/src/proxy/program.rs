@@ -6,6 +6,7 @@ use super::language::Language;
 use super::origin::CallOrigin;
 use super::upstream::Upstream;
 use crate::shadow::{Knowledge, Phase, Table};
+use crate::telemetry::otlp::Traces;
 use arc_swap::ArcSwap;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::sync::Arc;
@@ -36,6 +37,8 @@ pub struct Program {
     /// By side: the field that a token is sent in.
     credential_headers: PerSide<Option<Arc<[HeaderName]>>>,
     call_headers: PerSide<HeaderMap>,
+    /// What traces are recorded with, if they are.
+    traces: Option<Arc<Traces>>,
 }
 
 /// A path prefix at which clients speak one side.
@@ -126,7 +129,19 @@ impl Program {
             call_headers,
             fronts,
             pack,
+            traces: None,
         }
+    }
+
+    /// The same program, whose requests are recorded so.
+    #[must_use]
+    pub fn traced(self, traces: Option<Arc<Traces>>) -> Program {
+        Program { traces, ..self }
+    }
+
+    /// What traces are recorded with.
+    pub fn traces(&self) -> Option<&Arc<Traces>> {
+        self.traces.as_ref()
     }
 
     pub fn pack(&self) -> &Arc<Pack> {

@@ -20,6 +20,7 @@ use super::layers::request_id::Identify;
 use super::layers::rescue::RescueLayer;
 use super::layers::route::Route;
 use super::layers::timeout::TimeoutLayer;
+use super::layers::trace::Trace;
 use super::layers::validate::ValidateRequest;
 use super::limits::Limits;
 use super::origin::CallOrigin;
@@ -78,8 +79,8 @@ pub fn stack(
 + Send
 + Sync
 + 'static {
-    let (program, tap) = (Arc::clone(&parts.program), parts.tap.clone());
-    around(program, tap, within(parts))
+    let (identify, tap) = edge(&parts);
+    around(identify, tap, within(parts))
 }
 
 /// What [`stack_with`] puts the layers of others around.
@@ -104,13 +105,18 @@ where
         + Sync
         + 'static,
 {
-    let (program, tap) = (Arc::clone(&parts.program), parts.tap.clone());
-    around(program, tap, own.layer(BoxCloneSyncService::new(within(parts))))
+    let (identify, tap) = edge(&parts);
+    around(identify, tap, own.layer(BoxCloneSyncService::new(within(parts))))
+}
+
+/// What the layers that see every request need.
+fn edge(parts: &Parts) -> (Identify, Tap) {
+    (Identify::new(Arc::clone(&parts.program), parts.forwarding.clone()), parts.tap.clone())
 }
 
 /// The layers that see every request, whatever becomes of it: above, there are only answers.
 fn around<S>(
-    program: Current,
+    identify: Identify,
     tap: Tap,
     inner: S,
 ) -> impl Service<http::Request<Body>, Response = Response, Error = Infallible, Future: Send + 'static>
@@ -127,12 +133,14 @@ where
 {
     ServiceBuilder::new()
         // First, because everything below is logged and timed under the name and the clock given here.
-        .layer(layer(Identify::new(program)))
+        .layer(layer(identify))
         // Outside of all that changes an answer, so that a capture holds what the client saw.
         .layer(layer(Record::new(tap)))
+        // With the log and the numbers, for the same reasons as they.
+        .layer(layer(Trace))
         // Outside of all that decides, so that no request goes unlogged and the log sees the status the client got.
         .layer(layer(AccessLog))
-        // ShadowUpstreams the log, for the same reason.
+        // Beside the log, for the same reason.
         .layer(layer(Metrics::default()))
         // Above rescue, so that errors carry the announcements of their front too.
         .layer(layer(Announce))

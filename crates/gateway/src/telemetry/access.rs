@@ -5,6 +5,8 @@
 use super::access_line::with_line;
 use super::log;
 use super::redact::Escaped;
+use std::fmt;
+use std::net::IpAddr;
 use std::time::Duration;
 
 /// The tracing target of all access events.
@@ -14,6 +16,8 @@ pub const TARGET: &str = "switchback::access";
 #[derive(Clone, Copy, Debug)]
 pub struct AccessRecord<'a> {
     pub request_id: &'a str,
+    /// `X-Request-Id` as the client sent it, empty where it did not.
+    pub client_request_id: &'a str,
     /// 32 hexadecimal digits of the W3C trace, empty when there is none.
     pub trace_id: &'a str,
     pub method: &'a str,
@@ -23,11 +27,19 @@ pub struct AccessRecord<'a> {
     pub operation: &'a str,
     /// The enrolled name, empty before authentication.
     pub client: &'a str,
+    /// Where the client connects from, as far as trusted proxies say; nothing where that is not to be logged.
+    pub address: Option<IpAddr>,
+    /// The phase of the operation; empty where nothing matched, or the request did not get so far.
+    pub phase: &'a str,
+    /// The upstream whose answer it is, or `gateway`.
+    pub answered_by: &'a str,
     pub status: u16,
     /// Bytes of the answer's body that were handed to the connection.
     pub body_bytes: u64,
     /// Calls made to upstreams for this request.
     pub upstream_calls: u32,
+    /// How much of that was waiting for the heads of upstreams' answers, all calls together.
+    pub upstream: Duration,
     /// From the arrival of the head to the end of the answer.
     pub elapsed: Duration,
     /// The inner cause when the gateway answered an error itself; never sent to the client.
@@ -48,22 +60,45 @@ impl AccessRecord<'_> {
         tracing::info!(
             target: "switchback::access",
             request_id = %Escaped(self.request_id),
+            client_request_id = %Escaped(self.client_request_id),
             trace_id = %Escaped(self.trace_id),
             method = %Escaped(self.method),
             path = %Escaped(self.path),
             operation = self.operation,
             client = %Escaped(self.client),
+            address = %self.shown_address(),
+            phase = %Escaped(self.phase),
+            answered_by = %Escaped(self.answered_by),
             status = self.status,
             body_bytes = self.body_bytes,
             upstream_calls = self.upstream_calls,
+            upstream_us = self.upstream_us(),
             elapsed_us = self.elapsed_us(),
             cause = %Escaped(self.cause),
         );
     }
 
     pub(super) fn elapsed_us(&self) -> u64 {
-        u64::try_from(self.elapsed.as_micros()).unwrap_or(u64::MAX)
+        micros(self.elapsed)
     }
+
+    pub(super) fn upstream_us(&self) -> u64 {
+        micros(self.upstream)
+    }
+
+    pub(super) fn shown_address(&self) -> impl fmt::Display + use<> {
+        struct Shown(Option<IpAddr>);
+        impl fmt::Display for Shown {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.map_or(Ok(()), |address| address.fmt(f))
+            }
+        }
+        Shown(self.address)
+    }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -97,14 +132,19 @@ mod tests {
 
     const RECORD: AccessRecord<'static> = AccessRecord {
         request_id: "r1",
+        client_request_id: "",
         trace_id: "",
         method: "GET",
         path: "/v2/things",
         operation: "GET /things",
         client: "acme",
+        address: None,
+        phase: "translated",
+        answered_by: "v3",
         status: 200,
         body_bytes: 12,
         upstream_calls: 1,
+        upstream: Duration::from_micros(900),
         elapsed: Duration::from_micros(1500),
         cause: "",
     };
@@ -118,7 +158,8 @@ mod tests {
             "operation=\"GET /things\"",
             "client=acme",
             "status=200",
-            "elapsed_us=1500",
+            "answered_by=v3",
+            "upstream_us=900 elapsed_us=1500",
         ] {
             assert!(line.contains(fact), "{fact} in {line}");
         }

@@ -39,14 +39,19 @@ fn add_line(record: &AccessRecord<'_>, format: LogFormat, line: &mut String) {
         }
     };
     fields.escaped("request_id", record.request_id);
+    fields.escaped("client_request_id", record.client_request_id);
     fields.escaped("trace_id", record.trace_id);
     fields.escaped("method", record.method);
     fields.escaped("path", record.path);
     fields.quoted("operation", record.operation);
     fields.escaped("client", record.client);
+    fields.address(record);
+    fields.escaped("phase", record.phase);
+    fields.escaped("answered_by", record.answered_by);
     fields.number("status", record.status.into());
     fields.number("body_bytes", record.body_bytes);
     fields.number("upstream_calls", record.upstream_calls.into());
+    fields.number("upstream_us", record.upstream_us());
     fields.number("elapsed_us", record.elapsed_us());
     fields.escaped("cause", record.cause);
     if format == LogFormat::Json {
@@ -95,6 +100,13 @@ impl Fields<'_> {
             (false, false) => _ = write!(self.line, "{text:?}"),
             (true, false) => self.json(text),
         }
+    }
+
+    fn address(&mut self, record: &AccessRecord<'_>) {
+        self.name("address");
+        let quote = if self.is_json { "\"" } else { "" };
+        // Writing to a string does not fail.
+        let _ = write!(self.line, "{quote}{}{quote}", record.shown_address());
     }
 
     fn number(&mut self, name: &str, number: u64) {
@@ -196,21 +208,32 @@ mod tests {
     #[test]
     fn the_line_is_the_subscribers_own() {
         let long = "é".repeat(600);
-        for (path, operation, client, cause) in [
-            ("/v2/things", "GET /things", "acme", ""),
-            ("/a\nINFO forged\u{1b}[0m", "GET /\"things\"\\", "x\r\ny", "a \"quote\" and \\"),
-            ("/é\u{202e}/%0a", "", "ö", long.as_str()),
+        for (path, operation, client, cause, address) in [
+            ("/v2/things", "GET /things", "acme", "", Some("192.0.2.1")),
+            (
+                "/a\nINFO forged\u{1b}[0m",
+                "GET /\"things\"\\",
+                "x\r\ny",
+                "a \"quote\" and \\",
+                Some("2001:db8::1"),
+            ),
+            ("/é\u{202e}/%0a", "", "ö", long.as_str(), None),
         ] {
             let record = AccessRecord {
                 request_id: "00f067aa0ba902b7",
+                client_request_id: cause,
                 trace_id: "0af7651916cd43dd8448eb211c80319c",
                 method: "GET",
                 path,
                 operation,
                 client,
+                address: address.map(|address| address.parse().unwrap()),
+                phase: "canary",
+                answered_by: "v3",
                 status: 200,
                 body_bytes: u64::MAX,
                 upstream_calls: 2,
+                upstream: Duration::from_micros(7),
                 elapsed: Duration::from_micros(1500),
                 cause,
             };

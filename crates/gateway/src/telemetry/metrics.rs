@@ -3,15 +3,18 @@
 //! end in their unit. Labels are operations, enrolled client names, sides and closed sets of words: their number is
 //! bounded by the pack and the clients, whatever is sent from outside.
 
+use super::process;
 use http::StatusCode;
 use metrics::{
     Counter, Gauge, Histogram, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge,
     histogram,
 };
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 use std::time::Duration;
+use switchback_engine::diff::FindingKind;
 
 pub const REQUESTS: &str = "switchback_requests_total";
 pub const REQUEST_DURATION: &str = "switchback_request_duration_seconds";
@@ -41,7 +44,17 @@ pub const SHADOW_DROPPED: &str = "switchback_shadow_dropped_total";
 pub const SHADOW_UNRECORDED: &str = "switchback_shadow_unrecorded_total";
 pub const SHADOW_WAITING: &str = "switchback_shadow_waiting";
 pub const SHADOW_BYTES: &str = "switchback_shadow_bytes";
+pub const TRACE_SPANS: &str = "switchback_trace_spans_total";
 pub const BUILD_INFO: &str = "switchback_build_info";
+
+/// Of the process: the names that Prometheus' client libraries have agreed on.
+pub const PROCESS_CPU: &str = "process_cpu_seconds_total";
+pub const PROCESS_RESIDENT: &str = "process_resident_memory_bytes";
+pub const PROCESS_VIRTUAL: &str = "process_virtual_memory_bytes";
+pub const PROCESS_OPEN_FDS: &str = "process_open_fds";
+pub const PROCESS_MAX_FDS: &str = "process_max_fds";
+pub const PROCESS_THREADS: &str = "process_threads";
+pub const PROCESS_STARTED: &str = "process_start_time_seconds";
 
 /// Label value where there is no operation or no client, so that a query over all requests misses none.
 const NONE: &str = "none";
@@ -112,10 +125,61 @@ pub fn install() -> Metrics {
         }
         describe();
         gauge!(BUILD_INFO, "version" => env!("CARGO_PKG_VERSION")).set(1.0);
+        be_born();
         handle
     });
     Metrics { handle: handle.clone() }
 }
+
+/// Shows what the system knows of this process, as of now.
+fn process() {
+    let Some(process) = process::read() else { return };
+    // The recorder's counters hold whole numbers.
+    counter!(PROCESS_CPU).absolute(process.cpu.as_secs());
+    gauge!(PROCESS_RESIDENT).set(process.resident_bytes);
+    gauge!(PROCESS_VIRTUAL).set(process.virtual_bytes);
+    gauge!(PROCESS_THREADS).set(process.threads);
+    gauge!(PROCESS_MAX_FDS).set(process.max_fds);
+    if let Some(started) = process.started {
+        gauge!(PROCESS_STARTED).set(started.as_secs_f64());
+    }
+    if let Some(open) = process.open_fds {
+        gauge!(PROCESS_OPEN_FDS).set(open);
+    }
+}
+
+/// Counters whose labels are known from the start are there from the start, at 0: the first of what they count is then an
+/// increase, which an alert can see.
+fn be_born() {
+    for result in ["success", "failure"] {
+        counter!(CONFIG_RELOAD, "result" => result).increment(0);
+    }
+    for limit in LIMITS {
+        counter!(LIMITED, "limit" => limit).increment(0);
+    }
+    // Of no operation: so that sums over all of them are there.
+    for direction in ["request", "answer"] {
+        counter!(TRANSFORM_FAILURES, "operation" => NONE, "direction" => direction).increment(0);
+    }
+    for kind in FindingKind::ALL {
+        counter!(SHADOW_FINDINGS, "operation" => NONE, "kind" => kind.word()).increment(0);
+    }
+    counter!(SHADOW_UNRECORDED).increment(0);
+    tokens_unpersisted(0.0);
+    SpanMeter::new().exported(0);
+}
+
+/// What [`limited`] may name.
+const LIMITS: [&str; 8] = [
+    "in_flight",
+    "client_in_flight",
+    "upstream_in_flight",
+    "client_upstream_in_flight",
+    "connections",
+    "connections_per_address",
+    "memory",
+    "layer",
+];
 
 /// Shows whether the store answers.
 pub fn store_up(is_up: bool) {
@@ -123,8 +187,9 @@ pub fn store_up(is_up: bool) {
 }
 
 impl Metrics {
-    /// The Prometheus text format, version 0.0.4.
+    /// The Prometheus text format, version 0.0.4. What is known of the process is as of now.
     pub fn render(&self) -> String {
+        process();
         self.handle.render()
     }
 
@@ -152,23 +217,52 @@ impl Metrics {
 
 /// The recorder's handles for the requests of one client to one operation.
 pub struct RequestMeter {
+    /// Client, side and operation.
+    labels: [(&'static str, String); 3],
     /// The side that the client speaks: operations of both may be written alike.
     side: Box<str>,
-    outcomes: [Counter; OUTCOMES.len()],
+    /// By outcome and status, as they come: of each outcome a few.
+    counters: RefCell<Vec<(Outcome, u16, Counter)>>,
     duration: Histogram,
 }
+
+/// The most usual status of each outcome. These are born at 0, so that graphs have a line before something happens.
+const USUAL: [(Outcome, u16); OUTCOMES.len()] = [
+    (Outcome::Ok, 200),
+    (Outcome::ClientError, 400),
+    (Outcome::Refused, 501),
+    (Outcome::UpstreamError, 502),
+    (Outcome::GatewayError, 500),
+    (Outcome::Cancelled, CLIENT_GONE),
+];
+
+/// What numbers and log say of a client that did not wait for its answer, as nginx does.
+pub const CLIENT_GONE: u16 = 499;
 
 impl RequestMeter {
     /// Empty names are labelled [`NONE`].
     pub fn new(client: &str, operation: &str, side: &str) -> RequestMeter {
-        let labels = [("side", or_none(side)), ("operation", or_none(operation))];
-        let outcomes = OUTCOMES.map(|outcome| {
-            let [side, operation] = labels.clone();
-            let own =
-                [("client", or_none(client)), side, operation, ("outcome", outcome.as_str().to_owned())];
-            counter!(REQUESTS, &own)
-        });
-        RequestMeter { side: side.into(), outcomes, duration: histogram!(REQUEST_DURATION, &labels) }
+        let labels =
+            [("client", or_none(client)), ("side", or_none(side)), ("operation", or_none(operation))];
+        let duration = histogram!(REQUEST_DURATION, &labels[1..]);
+        let meter = RequestMeter { labels, side: side.into(), counters: RefCell::default(), duration };
+        USUAL.iter().for_each(|(outcome, status)| meter.count(*outcome, *status, 0));
+        meter
+    }
+
+    fn count(&self, outcome: Outcome, status: u16, requests: u64) {
+        let mut counters = self.counters.borrow_mut();
+        if let Some((.., counter)) =
+            counters.iter().find(|(known, code, _)| (*known, *code) == (outcome, status))
+        {
+            return counter.increment(requests);
+        }
+        let [client, side, operation] = self.labels.clone();
+        let own = [("outcome", outcome.as_str().to_owned()), ("status", status.to_string())];
+        let [outcome_label, status_label] = own;
+        let counter = counter!(REQUESTS, &[client, side, operation, outcome_label, status_label]);
+        counter.increment(requests);
+        counters.push((outcome, status, counter));
     }
 
     /// The side that the client speaks, as it was given.
@@ -176,9 +270,9 @@ impl RequestMeter {
         &self.side
     }
 
-    /// Counts a finished request that took so many seconds.
-    pub fn record(&self, outcome: Outcome, seconds: f64) {
-        self.outcomes[outcome as usize].increment(1);
+    /// Counts a finished request that was answered with this status, or with none, and took so many seconds.
+    pub fn record(&self, outcome: Outcome, status: Option<u16>, seconds: f64) {
+        self.count(outcome, status.unwrap_or(CLIENT_GONE), 1);
         self.duration.record(seconds);
     }
 }
@@ -201,11 +295,18 @@ pub(crate) struct UpstreamMeter {
 }
 
 impl UpstreamMeter {
-    /// The handles for the upstream of this name.
-    pub(crate) fn new(upstream: &str) -> UpstreamMeter {
-        let answers = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"]
-            .map(|class| counter!(UPSTREAM_REQUESTS, "upstream" => upstream.to_owned(), "status" => class));
-        let duration = histogram!(UPSTREAM_DURATION, "upstream" => upstream.to_owned());
+    /// The handles for the upstream of this name in this role.
+    pub(crate) fn new(upstream: &str, role: &'static str) -> UpstreamMeter {
+        let labels = [("upstream", upstream.to_owned()), ("role", role.to_owned())];
+        let answers = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"].map(|class| {
+            let [upstream, role] = labels.clone();
+            counter!(UPSTREAM_REQUESTS, &[upstream, role, ("status", class.to_owned())])
+        });
+        // Born at 0, so that the first one is an increase.
+        for why in RETRY_REASONS {
+            retries(upstream, role, why).increment(0);
+        }
+        let duration = histogram!(UPSTREAM_DURATION, &labels);
         UpstreamMeter { answers, duration }
     }
 
@@ -217,8 +318,40 @@ impl UpstreamMeter {
     }
 }
 
+/// The recorder's handles for what becomes of spans.
+#[derive(Clone)]
+pub(crate) struct SpanMeter {
+    exported: Counter,
+    failed: Counter,
+    dropped: Counter,
+}
+
+impl SpanMeter {
+    /// The handles, at 0 if nothing was counted before.
+    pub(crate) fn new() -> SpanMeter {
+        let of = |result: &'static str| counter!(TRACE_SPANS, "result" => result);
+        SpanMeter { exported: of("exported"), failed: of("failed"), dropped: of("dropped") }
+    }
+
+    /// Counts spans that the collector took.
+    pub(crate) fn exported(&self, spans: u64) {
+        self.exported.increment(spans);
+    }
+
+    /// Counts spans that it did not take.
+    pub(crate) fn failed(&self, spans: u64) {
+        self.failed.increment(spans);
+    }
+
+    /// Counts spans for which the queue had no room.
+    pub(crate) fn dropped(&self, spans: u64) {
+        self.dropped.increment(spans);
+    }
+}
+
 /// Counts what a limit refused.
 pub(crate) fn limited(limit: &'static str) {
+    debug_assert!(LIMITS.contains(&limit), "{limit} is to be born at 0");
     counter!(LIMITED, "limit" => limit).increment(1);
 }
 
@@ -233,14 +366,33 @@ pub(crate) fn unknown_call(method: &'static str, path: String, unknown: &'static
 }
 
 /// Counts a call that is sent once more.
-pub(crate) fn retried(upstream: &str, why: &'static str) {
-    counter!(RETRIES, "upstream" => upstream.to_owned(), "why" => why).increment(1);
+pub(crate) fn retried(upstream: &str, role: &'static str, why: &'static str) {
+    retries(upstream, role, why).increment(1);
 }
+
+fn retries(upstream: &str, role: &'static str, why: &'static str) -> Counter {
+    counter!(RETRIES, "upstream" => upstream.to_owned(), "role" => role, "why" => why)
+}
+
+/// Why calls are sent once more: the upstream did not take them, or their connection broke.
+const RETRY_REASONS: [&str; 2] = ["unprocessed", "broken"];
 
 /// Shows when a client's access token ends, in seconds since 1970.
 pub(crate) fn token_expiry(client: &str, unix_seconds: f64) {
     gauge!(TOKEN_EXPIRY, "client" => client.to_owned()).set(unix_seconds);
 }
+
+/// Has the refreshes of a client's grant counted from 0.
+pub(crate) fn token_refreshes(client: &str) {
+    for result in REFRESH_RESULTS {
+        counter!(TOKEN_REFRESH, "client" => client.to_owned(), "result" => result).increment(0);
+    }
+}
+
+/// What comes of refreshes: new tokens; another process was first; the store did not answer; the tokens are in memory only; no
+/// usable answer; the application is refused; the grant has ended.
+const REFRESH_RESULTS: [&str; 7] =
+    ["ok", "moved", "store", "unpersisted", "failed", "misconfigured", "refused"];
 
 /// Shows whether a client's grant is in this state.
 pub(crate) fn token_state(client: &str, state: &'static str, is: bool) {
@@ -249,6 +401,7 @@ pub(crate) fn token_state(client: &str, state: &'static str, is: bool) {
 
 /// Counts a refresh of a client's grant.
 pub(crate) fn token_refreshed(client: &str, result: &'static str) {
+    debug_assert!(REFRESH_RESULTS.contains(&result), "{result} is to be born at 0");
     counter!(TOKEN_REFRESH, "client" => client.to_owned(), "result" => result).increment(1);
 }
 
@@ -339,7 +492,17 @@ fn or_none(label: &str) -> String {
 }
 
 fn describe() {
-    describe_counter!(REQUESTS, "Requests answered, by client, side, operation and outcome");
+    describe_counter!(PROCESS_CPU, "Total user and system CPU time spent, in whole seconds");
+    describe_gauge!(PROCESS_RESIDENT, "Resident memory size in bytes");
+    describe_gauge!(PROCESS_VIRTUAL, "Virtual memory size in bytes");
+    describe_gauge!(PROCESS_OPEN_FDS, "Number of open file descriptors");
+    describe_gauge!(PROCESS_MAX_FDS, "Maximum number of open file descriptors");
+    describe_gauge!(PROCESS_THREADS, "Number of OS threads in the process");
+    describe_gauge!(PROCESS_STARTED, "Start time of the process since unix epoch in seconds");
+    describe_counter!(
+        REQUESTS,
+        "Requests answered, by client, side, operation, outcome and status (499: the client was gone)"
+    );
     describe_histogram!(
         REQUEST_DURATION,
         Unit::Seconds,
@@ -359,7 +522,10 @@ fn describe() {
         UNKNOWN_CALLS,
         "Requests forwarded to the old service that no contract or no enrolment knows, by method, path and what is unknown"
     );
-    describe_counter!(UPSTREAM_REQUESTS, "Calls to upstreams, by upstream and class of status");
+    describe_counter!(
+        UPSTREAM_REQUESTS,
+        "Calls to upstreams, by upstream, role (for a client or for the shadow) and class of status"
+    );
     describe_histogram!(UPSTREAM_DURATION, Unit::Seconds, "From sending a call to the head of its answer");
     describe_counter!(RETRIES, "Calls sent again, by upstream and why");
     describe_counter!(LIMITED, "Requests refused by a limit, by limit");
@@ -392,6 +558,10 @@ fn describe() {
     describe_counter!(SHADOW_UNRECORDED, "Entries of the dual run that the store has not");
     describe_gauge!(SHADOW_WAITING, "Requests that wait for their other side");
     describe_gauge!(SHADOW_BYTES, "Bytes of bodies that the shadow keeps");
+    describe_counter!(
+        TRACE_SPANS,
+        "Spans by what became of them: exported, failed (the collector did not take them), dropped (the queue was full)"
+    );
     describe_gauge!(BUILD_INFO, "Always 1; the label says which version runs");
 }
 
@@ -454,7 +624,7 @@ mod tests {
         for (client, outcome) in
             [("metrics-test \"a\"", Outcome::Ok), ("metrics-test b", Outcome::Ok), ("", Outcome::Refused)]
         {
-            RequestMeter::new(client, operation, "old").record(outcome, 0.003);
+            RequestMeter::new(client, operation, "old").record(outcome, Some(200), 0.003);
         }
         let text = metrics.render();
         assert!(text.contains("# TYPE switchback_requests_total counter"), "{text}");
@@ -463,21 +633,21 @@ mod tests {
         let table = metrics.requests_by_operation();
         let row = &table["old GET /metrics-test/{id}"];
         assert_eq!((row["ok"], row["refused"]), (2, 1));
-        RequestMeter::new("", operation, "new").record(Outcome::Ok, 0.003);
+        RequestMeter::new("", operation, "new").record(Outcome::Ok, Some(200), 0.003);
         assert_eq!(metrics.requests_by_operation()["new GET /metrics-test/{id}"]["ok"], 1);
     }
 
     /// Every metric, by its name, its kind and the labels that it has.
-    const EVERY_METRIC: [(&str, &str, &[&str]); 29] = [
-        ("switchback_requests_total", "counter", &["client", "operation", "outcome", "side"]),
+    const EVERY_METRIC: [(&str, &str, &[&str]); 30] = [
+        ("switchback_requests_total", "counter", &["client", "operation", "outcome", "side", "status"]),
         ("switchback_request_duration_seconds", "histogram", &["operation", "side"]),
         ("switchback_requests_in_flight", "gauge", &[]),
         ("switchback_connections", "gauge", &[]),
         ("switchback_deprecated_requests_total", "counter", &["client", "operation", "side"]),
         ("switchback_transform_failures_total", "counter", &["direction", "operation"]),
-        ("switchback_upstream_requests_total", "counter", &["status", "upstream"]),
-        ("switchback_upstream_request_duration_seconds", "histogram", &["upstream"]),
-        ("switchback_retries_total", "counter", &["upstream", "why"]),
+        ("switchback_upstream_requests_total", "counter", &["role", "status", "upstream"]),
+        ("switchback_upstream_request_duration_seconds", "histogram", &["role", "upstream"]),
+        ("switchback_retries_total", "counter", &["role", "upstream", "why"]),
         ("switchback_limited_total", "counter", &["limit"]),
         ("switchback_store_up", "gauge", &[]),
         ("switchback_token_refresh_total", "counter", &["client", "result"]),
@@ -497,23 +667,24 @@ mod tests {
         ("switchback_shadow_waiting", "gauge", &[]),
         ("switchback_shadow_bytes", "gauge", &[]),
         ("switchback_unknown_calls_total", "counter", &["method", "path", "unknown"]),
+        ("switchback_trace_spans_total", "counter", &["result"]),
         ("switchback_build_info", "gauge", &["version"]),
     ];
 
     #[test]
     fn every_metric_has_its_name_its_labels_and_a_description() {
         let metrics = install();
-        RequestMeter::new("every", "GET /every", "old").record(Outcome::Ok, 0.001);
+        RequestMeter::new("every", "GET /every", "old").record(Outcome::Ok, Some(200), 0.001);
         requests_in_flight().set(1.0);
         connections().set(1.0);
         deprecated_request("every", "old", "GET /every");
         transform_failed("GET /every", "request");
-        UpstreamMeter::new("every").record(Some(StatusCode::OK), Duration::from_millis(1));
-        retried("every", "broken");
+        UpstreamMeter::new("every", "client").record(Some(StatusCode::OK), Duration::from_millis(1));
+        retried("every", "client", "broken");
         unknown_call("GET", "/every".to_owned(), "client");
-        limited("every");
+        limited("layer");
         store_up(true);
-        token_refreshed("every", "success");
+        token_refreshed("every", "ok");
         token_expiry("every", 1.0);
         token_state("every", "active", true);
         credential_refused("every", "old", false);
@@ -528,6 +699,7 @@ mod tests {
         shadow_unrecorded(1);
         shadow_waiting(1);
         shadow_bytes(1);
+        SpanMeter::new().dropped(1);
         let text = metrics.render();
         for (name, kind, labels) in EVERY_METRIC {
             assert!(text.contains(&format!("# TYPE {name} {kind}\n")), "{name} is no {kind} in:\n{text}");
@@ -544,9 +716,19 @@ mod tests {
             named.sort();
             assert_eq!(named, labels, "{name}");
         }
+        // What is known of the process has names that all programs share.
+        for name in [
+            "process_cpu_seconds_total",
+            "process_resident_memory_bytes",
+            "process_open_fds",
+            "process_max_fds",
+            "process_start_time_seconds",
+        ] {
+            assert!(text.lines().any(|line| line.starts_with(&format!("{name} "))), "{name} in {text}");
+        }
+        let is_own = |line: &&str| line.starts_with("# TYPE switchback_");
         let known = |line: &str| EVERY_METRIC.iter().any(|(name, ..)| line.split(' ').nth(2) == Some(name));
-        let unknown: Vec<&str> =
-            text.lines().filter(|line| line.starts_with("# TYPE ") && !known(line)).collect();
+        let unknown: Vec<&str> = text.lines().filter(is_own).filter(|line| !known(line)).collect();
         assert_eq!(unknown, Vec::<&str>::new(), "these are not in the list");
     }
 

@@ -9,5 +9,7 @@ mod access_line;
 pub mod log;
 pub mod metrics;
 pub mod non_blocking;
+pub mod otlp;
+mod process;
 pub mod redact;
 pub mod trace;

@@ -1,5 +1,5 @@
 //! W3C Trace Context (Recommendation of 2021-11-23): reading `traceparent` of a request and writing the one that goes to
-//! the upstream, so that a call can be followed across the gateway. We take part in traces; we do not collect them.
+//! the upstream, so that a call can be followed across the gateway. Recording is the business of `otlp`.
 
 use http::{HeaderName, HeaderValue};
 use std::fmt;
@@ -48,6 +48,24 @@ impl TraceParent {
     /// forbids, become one.
     pub fn start(trace_id: u128, parent_id: u64) -> TraceParent {
         TraceParent { trace_id: trace_id.max(1), parent_id: parent_id.max(1), flags: 0 }
+    }
+
+    /// Whether the sender records the trace.
+    pub fn is_sampled(self) -> bool {
+        self.flags & 1 == 1
+    }
+
+    /// The same place, recorded.
+    pub(crate) fn sampled(self) -> TraceParent {
+        TraceParent { flags: self.flags | 1, ..self }
+    }
+
+    pub(crate) fn trace_number(self) -> u128 {
+        self.trace_id
+    }
+
+    pub(crate) fn parent_number(self) -> u64 {
+        self.parent_id
     }
 
     /// The same trace one call further down, under our own `parent_id`.

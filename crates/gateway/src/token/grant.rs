@@ -330,6 +330,7 @@ impl Grant {
 
     /// Sets the gauges of this grant.
     fn show(&self) {
+        metrics::token_refreshes(&self.client);
         let view = self.view.load();
         if let (Some(issued), Some(lifetime)) = (view.issued_ms, view.lifetime_ms) {
             let expiry = issued.saturating_add(lifetime) as f64 / 1000.0;

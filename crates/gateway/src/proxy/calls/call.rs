@@ -38,6 +38,8 @@ pub struct Call {
     pub is_repeatable: bool,
     /// Whether it goes out on a connection of its own, shared with no other call.
     pub is_alone: bool,
+    /// How often it was sent.
+    pub sent: u32,
     pub credential: Credential,
 }
 

@@ -7,5 +7,6 @@ mod record;
 pub mod retry;
 mod send;
 mod shadow_auth;
+mod span;
 pub mod stack;
 pub mod upstream_auth;

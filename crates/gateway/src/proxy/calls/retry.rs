@@ -95,7 +95,7 @@ impl<S: Caller> Caller for Retry<S> {
 }
 
 fn count(call: &Call, why: &'static str) {
-    metrics::retried(call.upstream.name(), why);
+    metrics::retried(call.upstream.name(), call.upstream.role().name(), why);
 }
 
 /// A call of which the upstream did nothing, as HTTP/2 can say, or which met a connection that had ended.

@@ -1,10 +1,13 @@
 //! The innermost layer: a call goes to its upstream, with the credential that is ready for it.
 
 use super::call::{Call, Caller, Credential, Manner};
+use super::span;
 use crate::error::GatewayError;
 use crate::proxy::Response;
+use crate::proxy::origin::CallOrigin;
 use crate::proxy::upstream::Way;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Sends each call to its upstream.
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,15 +23,23 @@ impl Caller for Send {
                 call.headers.insert(header.clone(), value.clone());
             }
         }
+        let span = span::begin(call);
+        let started = Instant::now();
+        call.sent += 1;
         let body = call.payload.take();
         let (method, target, headers) = (&call.method, &call.target, &mut call.headers);
-        match call.manner {
+        let outcome = match call.manner {
             // Boxed: it is rare, and the usual call need not carry its size.
             Manner::Switch => Box::pin(upstream.switch(slot, method, target, headers)).await,
             manner => {
                 let way = Way { tells_interim: manner == Manner::Forward, is_alone: call.is_alone };
                 upstream.send(slot, method, target, headers, body, way).await
             }
+        };
+        // What the shadow asks is not what the client waits for.
+        if upstream.role() == CallOrigin::Client {
+            call.facts.add_waited(started.elapsed());
         }
+        span::end(span, outcome)
     }
 }

@@ -253,6 +253,7 @@ impl Exchange<'_> {
             side: Some(backend),
             is_repeatable: self.is_repeatable(&call),
             is_alone: false,
+            sent: 0,
             scope_bytes: scope.len(),
             target: scope + &call.target,
             method: call.method,

@@ -65,6 +65,7 @@ pub async fn forward(
         },
         is_repeatable: is_reading,
         is_alone: false,
+        sent: 0,
         credential,
     };
     let is_head = call.method == Method::HEAD;

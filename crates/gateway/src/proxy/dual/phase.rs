@@ -90,6 +90,9 @@ fn answer(
 fn forwarded_to(request: &Request) -> Option<Arc<Upstream>> {
     let facts = &*request.facts;
     let front = facts.front().expect("`route` sits outside and leaves the front");
+    if let Some(matched) = facts.operation_matched() {
+        facts.set_phase(front.phase(matched.route).name());
+    }
     let own = front.own.as_ref()?;
     // What the contract does not have, or whose client nobody knows, gets here only where that service is to judge it.
     let Some((matched, client)) = facts.operation_matched().zip(facts.known_client()) else {

@@ -8,15 +8,13 @@ use crate::error::GatewayError;
 use crate::proxy::context::RequestContext;
 use crate::proxy::{Request, Response};
 use crate::telemetry::access::AccessRecord;
+use crate::telemetry::metrics::CLIENT_GONE;
 use crate::telemetry::redact::Escaped;
 use bytes::Bytes;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 use std::sync::{Arc, LazyLock};
 use switchback_engine::redact::{Redactor, Salt};
-
-/// What the log says of a client that did not wait for its answer, as nginx does.
-const CLIENT_GONE: u16 = 499;
 
 #[derive(Clone, Copy, Default)]
 pub struct AccessLog;
@@ -86,14 +84,19 @@ impl Drop for Line {
         let (id, trace_id) = (self.facts.id.digits(), self.facts.trace.trace_digits());
         AccessRecord {
             request_id: as_text(&id),
+            client_request_id: self.facts.client_request_id(),
             trace_id: as_text(&trace_id),
             method: self.facts.method.as_str(),
             path: &path,
             operation: self.facts.operation(),
             client: self.facts.client(),
+            address: self.facts.address,
+            phase: self.facts.phase(),
+            answered_by: self.facts.answered_by(),
             status: self.status,
             body_bytes: self.body_bytes,
             upstream_calls: self.facts.calls(),
+            upstream: self.facts.waited(),
             elapsed: self.facts.took(),
             cause,
         }

@@ -87,9 +87,10 @@ impl Drop for Sample {
         self.in_flight.decrement(1.0);
         let seconds = self.facts.took().as_secs_f64();
         let outcome = self.outcome();
+        let status = self.status.map(|status| status.as_u16());
         let side = self.facts.front().map_or("", |front| &self.facts.program.side(front.serves).name);
         with_meter(self.facts.client(), self.facts.operation(), side, |meter| {
-            meter.record(outcome, seconds);
+            meter.record(outcome, status, seconds);
         });
     }
 }

@@ -12,4 +12,5 @@ pub mod request_id;
 pub mod rescue;
 pub mod route;
 pub mod timeout;
+pub mod trace;
 pub mod validate;

@@ -1,9 +1,11 @@
 //! Names each request, takes part in its trace, notes which program serves it, and sets the clock for everything measured
-//! later. A client's own `x-request-id` is not believed: it could be forged to confuse the log.
+//! later. A client's own `x-request-id` is no name of ours, since it could be forged to confuse
+//! the log: it is logged beside it and goes on to the upstream.
 
 use super::middleware::Middleware;
 use crate::body::Body;
-use crate::proxy::context::{RequestContext, RequestId};
+use crate::proxy::context::{REQUEST_ID, RequestContext, RequestId};
+use crate::proxy::forwarding::Forwarding;
 use crate::proxy::language::Language;
 use crate::proxy::program::Current;
 use crate::proxy::{Request, Response};
@@ -13,16 +15,16 @@ use std::convert::Infallible;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-const REQUEST_ID: http::HeaderName = http::HeaderName::from_static("x-request-id");
-
 #[derive(Clone)]
 pub struct Identify {
     program: Current,
+    /// Whom it is believed where requests come from.
+    forwarding: Forwarding,
 }
 
 impl Identify {
-    pub fn new(program: Current) -> Identify {
-        Identify { program }
+    pub fn new(program: Current, forwarding: Forwarding) -> Identify {
+        Identify { program, forwarding }
     }
 }
 
@@ -37,12 +39,15 @@ impl Middleware<http::Request<Body>> for Identify {
         request: http::Request<Body>,
     ) -> ControlFlow<Result<Response, Infallible>, (Request, Arc<RequestContext>)> {
         let (head, body) = request.into_parts();
-        let trace = head.headers.get(TRACEPARENT).and_then(|value| TraceParent::parse(value.to_str().ok()?));
-        let trace = trace.unwrap_or_else(|| TraceParent::start(fastrand::u128(..), fastrand::u64(..)));
+        let parent = head.headers.get(TRACEPARENT).and_then(|value| TraceParent::parse(value.to_str().ok()?));
+        let trace = parent.unwrap_or_else(|| TraceParent::start(fastrand::u128(..), fastrand::u64(..)));
         let program = self.program.load_full();
+        let (trace, span) = program.traces().map_or((trace, None), |traces| traces.begin(parent, trace));
         let language = Language::wanted(&head.headers, program.languages());
-        let facts =
-            Arc::new(RequestContext::new(RequestId(fastrand::u64(..)), trace, head, program, language));
+        let mut facts = RequestContext::new(RequestId(fastrand::u64(..)), trace, head, program, language);
+        facts.span = span;
+        facts.address = facts.peer.map(|peer| self.forwarding.client(peer, &facts.headers));
+        let facts = Arc::new(facts);
         let request = Request { facts: Arc::clone(&facts), body };
         ControlFlow::Continue((request, facts))
     }

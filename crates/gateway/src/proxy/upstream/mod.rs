@@ -18,6 +18,7 @@ use crate::interim;
 use crate::proxy::Response;
 use crate::proxy::headers::forwarded_answer;
 use crate::proxy::limits::Limits;
+use crate::proxy::origin::CallOrigin;
 use crate::proxy::slots::{FairConcurrencyLimit, FairPermit, refused};
 use crate::shard;
 use crate::telemetry::metrics::UpstreamMeter;
@@ -65,6 +66,8 @@ pub struct Way {
 /// A service that the gateway calls.
 pub struct Upstream {
     name: Arc<str>,
+    /// Whose calls it takes.
+    role: CallOrigin,
     scheme: Scheme,
     authority: Authority,
     /// Without a `/` at the end.
@@ -96,8 +99,13 @@ pub(crate) type InnerService = BoxCloneSyncService<http::Request<Body>, Response
 type TlsClient = Client<HttpsConnector<HttpConnector>, Outgoing>;
 
 impl Upstream {
-    /// An upstream at `url`, below whose path all calls go. `name` labels it in logs and metrics.
-    pub fn new(name: &str, url: &Uri, limits: Arc<Limits>) -> Result<Upstream, UpstreamError> {
+    /// An upstream at `url`, below whose path all calls go. `name` and `role` label it in logs and metrics.
+    pub fn new(
+        name: &str,
+        role: CallOrigin,
+        url: &Uri,
+        limits: Arc<Limits>,
+    ) -> Result<Upstream, UpstreamError> {
         let scheme = url
             .scheme()
             .filter(|s| **s == Scheme::HTTP || **s == Scheme::HTTPS)
@@ -108,6 +116,7 @@ impl Upstream {
         }
         Ok(Upstream {
             name: name.into(),
+            role,
             base: url.path().trim_end_matches('/').to_owned(),
             host: host(scheme, authority).ok_or(UpstreamError::Address)?,
             transport: transport(scheme, url, &limits)?,
@@ -115,7 +124,7 @@ impl Upstream {
                 limits.upstream_in_flight_max,
                 limits.client_upstream_in_flight_max,
             ),
-            meter: UpstreamMeter::new(name),
+            meter: UpstreamMeter::new(name, role.name()),
             scheme: scheme.clone(),
             authority: authority.clone(),
             limits,
@@ -128,6 +137,7 @@ impl Upstream {
         let authority = Authority::from_static("localhost");
         Upstream {
             name: name.into(),
+            role: CallOrigin::Client,
             base: String::new(),
             host: HeaderValue::from_static("localhost"),
             transport: Transport::Within(service),
@@ -135,7 +145,7 @@ impl Upstream {
                 limits.upstream_in_flight_max,
                 limits.client_upstream_in_flight_max,
             ),
-            meter: UpstreamMeter::new(name),
+            meter: UpstreamMeter::new(name, CallOrigin::Client.name()),
             scheme: Scheme::HTTP,
             authority,
             limits,
@@ -150,6 +160,26 @@ impl Upstream {
     /// Label in logs and metrics.
     pub fn name(&self) -> &Arc<str> {
         &self.name
+    }
+
+    /// Whose calls it takes.
+    pub fn role(&self) -> CallOrigin {
+        self.role
+    }
+
+    pub(crate) fn authority(&self) -> &Authority {
+        &self.authority
+    }
+
+    /// The port that calls go to.
+    pub(crate) fn port(&self) -> Option<u16> {
+        let own = if self.scheme == Scheme::HTTPS { 443 } else { 80 };
+        (!self.is_within()).then(|| self.authority.port_u16().unwrap_or(own))
+    }
+
+    /// Where it is, without a slash at the end.
+    pub(crate) fn url(&self) -> String {
+        format!("{}://{}{}", self.scheme, self.authority, self.base)
     }
 
     /// A place among the calls in flight, for a call of this client.
@@ -315,7 +345,7 @@ impl Upstream {
 
 impl fmt::Debug for Upstream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Upstream({} at {}://{}{})", self.name, self.scheme, self.authority, self.base)
+        write!(f, "Upstream({} at {})", self.name, self.url())
     }
 }
 

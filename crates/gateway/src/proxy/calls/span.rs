@@ -1,0 +1,113 @@
+//! The span of one call to an upstream, where its request is recorded: from its sending to the end of its answer. It shows the
+//! address by the words of the contract alone, since values in it may be personal data or tokens.
+
+use super::call::Call;
+use crate::body::{End, Watch};
+use crate::error::GatewayError;
+use crate::proxy::Response;
+use crate::proxy::context::RequestContext;
+use crate::telemetry::otlp::Ended;
+use crate::telemetry::trace::{TRACEPARENT, TraceParent};
+use bytes::Bytes;
+use opentelemetry::KeyValue;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// A call being recorded; recorded when it is dropped, which happens exactly once.
+pub struct CallSpan {
+    facts: Arc<RequestContext>,
+    place: TraceParent,
+    started: Instant,
+    name: String,
+    attributes: Vec<KeyValue>,
+    status: Option<u16>,
+    /// What went wrong. Until the answer has ended it is that nobody waited for it.
+    error: Option<&'static str>,
+}
+
+/// Begins the span of a call, and names it in the call's fields; nothing where the request is not recorded.
+pub fn begin(call: &mut Call) -> Option<Box<CallSpan>> {
+    let place = call.facts.span.as_ref()?.call();
+    call.headers.insert(TRACEPARENT, place.header_value());
+    let facts = Arc::clone(&call.facts);
+    let (upstream, method) = (&call.upstream, call.method.as_str());
+    let template = template(call);
+    let mut attributes = vec![
+        KeyValue::new("http.request.method", method.to_owned()),
+        KeyValue::new("server.address", upstream.authority().host().to_owned()),
+        KeyValue::new("url.full", format!("{}{template}", upstream.url())),
+        KeyValue::new("url.template", template.clone()),
+        KeyValue::new("switchback.upstream", upstream.name().to_string()),
+        KeyValue::new("switchback.role", upstream.role().name()),
+    ];
+    attributes.extend(upstream.port().map(|port| KeyValue::new("server.port", i64::from(port))));
+    if call.sent > 0 {
+        attributes.push(KeyValue::new("http.request.resend_count", i64::from(call.sent)));
+    }
+    let name = format!("{method} {template}");
+    let (started, status, error) = (Instant::now(), None, Some("abandoned"));
+    Some(Box::new(CallSpan { facts, place, started, name, attributes, status, error }))
+}
+
+/// The path of a call by the words of the contract of the side that it goes to.
+fn template(call: &Call) -> String {
+    let path = call.target.split('?').next().unwrap_or_default();
+    let Some(front) = call.facts.front() else { return String::new() };
+    let is = |upstream: &Arc<_>| Arc::ptr_eq(upstream, &call.upstream);
+    let is_own =
+        front.own.as_ref().is_some_and(is) || front.beside.as_ref().is_some_and(|beside| is(&beside.own));
+    let side = if is_own { front.serves } else { front.serves.other() };
+    call.facts.program.pack().disclosures[side].outline(path)
+}
+
+/// Ends the span of a call: at once where there is no answer, else with the answer's body.
+pub fn end(
+    span: Option<Box<CallSpan>>,
+    outcome: Result<Response, GatewayError>,
+) -> Result<Response, GatewayError> {
+    let Some(mut span) = span else { return outcome };
+    match outcome {
+        Err(error) => {
+            span.error = Some(error.kind().name());
+            Err(error)
+        }
+        Ok(response) => {
+            span.status = Some(response.status().as_u16());
+            Ok(response.map(|body| body.watched(span)))
+        }
+    }
+}
+
+impl Watch for CallSpan {
+    fn chunk(&mut self, _bytes: &Bytes) {}
+
+    fn failed(&mut self, error: &GatewayError) {
+        self.error = Some(error.kind().name());
+    }
+
+    fn end(&mut self, end: End) {
+        if end == End::Complete {
+            self.error = None;
+        }
+    }
+}
+
+impl Drop for CallSpan {
+    fn drop(&mut self) {
+        let Some(span) = &self.facts.span else { return };
+        let mut attributes = std::mem::take(&mut self.attributes);
+        let mut is_failed = self.error.is_some_and(|error| error != "abandoned");
+        if let Some(status) = self.status {
+            attributes.push(KeyValue::new("http.response.status_code", i64::from(status)));
+            if status >= 400 && self.error.is_none() {
+                is_failed = true;
+                attributes.push(KeyValue::new("error.type", status.to_string()));
+            }
+        }
+        if let Some(error) = self.error {
+            attributes.push(KeyValue::new("error.type", error));
+        }
+        let (name, took) = (std::mem::take(&mut self.name), self.started.elapsed());
+        span.record_call(self.place, Ended { name, took, attributes, is_failed });
+    }
+}

@@ -1,0 +1,129 @@
+//! Records a request as a span, when its answer has ended, where its trace is recorded: `request_id` has found that out. Names
+//! are those of OpenTelemetry's semantic conventions for HTTP (1.4x, stable); what they do not know begins with `switchback.`.
+//! Paths are shown as the access log shows them, and header fields and bodies not at all.
+
+use super::middleware::Middleware;
+use crate::body::{End, Watch};
+use crate::error::GatewayError;
+use crate::proxy::context::RequestContext;
+use crate::proxy::{Request, Response};
+use crate::telemetry::otlp::Ended;
+use bytes::Bytes;
+use http::uri::Authority;
+use http::{Method, Version, header};
+use opentelemetry::KeyValue;
+use std::convert::Infallible;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+#[derive(Clone, Copy, Default)]
+pub struct Trace;
+
+impl Middleware<Request> for Trace {
+    type Inward = Request;
+    type Kept = Option<Gathered>;
+    type Fault = Infallible;
+
+    fn before(&self, request: Request) -> ControlFlow<Result<Response, Infallible>, (Request, Self::Kept)> {
+        let is_recorded = request.facts.span.is_some();
+        let gathered =
+            is_recorded.then(|| Gathered { facts: Arc::clone(&request.facts), status: None, end: None });
+        ControlFlow::Continue((request, gathered))
+    }
+
+    fn after(gathered: Option<Gathered>, response: &mut Response) {
+        if let Some(mut gathered) = gathered {
+            gathered.status = Some(response.status().as_u16());
+            response.body_mut().watch(Box::new(gathered));
+        }
+    }
+}
+
+/// A span being gathered; recorded when it is dropped, which happens exactly once.
+pub struct Gathered {
+    facts: Arc<RequestContext>,
+    status: Option<u16>,
+    end: Option<End>,
+}
+
+impl Watch for Gathered {
+    fn chunk(&mut self, _bytes: &Bytes) {}
+
+    fn failed(&mut self, _error: &GatewayError) {}
+
+    fn end(&mut self, end: End) {
+        self.end = Some(end);
+    }
+}
+
+impl Drop for Gathered {
+    fn drop(&mut self) {
+        let facts = &*self.facts;
+        let Some(span) = &facts.span else { return };
+        let path = facts.shown_path();
+        let has_route = facts.operation_matched().is_some();
+        let method = known_method(&facts.method);
+        let mut attributes = vec![
+            KeyValue::new("http.request.method", method),
+            KeyValue::new(
+                "url.scheme",
+                if facts.peer.is_some_and(|peer| peer.is_tls) { "https" } else { "http" },
+            ),
+            KeyValue::new("url.path", path.clone()),
+            KeyValue::new("network.protocol.version", version(facts.version)),
+            KeyValue::new("switchback.request_id", facts.id.to_string()),
+        ];
+        let mut add = |name: &'static str, value: &str| {
+            if !value.is_empty() {
+                attributes.push(KeyValue::new(name, value.to_owned()));
+            }
+        };
+        add("http.route", if has_route { &path } else { "" });
+        add("switchback.operation", facts.operation());
+        add("switchback.client", facts.client());
+        if method == OTHER_METHOD {
+            add("http.request.method_original", facts.method.as_str());
+        }
+        let status = self.status.map(|status| status.to_string());
+        let is_failed = self.status.is_some_and(|status| status >= 500) || self.end == Some(End::Failed);
+        let error = match (facts.fault(), self.end) {
+            (Some(fault), _) if is_failed => fault.kind,
+            (_, Some(End::Complete)) if is_failed => status.as_deref().unwrap_or_default(),
+            (_, Some(End::Complete)) => "",
+            (_, Some(End::Failed)) => "broke_off",
+            (_, Some(End::Abandoned) | None) => "client_gone",
+        };
+        add("error.type", error);
+        if let Some(address) = facts.address {
+            add("client.address", &address.to_string());
+        }
+        add("switchback.phase", facts.phase());
+        add("switchback.answered_by", facts.answered_by());
+        let asked = facts.headers.get(header::HOST).and_then(|host| host.to_str().ok()?.parse().ok());
+        if let Some(server) = asked.as_ref().or(facts.uri.authority()) {
+            let server: &Authority = server;
+            add("server.address", server.host());
+            attributes.extend(server.port_u16().map(|port| KeyValue::new("server.port", i64::from(port))));
+        }
+        attributes
+            .extend(self.status.map(|status| KeyValue::new("http.response.status_code", i64::from(status))));
+        let name = if has_route { format!("{method} {path}") } else { method.to_owned() };
+        span.record(Ended { name, took: facts.took(), attributes, is_failed });
+    }
+}
+
+const OTHER_METHOD: &str = "_OTHER";
+
+/// The method, where it is one of those that the conventions know: others may be anything.
+fn known_method(method: &Method) -> &'static str {
+    const KNOWN: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"];
+    KNOWN.into_iter().find(|known| *known == method.as_str()).unwrap_or(OTHER_METHOD)
+}
+
+fn version(version: Version) -> &'static str {
+    match version {
+        Version::HTTP_2 => "2",
+        Version::HTTP_10 => "1.0",
+        _ => "1.1",
+    }
+}

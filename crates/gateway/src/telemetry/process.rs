@@ -1,0 +1,100 @@
+//! What the system knows of this process: what Prometheus' client libraries have agreed to tell. Read when it is asked for, from
+//! `/proc`; where there is none, nothing is said. (`metrics-process` does the same, with thirty crates for systems on
+//! which the gateway does not run.)
+
+use rustix::process::{Resource, getrlimit};
+use std::fs;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Numbers of this process as of now.
+#[derive(Debug)]
+pub(super) struct Process {
+    pub(super) cpu: Duration,
+    pub(super) resident_bytes: f64,
+    pub(super) virtual_bytes: f64,
+    pub(super) threads: f64,
+    /// Since 1970.
+    pub(super) started: Option<Duration>,
+    pub(super) open_fds: Option<f64>,
+    pub(super) max_fds: f64,
+}
+
+/// What is known now; nothing where the system does not say.
+pub(super) fn read() -> Option<Process> {
+    let stat = Stat::parse(&fs::read_to_string("/proc/self/stat").ok()?)?;
+    let open = fs::read_dir("/proc/self/fd").ok().map(Iterator::count);
+    Some(Process {
+        cpu: stat.cpu,
+        resident_bytes: stat.resident_pages as f64 * rustix::param::page_size() as f64,
+        virtual_bytes: stat.virtual_bytes as f64,
+        threads: stat.threads as f64,
+        started: started(stat.started),
+        // Not the one that the folder is read by.
+        open_fds: open.map(|open| open.saturating_sub(1) as f64),
+        // No limit is the largest number that there is, as the client libraries have it.
+        max_fds: getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX) as f64,
+    })
+}
+
+/// When the process began, since 1970, of when it began after the system.
+fn started(after_boot: Duration) -> Option<Duration> {
+    let uptime = fs::read_to_string("/proc/uptime").ok()?;
+    let uptime = Duration::try_from_secs_f64(uptime.split(' ').next()?.parse().ok()?).ok()?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
+    // Whole seconds, or it would change from one look to the next by what lies between the two clocks.
+    Some(Duration::from_secs((now - uptime + after_boot).as_secs()))
+}
+
+/// A part of `/proc/self/stat` (proc(5)).
+#[derive(Debug, PartialEq, Eq)]
+struct Stat {
+    /// In user mode and in the kernel.
+    cpu: Duration,
+    threads: u64,
+    /// After the system.
+    started: Duration,
+    virtual_bytes: u64,
+    resident_pages: u64,
+}
+
+impl Stat {
+    fn parse(text: &str) -> Option<Stat> {
+        // The name before may hold spaces and brackets; after it come numbers, of which the first is the third field.
+        let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
+        let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
+        let ticks =
+            |ticks: u64| Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second());
+        Some(Stat {
+            cpu: ticks(field(14)? + field(15)?),
+            threads: field(20)?,
+            started: ticks(field(22)?),
+            virtual_bytes: field(23)?,
+            resident_pages: field(24)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_program_may_hold_anything() {
+        let line =
+            "7 (a) (b 1 2) S 1 7 7 0 -1 4194560 9 0 0 0 250 50 0 0 20 0 5 0 1200 4096000 300 184467440";
+        let stat = Stat::parse(line).expect("a line of proc(5)");
+        let seconds =
+            |ticks: u64| Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second());
+        assert_eq!((stat.cpu, stat.started), (seconds(300), seconds(1200)));
+        assert_eq!((stat.threads, stat.virtual_bytes, stat.resident_pages), (5, 4_096_000, 300));
+        assert_eq!(Stat::parse("7 (a) S 1"), None);
+    }
+
+    #[test]
+    fn this_process_began_a_moment_ago() {
+        let stat = Stat::parse(&fs::read_to_string("/proc/self/stat").expect("there")).expect("it is read");
+        let age = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970")
+            - started(stat.started).expect("known");
+        assert!(age < Duration::from_secs(3600) && stat.resident_pages > 0 && stat.threads > 1, "{age:?}");
+    }
+}
