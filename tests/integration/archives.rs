@@ -3,7 +3,7 @@
 
 use crate::support::postgres;
 use crate::support::program::Program;
-use crate::support::raw::{Answer, Client};
+use crate::support::raw::{Answer, Client, PATIENCE};
 use crate::support::serving::Serving;
 use crate::support::witness::json;
 use serde_json::Value;
@@ -319,4 +319,84 @@ fn the_report_says_what_is_served_with_the_settings_on_and_what_is_kept() {
     assert!(all.iter().all(|one| read_by.contains(one)), "{read_by:?}");
     let surveys = off["archives"].as_array().expect("a list").iter().find(|one| one["archive"] == "feedback");
     assert_eq!(surveys.expect("it is kept")["filled_by"], serde_json::json!(["chats"]));
+}
+
+/// PostgreSQL behind a socket of the test's own, which can be taken away.
+struct Cut {
+    folder: tempfile::TempDir,
+    /// Where PostgreSQL is.
+    behind: std::path::PathBuf,
+    passing: tokio::task::JoinHandle<()>,
+}
+
+const SOCKET: &str = ".s.PGSQL.5432";
+
+impl Cut {
+    /// Before the PostgreSQL of this address; gives its own.
+    fn before(database: &str) -> (Cut, String) {
+        let (address, behind) = database.split_once("?host=").expect("it is reached by a socket");
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let own = format!("{address}?host={}", folder.path().display());
+        let behind = std::path::Path::new(behind).join(SOCKET);
+        let passing = pass(folder.path().join(SOCKET), behind.clone());
+        (Cut { folder, behind, passing }, own)
+    }
+
+    async fn take_away(&mut self) {
+        self.passing.abort();
+        let _ = (&mut self.passing).await;
+        std::fs::remove_file(self.folder.path().join(SOCKET)).expect("it was there");
+    }
+
+    fn give_back(&mut self) {
+        self.passing = pass(self.folder.path().join(SOCKET), self.behind.clone());
+    }
+}
+
+/// Passes connections on until it is aborted, and ends all of them then.
+fn pass(from: std::path::PathBuf, to: std::path::PathBuf) -> tokio::task::JoinHandle<()> {
+    let listener = tokio::net::UnixListener::bind(from).expect("the folder is ours");
+    tokio::spawn(async move {
+        let mut connections = tokio::task::JoinSet::new();
+        while let Ok((mut client, _)) = listener.accept().await {
+            let to = to.clone();
+            connections.spawn(async move {
+                let Ok(mut server) = tokio::net::UnixStream::connect(to).await else { return };
+                let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
+            });
+        }
+    })
+}
+
+/// What cannot be looked up is not taken for absent: neither is somebody marked twice, nor somebody shown who is marked.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_the_store_is_away_what_looks_into_an_archive_is_told_to_come_back() {
+    let Some(database) = postgres::database() else { return };
+    let (mut cut, store) = Cut::before(&database);
+    let sandbox = sandbox().await;
+    let key = SealingKey::generate();
+    let more = clients(&sandbox, "contacts.deletable: true");
+    let serving = Serving::storing(sandbox.address(), &["v3"], (&store, &key), &more).await;
+    let talk = Talk { address: serving.address, sandbox: &sandbox };
+    let listed = talk.listed().await;
+    let (gone, id) = (&listed[0], &listed[1]);
+    assert_eq!(talk.acme(&format!("DELETE /v2/contacts/{gone}"), "").await.status, 204);
+
+    cut.take_away().await;
+    for line in [format!("DELETE /v2/contacts/{id}"), format!("GET /v2/contacts/{gone}")] {
+        let answer = talk.acme(&line, "").await;
+        assert_eq!(answer.status, 503, "{line}: {}", answer.text());
+        assert_ne!(answer.value("retry-after"), "", "{line}");
+    }
+    assert_eq!(talk.acme("GET /v2/agents", "").await.status, 200, "what needs no archive goes on");
+
+    cut.give_back();
+    let coming_back = async {
+        while talk.acme(&format!("GET /v2/contacts/{id}"), "").await.status != 200 {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, coming_back).await.expect("the store is there again");
+    assert_eq!(talk.acme(&format!("GET /v2/contacts/{gone}"), "").await.status, 404);
+    assert_eq!(talk.acme(&format!("DELETE /v2/contacts/{id}"), "").await.status, 204);
 }
