@@ -124,7 +124,7 @@ impl Notes {
     }
 
     async fn is_counted(&self, side: &str, outcome: &str) -> bool {
-        let request = "GET /metrics HTTP/1.1\r\nhost: g\r\nconnection: close\r\n\r\n";
+        let request = "GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
         let metrics = exchange(self.admin, request).await.expect("the admin port answers").text();
         metrics.lines().any(|line| {
             line.starts_with("switchback_requests_total{")
