@@ -72,6 +72,12 @@ pub enum Kind {
     LoopDetected,
     /// The operation is not available and nothing else answers it.
     Refused,
+    /// It is turned away on purpose until a window ends, in this time.
+    Brownout {
+        retry_after: Duration,
+    },
+    /// The side that its client speaks has ended for it.
+    Retired,
     Internal,
 }
 
@@ -100,6 +106,8 @@ impl Kind {
             Kind::UpstreamTimeout => "upstream_timeout",
             Kind::LoopDetected => "loop_detected",
             Kind::Refused => "refused",
+            Kind::Brownout { .. } => "brownout",
+            Kind::Retired => "retired",
             Kind::Internal => "internal",
         }
     }
@@ -115,6 +123,8 @@ impl Kind {
             | Kind::NeedsReconnect
             | Kind::AccountUnavailable
             | Kind::Refused
+            | Kind::Brownout { .. }
+            | Kind::Retired
             | Kind::Internal => Side::Gateway,
             _ => Side::Client,
         }

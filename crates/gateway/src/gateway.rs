@@ -14,6 +14,7 @@ use crate::proxy::program::{Front, Program, Strangers};
 use crate::proxy::stack::{self, Parts};
 use crate::proxy::unknown_calls::UnknownCalls;
 use crate::proxy::upstream::{InnerService, Upstream, UpstreamError};
+use crate::retire::{Retirement, Usage};
 use crate::shadow::{self, Shadow};
 use crate::store::seal::{KeyRing, SealingKey};
 use crate::store::{Missing, Store, StoreError};
@@ -325,6 +326,8 @@ impl Prepared {
             tap: Default::default(),
             shadow: self.shadow.clone(),
             unknown: UnknownCalls::new(self.store.clock().clone()),
+            usage: Usage::off(),
+            retirement: Retirement::new(self.store.clone()),
             forwarding: Default::default(),
         });
         Ok(Gateway { stack: BoxCloneSyncService::new(stack), _running: Arc::clone(&self.running) })

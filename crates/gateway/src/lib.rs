@@ -12,6 +12,7 @@ mod interim;
 pub mod memory;
 pub mod proxy;
 pub mod resident;
+pub mod retire;
 pub mod secret;
 pub mod server;
 pub mod shadow;

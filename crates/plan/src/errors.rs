@@ -117,5 +117,7 @@ pub const GATEWAY_ERRORS: &[(&str, u16, &str)] = &[
     ("upstream_timeout", 504, "The service did not answer in time."),
     ("loop_detected", 508, "The request came back to where it started."),
     ("refused", 501, "This operation is not available."),
+    ("brownout", 503, "This operation is switched off for a while, because it is about to end."),
+    ("retired", 410, "This version of the service has ended."),
     ("internal", 500, "Something went wrong."),
 ];

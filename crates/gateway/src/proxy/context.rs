@@ -6,6 +6,7 @@ use super::language::Language;
 use super::program::{Front, Program};
 use crate::capture::Recording;
 use crate::error::GatewayError;
+use crate::retire::Notice;
 use crate::server::Peer;
 use crate::telemetry::metrics::Outcome;
 use crate::telemetry::otlp::RequestSpan;
@@ -131,6 +132,7 @@ pub struct RequestContext {
     unanswered: OnceLock<()>,
     recording: OnceLock<Arc<Recording>>,
     phase: OnceLock<&'static str>,
+    notice: OnceLock<Notice>,
     calls: AtomicU32,
     /// Microseconds that calls waited for the heads of their answers, all together.
     waited: AtomicU64,
@@ -180,6 +182,7 @@ impl RequestContext {
             unanswered: OnceLock::new(),
             recording: OnceLock::new(),
             phase: OnceLock::new(),
+            notice: OnceLock::new(),
             calls: AtomicU32::new(0),
             waited: AtomicU64::new(0),
             took: OnceLock::new(),
@@ -352,6 +355,15 @@ impl RequestContext {
 
     pub fn recording(&self) -> Option<&Arc<Recording>> {
         self.recording.get()
+    }
+
+    /// Left by `retire`: what answers to this client say about its end.
+    pub fn set_notice(&self, notice: Notice) {
+        let _ = self.notice.set(notice);
+    }
+
+    pub fn notice(&self) -> Option<&Notice> {
+        self.notice.get()
     }
 
     /// How long the request took. Asked once all of its answer has gone, by all who write it down: the first sets it.

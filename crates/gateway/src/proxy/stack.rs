@@ -18,9 +18,11 @@ use super::layers::middleware::layer;
 use super::layers::record::Record;
 use super::layers::request_id::Identify;
 use super::layers::rescue::RescueLayer;
+use super::layers::retire::Retire;
 use super::layers::route::Route;
 use super::layers::timeout::TimeoutLayer;
 use super::layers::trace::Trace;
+use super::layers::usage::CountUsage;
 use super::layers::validate::ValidateRequest;
 use super::limits::Limits;
 use super::origin::CallOrigin;
@@ -33,6 +35,7 @@ use crate::clock::Clock;
 use crate::error::GatewayError;
 use crate::heavy::Heavy;
 use crate::memory::Memory;
+use crate::retire::{Retirement, Usage};
 use crate::shadow::Shadow;
 use crate::store::Store;
 use crate::token::Tokens;
@@ -69,6 +72,10 @@ pub struct Parts {
     pub shadow: Shadow,
     /// What is called that nobody here knows.
     pub unknown: UnknownCalls,
+    /// Who still calls what.
+    pub usage: Usage,
+    /// What is switched off for a while, and for whom a side has ended.
+    pub retirement: Retirement,
 }
 
 /// Everything from a client's request to its answer. Connections work on clones of it, which share all limits.
@@ -79,8 +86,8 @@ pub fn stack(
 + Send
 + Sync
 + 'static {
-    let (identify, tap) = edge(&parts);
-    around(identify, tap, within(parts))
+    let (identify, tap, usage) = edge(&parts);
+    around(identify, tap, usage, within(parts))
 }
 
 /// What [`stack_with`] puts the layers of others around.
@@ -105,19 +112,21 @@ where
         + Sync
         + 'static,
 {
-    let (identify, tap) = edge(&parts);
-    around(identify, tap, own.layer(BoxCloneSyncService::new(within(parts))))
+    let (identify, tap, usage) = edge(&parts);
+    around(identify, tap, usage, own.layer(BoxCloneSyncService::new(within(parts))))
 }
 
 /// What the layers that see every request need.
-fn edge(parts: &Parts) -> (Identify, Tap) {
-    (Identify::new(Arc::clone(&parts.program), parts.forwarding.clone()), parts.tap.clone())
+fn edge(parts: &Parts) -> (Identify, Tap, Usage) {
+    let identify = Identify::new(Arc::clone(&parts.program), parts.forwarding.clone());
+    (identify, parts.tap.clone(), parts.usage.clone())
 }
 
 /// The layers that see every request, whatever becomes of it: above, there are only answers.
 fn around<S>(
     identify: Identify,
     tap: Tap,
+    usage: Usage,
     inner: S,
 ) -> impl Service<http::Request<Body>, Response = Response, Error = Infallible, Future: Send + 'static>
 + Clone
@@ -142,6 +151,8 @@ where
         .layer(layer(AccessLog))
         // Beside the log, for the same reason.
         .layer(layer(Metrics::default()))
+        // Beside both: what was refused, and by whom, is known only out here.
+        .layer(layer(CountUsage::new(usage)))
         // Above rescue, so that errors carry the announcements of their front too.
         .layer(layer(Announce))
         // Below here layers fail with an error; above it there are only answers.
@@ -171,6 +182,8 @@ fn within(
         tap: _,
         shadow,
         unknown,
+        usage: _,
+        retirement,
     } = parts;
     let composer = Composer {
         calls: Calls::new(retries),
@@ -196,6 +209,8 @@ fn within(
         .layer(layer(Route))
         // Before anything is done on behalf of someone.
         .layer(layer(Authenticate::new(tokens)))
+        // As soon as it is known whose side may have ended, and before that costs anything more.
+        .layer(layer(Retire::new(retirement)))
         // As soon as it is known whose share to count against.
         .layer(layer(Limit::per_client(limits.client_in_flight_max)))
         // What is compared in a dual run is what the client would have seen: so the choice of who answers sits above

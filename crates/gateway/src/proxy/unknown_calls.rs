@@ -5,6 +5,7 @@
 //! paths. All of it is bounded, whatever is called; none of it is on the way of calls that are known.
 
 use super::context::RequestContext;
+use super::program::Front;
 use crate::clock::{Clock, rfc3339};
 use crate::telemetry::metrics::unknown_call;
 use http::Method;
@@ -67,8 +68,7 @@ impl UnknownCalls {
         let (method, path) = (method(&facts.method), facts.shown_path());
         let side = facts.program.side(front.serves).name.as_str();
         let (client, unknown) = (facts.client(), unknown.name());
-        let segments = front.prefix.matches('/').count() + SEGMENTS_MAX;
-        let label = path.match_indices('/').nth(segments).map_or(&*path, |(end, _)| &path[..end]).to_owned();
+        let label = label(front, &path).to_owned();
         let now = rfc3339(self.clock.unix_ms());
         let mut seen = self.seen();
         let is_same = |call: &UnknownCall| {
@@ -109,8 +109,14 @@ impl UnknownCalls {
     }
 }
 
+/// The beginning of a shown path that calls are counted by.
+pub(super) fn label<'p>(front: &Front, path: &'p str) -> &'p str {
+    let segments = front.prefix.matches('/').count() + SEGMENTS_MAX;
+    path.match_indices('/').nth(segments).map_or(path, |(end, _)| &path[..end])
+}
+
 /// Methods that are registered; any other may be any text.
-fn method(method: &Method) -> &'static str {
+pub(super) fn method(method: &Method) -> &'static str {
     const REGISTERED: [&str; 9] =
         ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"];
     REGISTERED.into_iter().find(|known| *known == method.as_str()).unwrap_or(OTHERS)

@@ -264,6 +264,17 @@ impl Db {
 
     /// Begins a writing transaction. It is undone unless committed.
     pub async fn write(&self) -> Result<Tx, StoreError> {
+        let mut tx = self.begin().await?;
+        let bumped =
+            tx.row("UPDATE change_counter SET value = value + 1 WHERE id = 1 RETURNING value", &[]).await?;
+        tx.change =
+            bumped.ok_or_else(|| StoreError::Corrupt("change counter missing".to_owned()))?.int("value")?;
+        Ok(tx)
+    }
+
+    /// Begins a writing transaction that no reader follows: it has no number. Rows that others write too are touched in the
+    /// order of their keys, or two such transactions might wait for one another.
+    pub async fn begin(&self) -> Result<Tx, StoreError> {
         let (connection, begin, outage) = match self {
             Db::Sqlite { writer, .. } => (Either::Sqlite(writer.acquire().await?), "BEGIN IMMEDIATE", None),
             Db::Postgres { pool, outage } => {
@@ -273,10 +284,6 @@ impl Db {
         };
         let mut tx = Tx { connection, outage, change: 0, is_open: true };
         tx.run(begin, &[]).await?;
-        let bumped =
-            tx.row("UPDATE change_counter SET value = value + 1 WHERE id = 1 RETURNING value", &[]).await?;
-        tx.change =
-            bumped.ok_or_else(|| StoreError::Corrupt("change counter missing".to_owned()))?.int("value")?;
         Ok(tx)
     }
 

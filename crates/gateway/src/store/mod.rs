@@ -1,5 +1,5 @@
-//! The one place that speaks SQL: clients, their credentials, grants, pending authorizations, half-done work, phases and the
-//! record of the dual run, in SQLite (default) or PostgreSQL.
+//! The one place that speaks SQL: clients, their credentials, grants, pending authorizations, half-done work, phases, the record
+//! of the dual run and what is retired, in SQLite (default) or PostgreSQL.
 //! What to do with them is decided elsewhere (`token`, `proxy`); how they are sealed is in [`seal`].
 //!
 //! - [`Store::open`] checks the sealing key before it changes anything, then brings the schema up to date.
@@ -22,6 +22,7 @@ mod phases;
 mod reach;
 mod reserve;
 mod resume;
+mod retire;
 mod schema;
 pub mod seal;
 
@@ -37,6 +38,7 @@ pub use grants::{Begin, Finish, Flow, GrantKey, GrantRow, GrantState, GrantSumma
 pub use keys::Resealed;
 pub use phases::{MoveRow, PhaseRow};
 pub use reach::{Reach, reach};
+pub use retire::{BrownoutRow, SunsetRow, UsageRow};
 
 use crate::clock::Clock;
 use db::{Db, Tx, args};

@@ -1,10 +1,11 @@
 //! Tells clients of a side that is going away so, in every answer: `Deprecation`, `Sunset` and `Link`, as configured for
-//! the front. Outside `rescue`, so that errors say it too.
+//! the front or for the client. Outside `rescue`, so that errors say it too.
 
 use super::middleware::Middleware;
 use crate::proxy::context::RequestContext;
 use crate::proxy::{Request, Response};
 use crate::telemetry::metrics::deprecated_request;
+use http::HeaderName;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -27,12 +28,19 @@ impl Middleware<Request> for Announce {
     }
 
     fn after(facts: Arc<RequestContext>, response: &mut Response) {
-        if let Some(front) = facts.front().filter(|front| !front.announcements.is_empty()) {
+        let of_front = facts.front().map_or(&[][..], |front| &front.announcements);
+        let own = facts.notice().map_or(&[][..], |notice| notice);
+        if of_front.is_empty() && own.is_empty() {
+            return;
+        }
+        if let Some(front) = facts.front() {
             let side = &facts.program.side(front.serves).name;
             deprecated_request(facts.client(), side, facts.operation());
-            for (name, value) in &front.announcements {
-                response.headers_mut().append(name, value.clone());
-            }
+        }
+        // A client's own dates stand for those of its side: each field may be there once (RFC 8594, RFC 9745).
+        let is_told = |name: &HeaderName| own.iter().any(|(told, _)| told == name);
+        for (name, value) in of_front.iter().filter(|(name, _)| !is_told(name)).chain(own) {
+            response.headers_mut().append(name, value.clone());
         }
     }
 }

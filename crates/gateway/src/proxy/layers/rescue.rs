@@ -199,7 +199,7 @@ pub(crate) fn response(facts: &RequestContext, error: &GatewayError) -> Response
                 headers.insert(header::WWW_AUTHENTICATE, scheme);
             }
         }
-        Kind::Overloaded { retry_after } => {
+        Kind::Overloaded { retry_after } | Kind::Brownout { retry_after } => {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(retry_after.as_secs().max(1)));
         }
         _ => {}
@@ -212,7 +212,9 @@ pub(crate) fn response(facts: &RequestContext, error: &GatewayError) -> Response
 
 fn outcome(error: &GatewayError) -> Outcome {
     match (error.kind(), error.side()) {
-        (Kind::Refused | Kind::AccountUnavailable, _) => Outcome::Refused,
+        (Kind::Refused | Kind::AccountUnavailable | Kind::Brownout { .. } | Kind::Retired, _) => {
+            Outcome::Refused
+        }
         (_, Side::Client) => Outcome::ClientError,
         (_, Side::Gateway) => Outcome::GatewayError,
         (_, Side::Upstream) => Outcome::UpstreamError,

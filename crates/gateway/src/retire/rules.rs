@@ -1,0 +1,402 @@
+//! Windows and dates: those of the configuration, and those that are set while the gateway runs.
+
+use super::plan::{Plan, Standing};
+use crate::clock::{Clock, rfc3339};
+use crate::store::{BrownoutRow, Store, StoreError, SunsetRow};
+use arc_swap::ArcSwap;
+use serde::Serialize;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How often the store is looked at for what others have set.
+const POLL: Duration = Duration::from_secs(1);
+/// Windows that are kept.
+const BROWNOUTS_MAX: u32 = 1_000;
+/// How long a window is kept after its end, for people to see.
+const ENDED_KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
+/// Operations and clients that one window names.
+const NAMES_MAX: usize = 200;
+/// Characters of a reason.
+const REASON_CHARS_MAX: usize = 500;
+/// The longest window: what lasts longer is no brownout.
+const WINDOW_MAX: Duration = Duration::from_secs(31 * 24 * 3600);
+
+/// A window in which calls are turned away.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Brownout {
+    pub id: String,
+    pub side: String,
+    /// Empty: all operations of the side, and what no operation is for.
+    pub operations: Vec<String>,
+    /// Empty: all clients, those that nobody enrolled among them.
+    pub clients: Vec<String>,
+    /// Wall time in milliseconds since 1970.
+    pub from_ms: i64,
+    pub until_ms: i64,
+    /// What clients are told; empty: the pack's text for `brownout`.
+    pub reason: String,
+    /// `configuration` or `operator`.
+    pub by: String,
+}
+
+/// As people and programs are shown it.
+impl Serialize for Brownout {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeStruct as _;
+        let mut shown = serializer.serialize_struct("Brownout", 8)?;
+        shown.serialize_field("id", &self.id)?;
+        shown.serialize_field("side", &self.side)?;
+        shown.serialize_field("operations", &self.operations)?;
+        shown.serialize_field("clients", &self.clients)?;
+        shown.serialize_field("from", &rfc3339(self.from_ms))?;
+        shown.serialize_field("until", &rfc3339(self.until_ms))?;
+        shown.serialize_field("reason", &self.reason)?;
+        shown.serialize_field("by", &self.by)?;
+        shown.end()
+    }
+}
+
+/// When a side ends for a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientSunset {
+    pub client: String,
+    pub side: String,
+    /// Wall time in milliseconds since 1970; none: never, whatever the configuration says.
+    pub at_ms: Option<i64>,
+    pub deprecated_ms: Option<i64>,
+    /// Whether answers say so before.
+    pub announce: bool,
+    /// `configuration` or `operator`.
+    pub by: String,
+}
+
+impl Serialize for ClientSunset {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeStruct as _;
+        let mut shown = serializer.serialize_struct("ClientSunset", 6)?;
+        shown.serialize_field("client", &self.client)?;
+        shown.serialize_field("side", &self.side)?;
+        shown.serialize_field("at", &self.at_ms.map(rfc3339))?;
+        shown.serialize_field("deprecated", &self.deprecated_ms.map(rfc3339))?;
+        shown.serialize_field("announce", &self.announce)?;
+        shown.serialize_field("by", &self.by)?;
+        shown.end()
+    }
+}
+
+/// A window to be added.
+#[derive(Clone, Debug, Default)]
+pub struct NewBrownout {
+    /// Only needed where clients speak several sides.
+    pub side: Option<String>,
+    pub operations: Vec<String>,
+    pub clients: Vec<String>,
+    pub from_ms: i64,
+    pub until_ms: i64,
+    pub reason: String,
+}
+
+/// A side that clients speak, and its operations.
+#[derive(Clone, Debug, Default)]
+pub struct SideOperations {
+    pub side: String,
+    pub operations: Vec<String>,
+}
+
+/// What is configured.
+#[derive(Clone, Debug, Default)]
+pub struct Rules {
+    pub brownouts: Vec<Brownout>,
+    pub sunsets: Vec<ClientSunset>,
+    /// What can be named at run time.
+    pub served: Vec<SideOperations>,
+}
+
+/// Why something was not set.
+#[derive(Debug, thiserror::Error)]
+pub enum RetireError {
+    #[error("no front serves an operation `{operation}`")]
+    NoSuchOperation {
+        operation: String,
+        /// What may have been meant.
+        known: Vec<String>,
+    },
+    #[error("no front speaks `{0}`; sides that clients speak: {1}")]
+    NoSuchSide(String, String),
+    #[error("clients speak several sides; say which is meant: {0}")]
+    WhichSide(String),
+    #[error("{0}")]
+    Window(String),
+    #[error("there is no brownout `{0}`; those of the configuration are taken out there")]
+    NoSuchBrownout(String),
+    #[error("there are {BROWNOUTS_MAX} brownouts already; remove some first")]
+    TooMany,
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What is switched off for a while, and for whom a side has ended. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Retirement {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    store: Store,
+    clock: Clock,
+    plan: ArcSwap<Plan>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    configured: Rules,
+    brownouts: Vec<Brownout>,
+    sunsets: Vec<ClientSunset>,
+    /// The number of the store's write up to which both are known.
+    change: i64,
+}
+
+impl Retirement {
+    /// Nothing is configured, and nothing of the store is known yet.
+    pub fn new(store: Store) -> Retirement {
+        let clock = store.clock().clone();
+        let shared = Shared { store, clock, plan: ArcSwap::default(), state: Mutex::default() };
+        Retirement { shared: Arc::new(shared) }
+    }
+
+    /// From now on this is what is configured.
+    pub fn serve(&self, rules: Rules) {
+        let mut state = self.state();
+        state.configured = rules;
+        self.settle(&state);
+    }
+
+    /// Takes up what others have set. Costs one small query when nothing was written since the last time.
+    pub async fn sync(&self) -> Result<(), StoreError> {
+        // Before the rows, so that what is written in between is read again and never missed.
+        let change = self.shared.store.change().await?;
+        if self.state().change == change {
+            return Ok(());
+        }
+        let brownouts = self.shared.store.brownouts().await?.into_iter().map(brownout).collect();
+        let sunsets = self.shared.store.sunsets().await?.into_iter().map(sunset).collect();
+        let mut state = self.state();
+        if state.change <= change {
+            (state.brownouts, state.sunsets, state.change) = (brownouts, sunsets, change);
+            self.settle(&state);
+        }
+        Ok(())
+    }
+
+    /// Follows the store for ever.
+    pub async fn run(self) {
+        let mut failing = false;
+        loop {
+            self.shared.clock.sleep(POLL).await;
+            match self.sync().await {
+                Ok(()) => failing = false,
+                Err(error) if !failing => {
+                    failing = true;
+                    tracing::warn!(%error, "brownouts and sunsets set elsewhere cannot be read; the last known ones stay");
+                }
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// All windows, those that have ended not long ago among them, the earliest first.
+    pub fn brownouts(&self) -> Vec<Brownout> {
+        let state = self.state();
+        let mut all = [&state.configured.brownouts[..], &state.brownouts[..]].concat();
+        all.sort_by(|one, other| (one.from_ms, &one.id).cmp(&(other.from_ms, &other.id)));
+        all
+    }
+
+    /// When sides end for clients.
+    pub fn sunsets(&self) -> Vec<ClientSunset> {
+        self.state().sunsets()
+    }
+
+    /// Adds a window, effective on all gateways of the store.
+    pub async fn add(&self, new: NewBrownout) -> Result<Brownout, RetireError> {
+        self.sync().await?;
+        let side = self.side(new.side.as_deref())?;
+        let now_ms = self.shared.clock.unix_ms();
+        check_window(&new, now_ms)?;
+        for operation in &new.operations {
+            if !side.operations.contains(operation) {
+                let (operation, known) = (operation.clone(), side.operations);
+                return Err(RetireError::NoSuchOperation { operation, known });
+            }
+        }
+        for client in &new.clients {
+            self.shared.store.client(client).await?;
+        }
+        let list = |names: &[String]| serde_json::to_string(names).expect("texts serialise");
+        let row = BrownoutRow {
+            id: fresh_id(),
+            side: side.side,
+            operations: list(&new.operations),
+            clients: list(&new.clients),
+            from_ms: new.from_ms,
+            until_ms: new.until_ms,
+            reason: new.reason,
+            set_by: "operator".to_owned(),
+            set_ms: now_ms,
+        };
+        let forget_ms = now_ms.saturating_sub(millis(ENDED_KEPT));
+        if !self.shared.store.add_brownout(&row, BROWNOUTS_MAX, forget_ms).await? {
+            return Err(RetireError::TooMany);
+        }
+        let added = brownout(row);
+        tracing::info!(
+            id = added.id,
+            side = added.side,
+            from = rfc3339(added.from_ms),
+            until = rfc3339(added.until_ms),
+            "a brownout was added"
+        );
+        self.sync().await?;
+        Ok(added)
+    }
+
+    /// Removes a window; calls are answered again from then on.
+    pub async fn remove(&self, id: &str) -> Result<(), RetireError> {
+        if !self.shared.store.remove_brownout(id).await? {
+            return Err(RetireError::NoSuchBrownout(id.to_owned()));
+        }
+        tracing::info!(id, "a brownout was removed");
+        self.sync().await?;
+        Ok(())
+    }
+
+    /// Sets from when on a client is refused on fronts of a side; without `at_ms` it never is.
+    pub async fn set_sunset(
+        &self,
+        client: &str,
+        side: Option<&str>,
+        at_ms: Option<i64>,
+        deprecated_ms: Option<i64>,
+        announce: bool,
+    ) -> Result<ClientSunset, RetireError> {
+        self.sync().await?;
+        self.shared.store.client(client).await?;
+        let side = self.side(side)?.side;
+        if let (Some(at), Some(deprecated)) = (at_ms, deprecated_ms)
+            && at < deprecated
+        {
+            return Err(RetireError::Window("a side is deprecated before its sunset".to_owned()));
+        }
+        let row = SunsetRow {
+            client: client.to_owned(),
+            side,
+            at_ms,
+            deprecated_ms,
+            announce,
+            set_by: "operator".to_owned(),
+            set_ms: self.shared.clock.unix_ms(),
+        };
+        self.shared.store.put_sunset(&row).await?;
+        tracing::info!(client, side = row.side, at = at_ms.map(rfc3339), "the sunset of a client was set");
+        self.sync().await?;
+        Ok(sunset(row))
+    }
+
+    /// How a call stands at this moment; `None` where nothing at all is configured or set.
+    pub(crate) fn standing(&self, side: &str, operation: &str, client: &str) -> Option<Standing> {
+        let plan = self.shared.plan.load();
+        (!plan.is_empty()).then(|| plan.standing(side, operation, client, self.shared.clock.unix_ms()))
+    }
+
+    /// The side that is meant: the one that clients speak, else the named one.
+    fn side(&self, named: Option<&str>) -> Result<SideOperations, RetireError> {
+        let served = self.state().configured.served.clone();
+        let sides = || served.iter().map(|side| side.side.as_str()).collect::<Vec<_>>().join(", ");
+        match (named, served.as_slice()) {
+            (None, [only]) => Ok(only.clone()),
+            (None, _) => Err(RetireError::WhichSide(sides())),
+            (Some(name), served) => {
+                let found = served.iter().find(|side| side.side == name).cloned();
+                found.ok_or_else(|| RetireError::NoSuchSide(name.to_owned(), sides()))
+            }
+        }
+    }
+
+    fn settle(&self, state: &State) {
+        let brownouts = [&state.configured.brownouts[..], &state.brownouts[..]].concat();
+        self.shared.plan.store(Arc::new(Plan::new(brownouts, &state.sunsets())));
+    }
+
+    /// Only held for moments, never across a wait.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// What was set wins over what is configured.
+    fn sunsets(&self) -> Vec<ClientSunset> {
+        let is_set = |configured: &&ClientSunset| {
+            let same =
+                |set: &ClientSunset| (&set.client, &set.side) == (&configured.client, &configured.side);
+            self.sunsets.iter().any(same)
+        };
+        let configured = self.configured.sunsets.iter().filter(|one| !is_set(one));
+        configured.chain(&self.sunsets).cloned().collect()
+    }
+}
+
+fn check_window(new: &NewBrownout, now_ms: i64) -> Result<(), RetireError> {
+    let length = new.until_ms.saturating_sub(new.from_ms);
+    let what = if length <= 0 {
+        "a brownout ends after it begins"
+    } else if new.until_ms <= now_ms {
+        "this brownout is over already"
+    } else if length > millis(WINDOW_MAX) {
+        "a brownout lasts at most 31 days; a sunset is for good"
+    } else if new.operations.len().max(new.clients.len()) > NAMES_MAX {
+        "a brownout names at most 200 operations and 200 clients; without names it is for all"
+    } else if new.reason.chars().count() > REASON_CHARS_MAX || new.reason.chars().any(char::is_control) {
+        "a reason is at most 500 characters in one line"
+    } else {
+        return Ok(());
+    };
+    Err(RetireError::Window(what.to_owned()))
+}
+
+fn brownout(row: BrownoutRow) -> Brownout {
+    // What cannot be read names nobody, which is safer than naming all.
+    let list = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| vec![String::new()]);
+    Brownout {
+        operations: list(&row.operations),
+        clients: list(&row.clients),
+        id: row.id,
+        side: row.side,
+        from_ms: row.from_ms,
+        until_ms: row.until_ms,
+        reason: row.reason,
+        by: row.set_by,
+    }
+}
+
+fn sunset(row: SunsetRow) -> ClientSunset {
+    ClientSunset {
+        client: row.client,
+        side: row.side,
+        at_ms: row.at_ms,
+        deprecated_ms: row.deprecated_ms,
+        announce: row.announce,
+        by: row.set_by,
+    }
+}
+
+/// Short enough to be typed.
+fn fresh_id() -> String {
+    crate::store::seal::random::<4>().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn millis(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
+}

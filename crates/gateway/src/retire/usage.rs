@@ -1,0 +1,317 @@
+//! Who still calls what: calls by side, client, operation and what became of them. Each core counts on its own; every few
+//! seconds what was counted is added to the store, so that it survives restarts and is summed over gateways.
+//!
+//! Decision to know: a core's counts are emptied when they are taken to the store, so what is in memory is bounded by what is
+//! called between two times, and by [`COUNTS_MAX`] while the store is away.
+
+use crate::clock::{Clock, rfc3339};
+use crate::shard;
+use crate::store::{Store, StoreError, UsageRow};
+use foldhash::fast::RandomState;
+use serde::Serialize;
+use std::collections::HashMap;
+use std::mem;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// How often counts are taken to the store.
+const FLUSH: Duration = Duration::from_secs(5);
+/// Different counts that are held in memory while the store takes none. Beyond them calls are counted as those of nobody, as
+/// an operation `other`.
+const COUNTS_MAX: usize = 50_000;
+/// Unknown calls that are kept in the store, the newest.
+const UNKNOWN_MAX: u32 = 2_000;
+/// How long a count is kept after its last call.
+const KEEP: Duration = Duration::from_secs(400 * 24 * 3600);
+const OTHERS: &str = "other";
+
+/// What became of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UsageKind {
+    /// It was answered, by whichever service.
+    Answered,
+    /// The pack refuses its operation.
+    Refused,
+    /// No operation is for it.
+    Unknown,
+    /// It came within a brownout.
+    Brownout,
+    /// It came after its client's sunset.
+    Retired,
+}
+
+const KINDS: [&str; 5] = ["answered", "refused", "unknown", "brownout", "retired"];
+
+/// Calls that look alike, as people and programs are shown them.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct UsageInfo {
+    pub side: String,
+    /// The client's enrolled name; empty where nobody enrolled it.
+    pub client: String,
+    /// Of an unknown call method and path as the access log shows them.
+    pub operation: String,
+    /// `answered`, `refused`, `unknown`, `brownout` or `retired`.
+    pub kind: String,
+    pub calls: i64,
+    pub first: String,
+    pub last: String,
+}
+
+/// The counts of a gateway. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct Usage {
+    /// None: nothing is counted.
+    shared: Option<Arc<Shared>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    store: Store,
+    clock: Clock,
+    shards: Box<[Shard]>,
+    /// One flush at a time, or what a failed one puts back could be counted while another reads.
+    flushing: tokio::sync::Mutex<()>,
+}
+
+/// On cache lines of its own: cores write to their shards all the time.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Shard(Mutex<Counts>);
+
+/// By client, then by operation: look-ups by what a request has, without making a key of it.
+type ByName<T> = HashMap<String, T, RandomState>;
+
+#[derive(Debug, Default)]
+struct Counts {
+    by_client: ByName<ByName<Vec<Count>>>,
+    len: usize,
+}
+
+#[derive(Debug)]
+struct Count {
+    side: String,
+    kind: UsageKind,
+    calls: i64,
+    first_ms: i64,
+    last_ms: i64,
+}
+
+impl Usage {
+    /// Counts for a store.
+    pub fn new(store: Store) -> Usage {
+        let shards = (0..shard::count()).map(|_| Shard::default()).collect();
+        let clock = store.clock().clone();
+        Usage {
+            shared: Some(Arc::new(Shared { store, clock, shards, flushing: tokio::sync::Mutex::default() })),
+        }
+    }
+
+    /// Counts nothing.
+    pub fn off() -> Usage {
+        Usage::default()
+    }
+
+    /// Counts one call on this core.
+    pub(crate) fn count(&self, side: &str, client: &str, operation: &str, kind: UsageKind) {
+        let Some(shared) = &self.shared else { return };
+        let now_ms = shared.clock.unix_ms();
+        let shard = &shared.shards[shard::here() % shared.shards.len()];
+        shard.0.lock().unwrap_or_else(PoisonError::into_inner).add(
+            side,
+            client,
+            operation,
+            kind,
+            1,
+            (now_ms, now_ms),
+        );
+    }
+
+    /// Takes what was counted to the store. On failure it is counted again.
+    pub async fn flush(&self) -> Result<(), StoreError> {
+        let Some(shared) = &self.shared else { return Ok(()) };
+        let _alone = shared.flushing.lock().await;
+        let mut all = Counts::default();
+        for shard in &shared.shards {
+            all.join(mem::take(&mut *shard.0.lock().unwrap_or_else(PoisonError::into_inner)));
+        }
+        if all.len == 0 {
+            return Ok(());
+        }
+        let forget_ms =
+            shared.clock.unix_ms().saturating_sub(KEEP.as_millis().try_into().unwrap_or(i64::MAX));
+        let written = shared.store.add_usage(&all.rows(), UNKNOWN_MAX, forget_ms).await;
+        if written.is_err() {
+            shared.shards[0].0.lock().unwrap_or_else(PoisonError::into_inner).join(all);
+        }
+        written
+    }
+
+    /// Takes counts to the store for ever.
+    pub async fn run(self) {
+        let Some(shared) = self.shared.clone() else { return };
+        let mut failing = false;
+        loop {
+            shared.clock.sleep(FLUSH).await;
+            match self.flush().await {
+                Ok(()) => failing = false,
+                Err(error) if !failing => {
+                    failing = true;
+                    tracing::warn!(%error, "who calls what cannot be stored; it is held in memory until it can be");
+                }
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// All that was counted, by every gateway of the store; of this one to the last call.
+    pub async fn list(&self) -> Result<Vec<UsageInfo>, StoreError> {
+        let Some(shared) = &self.shared else { return Ok(Vec::new()) };
+        self.flush().await?;
+        Ok(shared.store.usage().await?.into_iter().map(UsageInfo::from).collect())
+    }
+}
+
+impl From<UsageRow> for UsageInfo {
+    fn from(row: UsageRow) -> UsageInfo {
+        let UsageRow { side, client, operation, kind, calls, first_ms, last_ms } = row;
+        UsageInfo { side, client, operation, kind, calls, first: rfc3339(first_ms), last: rfc3339(last_ms) }
+    }
+}
+
+impl Counts {
+    /// Adds calls; `at_ms`: the first and the last.
+    fn add(
+        &mut self,
+        side: &str,
+        client: &str,
+        operation: &str,
+        kind: UsageKind,
+        calls: i64,
+        at_ms: (i64, i64),
+    ) {
+        let known = self.by_client.get_mut(client).and_then(|operations| operations.get_mut(operation));
+        let count =
+            known.and_then(|counts| counts.iter_mut().find(|one| one.kind == kind && one.side == side));
+        if let Some(count) = count {
+            count.calls += calls;
+            count.first_ms = count.first_ms.min(at_ms.0);
+            count.last_ms = count.last_ms.max(at_ms.1);
+            return;
+        }
+        if self.len >= COUNTS_MAX && operation != OTHERS {
+            return self.add(side, "", OTHERS, kind, calls, at_ms);
+        }
+        self.len += 1;
+        let count = Count { side: side.to_owned(), kind, calls, first_ms: at_ms.0, last_ms: at_ms.1 };
+        let operations = self.by_client.entry(client.to_owned()).or_default();
+        operations.entry(operation.to_owned()).or_default().push(count);
+    }
+
+    fn join(&mut self, other: Counts) {
+        for (client, operations) in other.by_client {
+            for (operation, counts) in operations {
+                for count in counts {
+                    let at_ms = (count.first_ms, count.last_ms);
+                    self.add(&count.side, &client, &operation, count.kind, count.calls, at_ms);
+                }
+            }
+        }
+    }
+
+    fn rows(&self) -> Vec<UsageRow> {
+        let mut rows = Vec::with_capacity(self.len);
+        for (client, operations) in &self.by_client {
+            for (operation, counts) in operations {
+                rows.extend(counts.iter().map(|count| UsageRow {
+                    side: count.side.clone(),
+                    client: client.clone(),
+                    operation: operation.clone(),
+                    kind: KINDS[count.kind as usize].to_owned(),
+                    calls: count.calls,
+                    first_ms: count.first_ms,
+                    last_ms: count.last_ms,
+                }));
+            }
+        }
+        rows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Missing;
+    use crate::store::seal::{KeyRing, SealingKey};
+
+    async fn store(folder: &tempfile::TempDir, ring: &KeyRing, clock: &Clock) -> Store {
+        let url = format!("sqlite:{}", folder.path().join("switchback.db").display());
+        Store::open(&url, ring.clone(), clock.clone(), Missing::Create).await.expect("it opens")
+    }
+
+    fn shown(all: &[UsageInfo]) -> Vec<String> {
+        let line = |one: &UsageInfo| {
+            format!("{} {} {} {} {} {}", one.side, one.client, one.operation, one.kind, one.calls, one.last)
+        };
+        all.iter().map(line).collect()
+    }
+
+    #[tokio::test]
+    async fn calls_of_two_gateways_are_summed_and_outlive_both() {
+        let folder = tempfile::tempdir().expect("a folder for the store");
+        let ring = KeyRing::parse(&[SealingKey::generate()]).expect("a ring");
+        let clock = Clock::paused_at(1_000_000_000_000);
+        let (one, other) = (
+            Usage::new(store(&folder, &ring, &clock).await),
+            Usage::new(store(&folder, &ring, &clock).await),
+        );
+        one.count("old", "x", "GET /a", UsageKind::Answered);
+        one.count("old", "x", "GET /a", UsageKind::Refused);
+        clock.advance(Duration::from_secs(60));
+        other.count("old", "x", "GET /a", UsageKind::Answered);
+        other.count("new", "x", "GET /a", UsageKind::Answered);
+        other.flush().await.expect("it is written");
+        one.flush().await.expect("it is written");
+        drop((one, other));
+        let later = Usage::new(store(&folder, &ring, &clock).await);
+        assert_eq!(
+            shown(&later.list().await.expect("a list")),
+            [
+                "new x GET /a answered 1 2001-09-09T01:47:40Z",
+                "old x GET /a answered 2 2001-09-09T01:47:40Z",
+                "old x GET /a refused 1 2001-09-09T01:46:40Z",
+            ]
+        );
+    }
+
+    #[tokio::test]
+    async fn what_the_store_does_not_take_is_counted_once_all_the_same() {
+        let folder = tempfile::tempdir().expect("a folder for the store");
+        let ring = KeyRing::parse(&[SealingKey::generate()]).expect("a ring");
+        let clock = Clock::paused_at(0);
+        let broken = store(&folder, &ring, &clock).await;
+        let usage = Usage::new(broken.clone());
+        usage.count("old", "x", "GET /a", UsageKind::Answered);
+        broken.close().await;
+        assert!(usage.flush().await.is_err());
+        usage.count("old", "x", "GET /a", UsageKind::Answered);
+        let shared = usage.shared.as_ref().expect("it counts");
+        let mut all = Counts::default();
+        for shard in &shared.shards {
+            all.join(mem::take(&mut *shard.0.lock().unwrap()));
+        }
+        assert_eq!(all.rows().iter().map(|row| row.calls).collect::<Vec<_>>(), [2]);
+    }
+
+    #[test]
+    fn the_memory_of_counts_is_bounded() {
+        let mut counts = Counts::default();
+        for n in 0..COUNTS_MAX + 1000 {
+            counts.add("old", "", &format!("GET /{n}"), UsageKind::Unknown, 1, (0, 0));
+        }
+        assert_eq!(counts.len, COUNTS_MAX + 1);
+        let rows = counts.rows();
+        let others: Vec<i64> =
+            rows.iter().filter(|row| row.operation == OTHERS).map(|row| row.calls).collect();
+        assert_eq!(others, [1000]);
+    }
+}

@@ -1,0 +1,225 @@
+//! Rows about what is being retired: who still calls what, windows in which calls are turned away, and when a side ends for a
+//! client. What they mean is the business of `retire`.
+
+use super::db::{Row, args};
+use super::{Store, StoreError};
+
+/// Calls of one client that look alike.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct UsageRow {
+    pub side: String,
+    /// The client's name; empty where nobody enrolled it.
+    pub client: String,
+    pub operation: String,
+    pub kind: String,
+    pub calls: i64,
+    /// Wall time in milliseconds since 1970.
+    pub first_ms: i64,
+    pub last_ms: i64,
+}
+
+/// A window in which calls are turned away.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BrownoutRow {
+    pub id: String,
+    pub side: String,
+    /// A JSON list.
+    pub operations: String,
+    /// A JSON list.
+    pub clients: String,
+    /// Wall time in milliseconds since 1970.
+    pub from_ms: i64,
+    pub until_ms: i64,
+    pub reason: String,
+    pub set_by: String,
+    pub set_ms: i64,
+}
+
+/// When a side ends for a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SunsetRow {
+    pub client: String,
+    pub side: String,
+    /// Wall time in milliseconds since 1970; none: the configured date was taken back.
+    pub at_ms: Option<i64>,
+    pub deprecated_ms: Option<i64>,
+    pub announce: bool,
+    pub set_by: String,
+    pub set_ms: i64,
+}
+
+impl Store {
+    /// Adds calls to those that are counted, in one transaction; of unknown calls the `unknown_max` newest are kept, and nothing
+    /// that was last seen before `forget_before_ms`.
+    pub async fn add_usage(
+        &self,
+        rows: &[UsageRow],
+        unknown_max: u32,
+        forget_before_ms: i64,
+    ) -> Result<(), StoreError> {
+        let mut tx = self.db.begin().await?;
+        let mut has_unknown = false;
+        // In the order of their keys: other gateways add to the same rows.
+        let mut sorted: Vec<&UsageRow> = rows.iter().collect();
+        sorted.sort_unstable();
+        for row in sorted {
+            has_unknown |= row.kind == "unknown";
+            tx.run(
+                "INSERT INTO client_usage (side, client, operation, kind, calls, first_ms, last_ms) \
+                 VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (side, client, operation, kind) DO UPDATE SET \
+                 calls = client_usage.calls + excluded.calls, \
+                 first_ms = CASE WHEN excluded.first_ms < client_usage.first_ms THEN excluded.first_ms \
+                            ELSE client_usage.first_ms END, \
+                 last_ms = CASE WHEN excluded.last_ms > client_usage.last_ms THEN excluded.last_ms \
+                           ELSE client_usage.last_ms END",
+                args![
+                    row.side.as_str(),
+                    row.client.as_str(),
+                    row.operation.as_str(),
+                    row.kind.as_str(),
+                    row.calls,
+                    row.first_ms,
+                    row.last_ms,
+                ],
+            )
+            .await?;
+        }
+        if has_unknown {
+            tx.run(
+                "DELETE FROM client_usage WHERE kind = 'unknown' AND last_ms < (SELECT last_ms FROM client_usage \
+                 WHERE kind = 'unknown' ORDER BY last_ms DESC LIMIT 1 OFFSET $1)",
+                args![i64::from(unknown_max)],
+            )
+            .await?;
+        }
+        tx.run("DELETE FROM client_usage WHERE last_ms < $1", args![forget_before_ms]).await?;
+        tx.commit().await
+    }
+
+    /// All calls that were counted.
+    pub async fn usage(&self) -> Result<Vec<UsageRow>, StoreError> {
+        let sql = "SELECT side, client, operation, kind, calls, first_ms, last_ms FROM client_usage \
+                   ORDER BY side, client, operation, kind";
+        self.db.rows(sql, &[]).await?.iter().map(usage).collect()
+    }
+
+    /// All windows, the earliest first.
+    pub async fn brownouts(&self) -> Result<Vec<BrownoutRow>, StoreError> {
+        let sql = "SELECT id, side, operations, clients, from_ms, until_ms, reason, set_by, set_ms FROM brownouts \
+                   ORDER BY from_ms, id";
+        self.db.rows(sql, &[]).await?.iter().map(brownout).collect()
+    }
+
+    /// Adds a window, provided there are fewer than `brownouts_max`; those that ended before `forget_before_ms` make room.
+    pub async fn add_brownout(
+        &self,
+        row: &BrownoutRow,
+        brownouts_max: u32,
+        forget_before_ms: i64,
+    ) -> Result<bool, StoreError> {
+        let mut tx = self.write().await?;
+        tx.run("DELETE FROM brownouts WHERE until_ms < $1", args![forget_before_ms]).await?;
+        let count = tx.row("SELECT COUNT(*) AS count FROM brownouts", &[]).await?;
+        if count.map_or(Ok(0), |row| row.int("count"))? >= i64::from(brownouts_max) {
+            tx.undo().await;
+            return Ok(false);
+        }
+        let change = tx.change();
+        tx.run(
+            "INSERT INTO brownouts (id, side, operations, clients, from_ms, until_ms, reason, set_by, set_ms, change) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+            args![
+                row.id.as_str(),
+                row.side.as_str(),
+                row.operations.as_str(),
+                row.clients.as_str(),
+                row.from_ms,
+                row.until_ms,
+                row.reason.as_str(),
+                row.set_by.as_str(),
+                row.set_ms,
+                change,
+            ],
+        )
+        .await?;
+        tx.commit().await?;
+        Ok(true)
+    }
+
+    /// Removes a window; says whether it was there.
+    pub async fn remove_brownout(&self, id: &str) -> Result<bool, StoreError> {
+        let mut tx = self.write().await?;
+        let removed = tx.run("DELETE FROM brownouts WHERE id = $1", args![id]).await?;
+        tx.commit().await?;
+        Ok(removed > 0)
+    }
+
+    /// All dates that were set at run time.
+    pub async fn sunsets(&self) -> Result<Vec<SunsetRow>, StoreError> {
+        let sql = "SELECT client, side, at_ms, deprecated_ms, announce, set_by, set_ms FROM client_sunsets \
+                   ORDER BY client, side";
+        self.db.rows(sql, &[]).await?.iter().map(sunset).collect()
+    }
+
+    /// Sets when a side ends for a client, or that it does not, whatever the configuration says.
+    pub async fn put_sunset(&self, row: &SunsetRow) -> Result<(), StoreError> {
+        let mut tx = self.write().await?;
+        let change = tx.change();
+        tx.run(
+            "INSERT INTO client_sunsets (client, side, at_ms, deprecated_ms, announce, set_by, set_ms, change) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (client, side) DO UPDATE SET \
+             at_ms = excluded.at_ms, deprecated_ms = excluded.deprecated_ms, announce = excluded.announce, \
+             set_by = excluded.set_by, set_ms = excluded.set_ms, change = excluded.change",
+            args![
+                row.client.as_str(),
+                row.side.as_str(),
+                row.at_ms,
+                row.deprecated_ms,
+                i64::from(row.announce),
+                row.set_by.as_str(),
+                row.set_ms,
+                change,
+            ],
+        )
+        .await?;
+        tx.commit().await
+    }
+}
+
+fn usage(row: &Row) -> Result<UsageRow, StoreError> {
+    Ok(UsageRow {
+        side: row.text("side")?,
+        client: row.text("client")?,
+        operation: row.text("operation")?,
+        kind: row.text("kind")?,
+        calls: row.int("calls")?,
+        first_ms: row.int("first_ms")?,
+        last_ms: row.int("last_ms")?,
+    })
+}
+
+fn brownout(row: &Row) -> Result<BrownoutRow, StoreError> {
+    Ok(BrownoutRow {
+        id: row.text("id")?,
+        side: row.text("side")?,
+        operations: row.text("operations")?,
+        clients: row.text("clients")?,
+        from_ms: row.int("from_ms")?,
+        until_ms: row.int("until_ms")?,
+        reason: row.text("reason")?,
+        set_by: row.text("set_by")?,
+        set_ms: row.int("set_ms")?,
+    })
+}
+
+fn sunset(row: &Row) -> Result<SunsetRow, StoreError> {
+    Ok(SunsetRow {
+        client: row.text("client")?,
+        side: row.text("side")?,
+        at_ms: row.int_or_none("at_ms")?,
+        deprecated_ms: row.int_or_none("deprecated_ms")?,
+        announce: row.int("announce")? != 0,
+        set_by: row.text("set_by")?,
+        set_ms: row.int("set_ms")?,
+    })
+}
