@@ -30,6 +30,7 @@ use switchback_gateway::proxy::program::Current;
 use switchback_gateway::proxy::stack;
 use switchback_gateway::proxy::unknown_calls::UnknownCalls;
 use switchback_gateway::proxy::upstream::UpstreamError;
+use switchback_gateway::retire::{Retirement, Usage};
 use switchback_gateway::server::{
     self, Bound, CoreRuntimes, Drain, Drained, Inherited, Listener, TlsError, Unclaimed,
 };
@@ -154,6 +155,7 @@ pub struct App {
     board: Board,
     registry: Registry,
     tokens: Tokens,
+    usage: Usage,
     store: Store,
     current: Current,
 }
@@ -185,6 +187,9 @@ impl App {
         let tables = assemble::tables(&config, &loaded);
         let program = assemble::program(&config, &loaded, &services, &tables)?;
         phases.serve(tables.into_iter().flatten().collect());
+        let (usage, retirement) = (Usage::new(store.clone()), Retirement::new(store.clone()));
+        retirement.serve(assemble::retired(&config, &loaded));
+        retirement.sync().await?;
         let current: Current = Arc::new(ArcSwap::from_pointee(program));
         let (detached, tap) = (TaskTracker::new(), Tap::default());
         let unknown = UnknownCalls::new(clock.clone());
@@ -202,6 +207,8 @@ impl App {
             tap: tap.clone(),
             shadow,
             unknown: unknown.clone(),
+            usage: usage.clone(),
+            retirement: retirement.clone(),
         };
         let tls = config.tls.as_ref().map(|files| server::tls_acceptor(&tls_files(files))).transpose()?;
         let (listeners, address) = bind(config.listen, tls, &mut inherited)?;
@@ -241,6 +248,8 @@ impl App {
             reload: Arc::clone(&reload),
             tap,
             unknown,
+            usage: usage.clone(),
+            retirement: retirement.clone(),
             program: Arc::clone(&current),
             clock: clock.clone(),
             access: Access {
@@ -298,11 +307,14 @@ impl App {
             registry: registry.clone(),
             tokens: tokens.clone(),
             phases: phases.clone(),
+            retirement: retirement.clone(),
             clock,
         };
         let background = vec![
             tokio::spawn(tokens.clone().run()),
             tokio::spawn(phases.clone().run()),
+            tokio::spawn(retirement.run()),
+            tokio::spawn(usage.clone().run()),
             tokio::spawn(gate),
             tokio::spawn(reload_when_asked(reloader, watch, Arc::clone(&reload))),
             tokio::spawn(keep_up(metrics)),
@@ -322,6 +334,7 @@ impl App {
             board,
             registry,
             tokens,
+            usage,
             store,
             current,
         })
@@ -370,6 +383,9 @@ impl App {
         for task in &self.background {
             task.abort();
         }
+        if let Err(error) = self.usage.flush().await {
+            tracing::warn!(%error, "the last calls are not counted");
+        }
         self.tokens.drain(self.grace).await;
         // The program that serves knows where they go now, whatever was reloaded.
         if let Some(traces) = self.current.load().traces().cloned() {
@@ -396,6 +412,21 @@ pub async fn phases(config: &Config, store: Store, file: Option<PathBuf>) -> Res
     let phases = Phases::open(store).await?;
     phases.serve(assemble::tables(config, &loaded).into_iter().flatten().collect());
     Ok(phases)
+}
+
+/// What a configuration retires, with what is set in the store: for the command line, beside a running gateway.
+pub async fn retirement(
+    config: &Config,
+    store: Store,
+    file: Option<PathBuf>,
+) -> Result<Retirement, StartError> {
+    let read = load_pack(config).await?;
+    reload::check_against_pack(config, &read.facts(), file.as_deref()).map_err(StartError::Mismatch)?;
+    let loaded = assemble::under(config, read)?;
+    let retirement = Retirement::new(store);
+    retirement.serve(assemble::retired(config, &loaded));
+    retirement.sync().await?;
+    Ok(retirement)
 }
 
 /// The pack of a configuration with its settings, for verbs that run plans of it.

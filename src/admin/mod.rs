@@ -15,6 +15,7 @@ mod diff;
 mod guard;
 mod health;
 mod phases;
+mod retire;
 mod session;
 mod status;
 
@@ -22,6 +23,7 @@ pub(crate) use answer::Answer;
 pub(crate) use api::read_bytes;
 pub(crate) use guard::{Guard, SignIn, Visitor, is_own_form};
 pub use phases::told;
+pub use retire::told as retire_told;
 pub(crate) use session::cookie;
 pub use session::{Access, Role};
 pub use status::{Board, PackStatus, ReloadOutcome, Status};
@@ -38,6 +40,7 @@ use switchback_gateway::capture::Tap;
 use switchback_gateway::clock::Clock;
 use switchback_gateway::proxy::program::Current;
 use switchback_gateway::proxy::unknown_calls::UnknownCalls;
+use switchback_gateway::retire::{Retirement, Usage};
 use switchback_gateway::server::{Drain, Standing};
 use switchback_gateway::shadow::{Archive, Phases};
 use switchback_gateway::telemetry::metrics::Metrics;
@@ -64,6 +67,10 @@ pub struct Parts {
     pub tap: Tap,
     /// What is called that nobody knows.
     pub unknown: UnknownCalls,
+    /// Who still calls what.
+    pub usage: Usage,
+    /// What is switched off for a while, and for whom a side has ended.
+    pub retirement: Retirement,
     pub clock: Clock,
     /// Who may come.
     pub access: Access,
@@ -190,11 +197,17 @@ async fn route(parts: &Arc<Parts>, request: Request<Body>) -> Answer {
         ("GET", ["api", "pack"]) => api::pack(parts),
         ("GET", ["api", "operations"]) => api::operations(parts),
         ("GET", ["api", "unknown"]) => api::unknown(parts),
+        ("GET", ["api", "usage"]) => retire::usage(parts).await,
+        ("GET", ["api", "brownouts"]) => retire::brownouts(parts).await,
+        ("POST", ["api", "brownouts"]) => retire::add(parts, request).await,
+        ("POST", ["api", "brownouts", id, "remove"]) => retire::remove(parts, id).await,
+        ("GET", ["api", "sunsets"]) => retire::sunsets(parts).await,
         ("GET", ["api", "clients"]) => api::clients(parts).await,
         ("POST", ["api", "clients"]) => api::add(parts, request).await,
         ("POST", ["api", "clients", name, "rotate"]) => api::rotate(parts, name, request).await,
         ("POST", ["api", "clients", name, "credential"]) => api::credential(parts, name, request).await,
         ("POST", ["api", "clients", name, "revoke"]) => api::revoke(parts, name).await,
+        ("POST", ["api", "clients", name, "sunset"]) => retire::set_sunset(parts, name, request).await,
         ("POST", ["api", "clients", name, "connect"]) => api::connect(parts, name, request).await,
         ("POST", ["api", "capture"]) => capture::capture(parts, request).await,
         ("POST", ["api", "capture", "end"]) => capture::end(parts),

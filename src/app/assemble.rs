@@ -14,6 +14,7 @@ use switchback_gateway::proxy::limits::Limits;
 use switchback_gateway::proxy::origin::CallOrigin;
 use switchback_gateway::proxy::program::{Front, Program, ShadowUpstreams};
 use switchback_gateway::proxy::upstream::Upstream;
+use switchback_gateway::retire::{Brownout, ClientSunset, Rules, SideOperations};
 use switchback_gateway::server;
 use switchback_gateway::shadow::{self, Served, Table};
 use switchback_gateway::telemetry::otlp::{OtlpSettings, Traces};
@@ -351,6 +352,45 @@ fn front(
 
 /// Of each side that clients speak, the phases of its operations.
 pub(super) type Tables = PerSide<Option<Arc<Table>>>;
+
+/// What is retired by configuration, and what can be retired at run time. The configuration was checked against the pack.
+pub(super) fn retired(config: &Config, loaded: &LoadedPack) -> Rules {
+    let mut served: Vec<SideOperations> = Vec::new();
+    for (_, side) in prefixes(config, &loaded.pack) {
+        let name = &loaded.pack.sides[side].name;
+        if served.iter().all(|known| known.side != *name) {
+            let routes = loaded.pack.directions[side].routes.iter();
+            let operations = routes.map(|route| route.operation.key.to_string()).collect();
+            served.push(SideOperations { side: name.clone(), operations });
+        }
+    }
+    let meant = |named: Option<&config::Placed<String>>| {
+        named.map(|side| side.value.clone()).unwrap_or_else(|| served[0].side.clone())
+    };
+    let names = |list: &[config::Placed<String>]| list.iter().map(|one| one.value.clone()).collect();
+    let brownouts = config.brownouts.iter().zip(1..).map(|(brownout, number)| Brownout {
+        id: format!("configuration-{number}"),
+        side: meant(brownout.side.as_ref()),
+        operations: names(&brownout.operations),
+        clients: names(&brownout.clients),
+        from_ms: brownout.from.unix_ms(),
+        until_ms: brownout.until.unix_ms(),
+        reason: brownout.reason.clone(),
+        by: "configuration".to_owned(),
+    });
+    let sunsets = config.clients.iter().filter_map(|client| {
+        let sunset = client.sunset.as_ref()?;
+        Some(ClientSunset {
+            client: client.name.value.clone(),
+            side: meant(sunset.side.as_ref()),
+            at_ms: Some(sunset.at.unix_ms()),
+            deprecated_ms: sunset.deprecated.map(|moment| moment.unix_ms()),
+            announce: sunset.announce,
+            by: "configuration".to_owned(),
+        })
+    });
+    Rules { brownouts: brownouts.collect(), sunsets: sunsets.collect(), served }
+}
 
 /// All operations that are served, in their configured phases. Fronts of one side share a table.
 pub(super) fn tables(config: &Config, loaded: &LoadedPack) -> Tables {

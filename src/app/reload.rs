@@ -12,6 +12,7 @@ use switchback_compiler::diagnostic::{Colour, Findings, to_text};
 use switchback_gateway::clock::{Clock, rfc3339};
 use switchback_gateway::proxy::limits::Limits;
 use switchback_gateway::proxy::program::Current;
+use switchback_gateway::retire::Retirement;
 use switchback_gateway::shadow::Phases;
 use switchback_gateway::telemetry::metrics;
 use switchback_gateway::token::{Registry, Tokens};
@@ -32,6 +33,7 @@ pub(super) struct Reloader {
     pub(super) registry: Registry,
     pub(super) tokens: Tokens,
     pub(super) phases: Phases,
+    pub(super) retirement: Retirement,
     pub(super) clock: Clock,
 }
 
@@ -88,6 +90,7 @@ impl Reloader {
         self.tokens.discover();
         // Nothing fails from here on.
         self.phases.serve(tables.into_iter().flatten().collect());
+        self.retirement.serve(assemble::retired(&config, &loaded));
         self.current.store(Arc::new(program));
         if let Err(error) = self.tokens.sync().await {
             tracing::warn!(%error, "changes of clients are stored; they are taken up at the next look at the store");

@@ -2,10 +2,12 @@
 
 use super::stored::{Failure, Format, OAuthArgs, SecretRef, StoreArgs, print_json};
 use crate::app;
+use crate::config::Moment;
 use clap::Subcommand;
 use serde_json::json;
 use std::process::ExitCode;
 use std::time::Duration;
+use switchback_gateway::clock::rfc3339;
 use switchback_gateway::store::{Flow, GrantState};
 use switchback_gateway::token::{
     Added, App, ClientInfo, ConnectLink, NewClient, NewCredential, NewToken, Registry,
@@ -38,6 +40,11 @@ enum Verb {
     /// Set the token that the client's calls to a side go out with, where that side has no grants
     #[command(after_help = "Example:\n  switchback client credential acme v2=env:ACME_V2_TOKEN")]
     Credential(CredentialArgs),
+    /// Set from when on the client is refused on fronts of a side; until then its answers say when that is
+    #[command(after_help = "Examples:\n  \
+        switchback client sunset acme 2026-12-31\n  \
+        switchback client sunset acme never")]
+    Sunset(SunsetArgs),
     /// End a client: its tokens select nothing any more, its grant and its credentials are erased
     Revoke(Named),
 }
@@ -127,6 +134,36 @@ struct CredentialArgs {
     credential: CredentialRef,
 }
 
+#[derive(clap::Args)]
+struct SunsetArgs {
+    /// Name of the client
+    name: String,
+    /// A day or a moment such as 2026-12-31T23:00:00Z; or never, whatever the configuration says
+    #[arg(value_name = "TIME")]
+    at: Ending,
+    /// Side that ends; only needed where clients speak several
+    #[arg(long)]
+    side: Option<String>,
+    /// When the side became deprecated for it, for the field `Deprecation`
+    #[arg(long, value_name = "TIME")]
+    deprecated: Option<Moment>,
+    /// Say nothing of it in answers
+    #[arg(long)]
+    silent: bool,
+}
+
+/// When a side ends, if it does.
+#[derive(Clone, Copy, Debug)]
+struct Ending(Option<Moment>);
+
+impl std::str::FromStr for Ending {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "never" { Ok(Ending(None)) } else { text.parse().map(|moment| Ending(Some(moment))) }
+    }
+}
+
 /// A side, and where the token for it is.
 #[derive(Clone, Debug)]
 struct CredentialRef {
@@ -183,6 +220,21 @@ async fn manage(args: Args) -> Result<(), Failure> {
                 Format::Text => {
                     println!("Calls of {} to {} go out with it.", client.name, args.credential.side);
                 }
+            }
+        }
+        Verb::Sunset(sunset) => {
+            let config = args.store.configuration()?;
+            let file = args.store.file().map(ToOwned::to_owned);
+            let retirement = app::retirement(&config, opened.store.clone(), file).await?;
+            let (at, deprecated) = (sunset.at.0.map(Moment::unix_ms), sunset.deprecated.map(Moment::unix_ms));
+            let side = sunset.side.as_deref();
+            let set = retirement.set_sunset(&sunset.name, side, at, deprecated, !sunset.silent).await?;
+            match (format, set.at_ms) {
+                (Format::Json, _) => print_json(&set),
+                (Format::Text, Some(at)) => {
+                    println!("{} ends for {} at {}.", set.side, set.client, rfc3339(at))
+                }
+                (Format::Text, None) => println!("{} does not end for {}.", set.side, set.client),
             }
         }
         Verb::Revoke(args) => {

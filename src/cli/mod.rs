@@ -4,6 +4,7 @@
 
 mod admin_port;
 mod archive;
+mod brownout;
 mod capture;
 mod check;
 mod client;
@@ -27,6 +28,7 @@ mod serve;
 mod stored;
 mod test;
 mod unknown;
+mod usage;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
@@ -47,11 +49,13 @@ struct Cli {
 enum Verb {
     /// What the gateway keeps of its own: fill, status, clear
     Archive(archive::Args),
+    /// Windows in which calls are turned away, so that an end is noticed before it comes: add, list, remove
+    Brownout(brownout::Args),
     /// Live traffic of a running gateway, as an HTTP Archive
     Capture(capture::Args),
     /// Compiles a pack and shows every finding
     Check(check::Args),
-    /// Clients and their grants: add, list, connect, rotate, revoke
+    /// Clients and their grants: add, list, connect, rotate, revoke, sunset
     Client(client::Args),
     /// Completions of the command line, for a shell
     Completions(completions::Args),
@@ -87,6 +91,8 @@ enum Verb {
     Test(test::Args),
     /// What clients of a running gateway call that no contract has
     Unknown(unknown::Args),
+    /// Who still calls what, and what becomes of it
+    Usage(usage::Args),
 }
 
 /// Parses the command line and runs the verb.
@@ -97,6 +103,7 @@ pub fn main() -> ExitCode {
     };
     match cli.verb {
         Verb::Archive(args) => archive::run(args),
+        Verb::Brownout(args) => brownout::run(args),
         Verb::Capture(args) => capture::run(&args),
         Verb::Check(args) => check::run(&args),
         Verb::Client(args) => client::run(args),
@@ -118,6 +125,7 @@ pub fn main() -> ExitCode {
         Verb::Schema(args) => schema::run(&args),
         Verb::Test(args) => test::run(&args),
         Verb::Unknown(args) => unknown::run(&args),
+        Verb::Usage(args) => usage::run(args),
     }
 }
 

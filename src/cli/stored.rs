@@ -1,6 +1,6 @@
 //! What the verbs that work on the store share: which store and key, how secrets are given, and how a failure is told.
 
-use crate::admin::told;
+use crate::admin::{retire_told, told};
 use crate::app::StartError;
 use crate::config::{self, Config, Surroundings};
 use clap::ValueEnum;
@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use switchback_compiler::diagnostic::{self, Colour};
 use switchback_gateway::clock::Clock;
+use switchback_gateway::retire::RetireError;
 use switchback_gateway::secret::Secret;
 use switchback_gateway::shadow::PhasesError;
 use switchback_gateway::store::seal::{KeyRing, SealError};
@@ -245,6 +246,8 @@ pub enum Failure {
     OAuth(#[from] OAuthConfigError),
     #[error("{}", told(.0))]
     Phases(#[from] PhasesError),
+    #[error("{}", retire_told(.0))]
+    Retire(#[from] RetireError),
     #[error(transparent)]
     Start(#[from] StartError),
 }
@@ -256,6 +259,8 @@ impl Failure {
             Failure::Usage(_) | Failure::Key(_) | Failure::OAuth(_) | Failure::Start(_) => 2,
             Failure::Phases(PhasesError::Store(_) | PhasesError::Moved) => 3,
             Failure::Phases(_) => 2,
+            Failure::Retire(RetireError::Store(error)) if !matches!(error, StoreError::NoSuchClient(_)) => 3,
+            Failure::Retire(_) => 2,
             Failure::Connect(ConnectError::NoApp(_)) => 2,
             Failure::Registry(RegistryError::Store(error))
             | Failure::Connect(ConnectError::Registry(RegistryError::Store(error)))

@@ -68,6 +68,7 @@ pub fn against_pack(config: &Config, pack: &PackFacts) -> Findings {
     for sunset in &config.sunsets {
         known_side(&sunset.side, pack, &mut findings);
     }
+    check_retired(config, pack, &mut findings);
     check_phases(config, pack, &mut findings);
     check_settings(config, pack, &mut findings);
     findings
@@ -178,6 +179,59 @@ fn check_calls(client: &Client, spoken: &Placed<String>, pack: &PackFacts, findi
 /// Where to point when something is missing as a whole.
 fn beginning(config: &Config) -> Span {
     config.upstreams.first().map_or(Span::default(), |upstream| upstream.side.span)
+}
+
+/// What is to end must be something that clients speak.
+fn check_retired(config: &Config, pack: &PackFacts, findings: &mut Findings) {
+    let sunsets = config.clients.iter().filter_map(|client| client.sunset.as_ref());
+    for sunset in sunsets {
+        ending_side(sunset.side.as_ref(), sunset.span, config, pack, findings);
+    }
+    for brownout in &config.brownouts {
+        let Some(side) = ending_side(brownout.side.as_ref(), brownout.span, config, pack, findings) else {
+            continue;
+        };
+        for operation in brownout.operations.iter().filter(|one| !side.operations.contains(&one.value)) {
+            let what = format!("`{}` has no operation `{}`", side.name, operation.value);
+            let help = did_you_mean(operation, side.operations.iter().map(String::as_str));
+            findings.push(Finding::error(Code::PackMismatch, operation.span, what).maybe_help(help));
+        }
+        let names: Vec<&str> = config.clients.iter().map(|client| client.name.as_str()).collect();
+        for client in brownout.clients.iter().filter(|one| !names.contains(&one.as_str())) {
+            let what =
+                format!("no client `{}` is configured; it may have been added at run time", client.value);
+            let help = did_you_mean(client, names.iter().copied());
+            findings.push(Finding::warning(Code::PackMismatch, client.span, what).maybe_help(help));
+        }
+    }
+}
+
+/// The side that is named, else the only one that clients speak.
+fn ending_side<'p>(
+    named: Option<&Placed<String>>,
+    at: Span,
+    config: &Config,
+    pack: &'p PackFacts,
+    findings: &mut Findings,
+) -> Option<&'p SideFacts> {
+    let spoken = spoken(config, pack);
+    let Some(named) = named else {
+        let all_one = spoken.iter().all(|side| Some(side) == spoken.first());
+        if !all_one {
+            let what = "clients speak several sides, and this does not say which is meant";
+            let help = format!("add `side: {}`", pack.sides[0].name);
+            findings.push(Finding::error(Code::PackMismatch, at, what).help(help));
+            return None;
+        }
+        return pack.sides.iter().find(|facts| Some(&facts.name.as_str()) == spoken.first());
+    };
+    let side = known_side(named, pack, findings)?;
+    if !spoken.contains(&side.name.as_str()) {
+        let what = format!("no front speaks `{}`, so nothing of it can end", side.name);
+        findings.push(Finding::error(Code::PackMismatch, named.span, what));
+        return None;
+    }
+    Some(side)
 }
 
 fn check_phases(config: &Config, pack: &PackFacts, findings: &mut Findings) {

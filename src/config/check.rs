@@ -2,14 +2,15 @@
 //! `against_pack`.
 
 use super::checked::{
-    Admin, Client, Config, Front, Grant, Limits, OAuth, Phases, Places, Reload, Sunset, TlsFiles, Upstream,
+    Admin, Brownout, Client, ClientSunset, Config, Front, Grant, Limits, OAuth, Phases, Places, Reload,
+    Sunset, TlsFiles, Upstream,
 };
 use super::dual;
 use super::read::{FromYaml, Named, OneOrMore, Placed};
-use super::scalars::{Period, Prefix, Size, WebUrl};
+use super::scalars::{Moment, Period, Prefix, Size, WebUrl};
 use super::sections::{
-    RawAdmin, RawClient, RawConfig, RawFront, RawGrant, RawLimits, RawOAuth, RawOtlp, RawSunset, RawTls,
-    RawUpstream, StateRule,
+    RawAdmin, RawBrownout, RawClient, RawClientSunset, RawConfig, RawFront, RawGrant, RawLimits, RawOAuth,
+    RawOtlp, RawSunset, RawTls, RawUpstream, StateRule,
 };
 use http::{HeaderName, HeaderValue};
 use std::collections::HashMap;
@@ -63,6 +64,7 @@ pub(super) fn check(raw: RawConfig, findings: &mut Findings) -> Option<Config> {
     let phases = phases(raw.phases.value);
     let (gate, gate_keys) = dual::gate(&raw.gate.value, findings);
     let sunsets = sunsets(raw.sunset.value, findings);
+    let brownouts = brownouts(raw.brownouts.value, findings);
     Some(Config {
         listen: raw.listen.value,
         tls: raw.tls.and_then(|tls| self::tls(tls.value)),
@@ -85,6 +87,7 @@ pub(super) fn check(raw: RawConfig, findings: &mut Findings) -> Option<Config> {
         gate,
         gate_keys,
         sunsets,
+        brownouts,
         limits: limits(&raw.limits.value),
         log: LogSettings { format: raw.log.value.format.value, filter: raw.log.value.level.value.0 },
         logs_address: raw.log.value.client_address.value,
@@ -284,6 +287,7 @@ fn clients(
             tokens: client.tokens.into_iter().map(|(side, token)| (side, token.value)).collect(),
             credentials: credentials.into_iter().map(|(side, token)| (side, token.value)).collect(),
             grant: client.base.grant.and_then(|grant| self::grant(grant.value)),
+            sunset: client.base.sunset.and_then(|sunset| client_sunset(sunset, findings)),
         });
     }
     same_tokens(&clients, findings);
@@ -409,15 +413,52 @@ fn phases(raw: Named<String, Phase>) -> Phases {
     Phases { keys, operations }
 }
 
+/// A side is deprecated before it ends.
+fn check_order(deprecated: Option<&Placed<Moment>>, end: Option<&Placed<Moment>>, findings: &mut Findings) {
+    if let (Some(deprecated), Some(end)) = (deprecated, end)
+        && end.value < deprecated.value
+    {
+        let what = "the end comes before the deprecation (RFC 9745, section 4)";
+        let finding = Finding::error(Code::Conflict, end.span, what);
+        findings.push(finding.related(deprecated.span, "deprecated only here"));
+    }
+}
+
+fn client_sunset(raw: Placed<RawClientSunset>, findings: &mut Findings) -> Option<ClientSunset> {
+    let (raw, span) = (raw.value, raw.span);
+    check_order(raw.deprecated.as_ref(), raw.at.as_ref(), findings);
+    Some(ClientSunset {
+        side: raw.side.map(|side| side.value),
+        at: raw.at?.value,
+        deprecated: raw.deprecated.map(|moment| moment.value),
+        announce: raw.announce.value,
+        span,
+    })
+}
+
+fn brownouts(raw: Vec<Placed<RawBrownout>>, findings: &mut Findings) -> Vec<Brownout> {
+    let convert = |Placed { value: raw, span }: Placed<RawBrownout>| {
+        let (from, until) = (raw.from?, raw.until?);
+        if until.value <= from.value {
+            let what = "a brownout ends after it begins";
+            findings.push(Finding::error(Code::Conflict, until.span, what).related(from.span, "begins here"));
+        }
+        Some(Brownout {
+            side: raw.side.map(|side| side.value),
+            operations: raw.operations.value,
+            clients: raw.clients.value,
+            from: from.value,
+            until: until.value,
+            reason: raw.reason.value,
+            span,
+        })
+    };
+    raw.into_iter().filter_map(convert).collect()
+}
+
 fn sunsets(raw: Named<String, RawSunset>, findings: &mut Findings) -> Vec<Sunset> {
     let convert = |(side, raw): (Placed<String>, RawSunset)| {
-        if let (Some(deprecated), Some(sunset)) = (&raw.deprecated, &raw.sunset)
-            && sunset.value < deprecated.value
-        {
-            let what = "the end comes before the deprecation (RFC 9745, section 4)";
-            let finding = Finding::error(Code::Conflict, sunset.span, what);
-            findings.push(finding.related(deprecated.span, "deprecated only here"));
-        }
+        check_order(raw.deprecated.as_ref(), raw.sunset.as_ref(), findings);
         if raw.deprecated.is_none() && raw.sunset.is_none() {
             let what = "a sunset needs at least one date";
             findings

@@ -52,6 +52,7 @@ pub struct Config {
     /// What `gate` names.
     pub gate_keys: Vec<Placed<OperationKey>>,
     pub sunsets: Vec<Sunset>,
+    pub brownouts: Vec<Brownout>,
     pub limits: Limits,
     pub log: LogSettings,
     /// Whether it is logged where clients connect from.
@@ -150,6 +151,34 @@ pub struct Client {
     /// What its calls to a side go out with, by the name of the side, where not with the grant.
     pub credentials: Vec<(Placed<String>, Secret<String>)>,
     pub grant: Option<Grant>,
+    /// When a side ends for it.
+    pub sunset: Option<ClientSunset>,
+}
+
+/// When a side ends for a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientSunset {
+    /// `None`: the one that clients speak.
+    pub side: Option<Placed<String>>,
+    pub at: Moment,
+    pub deprecated: Option<Moment>,
+    pub announce: bool,
+    pub span: Span,
+}
+
+/// A window in which calls are turned away.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Brownout {
+    /// `None`: the one that clients speak.
+    pub side: Option<Placed<String>>,
+    /// Empty: all.
+    pub operations: Vec<Placed<String>>,
+    /// Empty: all.
+    pub clients: Vec<Placed<String>>,
+    pub from: Moment,
+    pub until: Moment,
+    pub reason: String,
+    pub span: Span,
 }
 
 /// OAuth credentials of a client.

@@ -226,6 +226,13 @@ impl FromStr for StoreUrl {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment(pub OffsetDateTime);
 
+impl Moment {
+    /// Wall time in milliseconds since 1970.
+    pub fn unix_ms(self) -> i64 {
+        self.0.unix_timestamp().saturating_mul(1000).saturating_add(i64::from(self.0.millisecond()))
+    }
+}
+
 impl FromStr for Moment {
     type Err = String;
 

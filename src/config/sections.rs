@@ -72,6 +72,9 @@ section! {
         gate: Named<String, RawGate> = Named(Vec::new()),
         /// What answers say about the end of a side, by the name of the side.
         sunset: Named<String, RawSunset> = Named(Vec::new()),
+        /// Windows in which calls are turned away with 503 and `Retry-After`, so that clients notice that an end is near. Others
+        /// can be added while the gateway runs (`switchback brownout`).
+        brownouts: Vec<Placed<RawBrownout>> = Vec::new(),
         /// Bounds on sizes, numbers and times.
         limits: RawLimits = RawLimits::assumed(),
         /// Logging.
@@ -323,6 +326,47 @@ section! {
         grant: RawGrant,
         /// By side: the token that its calls to that side go out with, where they do not go out with a grant.
         credentials: Named<String, Placed<Secret<String>>> = Named(Vec::new()),
+        /// When a side ends for this client, whatever is said of the side to others. A date that is set while the gateway runs
+        /// (`switchback client sunset`) wins.
+        sunset: RawClientSunset,
+    }
+}
+
+section! {
+    /// The end of a side for one client.
+    RawClientSunset is "`sunset` of a client",
+    required {
+        /// From then on its calls are answered 410.
+        at: Moment,
+    }
+    optional {
+        /// The side that ends; without it the one that clients speak.
+        side: Placed<String>,
+        /// When the side became, or will become, deprecated for it.
+        deprecated: Moment,
+        /// Whether its answers say so, in `Sunset` (RFC 8594) and `Deprecation` (RFC 9745).
+        announce: bool = true,
+    }
+}
+
+section! {
+    /// A window in which calls are turned away.
+    RawBrownout is "a brownout",
+    required {
+        /// When it begins.
+        from: Moment,
+        /// When calls are answered again.
+        until: Moment,
+    }
+    optional {
+        /// The side whose fronts it is for; without it the one that clients speak.
+        side: Placed<String>,
+        /// Operations such as `GET /things/{id}`; without any, all calls of the side.
+        operations: Vec<Placed<String>> = Vec::new(),
+        /// Clients by name; without any, all.
+        clients: Vec<Placed<String>> = Vec::new(),
+        /// What clients are told, instead of the pack's text for `brownout`.
+        reason: String = String::new(),
     }
 }
 

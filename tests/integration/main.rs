@@ -38,6 +38,7 @@ mod pack;
 mod program;
 mod readings;
 mod reload_pack;
+mod retirement;
 mod reverse_fronts;
 mod reverse_witnesses;
 mod sandbox;

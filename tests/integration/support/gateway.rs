@@ -18,6 +18,7 @@ use switchback_gateway::proxy::program::{Front, Program, Strangers};
 use switchback_gateway::proxy::stack::{self, Parts};
 use switchback_gateway::proxy::unknown_calls::UnknownCalls;
 use switchback_gateway::proxy::upstream;
+use switchback_gateway::retire::{Retirement, Usage};
 use switchback_gateway::secret::Secret;
 use switchback_gateway::server::{self, Drain, Drained, Listener};
 use switchback_gateway::shadow::{self, Phase, Served, Shadow, Table};
@@ -126,6 +127,8 @@ impl Gateway {
             pseudonym: Pseudonym::default(),
             forwarding: setup.forwarding,
             retries: Budget::default(),
+            retirement: Retirement::new(store.clone()),
+            usage: Usage::off(),
             store,
             clock: Clock::machine(),
             detached: detached.clone(),

@@ -1,0 +1,150 @@
+//! Retirement in the admin API: who still calls what, brownouts, and from when on a client is refused.
+
+use super::Parts;
+use super::answer::Answer;
+use super::api::read;
+use crate::config::Moment;
+use http::{Request, StatusCode};
+use serde::Deserialize;
+use serde_json::json;
+use switchback_compiler::diagnostic::did_you_mean;
+use switchback_gateway::body::Body;
+use switchback_gateway::retire::{NewBrownout, RetireError};
+use switchback_gateway::store::StoreError;
+
+/// Calls by side, client, operation and what became of them, of all gateways of the store.
+pub(super) async fn usage(parts: &Parts) -> Answer {
+    match parts.usage.list().await {
+        Ok(usage) => Answer::json(StatusCode::OK, &usage),
+        Err(error) => refused(&error.into()),
+    }
+}
+
+/// Windows, those that ended within a month among them, the earliest first.
+pub(super) async fn brownouts(parts: &Parts) -> Answer {
+    match parts.retirement.sync().await {
+        Ok(()) => Answer::json(StatusCode::OK, &parts.retirement.brownouts()),
+        Err(error) => refused(&error.into()),
+    }
+}
+
+/// When sides end for clients.
+pub(super) async fn sunsets(parts: &Parts) -> Answer {
+    match parts.retirement.sync().await {
+        Ok(()) => Answer::json(StatusCode::OK, &parts.retirement.sunsets()),
+        Err(error) => refused(&error.into()),
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Add {
+    /// Only needed where clients speak several sides.
+    side: Option<String>,
+    #[serde(default)]
+    operations: Vec<String>,
+    #[serde(default)]
+    clients: Vec<String>,
+    /// A day or a moment (RFC 3339); without it now.
+    from: Option<String>,
+    until: String,
+    #[serde(default)]
+    reason: String,
+}
+
+pub(super) async fn add(parts: &Parts, request: Request<Body>) -> Answer {
+    let asked: Add = match read(request).await {
+        Ok(asked) => asked,
+        Err(answer) => return answer,
+    };
+    let from = asked.from.as_deref().map(|text| moment("from", text)).transpose();
+    let (from, until) = match (from, moment("until", &asked.until)) {
+        (Ok(from), Ok(until)) => (from, until),
+        (Err(answer), _) | (_, Err(answer)) => return answer,
+    };
+    let new = NewBrownout {
+        side: asked.side,
+        operations: asked.operations,
+        clients: asked.clients,
+        from_ms: from.map_or_else(|| parts.clock.unix_ms(), Moment::unix_ms),
+        until_ms: until.unix_ms(),
+        reason: asked.reason,
+    };
+    match parts.retirement.add(new).await {
+        Ok(added) => Answer::json(StatusCode::CREATED, &added),
+        Err(error) => refused(&error),
+    }
+}
+
+pub(super) async fn remove(parts: &Parts, id: &str) -> Answer {
+    match parts.retirement.remove(id).await {
+        Ok(()) => Answer::json(StatusCode::OK, &json!({ "removed": id })),
+        Err(error) => refused(&error),
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SetSunset {
+    /// Only needed where clients speak several sides.
+    side: Option<String>,
+    /// A day or a moment (RFC 3339); null: never, whatever the configuration says.
+    at: Option<String>,
+    deprecated: Option<String>,
+    #[serde(default = "announced")]
+    announce: bool,
+}
+
+fn announced() -> bool {
+    true
+}
+
+pub(super) async fn set_sunset(parts: &Parts, name: &str, request: Request<Body>) -> Answer {
+    let asked: SetSunset = match read(request).await {
+        Ok(asked) => asked,
+        Err(answer) => return answer,
+    };
+    let at = asked.at.as_deref().map(|text| moment("at", text)).transpose();
+    let deprecated = asked.deprecated.as_deref().map(|text| moment("deprecated", text)).transpose();
+    let (at, deprecated) = match (at, deprecated) {
+        (Ok(at), Ok(deprecated)) => (at.map(Moment::unix_ms), deprecated.map(Moment::unix_ms)),
+        (Err(answer), _) | (_, Err(answer)) => return answer,
+    };
+    let set = parts.retirement.set_sunset(name, asked.side.as_deref(), at, deprecated, asked.announce).await;
+    match set {
+        Ok(set) => Answer::json(StatusCode::OK, &set),
+        Err(error) => refused(&error),
+    }
+}
+
+fn moment(name: &str, text: &str) -> Result<Moment, Answer> {
+    text.parse().map_err(|what| Answer::error(StatusCode::BAD_REQUEST, format!("{name}: {what}")))
+}
+
+/// Why something was not set, with what may have been meant.
+pub fn told(error: &RetireError) -> String {
+    let hint = match error {
+        RetireError::NoSuchOperation { operation, known } => did_you_mean(operation, known),
+        _ => None,
+    };
+    [Some(error.to_string()), hint].into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
+fn refused(error: &RetireError) -> Answer {
+    let status = match error {
+        RetireError::NoSuchOperation { .. }
+        | RetireError::NoSuchSide(..)
+        | RetireError::NoSuchBrownout(_)
+        | RetireError::Store(StoreError::NoSuchClient(_)) => StatusCode::NOT_FOUND,
+        RetireError::WhichSide(_) | RetireError::Window(_) => StatusCode::BAD_REQUEST,
+        RetireError::TooMany => StatusCode::CONFLICT,
+        RetireError::Store(error) => {
+            tracing::error!(%error, "the store did not do what the admin API asked");
+            return Answer::error(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "the store did not do it; the log says why",
+            );
+        }
+    };
+    Answer::error(status, told(error))
+}

@@ -1,0 +1,127 @@
+//! `switchback brownout`: windows in which calls are turned away.
+
+use super::stored::{Failure, Format, StoreArgs, block_on, print_json};
+use crate::app;
+use crate::config::{Moment, Period};
+use clap::Subcommand;
+use std::process::ExitCode;
+use switchback_gateway::clock::{Clock, rfc3339};
+use switchback_gateway::retire::{Brownout, NewBrownout};
+
+/// Arguments of `switchback brownout`.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    store: StoreArgs,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Add a window; all gateways of the store turn its calls away with 503 and Retry-After until it ends
+    #[command(after_help = "Examples:\n  \
+        switchback brownout add --for 10m --operation 'GET /things'\n  \
+        switchback brownout add --from 2026-12-01T10:00:00Z --for 1h --client acme --reason 'v2 ends on 31 December'")]
+    Add(AddArgs),
+    /// Every window, those of the configuration and those that ended within a month among them
+    List,
+    /// Remove a window that was added; its calls are answered again
+    Remove {
+        /// As `switchback brownout list` writes it
+        id: String,
+    },
+}
+
+#[derive(clap::Args)]
+struct AddArgs {
+    /// When it begins: a day or a moment such as 2026-12-01T10:00:00Z [default: now]
+    #[arg(long, value_name = "TIME")]
+    from: Option<Moment>,
+    /// When it ends
+    #[arg(long, value_name = "TIME", required_unless_present = "duration")]
+    until: Option<Moment>,
+    /// How long it lasts, instead of --until: 90s, 10m, 1h
+    #[arg(long = "for", value_name = "TIME", conflicts_with = "until")]
+    duration: Option<Period>,
+    /// An operation, as `switchback phase list` writes it; repeat for several [default: all calls of the side]
+    #[arg(long = "operation", value_name = "OPERATION")]
+    operations: Vec<String>,
+    /// A client; repeat for several [default: all]
+    #[arg(long = "client", value_name = "NAME")]
+    clients: Vec<String>,
+    /// Side that clients speak; only needed where they speak several
+    #[arg(long)]
+    side: Option<String>,
+    /// What clients are told [default: the pack's text]
+    #[arg(long, default_value = "", hide_default_value = true)]
+    reason: String,
+}
+
+/// Runs the verb.
+pub fn run(args: Args) -> ExitCode {
+    block_on(manage(args))
+}
+
+async fn manage(args: Args) -> Result<(), Failure> {
+    let config = args.store.configuration()?;
+    let opened = args.store.open_existing().await?;
+    let file = args.store.file().map(ToOwned::to_owned);
+    let retirement = app::retirement(&config, opened.store.clone(), file).await?;
+    let format = args.store.format;
+    match args.verb {
+        Verb::Add(args) => {
+            let added = retirement.add(new(args)).await?;
+            match format {
+                Format::Json => print_json(&added),
+                Format::Text => println!("Added {}.", line(&added)),
+            }
+        }
+        Verb::List => match (format, retirement.brownouts()) {
+            (Format::Json, all) => print_json(&all),
+            (Format::Text, all) if all.is_empty() => println!("No brownouts."),
+            (Format::Text, all) => all.iter().for_each(|one| println!("{}", line(one))),
+        },
+        Verb::Remove { id } => {
+            retirement.remove(&id).await?;
+            match format {
+                Format::Json => print_json(&serde_json::json!({ "removed": id })),
+                Format::Text => println!("Removed {id}."),
+            }
+        }
+    }
+    opened.store.close().await;
+    Ok(())
+}
+
+fn new(args: AddArgs) -> NewBrownout {
+    let from_ms = args.from.map_or_else(|| Clock::machine().unix_ms(), Moment::unix_ms);
+    let lasts = args.duration.map(|time| i64::try_from(time.0.as_millis()).unwrap_or(i64::MAX));
+    let until_ms = match (args.until, lasts) {
+        (Some(until), _) => until.unix_ms(),
+        (None, lasts) => from_ms.saturating_add(lasts.unwrap_or_default()),
+    };
+    NewBrownout {
+        side: args.side,
+        operations: args.operations,
+        clients: args.clients,
+        from_ms,
+        until_ms,
+        reason: args.reason,
+    }
+}
+
+fn line(brownout: &Brownout) -> String {
+    let of = |names: &[String], all: &str| if names.is_empty() { all.to_owned() } else { names.join(", ") };
+    let reason =
+        if brownout.reason.is_empty() { String::new() } else { format!("  \"{}\"", brownout.reason) };
+    format!(
+        "{:<16} {} to {}  {} {}  {}{reason}",
+        brownout.id,
+        rfc3339(brownout.from_ms),
+        rfc3339(brownout.until_ms),
+        brownout.side,
+        of(&brownout.operations, "all calls"),
+        of(&brownout.clients, "all clients"),
+    )
+}

@@ -1,0 +1,244 @@
+//! The end of a side, through the real binary: who still calls what, windows in which calls are turned away, and the day from
+//! which a client is refused.
+
+use crate::support::dual::{Dual, Running, Upstreams, administrator, ask, eventually, started};
+use crate::support::postgres;
+use crate::support::raw::Answer;
+use serde_json::{Value, json};
+use switchback_sandbox::{Options, Sandbox};
+
+async fn sandbox() -> Sandbox {
+    Sandbox::start(Options::default()).await.expect("a loopback address")
+}
+
+fn header<'a>(answer: &'a Answer, name: &str) -> Option<&'a str> {
+    answer.values(name).first().copied()
+}
+
+/// Calls by operation and kind, of one client.
+fn calls(usage: &Value, client: &str) -> Vec<(String, String, i64)> {
+    let text = |one: &Value, name: &str| one[name].as_str().unwrap_or_default().to_owned();
+    let of = usage.as_array().expect("a list").iter().filter(|one| one["client"] == client);
+    of.map(|one| (text(one, "operation"), text(one, "kind"), one["calls"].as_i64().unwrap_or_default()))
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_still_calls_what_is_known_after_a_restart_and_over_all_gateways() {
+    let service = sandbox().await;
+    let more = "fronts: { /v2: { speaks: v2, unknown: refuse } }\n";
+    let (dual, gateway) = started(&service, Upstreams::of(&service), more).await;
+    for line in [
+        "GET /v2/chats/7/messages",
+        "GET /v2/chats/7/messages",
+        "GET /v2/chats/7/feedback",
+        "GET /v2/nothing",
+    ] {
+        ask(&gateway, &service, line, "").await;
+    }
+    // A token that selects nobody calls nothing.
+    let answer = gateway.admin("GET /api/usage", &Value::Null).await;
+    assert_eq!(answer.0, 200, "the calls of this gateway are there at once: {}", answer.1);
+    let expected = [
+        ("GET /chats/{id}/feedback".to_owned(), "refused".to_owned(), 1),
+        ("GET /chats/{id}/messages".to_owned(), "answered".to_owned(), 2),
+    ];
+    assert_eq!(calls(&answer.1, "administrator"), expected);
+    assert_eq!(calls(&answer.1, ""), [("GET /v2/*".to_owned(), "unknown".to_owned(), 1)]);
+    ask(&gateway, &service, "GET /v2/chats/7/messages", "").await;
+    gateway.stop().await;
+
+    let by_verb = dual.cli_json(&["usage", "--client", "administrator", "--kind", "answered"]).await;
+    assert_eq!(
+        calls(&by_verb, "administrator"),
+        [("GET /chats/{id}/messages".to_owned(), "answered".to_owned(), 3)],
+        "what was called last is stored by a gateway that stops"
+    );
+    let gateway = dual.started().await;
+    ask(&gateway, &service, "GET /v2/chats/7/messages", "").await;
+    let (_, usage) = gateway.admin("GET /api/usage", &Value::Null).await;
+    assert_eq!(calls(&usage, "administrator")[1].2, 4);
+    let (code, table, _) = dual.cli(&["usage"]).await;
+    assert_eq!(code, Some(0));
+    assert!(table.contains("GET /chats/{id}/feedback") && table.contains("(nobody enrolled)"), "{table}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_brownout_answers_in_the_old_form_until_its_end_and_others_are_not_touched() {
+    let service = sandbox().await;
+    let dual = Dual::new();
+    dual.configure(&service, Upstreams::of(&service), &["administrator", "manager"], "");
+    let gateway = dual.started().await;
+    let manager = service.credentials().account("manager").expect("a known role");
+    let added = dual
+        .cli_json(&[
+            "brownout",
+            "add",
+            "--for",
+            "1h",
+            "--operation",
+            "GET /chats",
+            "--client",
+            "administrator",
+        ])
+        .await;
+    let id = added["id"].as_str().expect("an id").to_owned();
+    eventually("the gateway follows the command line", async || {
+        ask(&gateway, &service, "GET /v2/chats", "").await.status == 503
+    })
+    .await;
+    let answer = gateway
+        .ask(administrator(&service), "GET /v2/chats", "accept-language: es\r\n", "")
+        .await
+        .expect("an answer");
+    let body: Value = serde_json::from_slice(&answer.body).expect("the old form is JSON");
+    let text = "Esta operación está desactivada por un tiempo, porque está a punto de terminar.";
+    assert_eq!((answer.status, &body), (503, &json!({ "reason": text })));
+    let wait: u64 = header(&answer, "retry-after").and_then(|value| value.parse().ok()).expect("seconds");
+    assert!((3_500..=3_600).contains(&wait), "{wait}: until the window ends");
+    assert_eq!(
+        ask(&gateway, &service, "GET /v2/chats/7/messages", "").await.status,
+        200,
+        "another operation"
+    );
+    let other = gateway.ask(manager, "GET /v2/chats", "", "").await.expect("an answer");
+    assert_eq!(other.status, 200, "another client");
+    let (_, usage) = gateway.admin("GET /api/usage", &Value::Null).await;
+    let turned_away = calls(&usage, "administrator").into_iter().find(|(_, kind, _)| kind == "brownout");
+    assert!(
+        turned_away.is_some_and(|(operation, _, count)| operation == "GET /chats" && count >= 2),
+        "{usage}"
+    );
+
+    let (status, _) = gateway.admin(&format!("POST /api/brownouts/{id}/remove"), &json!({})).await;
+    assert_eq!(status, 200);
+    assert_eq!(ask(&gateway, &service, "GET /v2/chats", "").await.status, 200, "at once");
+
+    let words = json!({"until": "2999-01-01", "from": "2998-12-31", "reason": "v2 ends <b>soon</b>"});
+    let (status, later) = gateway.admin("POST /api/brownouts", &words).await;
+    assert_eq!((status, &later["operations"], &later["by"]), (201, &json!([]), &json!("operator")));
+    assert_eq!(ask(&gateway, &service, "GET /v2/chats", "").await.status, 200, "it has not begun");
+    let listed = dual.cli_json(&["brownout", "list"]).await;
+    assert_eq!(listed.as_array().map(Vec::len), Some(1), "{listed}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn brownouts_of_the_file_come_and_go_with_a_reload() {
+    let service = sandbox().await;
+    let (dual, gateway) = started(&service, Upstreams::of(&service), "").await;
+    let text = std::fs::read_to_string(dual.file()).expect("it was written");
+    let window = "brownouts: [ { from: 2020-01-01, until: 2999-01-01, operations: ['GET /chats'], reason: over soon } ]\n";
+    std::fs::write(dual.file(), format!("{text}{window}")).expect("it is written");
+    gateway.admin("POST /api/reload", &json!({})).await;
+    eventually("the reload switches it off", async || {
+        let answer = ask(&gateway, &service, "GET /v2/chats", "").await;
+        answer.status == 503 && answer.text().contains("over soon")
+    })
+    .await;
+    let (status, refused) = gateway.admin("POST /api/brownouts/configuration-1/remove", &json!({})).await;
+    assert_eq!(status, 404, "what is configured is not removed here: {refused}");
+    std::fs::write(dual.file(), text).expect("it is written");
+    gateway.admin("POST /api/reload", &json!({})).await;
+    eventually("the next one switches it on again", async || {
+        ask(&gateway, &service, "GET /v2/chats", "").await.status == 200
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_is_told_of_its_end_and_refused_from_then_on() {
+    let service = sandbox().await;
+    let dual = Dual::new();
+    let side = "sunset: { v2: { deprecated: 2020-01-01, sunset: 2098-01-01 } }\n";
+    dual.configure(&service, Upstreams::of(&service), &["administrator", "manager"], side);
+    let text = std::fs::read_to_string(dual.file()).expect("it was written");
+    let own = text.replace("name: administrator,", "name: administrator, sunset: { at: 2099-01-01 },");
+    std::fs::write(dual.file(), own).expect("it is written");
+    let gateway = dual.started().await;
+    let answer = ask(&gateway, &service, "GET /v2/chats", "").await;
+    assert_eq!((answer.status, answer.values("sunset")), (200, vec!["Thu, 01 Jan 2099 00:00:00 GMT"]), "its own date, once");
+    assert_eq!(header(&answer, "deprecation"), Some("@1577836800"), "what only its side has is said, too");
+
+    let set = dual.cli_json(&["client", "sunset", "administrator", "2021-01-01"]).await;
+    assert_eq!((&set["at"], &set["by"]), (&json!("2021-01-01T00:00:00Z"), &json!("operator")));
+    eventually("the gateway follows the command line", async || {
+        ask(&gateway, &service, "GET /v2/chats", "").await.status == 410
+    })
+    .await;
+    let answer = ask(&gateway, &service, "GET /v2/nothing/of/the/kind", "").await;
+    let body: Value = serde_json::from_slice(&answer.body).expect("the old form is JSON");
+    assert_eq!((answer.status, &body), (410, &json!({"reason": "This version of the service has ended."})));
+    assert_eq!(header(&answer, "sunset"), Some("Fri, 01 Jan 2021 00:00:00 GMT"));
+    let manager = service.credentials().account("manager").expect("a known role");
+    let other = gateway.ask(manager, "GET /v2/chats", "", "").await.expect("an answer");
+    assert_eq!((other.status, header(&other, "sunset")), (200, Some("Wed, 01 Jan 2098 00:00:00 GMT")));
+
+    let (status, never) = gateway.admin("POST /api/clients/administrator/sunset", &json!({"at": null})).await;
+    assert_eq!((status, &never["at"]), (200, &Value::Null));
+    let answer = ask(&gateway, &service, "GET /v2/chats", "").await;
+    assert_eq!(answer.status, 200, "what was set wins over the file");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_cannot_end_is_refused_with_the_reason() {
+    let service = sandbox().await;
+    let (dual, gateway) = started(&service, Upstreams::of(&service), "").await;
+    for (body, status, reason) in [
+        (
+            json!({"until": "2999-01-01", "from": "2998-12-31", "operations": ["GET /chat"]}),
+            404,
+            "did you mean `GET /chats`",
+        ),
+        (json!({"until": "2020-01-01"}), 400, "ends after it begins"),
+        (json!({"from": "2020-01-01", "until": "2020-01-02"}), 400, "over already"),
+        (json!({"until": "2999-01-01"}), 400, "31 days"),
+        (json!({"until": "soon"}), 400, "expected a day"),
+        (json!({"from": "2998-12-31", "until": "2999-01-01", "clients": ["nobody"]}), 404, "nobody"),
+        (json!({"from": "2998-12-31", "until": "2999-01-01", "side": "v3"}), 404, "no front speaks `v3`"),
+        (json!({"from": "2998-12-31", "until": "2999-01-01", "reason": "two\nlines"}), 400, "one line"),
+    ] {
+        let (code, answer) = gateway.admin("POST /api/brownouts", &body).await;
+        let said = answer["error"].as_str().unwrap_or_default();
+        assert!(code == status && said.contains(reason), "{body}: {code} {answer}");
+    }
+    let (code, _) = gateway.admin("POST /api/clients/nobody/sunset", &json!({"at": "2999-01-01"})).await;
+    assert_eq!(code, 404);
+    let (code, _, err) = dual.cli(&["brownout", "remove", "none"]).await;
+    assert!(code == Some(2) && err.contains("no brownout `none`"), "{err}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn gateways_on_one_postgresql_turn_away_together_and_count_together() {
+    let Some(url) = postgres::database() else { return };
+    let service = sandbox().await;
+    let mut one = Dual::new();
+    one.store = url;
+    let other = one.beside();
+    for dual in [&one, &other] {
+        dual.configure(&service, Upstreams::of(&service), &["administrator"], "");
+    }
+    let gateways: [Running; 2] = [one.started().await, other.start().await];
+    let words = json!({"from": "2020-01-01", "until": "2020-01-02"});
+    assert_eq!(gateways[0].admin("POST /api/brownouts", &words).await.0, 400);
+    let added = one.cli_json(&["brownout", "add", "--for", "10m", "--operation", "GET /chats"]).await;
+    for gateway in &gateways {
+        eventually("each gateway follows the store", async || {
+            ask(gateway, &service, "GET /v2/chats", "").await.status == 503
+        })
+        .await;
+    }
+    let id = added["id"].as_str().expect("an id");
+    gateways[1].admin(&format!("POST /api/brownouts/{id}/remove"), &json!({})).await;
+    for gateway in &gateways {
+        eventually("each gateway follows the other", async || {
+            ask(gateway, &service, "GET /v2/chats", "").await.status == 200
+        })
+        .await;
+        ask(gateway, &service, "GET /v2/chats/7", "").await;
+    }
+    eventually("both are counted in one place", async || {
+        let (_, usage) = gateways[0].admin("GET /api/usage", &Value::Null).await;
+        calls(&usage, "administrator").contains(&("GET /chats/{id}".to_owned(), "answered".to_owned(), 2))
+    })
+    .await;
+}
