@@ -12,6 +12,7 @@ mod watch;
 
 use crate::admin::{self, Access, Admin, Area, Board, PackStatus, Status};
 use crate::config::{self, Config};
+use crate::playground::Workbench;
 use arc_swap::ArcSwap;
 use assemble::Services;
 pub use examine::{Examined, Try, examine};
@@ -190,6 +191,7 @@ impl App {
         let (usage, retirement) = (Usage::new(store.clone()), Retirement::new(store.clone()));
         retirement.serve(assemble::retired(&config, &loaded));
         retirement.sync().await?;
+        let workbench = Workbench::new(assemble::tried(&config, &loaded));
         let current: Current = Arc::new(ArcSwap::from_pointee(program));
         let (detached, tap) = (TaskTracker::new(), Tap::default());
         let unknown = UnknownCalls::new(clock.clone());
@@ -250,6 +252,7 @@ impl App {
             unknown,
             usage: usage.clone(),
             retirement: retirement.clone(),
+            workbench: workbench.clone(),
             program: Arc::clone(&current),
             clock: clock.clone(),
             access: Access {
@@ -308,6 +311,7 @@ impl App {
             tokens: tokens.clone(),
             phases: phases.clone(),
             retirement: retirement.clone(),
+            workbench,
             clock,
         };
         let background = vec![

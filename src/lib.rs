@@ -5,5 +5,6 @@ pub mod app;
 pub mod cli;
 pub mod config;
 pub mod harvest;
+pub mod playground;
 pub mod replay;
 pub(crate) mod studio;

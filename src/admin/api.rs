@@ -199,7 +199,15 @@ fn app(id: Option<Secret<String>>, secret: Option<Secret<String>>) -> Result<Opt
 
 /// Reads a JSON body. An empty one is an empty object, since all members may be left out for some calls.
 pub(super) async fn read<T: DeserializeOwned>(request: Request<Body>) -> Result<T, Answer> {
-    let body = read_bytes(request, BODY_BYTES_MAX).await?;
+    read_up_to(request, BODY_BYTES_MAX).await
+}
+
+/// The same, of at most so many bytes.
+pub(super) async fn read_up_to<T: DeserializeOwned>(
+    request: Request<Body>,
+    bytes_max: u64,
+) -> Result<T, Answer> {
+    let body = read_bytes(request, bytes_max).await?;
     let body: &[u8] = if body.is_empty() { b"{}" } else { &body };
     // The parser's message can repeat a wrong value, which may be a secret; the place is enough.
     serde_json::from_slice(body).map_err(|error| {

@@ -15,6 +15,7 @@ mod diff;
 mod guard;
 mod health;
 mod phases;
+mod playground;
 mod retire;
 mod session;
 mod status;
@@ -23,11 +24,13 @@ pub(crate) use answer::Answer;
 pub(crate) use api::read_bytes;
 pub(crate) use guard::{Guard, SignIn, Visitor, is_own_form};
 pub use phases::told;
+pub(crate) use playground::{tried, written};
 pub use retire::told as retire_told;
 pub(crate) use session::cookie;
 pub use session::{Access, Role};
 pub use status::{Board, PackStatus, ReloadOutcome, Status};
 
+use crate::playground::Workbench;
 use crate::studio::Studio;
 use futures_util::future::BoxFuture;
 use guard::Need;
@@ -71,6 +74,8 @@ pub struct Parts {
     pub usage: Usage,
     /// What is switched off for a while, and for whom a side has ended.
     pub retirement: Retirement,
+    /// Where requests and mapping texts are tried.
+    pub workbench: Workbench,
     pub clock: Clock,
     /// Who may come.
     pub access: Access,
@@ -197,6 +202,13 @@ async fn route(parts: &Arc<Parts>, request: Request<Body>) -> Answer {
         ("GET", ["api", "pack"]) => api::pack(parts),
         ("GET", ["api", "operations"]) => api::operations(parts),
         ("GET", ["api", "unknown"]) => api::unknown(parts),
+        ("POST", ["api", "playground"]) => playground::run(parts, request).await,
+        ("GET", ["api", "playground", "examples"]) => playground::examples(parts).await,
+        ("GET", ["api", "playground", "files"]) => playground::files(parts),
+        ("GET", ["api", "playground", "recorded"]) => playground::recorded(parts),
+        ("POST", ["api", "playground", "record"]) => playground::record(parts, request).await,
+        ("POST", ["api", "playground", "what-if"]) => playground::what_if(parts, request).await,
+        ("GET", ["api", "clients", name, "letter"]) => playground::letter(parts, name).await,
         ("GET", ["api", "usage"]) => retire::usage(parts).await,
         ("GET", ["api", "brownouts"]) => retire::brownouts(parts).await,
         ("POST", ["api", "brownouts"]) => retire::add(parts, request).await,
@@ -207,6 +219,7 @@ async fn route(parts: &Arc<Parts>, request: Request<Body>) -> Answer {
         ("POST", ["api", "clients", name, "rotate"]) => api::rotate(parts, name, request).await,
         ("POST", ["api", "clients", name, "credential"]) => api::credential(parts, name, request).await,
         ("POST", ["api", "clients", name, "revoke"]) => api::revoke(parts, name).await,
+        ("POST", ["api", "clients", name, "restore"]) => api::restore(parts, name).await,
         ("POST", ["api", "clients", name, "sunset"]) => retire::set_sunset(parts, name, request).await,
         ("POST", ["api", "clients", name, "connect"]) => api::connect(parts, name, request).await,
         ("POST", ["api", "capture"]) => capture::capture(parts, request).await,

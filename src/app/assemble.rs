@@ -4,6 +4,7 @@ use super::StartError;
 use super::announcements;
 use super::pack::{LoadedPack, ReadPack};
 use crate::config::{self, Config};
+use crate::playground;
 use std::collections::HashMap;
 use std::sync::Arc;
 use switchback_engine::translate::stream::Check;
@@ -352,6 +353,21 @@ fn front(
 
 /// Of each side that clients speak, the phases of its operations.
 pub(super) type Tables = PerSide<Option<Arc<Table>>>;
+
+/// What is tried in the playground: the pack that serves.
+pub(super) fn tried(config: &Config, loaded: &LoadedPack) -> playground::Served {
+    let fronts = prefixes(config, &loaded.pack).into_iter();
+    playground::Served {
+        files: loaded.files.clone(),
+        settings: config.settings.value.to_string(),
+        fronts: fronts.map(|(prefix, side)| (prefix, loaded.pack.sides[side].name.clone())).collect(),
+        upstreams: config
+            .upstreams
+            .iter()
+            .map(|upstream| (upstream.side.value.clone(), upstream.url.to_string()))
+            .collect(),
+    }
+}
 
 /// What is retired by configuration, and what can be retired at run time. The configuration was checked against the pack.
 pub(super) fn retired(config: &Config, loaded: &LoadedPack) -> Rules {

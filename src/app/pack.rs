@@ -24,6 +24,7 @@ pub(super) struct ReadPack {
     contracts: PerSide<Contract>,
     source: String,
     hash: String,
+    files: PackSource,
 }
 
 /// A pack with the operator's settings.
@@ -41,6 +42,8 @@ pub(super) struct LoadedPack {
     pub(super) source: String,
     /// SHA-256 of names and contents of all files, in hexadecimal.
     pub(super) hash: String,
+    /// The files themselves, for trying others in their place.
+    pub(super) files: PackSource,
 }
 
 /// Reads the files of a pack; `None` is the built-in one.
@@ -62,9 +65,10 @@ pub(super) fn load(folder: Option<&Path>) -> Result<ReadPack, String> {
     };
     check_examples(&pack)?;
     let pack = without_checks(pack);
+    let files = source;
     let source = folder.map_or_else(|| BUILT_IN.to_owned(), |folder| folder.display().to_string());
     let contracts = compiled.contracts.expect("a pack is compiled out of its contracts");
-    Ok(ReadPack { pack, contracts, source, hash })
+    Ok(ReadPack { pack, contracts, source, hash, files })
 }
 
 impl ReadPack {
@@ -87,10 +91,12 @@ impl ReadPack {
         for setting in chose {
             let _ = write!(served, "+{}", own.settings[usize::from(setting)].name);
         }
-        let contracts = self.contracts.map(|contract| Box::new(Promised(contract)) as Box<dyn CallContract>);
+        let contracts = std::mem::take(&mut self.contracts)
+            .map(|contract| Box::new(Promised(contract)) as Box<dyn CallContract>);
         let knowledge = Arc::new(Knowledge::new(Arc::clone(&self.pack), &served, contracts));
         let settings = Arc::new(settings);
-        Ok(LoadedPack { pack: self.pack, settings, served, knowledge, source: self.source, hash: self.hash })
+        let ReadPack { pack, source, hash, files, .. } = self;
+        Ok(LoadedPack { pack, settings, served, knowledge, source, hash, files })
     }
 }
 

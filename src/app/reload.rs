@@ -6,6 +6,7 @@ use super::assemble::{self, Services};
 use super::{StartError, client_of, examine, pack, warn_of};
 use crate::admin::{Board, PackStatus, ReloadOutcome, Status};
 use crate::config::{self, Config, Surroundings, against_pack};
+use crate::playground::Workbench;
 use std::path::PathBuf;
 use std::sync::Arc;
 use switchback_compiler::diagnostic::{Colour, Findings, to_text};
@@ -34,6 +35,7 @@ pub(super) struct Reloader {
     pub(super) tokens: Tokens,
     pub(super) phases: Phases,
     pub(super) retirement: Retirement,
+    pub(super) workbench: Workbench,
     pub(super) clock: Clock,
 }
 
@@ -91,6 +93,7 @@ impl Reloader {
         // Nothing fails from here on.
         self.phases.serve(tables.into_iter().flatten().collect());
         self.retirement.serve(assemble::retired(&config, &loaded));
+        self.workbench.serve(assemble::tried(&config, &loaded));
         self.current.store(Arc::new(program));
         if let Err(error) = self.tokens.sync().await {
             tracing::warn!(%error, "changes of clients are stored; they are taken up at the next look at the store");

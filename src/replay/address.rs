@@ -49,7 +49,7 @@ impl Fronts {
 
     /// The side that an exchange's client spoke, and path and query where the operation begins; none for what is no call of
     /// the API.
-    pub(super) fn find(&self, exchange: &Exchange) -> Option<(SideId, String)> {
+    pub(crate) fn find(&self, exchange: &Exchange) -> Option<(SideId, String)> {
         if let Some(known) = &exchange.gateway {
             let serves = self.names.iter().position(|name| *name == known.side)?;
             return Some((SideId(serves as u8), known.target.clone()));

@@ -8,11 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use switchback::admin::{Access, Admin, Board, PackStatus, Parts, Status};
 use switchback::app::builtin;
+use switchback::playground::{Served as Tried, Workbench};
 use switchback_compiler::mapping;
+use switchback_compiler::mapping::load::PackSource;
 use switchback_gateway::capture::Tap;
 use switchback_gateway::clock::Clock;
 use switchback_gateway::proxy::program::Program;
 use switchback_gateway::proxy::unknown_calls::UnknownCalls;
+use switchback_gateway::retire::{Retirement, Usage};
 use switchback_gateway::secret::Secret;
 use switchback_gateway::server::{self, Drain, Listener};
 use switchback_gateway::shadow::{Archive, Phases};
@@ -76,6 +79,14 @@ impl Port {
             metrics: metrics::install(),
             archive: Archive::new(store.clone()),
             phases: Phases::open(store.clone()).await.expect("nothing was set"),
+            usage: Usage::new(store.clone()),
+            retirement: Retirement::new(store.clone()),
+            workbench: Workbench::new(Tried {
+                files: PackSource::from_files(Vec::new()),
+                settings: "{}".to_owned(),
+                fronts: Vec::new(),
+                upstreams: Vec::new(),
+            }),
             registry: Registry::new(store, Some(endpoint)),
             tokens,
             board: board(),

@@ -156,7 +156,11 @@ async fn a_client_is_told_of_its_end_and_refused_from_then_on() {
     std::fs::write(dual.file(), own).expect("it is written");
     let gateway = dual.started().await;
     let answer = ask(&gateway, &service, "GET /v2/chats", "").await;
-    assert_eq!((answer.status, answer.values("sunset")), (200, vec!["Thu, 01 Jan 2099 00:00:00 GMT"]), "its own date, once");
+    assert_eq!(
+        (answer.status, answer.values("sunset")),
+        (200, vec!["Thu, 01 Jan 2099 00:00:00 GMT"]),
+        "its own date, once"
+    );
     assert_eq!(header(&answer, "deprecation"), Some("@1577836800"), "what only its side has is said, too");
 
     let set = dual.cli_json(&["client", "sunset", "administrator", "2021-01-01"]).await;

@@ -77,6 +77,15 @@ impl Context {
         }
     }
 
+    /// All of it.
+    pub fn document(&self) -> Value {
+        let mut document = Object::new();
+        for root in &self.roots {
+            document.insert(&*root.name, Value::clone(&root.value));
+        }
+        Value::Object(document)
+    }
+
     pub fn walk(&self, segments: &[Segment]) -> Option<&Value> {
         let (first, rest) = segments.split_first()?;
         let Segment::Member(name) = first else { return None };

@@ -212,7 +212,7 @@ impl Walk<'_> {
 }
 
 /// The op of the alternative that an object is.
-fn arm<'o>(op: &'o ChooseOp, object: &[u8]) -> Option<&'o ValueOp> {
+pub(super) fn arm<'o>(op: &'o ChooseOp, object: &[u8]) -> Option<&'o ValueOp> {
     let at = match &op.by {
         ChooseBy::Constant { member, values } => {
             let value = members(object).find(|(name, _)| text::decode(name) == *member.text)?.1;

@@ -29,6 +29,7 @@ mod reply;
 mod request;
 mod run;
 mod settings;
+pub mod sources;
 pub mod stream;
 #[cfg(test)]
 pub(crate) mod testing;

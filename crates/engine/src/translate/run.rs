@@ -14,15 +14,16 @@ use super::head::{self, PairHeads, with_parameter};
 use super::reply::{foreign_success, redirect};
 use super::request::{Request, context_of, header_values};
 use super::settings::Settings;
+use super::sources::{self, Traced};
 use super::text::text;
 use super::turn::{Answer, Call, Entry, Event, FailKind, Failed, Next, Refused, Reply};
 use super::value::{Scope, constant};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use switchback_json::{Limits, Object, Value};
 use switchback_plan::{
-    self as plan, Beyond, BodyExpected, CallHead, CheckElse, Each, Effect, End, HeaderRule, OnFail,
+    self as plan, Beyond, BodyExpected, CallHead, CheckElse, Each, Effect, End, HeaderRule, OnFail, Origin,
     PARAMETER, Pack, Pair, ReasonId, Refusal, ResponseBody, Route, RouteId, RouteKind, Serve, SideId, Step,
     StepAction, StepCall,
 };
@@ -38,6 +39,8 @@ pub struct Run {
     limits: Limits,
     state: State,
     marks: Vec<Mark>,
+    /// What was made of what, where somebody asks.
+    trace: Option<Arc<Mutex<Vec<Traced>>>>,
 }
 
 /// Where the route at work stands in the pack.
@@ -101,7 +104,7 @@ impl Run {
         let planned = pack.directions[direction].routes.get(usize::from(route.0));
         let instead = planned.and_then(|route| route.chosen(|setting| settings.is_on(setting)));
         let (state, place) = (State::Fresh, Place::Route(route, instead));
-        Run { pack, direction, place, settings, request, limits, state, marks: Vec::new() }
+        Run { pack, direction, place, settings, request, limits, state, marks: Vec::new(), trace: None }
     }
 
     /// Reads one page of a harvest (index into [`Pack::harvests`]). It ends in an answer whose body is the page's list.
@@ -115,7 +118,7 @@ impl Run {
         let direction = pack.harvests.get(harvest).map_or(SideId::OLD, |harvest| harvest.from.other());
         let request = Request { query: Some(format!("page={page}")), ..Request::default() };
         let (state, place) = (State::Fresh, Place::Harvest(harvest));
-        Run { pack, direction, place, settings, request, limits, state, marks: Vec::new() }
+        Run { pack, direction, place, settings, request, limits, state, marks: Vec::new(), trace: None }
     }
 
     /// Takes what happened and says what to do next. After an answer, a refusal or a fault the run is over.
@@ -177,6 +180,33 @@ impl Run {
         }
     }
 
+    /// From here on notes where everything that is made comes from. Costs many times what making it does.
+    pub fn trace(&mut self) {
+        self.trace = Some(Arc::default());
+    }
+
+    /// What was noted since the last time.
+    pub fn traced(&self) -> Vec<Traced> {
+        let take = |trace: &Arc<Mutex<Vec<Traced>>>| {
+            std::mem::take(&mut *trace.lock().unwrap_or_else(PoisonError::into_inner))
+        };
+        self.trace.as_ref().map(take).unwrap_or_default()
+    }
+
+    /// The document that the mapping's places look into, while a call of a route of several is out.
+    pub fn context(&self) -> Option<Value> {
+        match &self.state {
+            State::Serving(at) => Some(at.context.document()),
+            _ => None,
+        }
+    }
+
+    fn note(&self, traced: impl FnOnce() -> Traced) {
+        if let Some(trace) = &self.trace {
+            trace.lock().unwrap_or_else(PoisonError::into_inner).push(traced());
+        }
+    }
+
     /// Which parts of its route this run has gone through, for coverage.
     pub fn marks(&self) -> &[Mark] {
         &self.marks
@@ -221,6 +251,19 @@ impl Run {
         let mut headers = heads.call_headers(&pair.call)?;
         head::opaque_headers(pair, self.request.head().headers, &mut headers);
         let body = self.pair_body(route, pair)?;
+        self.note(|| {
+            let sources = pair.request.as_ref().filter(|_| body.is_some()).map(|plan| {
+                sources::of_body(
+                    &plan.op,
+                    &self.request.body,
+                    &Env::of(&self.settings),
+                    "$.request.body",
+                    "$",
+                )
+            });
+            let origin = Some(pair.call.origin.clone());
+            Traced { call: Some(0), step: None, sources: sources.unwrap_or_default(), origin }
+        });
         self.state = State::Paired;
         Ok(Next::Call(call(&pair.call, 0, target, headers, body)))
     }
@@ -258,6 +301,11 @@ impl Run {
                 let mut out = Vec::new();
                 document(&plan.op, &reply.body, &Env::of(&self.settings), &self.limits, &mut out)
                     .map_err(|error| during(&pair.call, Fault::of_body(Sender::Upstream, &error)))?;
+                self.note(|| {
+                    let env = Env::of(&self.settings);
+                    let sources = sources::of_body(&plan.op, &reply.body, &env, "$.reply.body", "$");
+                    Traced { call: None, step: None, sources, origin: Some(route.origin.clone()) }
+                });
                 Some(out)
             }
             ResponseBody::Opaque => Some(reply.body.to_vec()),
@@ -455,6 +503,16 @@ impl Run {
         let head = &wanted.head;
         match self.build(wanted, step.name.is_some(), &at) {
             Ok(mut next) => {
+                self.note(|| Traced {
+                    call: Some(at.calls),
+                    step: step.name.as_ref().map(|name| name.text.to_string()),
+                    sources: wanted
+                        .body
+                        .as_ref()
+                        .map(|expr| self.scope(&at.context).sources(expr, "$"))
+                        .unwrap_or_default(),
+                    origin: Some(step.origin.clone()),
+                });
                 if let Some(pages) = &wanted.pages {
                     let read = at.pages.get_or_insert_default().count;
                     next.target =
@@ -687,10 +745,32 @@ impl Run {
     fn answer_of(&self, answer: &plan::Answer, at: &Serving) -> Result<Next, Stop> {
         let headers = self.headers(&answer.headers, at)?;
         let body = match &answer.body {
-            Some(expr) => self.scope(&at.context).value(expr)?.map(|value| value.to_vec()),
+            Some(expr) => {
+                self.note(|| Traced {
+                    call: None,
+                    step: None,
+                    sources: self.scope(&at.context).sources(expr, "$"),
+                    origin: self.origin_of_end(&at.outcomes),
+                });
+                self.scope(&at.context).value(expr)?.map(|value| value.to_vec())
+            }
             None => None,
         };
         Ok(self.answer(answer.status, headers, body, None))
+    }
+
+    /// The line of the outcome that a route has come to, or of the route.
+    fn origin_of_end(&self, outcomes: &[u16]) -> Option<Origin> {
+        let route = self.route_in(&self.pack)?;
+        let RouteKind::Serve(serve) = &route.kind else { return Some(route.origin.clone()) };
+        let mut origin = &route.origin;
+        let mut block = &serve.block;
+        for at in outcomes {
+            let End::Decide(decision) = &block.end else { break };
+            let outcome = decision.outcomes.get(usize::from(*at))?;
+            (origin, block) = (&outcome.origin, &outcome.block);
+        }
+        Some(origin.clone())
     }
 
     fn headers(&self, rules: &[HeaderRule], at: &Serving) -> Result<HeaderMap, Stop> {

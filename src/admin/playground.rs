@@ -1,0 +1,160 @@
+//! The playground in the admin API: requests and mapping texts that are tried, and the letter to a client's owner.
+
+use super::Parts;
+use super::answer::Answer;
+use super::api::read_up_to;
+use crate::playground::{Ask, Letter, Ran, TryError};
+use crate::replay::Live;
+use http::{Request, StatusCode};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use switchback_engine::redact::Salt;
+use switchback_gateway::body::Body;
+use switchback_gateway::capture::Redaction;
+use switchback_plan::SideId;
+
+/// Most bytes of what is to be tried: mapping files and an exchange.
+const ASK_BYTES_MAX: u64 = 4 << 20;
+
+/// Tries a request.
+pub(super) async fn run(parts: &Parts, request: Request<Body>) -> Answer {
+    match read_up_to::<Ask>(request, ASK_BYTES_MAX).await {
+        Ok(ask) => told(tried(parts, ask).await),
+        Err(answer) => answer,
+    }
+}
+
+/// The same, for the pages.
+pub(crate) async fn tried(parts: &Parts, ask: Ask) -> Result<Ran, TryError> {
+    let program = parts.program.load_full();
+    let mut salt = [0; 32];
+    getrandom::fill(&mut salt).map_err(|error| TryError::Request(error.to_string()))?;
+    let redaction = Redaction::new(program.pack(), Salt::new(salt));
+    let live = if ask.live { Some(live(parts, &ask)?) } else { None };
+    let phases = parts.phases.list();
+    let phase_of = |side: &str, operation: &str| {
+        let found = phases.iter().find(|info| info.side == side && info.operation == operation);
+        found.map_or_else(String::new, |info| match info.now.share {
+            Some(share) => format!("{} {share}", info.now.phase),
+            None => info.now.phase.to_owned(),
+        })
+    };
+    parts.workbench.run(ask, live.as_ref(), &redaction, phase_of).await
+}
+
+/// The new side's service, asked on behalf of a client with what its calls go out with.
+fn live(parts: &Parts, ask: &Ask) -> Result<Live, TryError> {
+    let program = parts.program.load_full();
+    let side = program.side(SideId::NEW);
+    let fail = |what: &str| TryError::Request(what.to_owned());
+    let name =
+        ask.client.as_deref().ok_or_else(|| fail("say on behalf of which client the service is asked"))?;
+    let client = parts.tokens.clients().by_name(name).ok_or_else(|| fail("there is no such client"))?;
+    let token =
+        client.grant.current().ok_or_else(|| fail("this client has no access token at the moment"))?;
+    let field = side.credential.send.first().map_or("authorization", String::as_str);
+    let value =
+        token.header().to_str().map_err(|_| fail("its access token is none that a field can carry"))?;
+    let base = parts.workbench.upstream(&side.name).ok_or_else(|| fail("there is no upstream to ask"))?;
+    let fields = std::iter::once(format!("{field}: {value}"));
+    let fixed = side.credential.headers.iter().map(|(name, value)| format!("{name}: {value}"));
+    let fields: Vec<String> = fields.chain(fixed).collect();
+    Live::new(&base, &fields, false).map_err(|error| TryError::Request(error.to_string()))
+}
+
+/// The requests of the pack's examples.
+pub(super) async fn examples(parts: &Parts) -> Answer {
+    told(parts.workbench.examples().await)
+}
+
+/// The mapping files that serve, by name.
+pub(super) fn files(parts: &Parts) -> Answer {
+    let files: BTreeMap<String, String> = parts.workbench.files().into_iter().collect();
+    Answer::json(StatusCode::OK, &files)
+}
+
+/// What was recorded to be tried, newest first.
+pub(super) fn recorded(parts: &Parts) -> Answer {
+    let (recording, exchanges) = (parts.workbench.is_recording(), parts.workbench.recorded());
+    Answer::json(StatusCode::OK, &json!({ "recording": recording, "exchanges": exchanges }))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Record {
+    exchanges: usize,
+}
+
+impl Default for Record {
+    fn default() -> Record {
+        Record { exchanges: 100 }
+    }
+}
+
+/// Records the next exchanges.
+pub(super) async fn record(parts: &Parts, request: Request<Body>) -> Answer {
+    let asked: Record = match read_up_to(request, ASK_BYTES_MAX).await {
+        Ok(asked) => asked,
+        Err(answer) => return answer,
+    };
+    match parts.workbench.record(&parts.tap, parts.program.load().pack(), asked.exchanges) {
+        true => Answer::json(StatusCode::ACCEPTED, &json!({ "recording": asked.exchanges })),
+        false => Answer::error(StatusCode::CONFLICT, "another capture is open"),
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Change {
+    /// Texts of mapping files, by name.
+    #[serde(default)]
+    files: BTreeMap<String, String>,
+}
+
+/// What a change would do to what was recorded.
+pub(super) async fn what_if(parts: &Parts, request: Request<Body>) -> Answer {
+    match read_up_to::<Change>(request, ASK_BYTES_MAX).await {
+        Ok(change) => told(parts.workbench.what_if(change.files).await),
+        Err(answer) => answer,
+    }
+}
+
+/// The text for the owner of a client.
+pub(super) async fn letter(parts: &Parts, name: &str) -> Answer {
+    match written(parts, name).await {
+        Ok(text) => Answer::text(StatusCode::OK, "text/plain; charset=utf-8", text),
+        Err(answer) => answer,
+    }
+}
+
+/// The same, for the pages.
+pub(crate) async fn written(parts: &Parts, name: &str) -> Result<String, Answer> {
+    let away = || Answer::error(StatusCode::SERVICE_UNAVAILABLE, "the store did not do it; the log says why");
+    let usage = parts.usage.list().await.map_err(|error| {
+        tracing::error!(%error, "the store did not do what the admin API asked");
+        away()
+    })?;
+    let sunset = parts.retirement.sunsets().into_iter().find(|sunset| sunset.client == name);
+    let ends = sunset.and_then(|sunset| sunset.at_ms).map(switchback_gateway::clock::rfc3339);
+    let letter = Letter { client: name, usage: &usage, ends };
+    parts.workbench.letter(letter).await.map_err(|error| refused(&error))
+}
+
+fn told<T: serde::Serialize>(outcome: Result<T, TryError>) -> Answer {
+    match outcome {
+        Ok(value) => Answer::json(StatusCode::OK, &value),
+        Err(error) => refused(&error),
+    }
+}
+
+fn refused(error: &TryError) -> Answer {
+    let (status, kind) = match error {
+        TryError::Findings(_) => (StatusCode::UNPROCESSABLE_ENTITY, "findings"),
+        TryError::NoSuchFile(_) => (StatusCode::NOT_FOUND, "file"),
+        TryError::Request(_) => (StatusCode::BAD_REQUEST, "request"),
+        TryError::Interrupted => (StatusCode::SERVICE_UNAVAILABLE, "interrupted"),
+    };
+    let value: Value = json!({ "error": error.to_string(), "kind": kind });
+    Answer::json(status, &value)
+}

@@ -1,0 +1,221 @@
+//! The text for the owner of a client: the calls that he still makes, each with what to call instead, as curl. What calls carry is
+//! of the pack's examples; secrets are names of variables.
+
+use super::replies::By;
+use super::tried::{Tried, TryError, Workbench, text_of};
+use bytes::Bytes;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use switchback_compiler::contract::{OpKey, sample};
+use switchback_engine::translate::{Call, Event, FailKind, Next, Request, Run, negotiate};
+use switchback_gateway::retire::UsageInfo;
+use switchback_json::Limits;
+use switchback_plan::router::{Found, Router};
+use switchback_plan::{ExampleEnd, Exchange, Route, RouteExample, RouteKind, SideId, Wanted};
+
+/// What is to be written.
+#[derive(Clone, Debug)]
+pub struct Letter<'a> {
+    pub client: &'a str,
+    /// What it still calls.
+    pub usage: &'a [UsageInfo],
+    /// When the old side ends for it, as people write it.
+    pub ends: Option<String>,
+}
+
+impl Workbench {
+    /// Writes the text. Empty where the client calls nothing that is left behind.
+    pub async fn letter(&self, letter: Letter<'_>) -> Result<String, TryError> {
+        let tried = self.tried(BTreeMap::new()).await?;
+        Ok(tried.letter(&letter))
+    }
+}
+
+impl Tried {
+    fn letter(&self, letter: &Letter<'_>) -> String {
+        let mut by_side: BTreeMap<&str, BTreeMap<&str, (i64, &str)>> = BTreeMap::new();
+        for one in letter.usage.iter().filter(|one| one.client == letter.client) {
+            let count = by_side.entry(&one.side).or_default().entry(&one.operation).or_insert((0, ""));
+            count.0 += one.calls;
+            count.1 = count.1.max(&one.last);
+        }
+        let mut text = String::new();
+        for (side, operations) in by_side {
+            let Some(serves) = SideId::BOTH.into_iter().find(|at| self.pack.sides[*at].name == side) else {
+                continue;
+            };
+            let other = &self.pack.sides[serves.other()].name;
+            let ends =
+                letter.ends.as_deref().map(|at| format!(" It ends for you on {at}.")).unwrap_or_default();
+            let _ = writeln!(
+                text,
+                "Your integration \"{}\" still calls {side} of our API.{ends}\nBelow is every call that it makes, with what to call in {other} instead. Tokens are yours to put in.\n",
+                letter.client
+            );
+            for (operation, (calls, last)) in operations {
+                let _ = writeln!(text, "== {operation}\n   {calls} calls, the last on {last}\n");
+                self.operation(serves, operation, &mut text);
+            }
+        }
+        text
+    }
+
+    fn operation(&self, serves: SideId, operation: &str, text: &mut String) {
+        let (side, other) = (&self.pack.sides[serves].name, &self.pack.sides[serves.other()].name);
+        let routes = &self.pack.directions[serves].routes;
+        let Some(route) = routes.iter().find(|route| *route.operation.key == *operation) else {
+            let _ = writeln!(text, "   Neither version has this call.\n");
+            return;
+        };
+        let made = self.made_example(serves, route);
+        let example = self.best_example(serves, operation).or(made.as_ref());
+        if let RouteKind::Refuse(refusal) = &route.kind {
+            let reason = self.pack.reasons.get(usize::from(refusal.reason.0));
+            let said = reason.and_then(|reason| reason.texts.get(self.pack.languages.first()?)).cloned();
+            let _ = writeln!(text, "   {other} has nothing for it. {}\n", said.unwrap_or_default());
+            return;
+        }
+        let Some(example) = example else {
+            let _ = writeln!(text, "   (its form is not known)\n");
+            return;
+        };
+        let _ = writeln!(text, "   {side}, today:\n");
+        let body = example.body.as_ref().map(text_of);
+        let address = format!("${}_URL{}", variable(side), example.target);
+        let _ =
+            writeln!(text, "{}", curl(&example.method, &address, &self.credential(serves), body.as_deref()));
+        let calls = self.calls(example);
+        let _ = writeln!(text, "   {other}, instead:\n");
+        if calls.is_empty() {
+            let _ = writeln!(text, "   no call is needed\n");
+        }
+        let base = self.served.upstreams.iter().find(|(name, _)| name == other);
+        let base = base.map_or_else(|| format!("${}_URL", variable(other)), |(_, url)| url.clone());
+        for call in calls {
+            let body = call.body.as_deref().map(|body| String::from_utf8_lossy(body).into_owned());
+            let address = format!("{}{}", base.trim_end_matches('/'), call.target);
+            let credential = self.credential(serves.other());
+            let _ = writeln!(text, "{}", curl(&call.method, &address, &credential, body.as_deref()));
+        }
+    }
+
+    /// The example that shows an operation best: one that ends well, with the fewest settings.
+    fn best_example(&self, serves: SideId, operation: &str) -> Option<&RouteExample> {
+        let of_operation =
+            self.examples.iter().filter(|one| one.serves == serves && self.operation_of(one) == operation);
+        of_operation.min_by_key(|one| {
+            let status = match &one.exchange.end {
+                ExampleEnd::Answer { status, .. } => *status,
+                ExampleEnd::Refused(_) => 999,
+            };
+            (!(200..300).contains(&status), one.config.len(), one.archived.len(), one.exchange.calls.len())
+        })
+    }
+
+    /// A request made of the contract, for an operation that the pack has no example of.
+    fn made_example(&self, serves: SideId, route: &Route) -> Option<RouteExample> {
+        let contract = &self.contracts[usize::from(serves.0)];
+        let operation = contract.find(&OpKey::parse(&route.operation.key).ok()?)?;
+        let mut target = route.operation.template.to_string();
+        for parameter in &operation.path_params {
+            let value = match sample(&contract.types, &parameter.ty) {
+                serde_json::Value::String(text) => text,
+                other => other.to_string(),
+            };
+            target = target.replace(&format!("{{{}}}", parameter.name), &value);
+        }
+        let body = operation.body.as_ref().map(|body| sample(&contract.types, &body.ty).to_string());
+        Some(RouteExample {
+            serves,
+            method: route.operation.method.clone(),
+            target,
+            headers: Vec::new(),
+            body: body.map(|body| body.into_bytes().into()),
+            config: Vec::new(),
+            archived: Vec::new(),
+            exchange: Exchange {
+                calls: Vec::new(),
+                keeps: Vec::new(),
+                end: ExampleEnd::Answer { status: 200, headers: Vec::new(), body: Wanted::None },
+            },
+            again: None,
+        })
+    }
+
+    /// The calls that an example comes to, with the replies that it scripts.
+    fn calls(&self, example: &RouteExample) -> Vec<Call> {
+        let (path, query) = example
+            .target
+            .split_once('?')
+            .map_or((&*example.target, None), |(path, query)| (path, Some(query)));
+        let router = Router::new(&self.pack.directions[example.serves]);
+        let Found::Route { route, values } = router.find(&example.method, path) else { return Vec::new() };
+        let request = Request {
+            path: values.into_iter().map(std::borrow::Cow::into_owned).collect(),
+            query: query.map(str::to_owned),
+            body: example.body.as_ref().map(|body| Bytes::from(text_of(body))).unwrap_or_default(),
+            language: negotiate("", &self.pack.languages),
+            ..Request::default()
+        };
+        let operation = self.operation_of(example);
+        let (pack, settings) = (Arc::clone(&self.pack), Arc::clone(&self.settings));
+        let mut run = Run::new(pack, example.serves, route, request, settings, Limits::DOCUMENT);
+        let (mut calls, mut event) = (Vec::new(), Event::Start);
+        while let Ok(next) = run.next(event) {
+            event = match next {
+                Next::Call(call) if calls.len() < CALLS_MAX => {
+                    let known = self.reply(example.serves, &operation, &example.target, &call);
+                    calls.push(call);
+                    match known {
+                        Some((known, By::Example | By::Contract)) => known,
+                        _ => FailKind::Unreachable.into(),
+                    }
+                }
+                Next::Recall(lookup) => lookup.nothing(),
+                Next::Keep(_) => Event::Kept,
+                _ => break,
+            };
+        }
+        calls
+    }
+
+    /// The field that a side's calls carry their credential in, with a variable for it.
+    fn credential(&self, side: SideId) -> String {
+        let credential = &self.pack.sides[side].credential;
+        let name = credential.send.first().map_or("authorization", String::as_str);
+        let token = format!("${}_TOKEN", variable(&self.pack.sides[side].name));
+        match credential.scheme.as_str() {
+            "" => format!("{name}: {token}"),
+            scheme => format!("{name}: {scheme} {token}"),
+        }
+    }
+}
+
+/// Calls that a letter shows of one operation.
+const CALLS_MAX: usize = 12;
+
+/// A side's name as the beginning of a variable's.
+fn variable(side: &str) -> String {
+    side.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect()
+}
+
+/// A call as a line of a shell. What stands in double quotes has variables of ours and nothing of an example's.
+fn curl(method: &http::Method, address: &str, credential: &str, body: Option<&str>) -> String {
+    let (base, rest) = match address.starts_with('$') {
+        true => address.split_at(address.find('/').unwrap_or(address.len())),
+        false => ("", address),
+    };
+    let base = if base.is_empty() { String::new() } else { format!("\"{base}\"") };
+    let mut line = format!("curl -X {method} {base}{} \\\n  -H \"{credential}\"", quoted(rest));
+    if let Some(body) = body {
+        let _ = write!(line, " \\\n  -H 'content-type: application/json' \\\n  -d {}", quoted(body));
+    }
+    line.push('\n');
+    line
+}
+
+/// A word of a shell that means itself.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
+}

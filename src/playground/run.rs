@@ -1,0 +1,558 @@
+//! One request through a route, without sending anything that has an effect.
+
+use super::replies::{self, By};
+use super::tried::{Tried, TryError, Workbench};
+use crate::replay::{Fronts, Live};
+use bytes::Bytes;
+use http::{HeaderMap, Method, header};
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use switchback_engine::har::{self, Exchange};
+use switchback_engine::translate::sources::{Source, Traced, leaves, source_of};
+use switchback_engine::translate::{
+    self, Answer, Call, Event, FailKind, Next, Run, gateway_error, negotiate,
+};
+use switchback_gateway::capture::Redaction;
+use switchback_json::{Limits, Value};
+use switchback_plan::router::{Found, Router};
+use switchback_plan::{Effect, Origin, RouteId, SideId};
+
+/// What is to be tried.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Ask {
+    /// A request, as an editor has it.
+    pub request: Option<Asked>,
+    /// Instead: an entry of an HTTP Archive, or an archive of which the first entry counts.
+    pub har: Option<Json>,
+    /// Instead: a recorded exchange, by its number.
+    pub recorded: Option<usize>,
+    /// The phase in which its operation is to be; without it that in which it is.
+    pub phase: Option<String>,
+    /// Texts of mapping files, by name, that are tried in place of those that serve.
+    pub files: BTreeMap<String, String>,
+    /// Whether the other side's service is asked for what has no effect.
+    pub live: bool,
+    /// On whose behalf it is asked.
+    pub client: Option<String>,
+}
+
+/// A request.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Asked {
+    pub method: String,
+    /// Path and query, the front's prefix included.
+    pub target: String,
+    pub headers: Vec<(String, String)>,
+    pub body: String,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Ran {
+    pub side: String,
+    pub operation: String,
+    pub verdict: String,
+    /// `file:line` of the route.
+    pub route: String,
+    /// In which phase it was tried.
+    pub phase: String,
+    /// Who answers a client in that phase: `plans`, or the side whose own service does.
+    pub answered_by: String,
+    pub request: Json,
+    pub calls: Vec<RanCall>,
+    /// What the mapping's places look into, after each call.
+    pub steps: Vec<RanStep>,
+    pub answer: Option<RanAnswer>,
+    /// Why there is no answer of the plans.
+    pub fault: Option<String>,
+}
+
+/// A call that would be made.
+#[derive(Clone, Debug, Serialize)]
+pub struct RanCall {
+    pub number: u32,
+    /// The mapping's name for its result; `reply` where it has none.
+    pub step: String,
+    pub operation: String,
+    pub method: String,
+    pub target: String,
+    pub headers: Vec<(String, String)>,
+    pub body: Option<Json>,
+    pub parts: Vec<Part>,
+    /// Whether it would change something.
+    pub writes: bool,
+    /// `file:line`.
+    pub line: String,
+    pub status: Option<u16>,
+    pub reply: Option<Json>,
+    /// `service`: it was made; `recording`, `example` or `contract`: it was not, and its reply is from there.
+    pub reply_by: String,
+}
+
+/// The context after a call.
+#[derive(Clone, Debug, Serialize)]
+pub struct RanStep {
+    pub after_call: u32,
+    pub context: Json,
+}
+
+/// What the client would get.
+#[derive(Clone, Debug, Serialize)]
+pub struct RanAnswer {
+    pub status: u16,
+    pub headers: Vec<(String, String)>,
+    pub body: Option<Json>,
+    pub parts: Vec<Part>,
+    /// Whether the pack refuses the request.
+    pub refused: bool,
+}
+
+/// A field of something that was made, and where it comes from.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Part {
+    /// Its place, such as `$.items[0].id`.
+    pub to: String,
+    pub from: Vec<Place>,
+    /// `kept`, `converted`, `constant`, `default`, `setting`, `text` or `composed`.
+    pub how: &'static str,
+    pub file: String,
+    pub line: u32,
+    /// The line itself.
+    pub text: String,
+}
+
+/// A place that a field was made of.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Place {
+    /// `request`, `reply`, `settings` or `context`.
+    pub root: &'static str,
+    /// The call whose reply it is in.
+    pub call: Option<u32>,
+    /// Below the body of the request or of the reply; else as the mapping writes it.
+    pub place: String,
+}
+
+/// Calls that one try makes at most: a plan is bounded, and what is tried may not be.
+const CALLS_MAX: usize = 200;
+
+impl Workbench {
+    /// Tries a request. `live` asks the other side's service where `ask` wants that; `phase_of` says in which phase an
+    /// operation of a side is.
+    pub async fn run(
+        &self,
+        ask: Ask,
+        live: Option<&Live>,
+        redaction: &Redaction,
+        phase_of: impl Fn(&str, &str) -> String + Send,
+    ) -> Result<Ran, TryError> {
+        let tried = self.tried(ask.files.clone()).await?;
+        let exchange = self.exchange_of(&ask)?;
+        let begun = begin(&tried, &exchange)?;
+        let live = live.filter(|_| ask.live);
+        let mut ran = begun.drive(&tried, &exchange, live, redaction).await;
+        ran.phase = ask.phase.unwrap_or_else(|| phase_of(&ran.side, &ran.operation));
+        ran.answered_by = match ran.phase.split(' ').next().unwrap_or_default() {
+            "legacy" | "shadow" => ran.side.clone(),
+            _ => "plans".to_owned(),
+        };
+        Ok(ran)
+    }
+
+    fn exchange_of(&self, ask: &Ask) -> Result<Exchange, TryError> {
+        if let Some(number) = ask.recorded {
+            return self
+                .exchange(number)
+                .ok_or_else(|| TryError::Request(format!("there is no recorded exchange {number}")));
+        }
+        if let Some(har) = &ask.har {
+            return of_har(har);
+        }
+        let asked = ask.request.clone().ok_or_else(|| {
+            TryError::Request("give a request, a HAR entry or a recorded exchange".to_owned())
+        })?;
+        let request = har::Request {
+            method: asked.method.trim().to_ascii_uppercase(),
+            url: asked.target.trim().to_owned(),
+            headers: asked.headers,
+            body: Bytes::from(asked.body).into(),
+            masked: Vec::new(),
+        };
+        Ok(Exchange { request, ..Exchange::default() })
+    }
+}
+
+/// The first exchange of an archive, or of an entry alone.
+fn of_har(har: &Json) -> Result<Exchange, TryError> {
+    let archive = match har.get("log") {
+        Some(_) => har.to_string(),
+        None => serde_json::json!({"log": {"entries": [har]}}).to_string(),
+    };
+    let mut first = None;
+    let read = har::read(archive.as_bytes(), |entry| {
+        if first.is_none() {
+            first = Some(entry);
+        }
+    });
+    match (read, first) {
+        (Ok(()), Some(Ok(exchange))) => Ok(exchange),
+        (Ok(()), Some(Err(fault))) => Err(TryError::Request(format!("the entry cannot be read: {fault}"))),
+        (Ok(()), None) => Err(TryError::Request("the archive has no entry".to_owned())),
+        (Err(fault), _) => Err(TryError::Request(format!("this is no HTTP Archive: {fault}"))),
+    }
+}
+
+/// A request on its way.
+struct Begun {
+    serves: SideId,
+    route: RouteId,
+    /// Below the front.
+    target: String,
+    language: usize,
+    request: translate::Request,
+}
+
+fn begin(tried: &Tried, exchange: &Exchange) -> Result<Begun, TryError> {
+    let fail = |what: String| Err(TryError::Request(what));
+    let mut fronts = Fronts::of(&tried.pack);
+    for (prefix, side) in &tried.served.fronts {
+        fronts.add(&format!("{prefix}={side}")).map_err(TryError::Request)?;
+    }
+    let by_custom = Fronts::of(&tried.pack);
+    let Some((serves, target)) = fronts.find(exchange).or_else(|| by_custom.find(exchange)) else {
+        let known: Vec<&str> = tried.served.fronts.iter().map(|(prefix, _)| prefix.as_str()).collect();
+        return fail(format!("no front has this address; they are {}", known.join(", ")));
+    };
+    let Ok(method) = exchange.request.method.parse::<Method>() else {
+        return fail(format!("`{}` is no method", exchange.request.method));
+    };
+    let (path, query) = target.split_once('?').map_or((&*target, None), |(path, query)| (path, Some(query)));
+    let (route, values) = match Router::new(&tried.pack.directions[serves]).find(&method, path) {
+        Found::Route { route, values } => {
+            (route, values.into_iter().map(std::borrow::Cow::into_owned).collect())
+        }
+        Found::WrongMethod { allow } => {
+            let allow: Vec<&str> = allow.iter().map(Method::as_str).collect();
+            return fail(format!("this path has {} only", allow.join(", ")));
+        }
+        Found::NotFound => {
+            return fail(format!("{} has no operation at {path}", tried.pack.sides[serves].name));
+        }
+        Found::Bad(error) => return fail(format!("the path is not safe to route: {error}")),
+    };
+    let Some(body) = exchange.request.body.known() else {
+        return fail("the body of the request was not recorded".to_owned());
+    };
+    let headers = har::header_map(&exchange.request.headers);
+    let languages = &tried.pack.languages;
+    let accepted = headers.get(header::ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok());
+    let language = match &exchange.gateway {
+        Some(known) if known.language < languages.len() => known.language,
+        _ => negotiate(accepted.unwrap_or_default(), languages),
+    };
+    let query = query.map(str::to_owned);
+    let request = translate::Request { path: values, query, headers, body, language };
+    Ok(Begun { serves, route, target: target.clone(), language, request })
+}
+
+impl Begun {
+    async fn drive(
+        self,
+        tried: &Tried,
+        exchange: &Exchange,
+        live: Option<&Live>,
+        redaction: &Redaction,
+    ) -> Ran {
+        let pack = &tried.pack;
+        let planned = &pack.directions[self.serves].routes[self.route];
+        let mut ran = Ran {
+            side: pack.sides[self.serves].name.clone(),
+            operation: planned.operation.key.to_string(),
+            verdict: planned.verdict.word().to_owned(),
+            route: shown_line(&planned.origin),
+            request: json_of(&self.request.body).unwrap_or(Json::Null),
+            ..Ran::default()
+        };
+        let mut run = Run::new(
+            Arc::clone(pack),
+            self.serves,
+            self.route,
+            self.request.clone(),
+            Arc::clone(&tried.settings),
+            Limits::DOCUMENT,
+        );
+        run.trace();
+        let language = self.request.headers.get(header::ACCEPT_LANGUAGE).cloned();
+        let mut used = Vec::new();
+        let mut lines = Lines { tried, route: &planned.origin, steps: Vec::new() };
+        let mut event = Event::Start;
+        loop {
+            let next = run.next(event);
+            if let Some(context) = run.context().filter(|_| !ran.calls.is_empty()) {
+                let after_call = ran.calls.len() as u32 - 1;
+                let context = serde_json::from_slice(&context.to_vec()).unwrap_or(Json::Null);
+                ran.steps.push(RanStep { after_call, context });
+            }
+            let traced = run.traced();
+            match next {
+                Ok(Next::Call(call)) if ran.calls.len() >= CALLS_MAX => {
+                    ran.fault = Some(format!("more than {CALLS_MAX} calls; the next is {}", call.operation));
+                    return ran;
+                }
+                Ok(Next::Call(call)) => {
+                    let mut made = lines.call(&call, traced);
+                    let (known, by) = self
+                        .reply(tried, &ran.operation, exchange, &mut used, live, redaction, &call, &language)
+                        .await;
+                    made.reply_by = by.map_or("nobody", By::word).to_owned();
+                    if let Event::Reply(reply) = &known {
+                        (made.status, made.reply) = (Some(reply.status), json_of(&reply.body));
+                    }
+                    ran.calls.push(made);
+                    event = known;
+                }
+                Ok(Next::Recall(lookup)) => event = lookup.nothing(),
+                Ok(Next::Keep(_)) => event = Event::Kept,
+                Ok(Next::Answer(answer)) => {
+                    ran.answer = Some(lines.answer(&answer, traced));
+                    return ran;
+                }
+                Ok(Next::Refuse(refused)) => {
+                    let body = pack.errors.body("refused", refused.refusal.status, &refused.text);
+                    ran.answer = Some(lines.ours(refused.refusal.status, &body, true));
+                    return ran;
+                }
+                Err(fault) => {
+                    let (status, text) = gateway_error(pack, self.serves, fault.kind.name(), self.language);
+                    let style = &pack.errors[self.serves];
+                    let body = style.body(fault.kind.name(), status, &text);
+                    ran.answer = Some(lines.ours(style.answered(status), &body, false));
+                    ran.fault = Some(fault.to_string());
+                    return ran;
+                }
+            }
+        }
+    }
+
+    /// What a call is answered: by the recording, by the service where it has no effect and that is asked, else by what the pack
+    /// shows.
+    #[expect(clippy::too_many_arguments, reason = "all that a reply may come from")]
+    async fn reply(
+        &self,
+        tried: &Tried,
+        operation: &str,
+        exchange: &Exchange,
+        used: &mut Vec<usize>,
+        live: Option<&Live>,
+        redaction: &Redaction,
+        call: &Call,
+        language: &Option<http::HeaderValue>,
+    ) -> (Event, Option<By>) {
+        if let Some(known) = replies::recorded(exchange, used, call) {
+            return (known, Some(By::Recording));
+        }
+        if let Some(live) = live.filter(|_| call.effect != Effect::Write) {
+            return match live.call(call.clone(), language.clone()).await {
+                Ok(Event::Reply(reply)) => {
+                    (Event::Reply(self.masked(tried, redaction, call, reply)), Some(By::Service))
+                }
+                Ok(other) => (other, Some(By::Service)),
+                Err(_) => (FailKind::Unreachable.into(), Some(By::Service)),
+            };
+        }
+        match tried.reply(self.serves, operation, &self.target, call) {
+            Some((known, by)) => (known, Some(by)),
+            None => (FailKind::Unreachable.into(), None),
+        }
+    }
+
+    /// A service's reply without what must not be shown, as captures have it.
+    fn masked(
+        &self,
+        tried: &Tried,
+        redaction: &Redaction,
+        call: &Call,
+        reply: translate::Reply,
+    ) -> translate::Reply {
+        let asked = har::Request {
+            method: call.method.to_string(),
+            url: call.target.clone(),
+            headers: Vec::new(),
+            body: call.body.clone().unwrap_or_default().into(),
+            masked: Vec::new(),
+        };
+        let answered =
+            har::Response { status: reply.status, headers: Vec::new(), body: reply.body.clone().into() };
+        let one = Exchange { request: asked, response: Some(answered), ..Exchange::default() };
+        let gateway = har::Gateway {
+            side: tried.pack.sides[self.serves].name.clone(),
+            target: self.target.clone(),
+            calls: vec![one],
+            ..har::Gateway::default()
+        };
+        let whole = redaction.redact(&Exchange { gateway: Some(gateway), ..Exchange::default() });
+        let masked = whole.gateway.and_then(|known| known.calls.into_iter().next());
+        let body = masked.and_then(|call| call.response).and_then(|response| response.body.known());
+        translate::Reply { body: body.unwrap_or_default(), ..reply }
+    }
+}
+
+/// What is needed to say which line of the mapping something is of.
+struct Lines<'t> {
+    tried: &'t Tried,
+    route: &'t Origin,
+    /// The mapping's names for the results of calls, by number of the call.
+    steps: Vec<String>,
+}
+
+impl Lines<'_> {
+    fn call(&mut self, call: &Call, traced: Vec<Traced>) -> RanCall {
+        let traced = traced.into_iter().rev().find(|traced| traced.call.is_some());
+        let step =
+            traced.as_ref().and_then(|traced| traced.step.clone()).unwrap_or_else(|| "reply".to_owned());
+        let origin =
+            traced.as_ref().and_then(|traced| traced.origin.clone()).unwrap_or_else(|| self.route.clone());
+        let parts = self.parts(call.body.as_deref(), traced.as_ref());
+        self.steps.push(step.clone());
+        RanCall {
+            number: call.step,
+            step,
+            operation: call.operation.to_string(),
+            method: call.method.to_string(),
+            target: call.target.clone(),
+            headers: shown_headers(&call.headers),
+            body: call.body.as_deref().and_then(json_of),
+            parts,
+            writes: call.effect == Effect::Write,
+            line: shown_line(&origin),
+            status: None,
+            reply: None,
+            reply_by: String::new(),
+        }
+    }
+
+    fn answer(&self, answer: &Answer, traced: Vec<Traced>) -> RanAnswer {
+        let traced = traced.into_iter().rev().find(|traced| traced.call.is_none());
+        RanAnswer {
+            status: answer.status,
+            headers: shown_headers(&answer.headers),
+            body: answer.body.as_deref().and_then(json_of),
+            parts: self.parts(answer.body.as_deref(), traced.as_ref()),
+            refused: false,
+        }
+    }
+
+    /// An answer in the pack's own form.
+    fn ours(&self, status: u16, body: &[u8], refused: bool) -> RanAnswer {
+        let body = json_of(body);
+        RanAnswer { status, headers: Vec::new(), body, parts: Vec::new(), refused }
+    }
+
+    fn parts(&self, body: Option<&[u8]>, traced: Option<&Traced>) -> Vec<Part> {
+        let Some(body) = body.and_then(|body| Value::parse(body, &Limits::DOCUMENT).ok()) else {
+            return Vec::new();
+        };
+        let (sources, origin) =
+            traced.map_or((&[][..], None), |traced| (&traced.sources[..], traced.origin.as_ref()));
+        let mut found = leaves(&body, sources);
+        found.extend(source_of("$", sources).filter(|_| found.is_empty()));
+        found.into_iter().map(|source| self.part(source, origin)).collect()
+    }
+
+    fn part(&self, source: Source, whole: Option<&Origin>) -> Part {
+        let (origin, is_own) = match (&source.origin, whole) {
+            (Some(own), _) => (own.clone(), true),
+            (None, whole) => (whole.unwrap_or(self.route).clone(), false),
+        };
+        let line = if is_own { origin.line } else { self.line_within(&origin, &source.to) };
+        Part {
+            from: source.from.iter().map(|place| self.place(place)).collect(),
+            how: source.how.word(),
+            text: self.text(&origin.file, line),
+            file: origin.file.to_string(),
+            line,
+            to: source.to,
+        }
+    }
+
+    /// The line of a member within the block that makes it, where one line there is its own; else that of the block.
+    fn line_within(&self, origin: &Origin, to: &str) -> u32 {
+        let name = to.trim_end_matches(|c: char| c == ']' || c == '[' || c.is_ascii_digit());
+        let name = name.rsplit('.').next().unwrap_or_default();
+        if name.is_empty() || name == "$" {
+            return origin.line;
+        }
+        let Some(text) = self.file(&origin.file) else { return origin.line };
+        let lines: Vec<&str> = text.lines().collect();
+        let first = origin.line.saturating_sub(1) as usize;
+        let indent = |line: &str| line.len() - line.trim_start().len();
+        let Some(outer) = lines.get(first).map(|line| indent(line)) else { return origin.line };
+        let key = format!("{name}:");
+        let is_key = |line: &&str| {
+            line.match_indices(&key).any(|(at, _)| {
+                let before = line[..at].chars().next_back();
+                before.is_none_or(|c| !(c.is_alphanumeric() || c == '_' || c == '.' || c == '$'))
+            })
+        };
+        let block = lines[first..]
+            .iter()
+            .enumerate()
+            .take_while(|(at, line)| *at == 0 || line.trim().is_empty() || indent(line) > outer);
+        let found = block.filter(|(_, line)| is_key(line)).map(|(at, _)| at).next();
+        found.map_or(origin.line, |at| origin.line + at as u32)
+    }
+
+    /// A place of the context as people find it in the messages.
+    fn place(&self, text: &str) -> Place {
+        let rest = text.strip_prefix("$.").unwrap_or(text);
+        let (root, below) = rest.find(['.', '[']).map_or((rest, ""), |at| (&rest[..at], &rest[at..]));
+        let in_body = |below: &str| format!("${}", below.strip_prefix(".body").unwrap_or(below));
+        if root == "request" {
+            return Place {
+                root: "request",
+                call: None,
+                place: if below.starts_with(".body") { in_body(below) } else { text.to_owned() },
+            };
+        }
+        if root == "config" {
+            return Place { root: "settings", call: None, place: text.to_owned() };
+        }
+        match self.steps.iter().rposition(|step| step == root) {
+            Some(call) => Place { root: "reply", call: Some(call as u32), place: in_body(below) },
+            None => Place { root: "context", call: None, place: text.to_owned() },
+        }
+    }
+
+    fn file(&self, name: &str) -> Option<String> {
+        let found = self.tried.files.files().iter().find(|(known, _)| known == name);
+        found.map(|(_, bytes)| String::from_utf8_lossy(bytes).into_owned())
+    }
+
+    fn text(&self, file: &str, line: u32) -> String {
+        let text = self.file(file).unwrap_or_default();
+        text.lines().nth(line.saturating_sub(1) as usize).unwrap_or_default().trim().to_owned()
+    }
+}
+
+fn shown_line(origin: &Origin) -> String {
+    format!("{}:{}", origin.file, origin.line)
+}
+
+fn shown_headers(headers: &HeaderMap) -> Vec<(String, String)> {
+    let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect()
+}
+
+/// A body as JSON; as a text where it is none; nothing where there is none.
+fn json_of(body: &[u8]) -> Option<Json> {
+    if body.is_empty() {
+        return None;
+    }
+    Some(
+        serde_json::from_slice(body)
+            .unwrap_or_else(|_| Json::String(String::from_utf8_lossy(body).into_owned())),
+    )
+}

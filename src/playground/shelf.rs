@@ -1,0 +1,104 @@
+//! Exchanges that were recorded on an operator's demand, to be tried: the newest, masked as captures are, in memory only.
+
+use super::tried::Workbench;
+use serde::Serialize;
+use std::collections::VecDeque;
+use std::sync::{MutexGuard, PoisonError};
+use std::time::Duration;
+use switchback_engine::har::Exchange;
+use switchback_engine::redact::Salt;
+use switchback_gateway::capture::{Redaction, Tap, Wanted};
+use switchback_plan::Pack;
+
+/// Exchanges that are kept.
+const EXCHANGES_MAX: usize = 100;
+/// Bytes of one body that are recorded.
+const BODY_BYTES_MAX: usize = 64 << 10;
+/// How long a recording waits for its exchanges.
+const RECORDING_MAX: Duration = Duration::from_secs(300);
+
+#[derive(Default)]
+pub(super) struct Shelf {
+    exchanges: VecDeque<Exchange>,
+    is_recording: bool,
+}
+
+/// A recorded exchange in a list.
+#[derive(Clone, Debug, Serialize)]
+pub struct Shown {
+    pub number: usize,
+    pub at: String,
+    pub client: String,
+    pub method: String,
+    /// Masked.
+    pub target: String,
+    pub status: u16,
+    /// Calls that were made for it; none: the old service answered.
+    pub calls: usize,
+}
+
+impl Workbench {
+    /// Records the next exchanges, as many as are kept. Says whether it began: another capture may be open.
+    pub fn record(&self, tap: &Tap, pack: &Pack, count: usize) -> bool {
+        let wanted = Wanted { operation: None, client: None, share: 1.0, body_bytes_max: BODY_BYTES_MAX };
+        let mut salt = [0; 32];
+        if getrandom::fill(&mut salt).is_err() {
+            return false;
+        }
+        let Some(mut captured) = tap.open(wanted) else { return false };
+        let redaction = Redaction::new(pack, Salt::new(salt));
+        let bench = self.clone();
+        bench.shelf().is_recording = true;
+        tokio::spawn(async move {
+            let recording = async {
+                for _ in 0..count.clamp(1, EXCHANGES_MAX) {
+                    let Some(exchange) = captured.next().await else { break };
+                    let mut shelf = bench.shelf();
+                    if shelf.exchanges.len() >= EXCHANGES_MAX {
+                        shelf.exchanges.pop_front();
+                    }
+                    shelf.exchanges.push_back(redaction.redact(&exchange));
+                }
+            };
+            let _ = tokio::time::timeout(RECORDING_MAX, recording).await;
+            bench.shelf().is_recording = false;
+        });
+        true
+    }
+
+    /// Whether exchanges are being recorded.
+    pub fn is_recording(&self) -> bool {
+        self.shelf().is_recording
+    }
+
+    /// What was recorded, newest first; numbers count from the oldest.
+    pub fn recorded(&self) -> Vec<Shown> {
+        let shelf = self.shelf();
+        let shown = |(number, exchange): (usize, &Exchange)| {
+            let known = exchange.gateway.as_ref();
+            Shown {
+                number,
+                at: exchange.started.clone(),
+                client: known.map(|known| known.client.clone()).unwrap_or_default(),
+                method: exchange.request.method.clone(),
+                target: known.map(|known| known.target.clone()).unwrap_or_default(),
+                status: exchange.response.as_ref().map_or(0, |response| response.status),
+                calls: known.map_or(0, |known| known.calls.len()),
+            }
+        };
+        shelf.exchanges.iter().enumerate().map(shown).rev().collect()
+    }
+
+    /// One of them.
+    pub fn exchange(&self, number: usize) -> Option<Exchange> {
+        self.shelf().exchanges.get(number).cloned()
+    }
+
+    pub(super) fn exchanges(&self) -> Vec<Exchange> {
+        self.shelf().exchanges.iter().cloned().collect()
+    }
+
+    fn shelf(&self) -> MutexGuard<'_, Shelf> {
+        self.0.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

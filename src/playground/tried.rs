@@ -1,0 +1,289 @@
+//! The pack that serves, and what it would be with other files: compiled on demand, with its examples, and kept while it is used.
+
+use super::shelf::Shelf;
+use arc_swap::ArcSwap;
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use switchback_compiler::contract::{Contract, OpKey, TypeKind};
+use switchback_compiler::diagnostic::{Colour, to_text};
+use switchback_compiler::mapping::load::PackSource;
+use switchback_compiler::mapping::{compile, kept};
+use switchback_engine::translate::Settings;
+use switchback_json::{Limits, Value};
+use switchback_plan::{Example, ExampleKind, Origin, Pack, PerSide, Raw, RouteExample, SideId};
+use tokio::task::spawn_blocking;
+
+/// What is served, as far as trying needs to know.
+#[derive(Clone, Debug)]
+pub struct Served {
+    pub files: PackSource,
+    /// What the operator gave for the pack's settings, as JSON.
+    pub settings: String,
+    /// Path prefixes, and the sides that clients speak there.
+    pub fronts: Vec<(String, String)>,
+    /// Addresses of services, by side.
+    pub upstreams: Vec<(String, String)>,
+}
+
+/// Where requests and mapping texts are tried. Clones share it.
+#[derive(Clone)]
+pub struct Workbench(pub(super) Arc<Shared>);
+
+pub(super) struct Shared {
+    pub(super) served: ArcSwap<Served>,
+    /// Compiled packs by the hash of their files, the newest last.
+    compiled: Mutex<Vec<(Vec<u8>, Arc<Tried>)>>,
+    pub(super) shelf: Mutex<Shelf>,
+}
+
+/// Compiled packs that are kept.
+const COMPILED_MAX: usize = 2;
+
+/// A pack that is tried.
+pub(super) struct Tried {
+    pub(super) pack: Arc<Pack>,
+    pub(super) contracts: PerSide<Contract>,
+    pub(super) settings: Arc<Settings>,
+    /// Of routes alone, those that were made of the contracts last.
+    pub(super) examples: Vec<RouteExample>,
+    pub(super) files: PackSource,
+    pub(super) served: Arc<Served>,
+}
+
+/// Why nothing was tried.
+#[derive(Debug, thiserror::Error)]
+pub enum TryError {
+    /// What the compiler found, as it renders it.
+    #[error("{0}")]
+    Findings(String),
+    #[error("the pack has no file `{0}`")]
+    NoSuchFile(String),
+    #[error("{0}")]
+    Request(String),
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// A request that an example of the pack makes.
+#[derive(Clone, Debug, Serialize)]
+pub struct ExampleRequest {
+    pub side: String,
+    pub operation: String,
+    /// `file:line` of the mapping.
+    pub at: String,
+    pub method: String,
+    /// With the front's prefix.
+    pub target: String,
+    pub headers: Vec<(String, String)>,
+    pub body: String,
+    /// What it ends in: a status, or the name of a reason.
+    pub end: String,
+}
+
+impl Workbench {
+    /// For what serves.
+    pub fn new(served: Served) -> Workbench {
+        let shared = Shared {
+            served: ArcSwap::from_pointee(served),
+            compiled: Mutex::default(),
+            shelf: Mutex::default(),
+        };
+        Workbench(Arc::new(shared))
+    }
+
+    /// From now on this is what serves.
+    pub fn serve(&self, served: Served) {
+        self.0.served.store(Arc::new(served));
+        self.0.compiled.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// The mapping files of what serves, by name: what may be changed for a try.
+    pub fn files(&self) -> Vec<(String, String)> {
+        let served = self.0.served.load_full();
+        let text =
+            |(name, bytes): &(String, Vec<u8>)| (name.clone(), String::from_utf8_lossy(bytes).into_owned());
+        served.files.files().iter().filter(|(name, _)| name.ends_with(".yaml")).map(text).collect()
+    }
+
+    /// The address of a side's service.
+    pub fn upstream(&self, side: &str) -> Option<String> {
+        let served = self.0.served.load();
+        served.upstreams.iter().find(|(name, _)| name == side).map(|(_, url)| url.clone())
+    }
+
+    /// The lines of a file of what serves, around one line, with their numbers.
+    pub fn lines_around(&self, file: &str, line: u32, more: u32) -> Vec<(u32, String)> {
+        let served = self.0.served.load_full();
+        let found = served.files.files().iter().find(|(name, _)| name == file);
+        let Some((_, bytes)) = found else { return Vec::new() };
+        let text = String::from_utf8_lossy(bytes).into_owned();
+        let wanted = line.saturating_sub(more).max(1)..=line.saturating_add(more);
+        (1..)
+            .zip(text.lines())
+            .filter(|(at, _)| wanted.contains(at))
+            .map(|(at, text)| (at, text.to_owned()))
+            .collect()
+    }
+
+    /// The requests of the pack's examples, in the order of its operations.
+    pub async fn examples(&self) -> Result<Vec<ExampleRequest>, TryError> {
+        let tried = self.tried(BTreeMap::new()).await?;
+        Ok(tried.examples.iter().map(|example| tried.example_request(example)).collect())
+    }
+
+    /// The named type of a side's contract that a place of an operation's answer is in, and the place below it: what `compare:`
+    /// in a pack names it by. `pattern` is written as findings have it, such as `$[*].name`.
+    pub async fn declared(&self, side: &str, operation: &str, pattern: &str) -> Option<(String, String)> {
+        let tried = self.tried(BTreeMap::new()).await.ok()?;
+        let at = SideId::BOTH.into_iter().find(|at| tried.pack.sides[*at].name == side)?;
+        named_place(&tried.contracts[usize::from(at.0)], operation, pattern)
+    }
+
+    /// The pack with some of its files replaced.
+    pub(super) async fn tried(&self, changes: BTreeMap<String, String>) -> Result<Arc<Tried>, TryError> {
+        let served = self.0.served.load_full();
+        let files = changed(&served.files, changes)?;
+        let key = key(&files);
+        if let Some(tried) = self.known(&key) {
+            return Ok(tried);
+        }
+        let made = spawn_blocking(move || made(files, served)).await;
+        let tried = Arc::new(made.map_err(|_| TryError::Interrupted)??);
+        self.keep(key, &tried);
+        Ok(tried)
+    }
+
+    fn known(&self, key: &[u8]) -> Option<Arc<Tried>> {
+        let compiled = self.0.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        compiled.iter().find(|(known, _)| known == key).map(|(_, tried)| Arc::clone(tried))
+    }
+
+    fn keep(&self, key: Vec<u8>, tried: &Arc<Tried>) {
+        let mut compiled = self.0.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        if compiled.len() >= COMPILED_MAX {
+            compiled.remove(0);
+        }
+        compiled.push((key, Arc::clone(tried)));
+    }
+}
+
+impl Tried {
+    /// The prefix of a front of a side.
+    pub(super) fn prefix(&self, side: SideId) -> String {
+        let name = &self.pack.sides[side].name;
+        let found = self.served.fronts.iter().find(|(_, speaks)| speaks == name);
+        found.map_or_else(|| format!("/{name}"), |(prefix, _)| prefix.clone())
+    }
+
+    /// The operation that an example asks for.
+    pub(super) fn operation_of(&self, example: &RouteExample) -> String {
+        let path = example.target.split('?').next().unwrap_or_default();
+        let router = switchback_plan::router::Router::new(&self.pack.directions[example.serves]);
+        match router.find(&example.method, path) {
+            switchback_plan::router::Found::Route { route, .. } => {
+                self.pack.directions[example.serves].routes[route].operation.key.to_string()
+            }
+            _ => String::new(),
+        }
+    }
+
+    fn example_request(&self, example: &RouteExample) -> ExampleRequest {
+        use switchback_plan::ExampleEnd;
+        let origin = example.exchange.calls.first().map(|call| call.origin.clone());
+        ExampleRequest {
+            side: self.pack.sides[example.serves].name.clone(),
+            operation: self.operation_of(example),
+            at: origin.map(|origin: Origin| format!("{}:{}", origin.file, origin.line)).unwrap_or_default(),
+            method: example.method.to_string(),
+            target: format!("{}{}", self.prefix(example.serves), example.target),
+            headers: example.headers.clone(),
+            body: example.body.as_ref().map(text_of).unwrap_or_default(),
+            end: match &example.exchange.end {
+                ExampleEnd::Answer { status, .. } => status.to_string(),
+                ExampleEnd::Refused(reason) => reason.clone(),
+            },
+        }
+    }
+}
+
+/// Follows a pattern through the type of an operation's first success.
+fn named_place(contract: &Contract, operation: &str, pattern: &str) -> Option<(String, String)> {
+    let operation = contract.find(&OpKey::parse(operation).ok()?)?;
+    let mut ty = operation.responses.iter().find(|response| response.is_success())?.body.as_ref()?;
+    let mut found: Option<(String, String)> = None;
+    let mut rest = pattern.strip_prefix('$')?;
+    loop {
+        if let TypeKind::Named(reference) = &ty.kind {
+            found = Some((contract.types.by_id(reference.id).name.to_string(), String::new()));
+        }
+        let kind = contract.types.resolve(ty).kind;
+        if let Some(after) = rest.strip_prefix("[*]") {
+            let TypeKind::Array(array) = kind else { return None };
+            (ty, rest) = (&array.items, after);
+            if let Some((_, below)) = &mut found {
+                below.push_str("[*]");
+            }
+            continue;
+        }
+        let Some(after) = rest.strip_prefix('.') else { break };
+        let end = after.find(['.', '[']).unwrap_or(after.len());
+        let name = &after[..end];
+        let TypeKind::Object(object) = kind else { return None };
+        ty = &object.fields.iter().find(|field| field.name == name)?.ty;
+        rest = &after[end..];
+        if let Some((_, below)) = &mut found {
+            below.push_str(if below.is_empty() { "" } else { "." });
+            below.push_str(name);
+        }
+    }
+    found.filter(|(_, place)| rest.is_empty() && !place.is_empty())
+}
+
+fn made(files: PackSource, served: Arc<Served>) -> Result<Tried, TryError> {
+    let compiled = compile(&files);
+    let (Some(mut pack), Some(contracts)) = (compiled.pack, compiled.contracts) else {
+        return Err(TryError::Findings(to_text(&compiled.sources, &compiled.findings, Colour::Never)));
+    };
+    let given = Value::parse(served.settings.as_bytes(), &Limits::DOCUMENT);
+    let given = given.map_err(|error| TryError::Request(error.to_string()))?;
+    let settings = Settings::new(&pack, &given).map_err(|errors| {
+        TryError::Findings(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
+    })?;
+    let of_routes = |example: Example| match example.kind {
+        ExampleKind::Route(route) => Some(*route),
+        ExampleKind::Shape(_) | ExampleKind::Harvest(_) => None,
+    };
+    let kept = kept::examples(&pack, &contracts);
+    let examples = pack.examples.iter().cloned().chain(kept).filter_map(of_routes).collect();
+    let own = Arc::get_mut(&mut pack).expect("nobody else has been given the pack yet");
+    settings.choose(own);
+    Ok(Tried { pack, contracts, settings: Arc::new(settings), examples, files, served })
+}
+
+fn changed(files: &PackSource, changes: BTreeMap<String, String>) -> Result<PackSource, TryError> {
+    let mut files = files.files().to_vec();
+    for (name, text) in changes {
+        let Some((_, content)) = files.iter_mut().find(|(known, _)| *known == name) else {
+            return Err(TryError::NoSuchFile(name));
+        };
+        *content = text.into_bytes();
+    }
+    Ok(PackSource::from_files(files))
+}
+
+fn key(files: &PackSource) -> Vec<u8> {
+    let mut digest = Sha256::new();
+    for (name, content) in files.files() {
+        for part in [name.as_bytes(), content] {
+            digest.update((part.len() as u64).to_be_bytes());
+            digest.update(part);
+        }
+    }
+    digest.finalize().to_vec()
+}
+
+pub(super) fn text_of(raw: &Raw) -> String {
+    String::from_utf8_lossy(raw).into_owned()
+}
