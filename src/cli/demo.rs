@@ -1,29 +1,35 @@
-//! `switchback demo`: sandbox, gateway and studio in one process on loopback, with a store in a temporary folder and a
-//! client enrolled, ready to be tried with curl. What it is configured with and what it prints are part of the pack.
+//! `switchback demo`: sandbox, gateway and studio in one process on loopback, with a store in a temporary folder, clients that
+//! call it all the time, and a migration under way. What it is configured with, what its clients call, what is planted and what
+//! it prints are part of the pack.
 
+use super::admin_port::http;
 use super::serve::{Failure, Signals, block_on, until_stopped};
 use crate::app::{App, Start};
 use crate::config::{self, Config, Surroundings};
-use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{ExitCode, Stdio};
+use std::time::Duration;
 use switchback_compiler::diagnostic::{Colour, to_text};
-use switchback_gateway::clock::Clock;
+use switchback_gateway::clock::{Clock, rfc3339};
 use switchback_gateway::server::Inherited;
 use switchback_gateway::store::seal::{SealingKey, random};
 use switchback_gateway::telemetry::log;
 use switchback_sandbox::{Options, Sandbox};
+use tokio::task::JoinHandle;
 
 /// The configuration, with variables for what is known only when the demo runs.
 const CONFIGURATION: &str = include_str!("../../mappings/messaging/demo.yaml");
+/// What the clients call, and what is planted.
+const TRAFFIC: &str = include_str!("../../mappings/messaging/demo.traffic.json");
 /// What is printed, with places in braces.
 const WELCOME: &str = include_str!("../../mappings/messaging/demo.txt");
 
-/// Runs the service, the gateway in front of it and the studio in one process on loopback, and prints curl lines to
-/// try. Everything is made up and forgotten at the end.
+/// Runs both versions of the service, the gateway in front of them and the studio in one process on loopback, with clients
+/// that call it and a migration under way, and prints the studio's address and lines to try. Everything is made up and
+/// forgotten at the end.
 #[derive(clap::Args)]
 pub struct Args {
     /// Where the gateway listens; port 0 takes a free one
@@ -41,6 +47,14 @@ pub struct Args {
     /// Folder of the pack, instead of the one that is built in
     #[arg(long, value_name = "DIR")]
     mapping: Option<PathBuf>,
+
+    /// Open the studio in the browser
+    #[arg(long)]
+    open: bool,
+
+    /// Without the clients that call all the time
+    #[arg(long)]
+    quiet: bool,
 }
 
 /// Runs until told to stop.
@@ -49,8 +63,13 @@ pub fn run(args: &Args) -> ExitCode {
         let signals = Signals::new()?;
         let folder = Folder::new()?;
         let (sandbox, app, welcome) = start(args, folder.path()).await?;
+        let traffic = traffic(args, &sandbox, &app).await?;
         println!("{welcome}");
+        if args.open {
+            open(&format!("http://{}/", app.addresses().admin));
+        }
         until_stopped(app, signals).await;
+        traffic.abort();
         sandbox.stop().await;
         Ok(())
     })
@@ -60,34 +79,44 @@ async fn start(args: &Args, folder: &Path) -> Result<(Sandbox, App, String), Fai
     // The sandbox has to know the callback before the admin port is open.
     let admin = free(args.admin).map_err(|error| busy(args.admin, "--admin", &error))?;
     let callback = format!("http://{admin}/oauth/callback");
-    let options =
-        Options { listen: args.sandbox, redirect_uris: vec![callback.clone()], ..Options::default() };
+    let options = Options {
+        listen: args.sandbox,
+        redirect_uris: vec![callback.clone()],
+        expires_in: TOKEN_LIFE,
+        ..Options::default()
+    };
     let sandbox = Sandbox::start(options).await.map_err(|error| busy(args.sandbox, "--sandbox", &error))?;
+    let listen = free(args.listen).map_err(|error| busy(args.listen, "--listen", &error))?;
     let admin_token: String = random::<16>().iter().map(|byte| format!("{byte:02x}")).collect();
 
     let credentials = sandbox.credentials();
     let service = format!("http://{}", sandbox.address());
     let key = SealingKey::generate();
-    let variables: HashMap<&str, String> = HashMap::from([
-        ("DEMO_LISTEN", args.listen.to_string()),
-        ("DEMO_ADMIN", admin.to_string()),
-        ("DEMO_ADMIN_TOKEN", admin_token.clone()),
-        ("DEMO_FOLDER", folder.display().to_string()),
-        ("DEMO_KEY", key.expose().clone()),
-        ("DEMO_SANDBOX", service.clone()),
-        ("DEMO_CALLBACK", callback),
-        ("DEMO_CLIENT_TOKEN", credentials.v2_token.clone()),
-        ("DEMO_CLIENT_ID", credentials.client_id.clone()),
-        ("DEMO_CLIENT_SECRET", credentials.client_secret.clone()),
-        ("DEMO_REFRESH_TOKEN", credentials.refresh_token.clone()),
-    ]);
-    let mut config = configuration(&variables)?;
-    config.mapping.clone_from(&args.mapping);
-    log::init(&config.log);
+    let mut variables = vec![
+        ("DEMO_LISTEN".to_owned(), listen.to_string()),
+        ("DEMO_ADMIN".to_owned(), admin.to_string()),
+        ("DEMO_ADMIN_TOKEN".to_owned(), admin_token.clone()),
+        ("DEMO_FOLDER".to_owned(), folder.display().to_string()),
+        ("DEMO_KEY".to_owned(), key.expose().clone()),
+        ("DEMO_SANDBOX".to_owned(), service.clone()),
+        ("DEMO_CALLBACK".to_owned(), callback),
+        ("DEMO_SUNSET".to_owned(), rfc3339(Clock::machine().unix_ms() + SUNSET_IN_MS)),
+        ("DEMO_CLIENT_ID".to_owned(), credentials.client_id.clone()),
+        ("DEMO_CLIENT_SECRET".to_owned(), credentials.client_secret.clone()),
+    ];
+    for client in &planned().clients {
+        let account = credentials.account(&client.account).expect("every sandbox has it");
+        let name = client.name.to_ascii_uppercase();
+        variables.push((format!("DEMO_{name}_TOKEN"), account.v2_token.clone()));
+        variables.push((format!("DEMO_{name}_REFRESH"), account.refresh_token.clone()));
+    }
     let client_token = credentials.v2_token.clone();
-    let app =
-        App::start(Start { config, file: None, clock: Clock::machine(), inherited: Inherited::default() })
-            .await?;
+    let file = written(&variables, args.mapping.as_deref(), folder)?;
+    let config = configuration(&file)?;
+    log::init(&config.log);
+    let start =
+        Start { config, file: Some(file.clone()), clock: Clock::machine(), inherited: Inherited::default() };
+    let app = App::start(start).await?;
 
     let welcome = [
         ("{gateway}", format!("http://{}", app.addresses().clients)),
@@ -95,16 +124,124 @@ async fn start(args: &Args, folder: &Path) -> Result<(Sandbox, App, String), Fai
         ("{admin_token}", admin_token),
         ("{sandbox}", service),
         ("{token}", client_token),
+        ("{config}", file.display().to_string()),
     ];
     let welcome = welcome.iter().fold(WELCOME.to_owned(), |text, (place, value)| text.replace(place, value));
     Ok((sandbox, app, welcome))
 }
 
-fn configuration(variables: &HashMap<&str, String>) -> Result<Config, Failure> {
-    let variable = |name: &str| variables.get(name).cloned();
-    let surroundings = Surroundings { variable: &variable, read_file: &|path| fs::read(path) };
-    let outcome = config::parse("demo.yaml", CONFIGURATION, &surroundings);
+/// How long access tokens live: refreshes can be seen.
+const TOKEN_LIFE: Duration = Duration::from_secs(20 * 60);
+/// In how many milliseconds the old version ends for one of the clients.
+const SUNSET_IN_MS: i64 = 60 * 24 * 3_600 * 1_000;
+
+/// Writes the configuration, secrets and all, where only we can read it: the command line works with it too.
+fn written(
+    variables: &[(String, String)],
+    mapping: Option<&Path>,
+    folder: &Path,
+) -> Result<PathBuf, Failure> {
+    let filled = variables
+        .iter()
+        .fold(CONFIGURATION.to_owned(), |text, (name, value)| text.replace(&format!("${{{name}}}"), value));
+    let mapping = mapping.map(std::path::absolute).transpose()?;
+    let mapping = mapping.map(|folder| format!("mapping: '{}'\n", folder.display())).unwrap_or_default();
+    let file = folder.join("switchback.yaml");
+    fs::write(&file, filled + &mapping)?;
+    Ok(file)
+}
+
+fn configuration(file: &Path) -> Result<Config, Failure> {
+    let outcome = config::load(file, &Surroundings::process())?;
     outcome.config.ok_or_else(|| Failure::new(to_text(&outcome.sources, &outcome.findings, Colour::Never)))
+}
+
+/// What the clients of the demo do.
+#[derive(serde::Deserialize)]
+struct Traffic {
+    every_ms: u64,
+    clients: Vec<TrafficClient>,
+    calls: Vec<TrafficCall>,
+    differences: Vec<serde_json::Value>,
+}
+
+#[derive(serde::Deserialize)]
+struct TrafficClient {
+    name: String,
+    /// Of the sandbox.
+    account: String,
+    /// Whether its grant is ended by its owner.
+    #[serde(default)]
+    ended: bool,
+}
+
+#[derive(serde::Deserialize)]
+struct TrafficCall {
+    method: String,
+    path: String,
+    body: Option<serde_json::Value>,
+}
+
+/// What is planned for the demo.
+fn planned() -> Traffic {
+    serde_json::from_str(TRAFFIC).expect("a test starts the demo")
+}
+
+/// Plants what is to be seen, and has the clients call for ever.
+async fn traffic(args: &Args, sandbox: &Sandbox, app: &App) -> Result<JoinHandle<()>, Failure> {
+    let traffic = planned();
+    let http = http().map_err(|error| Failure::new(error.to_string()))?;
+    let control = format!("http://{}/_sandbox", sandbox.address());
+    let asked = async |path: &str, body: &serde_json::Value| {
+        let sent = http.post(format!("{control}/{path}")).json(body).send().await;
+        sent.and_then(reqwest::Response::error_for_status)
+            .map_err(|error| Failure::new(format!("the sandbox does not do {path}: {error}")))
+    };
+    if !args.quiet {
+        for rule in &traffic.differences {
+            asked("differences", rule).await?;
+        }
+        for client in traffic.clients.iter().filter(|client| client.ended) {
+            if let Some(account) = sandbox.credentials().account(&client.account) {
+                asked("tokens/revoke", &serde_json::json!({ "token": account.refresh_token })).await?;
+            }
+        }
+    }
+    let tokens: Vec<String> = traffic
+        .clients
+        .iter()
+        .filter_map(|client| Some(sandbox.credentials().account(&client.account)?.v2_token.clone()))
+        .collect();
+    let gateway = format!("http://{}", app.addresses().clients);
+    let is_quiet = args.quiet;
+    Ok(tokio::spawn(async move {
+        let mut pause = tokio::time::interval(Duration::from_millis(traffic.every_ms.max(1)));
+        let count = traffic.calls.len() * tokens.len();
+        for number in (0..count).cycle().take_while(|_| !is_quiet) {
+            pause.tick().await;
+            let (call, token) = (&traffic.calls[number / tokens.len()], &tokens[number % tokens.len()]);
+            let method = call.method.parse().unwrap_or_default();
+            let request = http.request(method, format!("{gateway}{}", call.path)).bearer_auth(token);
+            let request = match &call.body {
+                Some(body) => request.json(body),
+                None => request,
+            };
+            // What becomes of it is for the studio to show.
+            if let Ok(response) = request.send().await {
+                let _ = response.bytes().await;
+            }
+        }
+    }))
+}
+
+/// Opens an address in the browser, if there is one; if not, the address is printed anyway.
+fn open(url: &str) {
+    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let mut command = std::process::Command::new(program);
+    command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    if let Err(error) = command.spawn() {
+        eprintln!("the browser was not opened ({program}: {error})");
+    }
 }
 
 /// The address with a free port where port 0 was asked for. It is free now; that nobody takes it until it is listened on

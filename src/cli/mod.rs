@@ -77,7 +77,7 @@ enum Verb {
     Replay(replay::Args),
     /// What a pack keeps, changes, loses and refuses
     Report(report::Args),
-    /// Sandbox, gateway and studio in one process on loopback, ready to be tried with curl
+    /// Sandbox, gateway and studio in one process on loopback, with a migration under way, ready to be tried
     #[cfg(feature = "sandbox")]
     Demo(demo::Args),
     /// The gateway against real upstreams, as a configuration file says

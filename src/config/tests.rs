@@ -344,6 +344,12 @@ fn what_contradicts_itself_is_refused() {
             "G003 3: secrets would travel unencrypted to another machine",
         ),
         ("sunset: { old: {} }", "Y021 3: a sunset needs at least one date"),
+        ("brownouts: [ { from: 2026-01-02, until: 2026-01-01 } ]", "G003 3: a brownout ends after it begins"),
+        ("brownouts: [ { from: 2026-01-02 } ]", "Y021 3: a brownout needs the key `until`"),
+        (
+            "clients: [{ name: a, old_token: t1234567, sunset: { at: 2026-01-01, deprecated: 2026-02-01 } }]",
+            "G003 3: the end comes before the deprecation (RFC 9745, section 4)",
+        ),
         ("limits: { connect_timeout: 0s }", "Y024 3: `connect_timeout` is between 1ms and 1d"),
         ("limits: { header_bytes: 100 }", "Y024 3: `header_bytes` is at least 8KiB"),
         (
@@ -521,6 +527,22 @@ mod with_a_pack {
                 "the phase `legacy` forwards to the upstream of `old`, and there is none",
             ),
             ("sunset: { v1: { sunset: 2026-01-01 } }", "`v1` is not a side of the pack"),
+            (
+                "brownouts: [ { from: 2026-01-01, until: 2026-01-02, operations: ['GET /thing'] } ]",
+                "`old` has no operation `GET /thing`",
+            ),
+            (
+                "brownouts: [ { from: 2026-01-01, until: 2026-01-02, side: new } ]",
+                "no front speaks `new`, so nothing of it can end",
+            ),
+            (
+                "brownouts: [ { from: 2026-01-01, until: 2026-01-02, clients: [nobody] } ]",
+                "no client `nobody` is configured; it may have been added at run time",
+            ),
+            (
+                "clients: [{ name: a, old_token: t1234567, sunset: { at: 2026-01-01, side: olde } }]",
+                "`olde` is not a side of the pack",
+            ),
         ] {
             assert_eq!(mismatches(&format!("{settings}\n{more}")), [message], "{more}");
         }

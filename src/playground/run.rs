@@ -321,8 +321,9 @@ impl Begun {
                     return ran;
                 }
                 Ok(Next::Refuse(refused)) => {
-                    let body = pack.errors.body("refused", refused.refusal.status, &refused.text);
-                    ran.answer = Some(lines.ours(refused.refusal.status, &body, true));
+                    let style = &pack.errors[self.serves];
+                    let body = style.body("refused", refused.refusal.status, &refused.text);
+                    ran.answer = Some(lines.ours(style.answered(refused.refusal.status), &body, true));
                     return ran;
                 }
                 Err(fault) => {

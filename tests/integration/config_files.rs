@@ -14,6 +14,7 @@ fn read(name: &str, text: &str) -> Outcome {
         "DEMO_LISTEN" => Some("127.0.0.1:1".to_owned()),
         "DEMO_ADMIN" => Some("127.0.0.1:2".to_owned()),
         "DEMO_SANDBOX" => Some("http://127.0.0.1:3".to_owned()),
+        "DEMO_SUNSET" => Some("2027-01-01T00:00:00Z".to_owned()),
         "DEMO_CALLBACK" => Some("http://127.0.0.1:2/oauth/callback".to_owned()),
         "SWITCHBACK_STORE" => Some("postgres://switchback:secret@db/switchback".to_owned()),
         other => Some(format!("value-of-{other}")),

@@ -35,6 +35,7 @@ mod oauth_connect;
 mod oauth_peer;
 mod operator_settings;
 mod pack;
+mod playground;
 mod program;
 mod readings;
 mod reload_pack;
