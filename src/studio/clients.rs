@@ -1,57 +1,236 @@
-//! The clients: how their grants stand.
+//! The clients: how their grants stand and what mends them, who still calls what, and how the old version ends for each.
 
 use super::Visit;
-use super::layout::{Page, Tab, empty};
-use super::words::{Tone, badge, moment_text};
-use crate::admin::Answer;
+use super::fields::{Fields, encoded};
+use super::layout::{Page, Tab, empty, pager};
+use super::words::{Tone, badge, count, moment, moment_text, operation, unix_ms};
+use crate::admin::{Answer, retire_told, written};
+use crate::config::Moment;
+use http::StatusCode;
 use maud::{Markup, html};
+use std::collections::{BTreeMap, BTreeSet};
+use switchback_gateway::clock::rfc3339;
+use switchback_gateway::retire::{Brownout, ClientSunset, NewBrownout, UsageInfo};
 use switchback_gateway::store::GrantState;
-use switchback_gateway::token::{ClientInfo, CredentialState};
+use switchback_gateway::token::{ClientInfo, CredentialState, NewToken};
+
+/// Clients on one page of the list.
+const OF_PAGE: usize = 100;
+/// Operations that the matrix has columns for, the most called.
+const COLUMNS_MAX: usize = 12;
+/// What becomes of calls, as the matrix can be narrowed to.
+const KINDS: [(&str, &str); 5] = [
+    ("answered", "answered"),
+    ("refused", "refused by the pack"),
+    ("unknown", "unknown to the contract"),
+    ("brownout", "turned away by a brownout"),
+    ("retired", "refused after a sunset"),
+];
 
 pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
-    if !rest.is_empty() {
-        return visit.not_found();
+    match rest {
+        [] => list(visit, None).await,
+        [name] => one(visit, name, None).await,
+        _ => visit.not_found(),
     }
-    let registry = visit.parts.registry.clone();
-    let clients = visit.studio.clients.look(async move { registry.list().await }).await;
-    let body = html! {
-        div.page-head { h1 { "Clients" } }
-        (visit.staleness(&clients))
-        @if let Some(clients) = &clients.value { section.panel { (table(clients, visit.now_ms)) } }
-    };
-    visit.page(Page::live(Tab::Clients, "Clients", body))
 }
 
-fn table(clients: &[ClientInfo], now_ms: i64) -> Markup {
-    if clients.is_empty() {
-        return empty("No client yet", &html! { "Enrol one with " code { "switchback client add" } "." });
-    }
-    html! {
-        div.scroll role="region" aria-label="Clients" tabindex="0" {
-            table {
-                thead { tr { th { "Name" } th { "Company" } th.n { "Tokens" } th { "Grant" } th { "Access token ends" } th { "Credentials" } } }
-                tbody { @for client in clients { (row(client, now_ms)) } }
+pub(super) async fn form(visit: &Visit<'_>, rest: &[&str], form: &Fields) -> Answer {
+    let parts = visit.parts;
+    let registry = &parts.registry;
+    let said: Result<Option<Markup>, String> = match rest {
+        ["brownouts"] => added(visit, form).await.map(|()| None),
+        ["brownouts", id, "remove"] => {
+            parts.retirement.remove(id).await.map(|()| None).map_err(|error| retire_told(&error))
+        }
+        [name, "sunset"] => sunset(visit, name, form).await.map(|()| None),
+        [name, "connect"] => match registry.connect(name, None).await {
+            Ok(link) => Ok(Some(html! {
+                div.notice.busy #connect-link role="status" {
+                    p { strong { "Send this link to the owner." } " It is good once, until " (moment_text(&link.expires_at, visit.now_ms)) "." }
+                    p.connect-link { code #connect-url { (link.url) } }
+                    button type="button" data-copy="connect-url" { "Copy the link" }
+                }
+            })),
+            Err(error) => Err(error.to_string()),
+        },
+        [name, "rotate"] => {
+            match registry.rotate(name, NewToken { side: side(form), token: None }, None).await {
+                Ok(added) => Ok(added.token.map(|token| new_token(token.expose()))),
+                Err(error) => Err(error.to_string()),
             }
+        }
+        [name, "restore"] => match registry.restore(name).await {
+            Ok(added) => Ok(added.token.map(|token| new_token(token.expose()))),
+            Err(error) => Err(error.to_string()),
+        },
+        [name, "revoke"] => registry.revoke(name).await.map(|_| None).map_err(|error| error.to_string()),
+        _ => return visit.not_found(),
+    };
+    visit.studio.clients.outdate();
+    if let Err(error) = parts.tokens.sync().await {
+        tracing::warn!(%error, "a change of clients is stored; it is taken up at the next look at the store");
+    }
+    let is_of_client = !matches!(rest, ["brownouts", ..]);
+    let told = match said {
+        Ok(None) => {
+            return Answer::see(&match rest {
+                ["brownouts", ..] => form_back(form),
+                [name, ..] => format!("/clients/{}", encoded(name)),
+                [] => "/clients".to_owned(),
+            });
+        }
+        Ok(Some(told)) => told,
+        Err(error) => {
+            html! { div.notice.bad #refused role="alert" { p { strong { "Nothing was changed." } " " (error) } } }
+        }
+    };
+    match rest {
+        [name, ..] if is_of_client => one(visit, name, Some(told)).await,
+        _ => list(visit, Some(told)).await,
+    }
+}
+
+/// Where a form was sent from: the list, or the page of one client.
+fn form_back(form: &Fields) -> String {
+    match form.get("of") {
+        "" => "/clients".to_owned(),
+        name => format!("/clients/{}", encoded(name)),
+    }
+}
+
+fn side(form: &Fields) -> Option<String> {
+    Some(form.get("side").to_owned()).filter(|side| !side.is_empty())
+}
+
+fn new_token(token: &str) -> Markup {
+    html! {
+        div.notice.warn #new-token role="status" {
+            p { strong { "The new token, shown this once." } " The one before it has ended." }
+            p.connect-link { code #token-text { (token) } }
+            button type="button" data-copy="token-text" { "Copy the token" }
         }
     }
 }
 
-fn row(client: &ClientInfo, now_ms: i64) -> Markup {
+/// What a date field of a browser gives (`2026-12-31`, or with a time of UTC), or a moment as programs write it.
+fn read_moment(name: &str, text: &str) -> Result<Moment, String> {
+    let text = if text.len() == 16 { format!("{text}:00Z") } else { text.to_owned() };
+    text.parse().map_err(|what| format!("{name}: {what}"))
+}
+
+async fn added(visit: &Visit<'_>, form: &Fields) -> Result<(), String> {
+    let from = match form.get("from") {
+        "" => visit.now_ms,
+        text => read_moment("from", text)?.unix_ms(),
+    };
+    let minutes: i64 =
+        form.get("minutes").parse().map_err(|_| "a brownout lasts a number of minutes".to_owned())?;
+    let names = |name: &str| -> Vec<String> {
+        let all = form.all().filter(|(found, value)| *found == name && !value.is_empty());
+        all.map(|(_, value)| value.to_owned()).collect()
+    };
+    let new = NewBrownout {
+        side: side(form),
+        operations: names("operation"),
+        clients: names("client"),
+        from_ms: from,
+        until_ms: from.saturating_add(minutes.saturating_mul(60_000)),
+        reason: form.get("reason").to_owned(),
+    };
+    visit.parts.retirement.add(new).await.map(drop).map_err(|error| retire_told(&error))
+}
+
+async fn sunset(visit: &Visit<'_>, name: &str, form: &Fields) -> Result<(), String> {
+    let at = match (form.has("never"), form.get("at")) {
+        (true, _) => None,
+        (false, text) => Some(read_moment("the date", text)?.unix_ms()),
+    };
+    let side = side(form);
+    let set = visit.parts.retirement.set_sunset(name, side.as_deref(), at, None, form.has("announce")).await;
+    set.map(drop).map_err(|error| retire_told(&error))
+}
+
+// All clients ------------------------------------------------------------------------------------------------------------
+
+async fn list(visit: &Visit<'_>, told: Option<Markup>) -> Answer {
+    let registry = visit.parts.registry.clone();
+    let clients = visit.studio.clients.look(async move { registry.list().await }).await;
+    let usage = usage(visit).await;
+    let status = if told.is_some() { StatusCode::CONFLICT } else { StatusCode::OK };
+    let body = html! {
+        div.page-head { h1 { "Clients" } p.lead { "How the grants of clients stand, who still calls what, and how the old version ends for them." } }
+        (visit.staleness(&clients))
+        @if let Some(told) = &told { (told) }
+        @if let Some(clients) = &clients.value { (grants(visit, clients)) }
+        (matrix(visit, usage.as_deref().map_or(&[], Vec::as_slice)))
+        (brownouts(visit, None))
+    };
+    let is_live = told.is_none();
+    let page = if is_live {
+        Page::live(Tab::Clients, "Clients", body)
+    } else {
+        Page::still(Tab::Clients, "Clients", body)
+    };
+    visit.page(page.status(status))
+}
+
+async fn usage(visit: &Visit<'_>) -> Option<std::sync::Arc<Vec<UsageInfo>>> {
+    let usage = visit.parts.usage.clone();
+    visit.studio.usage.look(async move { usage.list().await }).await.value
+}
+
+fn grants(visit: &Visit<'_>, clients: &[ClientInfo]) -> Markup {
+    if clients.is_empty() {
+        return empty("No client yet", &html! { "Enrol one with " code { "switchback client add" } "." });
+    }
+    let wanted = visit.query.get("q").to_lowercase();
+    let found: Vec<&ClientInfo> =
+        clients.iter().filter(|client| client.name.to_lowercase().contains(&wanted)).collect();
+    let from = (visit.query.page() - 1).saturating_mul(OF_PAGE).min(found.len());
+    let shown = &found[from..(from + OF_PAGE).min(found.len())];
+    let ends = visit.parts.retirement.sunsets();
+    html! {
+        section.panel aria-labelledby="grants-title" {
+            header { h2 #grants-title { "Grants" } span.soft { (count(found.len() as u64)) " of " (count(clients.len() as u64)) } }
+            form.filter method="get" action="/clients" {
+                label.grow { "Name" input type="search" name="q" value=(visit.query.get("q")); }
+                button type="submit" { "Find" }
+            }
+            div.scroll role="region" aria-label="Clients" tabindex="0" {
+                table {
+                    thead { tr { th { "Name" } th { "Company" } th.n { "Tokens" } th { "Grant" } th { "Access token ends" } th { "Credentials" } th { "Old version ends" } } }
+                    tbody { @for client in shown { (row(client, &ends, visit.now_ms)) } }
+                }
+            }
+            (pager(visit, shown.len(), found.len(), OF_PAGE))
+        }
+    }
+}
+
+fn tone(client: &ClientInfo) -> (Tone, String) {
     let state = client.revoked_at.as_ref().map_or(client.grant.state.name(), |_| "revoked");
     // Nobody misses the grant of a client whose calls go out with something else.
     let is_unused = client.grant.state == GrantState::Unconnected && !client.credentials.is_empty();
     let tone = match state {
         "active" => Tone::Good,
+        "revoked" => Tone::Quiet,
         "unconnected" if is_unused => Tone::Quiet,
+        "pending" => Tone::Busy,
         _ => Tone::Bad,
     };
+    (tone, state.replace('_', " "))
+}
+
+fn row(client: &ClientInfo, ends: &[ClientSunset], now_ms: i64) -> Markup {
+    let (tone, state) = tone(client);
     html! {
         tr id={ "client-" (client.name) } {
-            td { (client.name) }
+            td { a href={ "/clients/" (encoded(&client.name)) } { (client.name) } }
             td { (client.company.as_deref().unwrap_or("main")) }
             td.n { (client.tokens) }
             td {
-                (badge(tone, &state.replace('_', " ")))
+                (badge(tone, &state))
                 @if let Some(reason) = &client.grant.reason { " " span.soft { (reason) } }
             }
             td { @match &client.grant.expires_at { Some(end) => (moment_text(end, now_ms)), None => span.soft { "unknown" } } }
@@ -61,6 +240,314 @@ fn row(client: &ClientInfo, now_ms: i64) -> Markup {
                     (badge(if credential.state == CredentialState::Active { Tone::Good } else { Tone::Bad }, credential.state.name()))
                     " "
                 }
+            }
+            td {
+                @for end in ends.iter().filter(|end| end.client == client.name) {
+                    @if let Some(at) = end.at_ms { (end.side) " " (moment(at, now_ms)) }
+                }
+            }
+        }
+    }
+}
+
+/// Client × operation: how often, and when last.
+fn matrix(visit: &Visit<'_>, usage: &[UsageInfo]) -> Markup {
+    let kind = visit.query.get("kind");
+    let fits = |one: &&UsageInfo| kind.is_empty() || one.kind == kind;
+    let shown: Vec<&UsageInfo> = usage.iter().filter(fits).collect();
+    let mut calls: BTreeMap<(&str, &str), i64> = BTreeMap::new();
+    for one in &shown {
+        *calls.entry((&one.side, &one.operation)).or_default() += one.calls;
+    }
+    let mut columns: Vec<((&str, &str), i64)> = calls.into_iter().collect();
+    columns.sort_by_key(|(_, calls)| std::cmp::Reverse(*calls));
+    let others = columns.len().saturating_sub(COLUMNS_MAX);
+    columns.truncate(COLUMNS_MAX);
+    let names: BTreeSet<&str> = shown.iter().map(|one| one.client.as_str()).collect();
+    let names: Vec<&str> = names.into_iter().collect();
+    html! {
+        section.panel #usage aria-labelledby="usage-title" {
+            header { h2 #usage-title { "Who still calls what" } span.soft { "since calls were first counted, over all replicas" } }
+            form.filter method="get" action="/clients#usage" {
+                label { "What became of it"
+                    select name="kind" data-submit {
+                        option value="" { "all calls" }
+                        @for (word, words) in KINDS { option value=(word) selected[word == kind] { (words) } }
+                    }
+                }
+                button type="submit" { "Show" }
+            }
+            @if shown.is_empty() {
+                (empty("No such calls", &html! { "Calls are counted from the first one on, by client, operation and what became of them." }))
+            } @else {
+                div.scroll role="region" aria-label="Calls by client and operation" tabindex="0" {
+                    table.matrix {
+                        thead { tr {
+                            th { "Client" }
+                            @for ((side, name), _) in &columns { th.n { (side) " " (operation(name)) } }
+                            th { "Last call" }
+                        } }
+                        tbody { @for name in names.iter().take(OF_PAGE) {
+                            tr id={ "usage-" (name) } {
+                                td { @if name.is_empty() { span.soft { "nobody enrolled" } } @else { a href={ "/clients/" (encoded(name)) } { (name) } } }
+                                @for ((side, column), _) in &columns { (cell(&shown, side, name, column)) }
+                                td { @if let Some(last) = shown.iter().filter(|one| one.client == *name).map(|one| one.last.as_str()).max() { (moment_text(last, visit.now_ms)) } }
+                            }
+                        } }
+                    }
+                }
+                @if others > 0 { p.soft { (others) " more operations are on the pages of their clients." } }
+            }
+        }
+    }
+}
+
+fn cell(usage: &[&UsageInfo], side: &str, client: &str, operation: &str) -> Markup {
+    let of: Vec<&&UsageInfo> = usage
+        .iter()
+        .filter(|one| one.side == side && one.client == client && one.operation == operation)
+        .collect();
+    let calls: i64 = of.iter().map(|one| one.calls).sum();
+    let last = of.iter().map(|one| one.last.as_str()).max().unwrap_or_default();
+    let is_turned_away = of.iter().any(|one| one.kind != "answered");
+    html! {
+        td.cell title=[(calls > 0).then(|| format!("last call {last}"))] {
+            @if calls > 0 {
+                @if is_turned_away { strong { (count(calls.unsigned_abs())) } } @else { (count(calls.unsigned_abs())) }
+            } @else { span.soft { "–" } }
+        }
+    }
+}
+
+fn brownouts(visit: &Visit<'_>, of: Option<&str>) -> Markup {
+    let all = visit.parts.retirement.brownouts();
+    let fits = |one: &&Brownout| {
+        of.is_none_or(|name| one.clients.is_empty() || one.clients.iter().any(|client| client == name))
+    };
+    let shown: Vec<&Brownout> = all.iter().filter(fits).collect();
+    html! {
+        section.panel #brownouts aria-labelledby="brownouts-title" {
+            header { h2 #brownouts-title { "Brownouts" } span.soft { "windows in which calls are answered 503 with Retry-After, on all replicas" } }
+            @if shown.is_empty() { p.soft { "None. A brownout of ten minutes tells more than ten letters." } } @else {
+                div.scroll role="region" aria-label="Brownouts" tabindex="0" {
+                    table {
+                        thead { tr { th { "State" } th { "From" } th { "Until" } th { "Operations" } th { "Clients" } th { "Reason" } th { "Set by" } th { "" } } }
+                        tbody { @for one in &shown { (brownout(visit, one, of)) } }
+                    }
+                }
+            }
+            @if visit.may_operate() { (new_brownout(visit, of)) }
+        }
+    }
+}
+
+fn brownout(visit: &Visit<'_>, one: &Brownout, of: Option<&str>) -> Markup {
+    let (tone, state) = match visit.now_ms {
+        now if now < one.from_ms => (Tone::Busy, "planned"),
+        now if now < one.until_ms => (Tone::Warn, "open"),
+        _ => (Tone::Quiet, "over"),
+    };
+    let words =
+        |names: &[String], all: &str| if names.is_empty() { all.to_owned() } else { names.join(", ") };
+    html! {
+        tr id={ "brownout-" (one.id) } {
+            td { (badge(tone, state)) }
+            td { (moment(one.from_ms, visit.now_ms)) }
+            td { (moment(one.until_ms, visit.now_ms)) }
+            td { (one.side) " " (words(&one.operations, "all calls")) }
+            td { (words(&one.clients, "all")) }
+            td { @if one.reason.is_empty() { span.soft { "the pack's" } } @else { (one.reason) } }
+            td { (one.by) }
+            td { @if visit.may_operate() && one.by != "configuration" {
+                form method="post" action={ "/clients/brownouts/" (encoded(&one.id)) "/remove" } {
+                    (visit.form_token())
+                    input type="hidden" name="of" value=(of.unwrap_or_default());
+                    button.small type="submit" { "Remove" }
+                }
+            } }
+        }
+    }
+}
+
+fn new_brownout(visit: &Visit<'_>, of: Option<&str>) -> Markup {
+    let phases = visit.parts.phases.list();
+    let sides: BTreeSet<&str> = phases.iter().map(|info| info.side.as_str()).collect();
+    html! {
+        details {
+            summary { "Plan a brownout" }
+            form.stack method="post" action="/clients/brownouts" {
+                (visit.form_token())
+                input type="hidden" name="of" value=(of.unwrap_or_default());
+                @if let Some(name) = of { input type="hidden" name="client" value=(name); }
+                div.row {
+                    @if sides.len() > 1 {
+                        label { "Side" select name="side" { @for side in &sides { option { (side) } } } }
+                    }
+                    label { "Operation"
+                        select name="operation" {
+                            option value="" { "all calls" }
+                            @for info in &phases { option value=(info.operation) { (info.side) " " (info.operation) } }
+                        }
+                    }
+                    @if of.is_none() {
+                        label { "Client"
+                            select name="client" {
+                                option value="" { "all" }
+                                @for client in visit.parts.tokens.clients().all() { option { (client.name) } }
+                            }
+                        }
+                    }
+                }
+                div.row {
+                    label { "From (UTC; empty: now)" input type="datetime-local" name="from"; }
+                    label { "Minutes" input type="number" name="minutes" value="10" min="1" max="44640" required; }
+                    label.grow { "What clients are told (empty: the pack's text)" input type="text" name="reason" maxlength="500"; }
+                }
+                p.hint { "From the beginning to the end of the window these calls are answered 503, in the old error form." }
+                div.actions { button.danger type="submit" { "Plan it" } }
+            }
+        }
+    }
+}
+
+// One client -------------------------------------------------------------------------------------------------------------
+
+async fn one(visit: &Visit<'_>, name: &str, told: Option<Markup>) -> Answer {
+    let registry = visit.parts.registry.clone();
+    let clients = visit.studio.clients.look(async move { registry.list().await }).await;
+    let found = clients.value.as_ref().and_then(|all| all.iter().find(|client| client.name == name));
+    if found.is_none() && clients.failing_since.is_none() {
+        return visit.not_found();
+    }
+    let usage = usage(visit).await;
+    let letter = written(visit.parts, name).await.unwrap_or_default();
+    let body = html! {
+        p { a href="/clients" { "All clients" } }
+        div.page-head { h1 { (name) } @if let Some(client) = found { @let (tone, state) = tone(client); (badge(tone, &state)) } }
+        (visit.staleness(&clients))
+        @if let Some(told) = &told { (told) }
+        @if let Some(client) = found {
+            div.grid {
+                section.panel.w6 aria-labelledby="grant-title" { h2 #grant-title { "Grant" } (grant(visit, client)) }
+                section.panel.w6 aria-labelledby="end-title" { h2 #end-title { "The end of the old version" } (ending(visit, client)) }
+            }
+        }
+        section.panel #calls aria-labelledby="calls-title" {
+            h2 #calls-title { "What it still calls" }
+            (calls(visit, name, usage.as_deref().map_or(&[], Vec::as_slice)))
+        }
+        (brownouts(visit, Some(name)))
+        section.panel #letter aria-labelledby="letter-title" {
+            header { h2 #letter-title { "To its owner" } span.soft { "the calls to change, as curl; values are of the pack's examples" } }
+            @if letter.is_empty() { p.soft { "It calls nothing that has to change." } } @else {
+                button.small type="button" data-copy="letter-text" { "Copy the text" }
+                pre.letter #letter-text tabindex="0" aria-label="Text for the owner" { (letter) }
+            }
+        }
+    };
+    // What is shown once must not be taken away by the next look.
+    let page = match told {
+        None => Page::live(Tab::Clients, name, body),
+        Some(_) => Page::still(Tab::Clients, name, body),
+    };
+    visit.page(page)
+}
+
+fn grant(visit: &Visit<'_>, client: &ClientInfo) -> Markup {
+    let act = |verb: &str, words: &str, class: &str| {
+        html! {
+            form method="post" action={ "/clients/" (encoded(&client.name)) "/" (verb) } {
+                (visit.form_token())
+                button.(class) type="submit" { (words) }
+            }
+        }
+    };
+    let grant = &client.grant;
+    html! {
+        dl.facts {
+            dt { "State" } dd { @let (tone, state) = tone(client); (badge(tone, &state)) }
+            @if let Some(reason) = &grant.reason { dt { "Why" } dd { (reason) } }
+            dt { "Last refresh" } dd { @match &grant.issued_at { Some(at) => { (moment_text(at, visit.now_ms)) ", " (grant.generation) ". token set" } None => span.soft { "never" } } }
+            dt { "Access token ends" } dd { @match &grant.expires_at { Some(at) => (moment_text(at, visit.now_ms)), None => span.soft { "unknown" } } }
+            dt { "Company" } dd { (client.company.as_deref().unwrap_or("main")) }
+            dt { "Enrolled" } dd { (moment_text(&client.created_at, visit.now_ms)) }
+            dt { "Tokens" } dd { (client.tokens) }
+            @if let Some(at) = &client.revoked_at { dt { "Revoked" } dd { (moment_text(at, visit.now_ms)) } }
+        }
+        @if visit.may_operate() {
+            @if client.revoked_at.is_some() {
+                p.hint { "Restoring makes a new token, shown once. The grant stays erased: it is connected anew." }
+                div.actions { (act("restore", "Restore", "primary")) }
+            } @else {
+                div.actions {
+                    (act("connect", if grant.state == GrantState::Active { "Make a link to connect anew" } else { "Make a link to connect" }, if grant.state == GrantState::Active { "small" } else { "primary" }))
+                }
+                details {
+                    summary { "Rotate its token" }
+                    p.hint { "A new token is made and shown once; the one that it calls with now ends at once." }
+                    (act("rotate", "Rotate", "danger"))
+                }
+                details {
+                    summary { "Revoke it" }
+                    p.hint { "Its tokens select nobody any more; its grant, credentials and archives are erased. Restoring brings back the name, and nothing else." }
+                    (act("revoke", "Revoke for good", "danger"))
+                }
+            }
+        }
+    }
+}
+
+fn ending(visit: &Visit<'_>, client: &ClientInfo) -> Markup {
+    let ends = visit.parts.retirement.sunsets();
+    let ends: Vec<&ClientSunset> = ends.iter().filter(|end| end.client == client.name).collect();
+    let sides: BTreeSet<String> = visit.parts.phases.list().into_iter().map(|info| info.side).collect();
+    html! {
+        @if ends.iter().all(|end| end.at_ms.is_none()) { p { "It has no date of its own." } }
+        @for end in &ends {
+            @if let Some(at) = end.at_ms {
+                p #sunset {
+                    (end.side) " ends " (moment(at, visit.now_ms)) ", set by the " (end.by)
+                    @if at <= visit.now_ms { ": its calls are answered 410 " (badge(Tone::Bad, "refused")) }
+                    @else if end.announce { "; its answers say so in " code { "Sunset" } "." } @else { ", in silence." }
+                }
+            }
+        }
+        @if visit.may_operate() {
+            form.stack method="post" action={ "/clients/" (encoded(&client.name)) "/sunset" } {
+                (visit.form_token())
+                div.row {
+                    @if sides.len() > 1 { label { "Side" select name="side" { @for side in &sides { option { (side) } } } } }
+                    label { "From then on it is answered 410 (UTC)" input type="text" name="at" placeholder="2026-12-31" pattern="\\d{4}-\\d{2}-\\d{2}(T.+)?" value=(ends.iter().find_map(|end| end.at_ms).map(rfc3339).unwrap_or_default()); }
+                }
+                label.check { input type="checkbox" name="announce" checked; span { "Say so in its answers until then" } }
+                div.actions {
+                    button type="submit" { "Set the date" }
+                    @if ends.iter().any(|end| end.at_ms.is_some()) { button.plain type="submit" name="never" value="1" { "No end for it" } }
+                }
+            }
+        }
+    }
+}
+
+fn calls(visit: &Visit<'_>, name: &str, usage: &[UsageInfo]) -> Markup {
+    let mut of: Vec<&UsageInfo> = usage.iter().filter(|one| one.client == name).collect();
+    of.sort_by_key(|one| std::cmp::Reverse(unix_ms(&one.last)));
+    if of.is_empty() {
+        return html! { p.soft { "Nothing since calls were first counted." } };
+    }
+    html! {
+        div.scroll role="region" aria-label="Calls of this client" tabindex="0" {
+            table {
+                thead { tr { th { "Operation" } th { "What became of it" } th.n { "Calls" } th { "First" } th { "Last" } } }
+                tbody { @for one in &of {
+                    tr id={ "call-" (one.side) "-" (one.operation) "-" (one.kind) } {
+                        td { (one.side) " " (operation(&one.operation)) }
+                        td { (badge(if one.kind == "answered" { Tone::Good } else { Tone::Warn }, &one.kind)) }
+                        td.n { (count(one.calls.unsigned_abs())) }
+                        td { (moment_text(&one.first, visit.now_ms)) }
+                        td { (moment_text(&one.last, visit.now_ms)) }
+                    }
+                } }
             }
         }
     }

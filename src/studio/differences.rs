@@ -1,41 +1,65 @@
-//! What the dual run found: per operation how much was compared, how much differs, and what differs most.
+//! What the dual run found: per operation how much was compared and what differs; of one operation, each field with what a
+//! client would have got from either side, the line of the mapping that makes it, and what to do about it.
 
 use super::Visit;
+use super::fields::encoded;
 use super::layout::{Page, Tab, empty};
-use super::words::{count, operation, percent};
+use super::words::{Tone, badge, count, counted, moment, operation, percent};
 use crate::admin::Answer;
 use maud::{Markup, html};
-use switchback_engine::diff::{OperationReport, Threshold, report as report_on};
+use switchback_engine::diff::{
+    Cause, Finding, FindingKind, OperationReport, Summary, Tally, Threshold, report as report_on,
+};
+use switchback_engine::redact::Sample;
+use switchback_gateway::shadow::Exported;
+
+/// Lines of the mapping around the one that is meant.
+const LINES_AROUND: u32 = 4;
+/// Recorded comparisons of one operation that are shown.
+const RECORDS_MAX: u32 = 25;
+/// Fields of one operation that are shown, the most frequent.
+const FIELDS_MAX: usize = 60;
 
 pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
-    if !rest.is_empty() {
-        return visit.not_found();
+    match rest {
+        [] => list(visit).await,
+        [side, operation] => one(visit, side, operation).await,
+        _ => visit.not_found(),
     }
+}
+
+async fn list(visit: &Visit<'_>) -> Answer {
     let archive = visit.parts.archive.clone();
     let summaries = visit.studio.summaries.look(async move { archive.summaries().await }).await;
     let body = html! {
-        div.page-head { h1 { "Differences" } }
+        div.page-head { h1 { "Differences" } p.lead { "What a client would get otherwise, by operation. Open one to see the fields, and the line of the mapping behind each." } }
         (visit.staleness(&summaries))
         @if let Some(summaries) = &summaries.value {
-            section.panel { (table(&report_on(summaries, Threshold::default()).operations)) }
+            section.panel { (table(visit, &report_on(summaries, Threshold::default()).operations)) }
         }
     };
     visit.page(Page::live(Tab::Differences, "Differences", body))
 }
 
-fn table(operations: &[OperationReport]) -> Markup {
+fn table(visit: &Visit<'_>, operations: &[OperationReport]) -> Markup {
     if operations.is_empty() {
         let words =
             html! { "Put an operation into the phase shadow, and both sides are compared from then on." };
         return empty("Nothing was compared yet", &words);
     }
+    let wanted = visit.query.get("q").to_lowercase();
+    let shown = operations.iter().filter(|one| one.operation.to_lowercase().contains(&wanted));
     html! {
+        form.filter method="get" action="/differences" {
+            label.grow { "Operation" input type="search" name="q" value=(visit.query.get("q")); }
+            button type="submit" { "Find" }
+        }
         div.scroll role="region" aria-label="Differences" tabindex="0" {
             table {
                 thead { tr { th { "Operation" } th { "Phase" } th.n { "Compared" } th.n { "Different" } th.n { "At most" } th { "What differs most" } th { "Next" } } }
-                tbody { @for one in operations {
+                tbody { @for one in shown {
                     tr id={ "difference-" (one.side) "-" (one.operation) } {
-                        td { (operation(&one.operation)) }
+                        td { a href={ "/differences/" (encoded(&one.side)) "/" (encoded(&one.operation)) } { (operation(&one.operation)) } }
                         td { (one.phase) }
                         td.n { (count(one.counts.compared())) }
                         td.n { (count(one.counts.different)) }
@@ -46,6 +70,206 @@ fn table(operations: &[OperationReport]) -> Markup {
                         td { (one.next) }
                     }
                 } }
+            }
+        }
+    }
+}
+
+async fn one(visit: &Visit<'_>, side: &str, name: &str) -> Answer {
+    let archive = visit.parts.archive.clone();
+    let summaries = visit.studio.summaries.look(async move { archive.summaries().await }).await;
+    let found = summaries
+        .value
+        .as_ref()
+        .and_then(|all| all.iter().find(|one| one.side == side && one.operation == name));
+    let is_served = visit.parts.phases.list().iter().any(|info| info.side == side && info.operation == name);
+    if found.is_none() && !is_served {
+        return visit.not_found();
+    }
+    let mut yaml = Vec::new();
+    for tally in found.iter().flat_map(|summary| &summary.tallies).take(FIELDS_MAX) {
+        yaml.push(visit.parts.workbench.declared(side, name, &tally.pattern).await);
+    }
+    let records = visit.parts.archive.records(Some(name), RECORDS_MAX).await.unwrap_or_default();
+    let body = html! {
+        p { a href="/differences" { "All differences" } }
+        div.page-head {
+            h1 { (side) " " (operation(name)) }
+            span.aside { a.button href={ "/playground?operation=" (encoded(&format!("{side} {name}"))) } { "Open in the playground" } }
+        }
+        (visit.staleness(&summaries))
+        @match found {
+            None => { (empty("Nothing was compared yet", &html! { "Put it into the phase shadow, and both sides are compared from then on." })) }
+            Some(summary) => {
+                (counts(visit, summary))
+                @if summary.tallies.is_empty() { p.notice.good { "Nothing that was compared differs." } }
+                @for (at, (tally, yaml)) in summary.tallies.iter().zip(&yaml).enumerate() { (field(visit, summary, tally, yaml.as_ref(), at)) }
+                @if summary.tallies.len() > FIELDS_MAX { p.soft { (counted((summary.tallies.len() - FIELDS_MAX) as u64, "rarer difference")) " not shown" } }
+            }
+        }
+        (samples(visit, &records))
+    };
+    visit.page(Page::live(Tab::Differences, format!("{side} {name}"), body))
+}
+
+fn counts(visit: &Visit<'_>, summary: &Summary) -> Markup {
+    let counts = &summary.counts;
+    html! {
+        section.panel #counts aria-labelledby="counts-title" {
+            h2 #counts-title { "Evidence" }
+            p {
+                (counted(counts.compared(), "answer")) " compared since " (moment(summary.since_ms, visit.now_ms)) ", "
+                strong { (count(counts.different)) " different" } "."
+            }
+            p.noisy {
+                "Not counted as differences: " (count(counts.expected)) " expected losses, "
+                (count(counts.declared_noise)) " of declared noise, " (count(counts.learnt_noise)) " of learnt noise; "
+                (count(counts.dropped)) " calls were not compared."
+            }
+        }
+    }
+}
+
+fn field(
+    visit: &Visit<'_>,
+    summary: &Summary,
+    tally: &Tally,
+    yaml: Option<&(String, String)>,
+    at: usize,
+) -> Markup {
+    let id = format!("field-{at}");
+    let compared = summary.counts.compared();
+    html! {
+        section.panel.difference id={ "difference-" (tally.pattern) "-" (tally.kind.word()) } aria-labelledby=(id) {
+            header {
+                h2 id=(id) { code { (tally.pattern) } }
+                (badge(tone(tally.kind), tally.kind.word()))
+                @if !tally.reading().is_empty() { span.soft { (tally.reading()) } }
+                span.aside.soft { (counted(tally.calls, "call")) @if compared > 0 { " of " (count(compared)) } ", last " (moment(tally.last_ms, visit.now_ms)) }
+            }
+            (sides(visit, &summary.side, &tally.example))
+            (source(visit, &tally.cause))
+            details {
+                summary { "This is as it should be" }
+                p.hint { "The pack is files: copy what fits into it, and let it be reviewed. The gateway takes it up by a reload." }
+                @if let Some((ty, place)) = yaml {
+                    p { "The value means nothing, and differs each time. In " code { "pack.yaml" } ":" }
+                    pre id={ (id) "-noise" } { "compare:\n  types:\n    " (summary.side) ":\n      " (ty) ": {noise: [" (place) "]}\n" }
+                    button.small type="button" data-copy={ (id) "-noise" } { "Copy: noise" }
+                } @else {
+                    p.soft { "Its place is in no named type of the contract, so no line of " code { "compare:" } " can name it." }
+                }
+                @if let Some(line) = tally.cause.line().filter(|_| matches!(tally.kind, FindingKind::Missing)) {
+                    p { "The new version does not have it, and need not. In the shape at " code { (line) } ":" }
+                    pre id={ (id) "-loss" } { "only: {" (summary.side) ": {" (last_name(&tally.pattern)) ": none}}\n" }
+                    button.small type="button" data-copy={ (id) "-loss" } { "Copy: expected loss" }
+                }
+            }
+        }
+    }
+}
+
+fn last_name(pattern: &str) -> &str {
+    pattern.trim_end_matches("[*]").rsplit('.').next().unwrap_or(pattern)
+}
+
+fn tone(kind: FindingKind) -> Tone {
+    match kind {
+        FindingKind::Spelling | FindingKind::Order | FindingKind::Language => Tone::Warn,
+        _ => Tone::Bad,
+    }
+}
+
+/// What a client would have got from either side.
+fn sides(visit: &Visit<'_>, side: &str, finding: &Finding) -> Markup {
+    let program = visit.parts.program.load_full();
+    let other = program
+        .pack()
+        .sides
+        .iter()
+        .map(|one| one.name.as_str())
+        .find(|name| *name != side)
+        .unwrap_or_default();
+    html! {
+        div.sides {
+            div {
+                h3 { "From " (side) "'s own service" }
+                pre { (shown(finding, finding.reference.as_ref(), true)) }
+            }
+            div {
+                h3 { "Made of " (other) " by the mapping" }
+                pre { (shown(finding, finding.candidate.as_ref(), false)) }
+            }
+        }
+        @if let Some(detail) = &finding.detail { p { (detail) } }
+    }
+}
+
+fn shown(finding: &Finding, sample: Option<&Sample>, is_reference: bool) -> Markup {
+    let place = &finding.place;
+    html! {
+        span.soft { (place) ": " }
+        @match sample {
+            None => { span.soft { "nothing" } }
+            Some(sample) if is_reference => { del { (sample) } }
+            Some(sample) => { ins { (sample) } }
+        }
+    }
+}
+
+/// The mapping around the line that is behind a difference, with that line marked.
+fn source(visit: &Visit<'_>, cause: &Cause) -> Markup {
+    let place = cause.line().and_then(|line| line.rsplit_once(':'));
+    let place = place.and_then(|(file, line)| Some((file, line.parse::<u32>().ok()?)));
+    let lines = place.map(|(file, line)| visit.parts.workbench.lines_around(file, line, LINES_AROUND));
+    html! {
+        p { (cause_words(cause)) }
+        @if let (Some((file, line)), Some(lines)) = (place, lines) {
+            p.source-name { code { (file) ":" (line) } " " a href={ "/playground?file=" (encoded(file)) } { "Open the file in the playground" } }
+            ol.mapping-lines {
+                @for (number, text) in &lines {
+                    li.marked[*number == line] { span.number { (number) } code { (text) } }
+                }
+            }
+        }
+    }
+}
+
+fn cause_words(cause: &Cause) -> &'static str {
+    match cause {
+        Cause::Made { .. } => {
+            "This line makes the value out of something else: the line is wrong, or what it reads is."
+        }
+        Cause::Copied { .. } => {
+            "This line copies the value as it is: the two services disagree, or the line names the wrong place."
+        }
+        Cause::Unmapped { .. } => {
+            "No line makes this field; the nearest is the one that makes what is around it."
+        }
+        Cause::Upstream => "The other service did not answer, or not so that a client could have read it.",
+        Cause::Gateway => "The gateway ended the call itself.",
+    }
+}
+
+/// The newest comparisons with findings, as they were kept.
+fn samples(visit: &Visit<'_>, records: &[Exported]) -> Markup {
+    if records.is_empty() {
+        return html! {};
+    }
+    html! {
+        section.panel #samples aria-labelledby="samples-title" {
+            header { h2 #samples-title { "Samples" } span.soft { "the newest, values redacted" } }
+            @for (at, exported) in records.iter().rev().enumerate() {
+                @let record = &exported.record;
+                details id={ "sample-" (record.request_id.as_deref().unwrap_or_default()) "-" (at) } {
+                    summary { (moment(record.at_ms, visit.now_ms)) " " code { (record.target) } " " @if let Some(client) = &record.client { (client) } " · " (counted(record.comparison.findings.len() as u64, "difference")) }
+                    @for finding in &record.comparison.findings {
+                        p { code { (finding.place) } " " (badge(tone(finding.kind), finding.kind.word())) @if let Some(line) = finding.cause.line() { " " code { (line) } } }
+                        (sides(visit, &record.side, finding))
+                    }
+                    @let excused = &record.comparison.excused;
+                    p.noisy { "Excused: " (excused.expected) " expected, " (excused.declared) " declared noise, " (excused.learnt) " learnt noise." }
+                }
             }
         }
     }

@@ -38,6 +38,7 @@ use seen::Readings;
 use std::sync::Arc;
 use switchback_engine::diff::Summary;
 use switchback_gateway::body::Body;
+use switchback_gateway::retire::UsageInfo;
 use switchback_gateway::server::Peer;
 use switchback_gateway::token::ClientInfo;
 
@@ -51,6 +52,7 @@ pub(crate) struct Studio {
     parts: Arc<Parts>,
     guard: Arc<Guard>,
     clients: Readings<Vec<ClientInfo>>,
+    usage: Readings<Vec<UsageInfo>>,
     summaries: Readings<Vec<Summary>>,
 }
 
@@ -94,7 +96,13 @@ impl Visit<'_> {
 impl Studio {
     pub(crate) fn new(parts: Arc<Parts>, guard: Arc<Guard>) -> Studio {
         let clock = parts.clock.clone();
-        Studio { clients: Readings::new(clock.clone()), summaries: Readings::new(clock), parts, guard }
+        Studio {
+            clients: Readings::new(clock.clone()),
+            usage: Readings::new(clock.clone()),
+            summaries: Readings::new(clock),
+            parts,
+            guard,
+        }
     }
 
     /// Answers a request for anything that is not the API's.
@@ -201,6 +209,8 @@ impl Studio {
         let segments: Vec<String> = path.trim_matches('/').split('/').map(decoded).collect();
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
         match segments.as_slice() {
+            ["clients", rest @ ..] => clients::form(&visit, rest, &form).await,
+            ["playground", rest @ ..] => playground::form(&visit, rest, &form).await,
             ["reload"] => {
                 self.parts.reload.notify_one();
                 Answer::see(fields::own_path(form.get("to")))

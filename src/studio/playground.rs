@@ -1,40 +1,646 @@
-//! What a request would become: the route that an operation takes, with the line of the mapping behind each field.
+//! What would become of a request: every call, every step's context, the answer, and for each field of it the line of the
+//! mapping and the place of the message that it comes from. Nothing with an effect is sent.
+//!
+//! What lives here: the page. What is tried, and how a field is followed back, is in `crate::playground`.
 
 use super::Visit;
-use super::layout::{Page, Tab};
-use crate::admin::Answer;
-use maud::html;
-use switchback_plan::explain;
+use super::fields::Fields;
+use super::layout::{Page, Tab, empty};
+use super::words::{Tone, badge, count, counted, moment_text, operation, phase};
+use crate::admin::{Answer, tried};
+use crate::playground::{Ask, Asked, ExampleRequest, Part, Ran, RanAnswer, RanCall, TryError, WhatIf};
+use http::StatusCode;
+use maud::{Markup, html};
+use serde_json::Value as Json;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Lines of a body that are shown before the rest is left to the reader.
+const LINES_MAX: usize = 2_000;
+/// Recorded exchanges that are listed.
+const RECORDED_SHOWN: usize = 30;
+/// Phases that a request can be tried in.
+const PHASES: [&str; 4] = ["legacy", "shadow", "canary", "translated"];
+
+/// What a person has in the editor.
+#[derive(Clone, Debug, Default)]
+struct Draft {
+    method: String,
+    target: String,
+    headers: String,
+    body: String,
+    har: String,
+    recorded: Option<usize>,
+    phase: String,
+    live: bool,
+    client: String,
+    file: String,
+    /// The text of that file, where it was changed.
+    text: String,
+}
+
+/// What came of it.
+enum Came {
+    Nothing,
+    Ran(Box<Ran>),
+    WhatIf(WhatIf),
+    Fault(TryError),
+}
 
 pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
     if !rest.is_empty() {
         return visit.not_found();
     }
-    let program = visit.parts.program.load_full();
-    let pack = program.pack();
-    let asked = visit.query.get("operation");
-    let routes = pack.directions.iter().flat_map(|direction| {
-        let side = &pack.sides[direction.serves].name;
-        direction
-            .routes
+    let examples = match visit.parts.workbench.examples().await {
+        Ok(examples) => examples,
+        Err(error) => return page(visit, &[], &Draft::default(), &Came::Fault(error)),
+    };
+    let mut draft = Draft { file: visit.query.get("file").to_owned(), ..Draft::default() };
+    let wanted = visit.query.get("operation");
+    let number = visit.query.get("example").parse::<usize>().ok();
+    let number = number.or_else(|| {
+        examples
             .iter()
-            .map(move |route| (format!("{side} {}", route.operation.key), direction.serves, route))
+            .position(|one| !wanted.is_empty() && format!("{} {}", one.side, one.operation) == wanted)
     });
-    let routes: Vec<_> = routes.collect();
-    let found = routes.iter().find(|(name, ..)| name == asked);
+    if let Some(recorded) = visit
+        .query
+        .get("recorded")
+        .parse::<usize>()
+        .ok()
+        .filter(|at| visit.parts.workbench.exchange(*at).is_some())
+    {
+        draft.recorded = Some(recorded);
+    } else if let Some(example) = number.and_then(|at| examples.get(at)) {
+        draft.take(example);
+    }
+    // To try an example costs nothing and changes nothing, so that a link leads to what came of it.
+    let came = if draft.is_empty() { Came::Nothing } else { run(visit, &draft).await };
+    page(visit, &examples, &draft, &came)
+}
+
+pub(super) async fn form(visit: &Visit<'_>, rest: &[&str], form: &Fields) -> Answer {
+    let draft = Draft::of(form);
+    let came = match rest {
+        [] => run(visit, &draft).await,
+        ["what-if"] => match visit.parts.workbench.what_if(draft.files(visit)).await {
+            Ok(said) => Came::WhatIf(said),
+            Err(error) => Came::Fault(error),
+        },
+        ["record"] => {
+            let program = visit.parts.program.load_full();
+            let began = visit.parts.workbench.record(&visit.parts.tap, program.pack(), 100);
+            if began {
+                return Answer::see("/playground#recorded");
+            }
+            Came::Fault(TryError::Request("Another capture is open; end it first.".to_owned()))
+        }
+        _ => return visit.not_found(),
+    };
+    let examples = visit.parts.workbench.examples().await.unwrap_or_default();
+    page(visit, &examples, &draft, &came)
+}
+
+async fn run(visit: &Visit<'_>, draft: &Draft) -> Came {
+    let ask = match draft.ask(visit) {
+        Ok(ask) => ask,
+        Err(error) => return Came::Fault(error),
+    };
+    match tried(visit.parts, ask).await {
+        Ok(ran) => Came::Ran(Box::new(ran)),
+        Err(error) => Came::Fault(error),
+    }
+}
+
+impl Draft {
+    fn of(form: &Fields) -> Draft {
+        let text = |name: &str| form.get(name).replace("\r\n", "\n");
+        Draft {
+            method: text("method"),
+            target: text("target"),
+            headers: text("headers"),
+            body: text("body"),
+            har: text("har"),
+            recorded: form.get("recorded").parse().ok(),
+            phase: text("phase"),
+            live: form.has("live"),
+            client: text("client"),
+            file: text("file"),
+            text: text("text"),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.target.trim().is_empty() && self.har.trim().is_empty() && self.recorded.is_none()
+    }
+
+    fn take(&mut self, example: &ExampleRequest) {
+        self.method.clone_from(&example.method);
+        self.target.clone_from(&example.target);
+        self.headers = example.headers.iter().map(|(name, value)| format!("{name}: {value}\n")).collect();
+        self.body = serde_json::from_str::<Json>(&example.body)
+            .map_or_else(|_| example.body.clone(), |body| format!("{body:#}"));
+    }
+
+    /// The file that is tried in place of the one that serves, where it differs.
+    fn files(&self, visit: &Visit<'_>) -> BTreeMap<String, String> {
+        let serving = visit.parts.workbench.files().into_iter().find(|(name, _)| *name == self.file);
+        let is_changed = serving.is_some_and(|(_, text)| text.trim_end() != self.text.trim_end());
+        match is_changed && !self.text.is_empty() {
+            true => BTreeMap::from([(self.file.clone(), format!("{}\n", self.text.trim_end()))]),
+            false => BTreeMap::new(),
+        }
+    }
+
+    fn ask(&self, visit: &Visit<'_>) -> Result<Ask, TryError> {
+        let har = (!self.har.trim().is_empty()).then(|| serde_json::from_str(&self.har)).transpose();
+        let har = har.map_err(|error| TryError::Request(format!("the pasted entry is no JSON: {error}")))?;
+        let headers = self.headers.lines().filter_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            Some((name.trim().to_owned(), value.trim().to_owned()))
+        });
+        let asked = Asked {
+            method: self.method.clone(),
+            target: self.target.clone(),
+            headers: headers.collect(),
+            body: self.body.clone(),
+        };
+        let is_har = har.is_some();
+        Ok(Ask {
+            request: (self.recorded.is_none() && !is_har).then_some(asked),
+            har,
+            recorded: self.recorded.filter(|_| !is_har),
+            phase: Some(self.phase.clone()).filter(|phase| !phase.is_empty()),
+            files: self.files(visit),
+            live: self.live,
+            client: Some(self.client.clone()).filter(|client| !client.is_empty()),
+        })
+    }
+}
+
+fn page(visit: &Visit<'_>, examples: &[ExampleRequest], draft: &Draft, came: &Came) -> Answer {
+    let status = match came {
+        Came::Fault(_) => StatusCode::UNPROCESSABLE_ENTITY,
+        _ => StatusCode::OK,
+    };
     let body = html! {
-        div.page-head { h1 { "Playground" } p.lead { "What becomes of a request, and which line of the mapping says so." } }
-        form.filter method="get" action="/playground" {
-            label.grow { "Operation"
-                select name="operation" {
-                    @for (name, ..) in &routes { option value=(name) selected[name == asked] { (name) } }
+        div.page-head {
+            h1 { "Playground" }
+            p.lead { "What would become of a request. Calls with an effect are planned and never sent; replies are of the pack's examples unless you ask for live reads. Point at a field of the answer, or move to it with the Tab key, and its way through the mapping lights up." }
+        }
+        div.bench {
+            (editor(visit, examples, draft))
+            div.bench-result #result aria-live="polite" {
+                @match came {
+                    Came::Nothing => { (empty("Nothing tried yet", &html! { "Take an example, or write a request, and press Try." })) }
+                    Came::Fault(error) => { (fault(error)) }
+                    Came::Ran(ran) => { (result(ran)) }
+                    Came::WhatIf(said) => { (what_if(said)) }
                 }
             }
-            button type="submit" { "Explain" }
-        }
-        @if let Some((_, serves, route)) = found {
-            section.panel { pre tabindex="0" aria-label="The route" { (explain(pack, *serves, route)) } }
         }
     };
-    visit.page(Page::still(Tab::Playground, "Playground", body))
+    visit.page(Page::still(Tab::Playground, "Playground", body).status(status))
+}
+
+fn fault(error: &TryError) -> Markup {
+    html! {
+        div.notice.bad #fault role="alert" {
+            @match error {
+                TryError::Findings(found) => {
+                    p { strong { "The mapping text does not compile." } " What serves is not touched." }
+                    pre tabindex="0" aria-label="What the compiler found" { (found) }
+                }
+                other => { p { strong { "Nothing was tried." } " " (other) } }
+            }
+        }
+    }
+}
+
+fn editor(visit: &Visit<'_>, examples: &[ExampleRequest], draft: &Draft) -> Markup {
+    let bench = &visit.parts.workbench;
+    let files = bench.files();
+    let mapping: Vec<&(String, String)> =
+        files.iter().filter(|(name, _)| name.ends_with(".map.yaml") || name == "pack.yaml").collect();
+    let file = mapping
+        .iter()
+        .find(|(name, _)| *name == draft.file)
+        .or_else(|| mapping.iter().find(|(name, _)| !name.contains("examples")));
+    let clients = visit.parts.tokens.clients().all();
+    html! {
+        div.bench-editor {
+            section.panel aria-labelledby="examples-title" {
+                h2 #examples-title { "Examples of the pack" }
+                form.row method="get" action="/playground" {
+                    label { span.visually-hidden { "Example" }
+                        select name="example" data-submit {
+                            option value="" { "Take an example …" }
+                            @for (at, one) in examples.iter().enumerate() {
+                                option value=(at) selected[one.method == draft.method && one.target == draft.target] {
+                                    (one.side) " " (one.operation) " → " (one.end) " (" (one.target) ")"
+                                }
+                            }
+                        }
+                    }
+                    button type="submit" { "Take" }
+                }
+            }
+            form.stack #bench-form method="post" action="/playground" {
+                (visit.form_token())
+                section.panel.stack aria-labelledby="request-title" {
+                    h2 #request-title { "Request" }
+                    @if let Some(recorded) = draft.recorded {
+                        p.notice.busy { "Recorded exchange " (recorded) ", values masked. " a href="/playground" { "Write one instead" } }
+                        input type="hidden" name="recorded" value=(recorded);
+                    } @else {
+                        div.row {
+                            label.method-field { "Method"
+                                select name="method" {
+                                    @for method in ["GET", "POST", "PUT", "PATCH", "DELETE"] {
+                                        option selected[method == draft.method] { (method) }
+                                    }
+                                }
+                            }
+                            label.grow { "Path and query"
+                                input type="text" name="target" value=(draft.target) placeholder="/v1/things/7" spellcheck="false" autocomplete="off";
+                            }
+                        }
+                        details open[!draft.headers.trim().is_empty()] {
+                            summary { "Header fields" }
+                            label { span.visually-hidden { "Header fields, one in a line" }
+                                textarea name="headers" rows="3" spellcheck="false" placeholder="accept-language: es" { (draft.headers) }
+                            }
+                        }
+                        label { "Body"
+                            textarea name="body" rows=(draft.body.lines().count().clamp(3, 16)) spellcheck="false" { (draft.body) }
+                        }
+                        details open[!draft.har.trim().is_empty()] {
+                            summary { "Paste an entry of an HTTP Archive instead" }
+                            label { span.visually-hidden { "HAR entry" }
+                                textarea name="har" rows="4" spellcheck="false" placeholder="{ \"request\": { … } }" { (draft.har) }
+                            }
+                        }
+                    }
+                    div.row {
+                        label { "In the phase"
+                            select name="phase" {
+                                option value="" { "as it is now" }
+                                @for phase in PHASES { option selected[phase == draft.phase] { (phase) } }
+                            }
+                        }
+                        label { "Live reads on behalf of"
+                            select name="client" {
+                                option value="" { "nobody" }
+                                @for client in &clients { option selected[*client.name == *draft.client] { (client.name) } }
+                            }
+                        }
+                    }
+                    label.check { input type="checkbox" name="live" checked[draft.live]; span { "Ask the new service for what has no effect" } }
+                    @if visit.may_operate() {
+                        div.actions { button.primary type="submit" { "Try" } }
+                    } @else {
+                        p.hint { "Sign in with a token that may operate to try requests of your own; examples can be tried by all." }
+                    }
+                }
+                section.panel.stack aria-labelledby="mapping-title" {
+                    h2 #mapping-title { "Mapping text" }
+                    p.hint { "Change it and try: what serves stays as it is. What is right goes into the pack by hand, or by git." }
+                    @if let Some((name, text)) = file {
+                        input type="hidden" name="file" value=(name);
+                        label { (name)
+                            textarea.mapping name="text" rows="14" spellcheck="false" wrap="off" { (if draft.text.is_empty() { text } else { &draft.text }) }
+                        }
+                    }
+                    p.files {
+                        "Other files: "
+                        @for (name, _) in mapping.iter().filter(|(name, _)| file.is_none_or(|(own, _)| own != name)) {
+                            a href={ "/playground" (visit.query.with("file", name)) } { (name) } " "
+                        }
+                    }
+                    @if visit.may_operate() {
+                        div.actions {
+                            button type="submit" { "Try with this text" }
+                            button type="submit" formaction="/playground/what-if" { "What would it do to " (counted(bench.recorded().len() as u64, "recorded exchange")) "?" }
+                        }
+                    }
+                }
+            }
+            (recorded(visit))
+        }
+    }
+}
+
+fn recorded(visit: &Visit<'_>) -> Markup {
+    let bench = &visit.parts.workbench;
+    let all = bench.recorded();
+    html! {
+        section.panel #recorded aria-labelledby="recorded-title" {
+            header {
+                h2 #recorded-title { "Recorded exchanges" }
+                @if bench.is_recording() { (badge(Tone::Busy, "recording")) }
+            }
+            @if all.is_empty() {
+                p.soft { "None yet. The next hundred exchanges can be recorded, masked, in memory only." }
+            } @else {
+                div.scroll role="region" aria-label="Recorded exchanges" tabindex="0" {
+                    table {
+                        thead { tr { th { "Request" } th { "Client" } th.n { "Answer" } th.n { "Calls" } th { "When" } } }
+                        tbody { @for one in all.iter().take(RECORDED_SHOWN) {
+                            tr id={ "recorded-" (one.number) } {
+                                td { a href={ "/playground?recorded=" (one.number) } { (operation(&format!("{} {}", one.method, one.target))) } }
+                                td { (one.client) }
+                                td.n { (one.status) }
+                                td.n { (one.calls) }
+                                td { (moment_text(&one.at, visit.now_ms)) }
+                            }
+                        } }
+                    }
+                }
+                @if all.len() > RECORDED_SHOWN { p.soft { (counted((all.len() - RECORDED_SHOWN) as u64, "older one")) " not shown" } }
+            }
+            @if visit.may_operate() && !bench.is_recording() {
+                form method="post" action="/playground/record" {
+                    (visit.form_token())
+                    button.small type="submit" { "Record the next 100 exchanges" }
+                }
+            }
+        }
+    }
+}
+
+// What came of a request --------------------------------------------------------------------------------------------------
+
+fn result(ran: &Ran) -> Markup {
+    let (name, share) = ran.phase.split_once(' ').unwrap_or((&ran.phase, ""));
+    html! {
+        section.panel.verdict aria-labelledby="verdict-title" {
+            header {
+                h2 #verdict-title { (ran.side) " " (operation(&ran.operation)) }
+                span.aside { code { (ran.route) } }
+            }
+            p {
+                @if !name.is_empty() { (phase(name, share.parse().ok())) " " }
+                @if ran.answered_by == "plans" { "The mapping answers." } @else {
+                    "In this phase " (ran.answered_by) "'s own service answers, unchanged; below is what the mapping would have made of it."
+                }
+                " Verdict of the route: " (badge(tone_of(&ran.verdict), &ran.verdict)) " " (counted(ran.calls.len() as u64, "call")) "."
+            }
+            @if let Some(fault) = &ran.fault { div.notice.bad role="alert" { p { strong { "It fails: " } (fault) } } }
+        }
+        @if let Some(answer) = &ran.answer { (trail(ran, answer)) }
+        @for call in &ran.calls { (call_panel(call)) }
+        @if !ran.steps.is_empty() {
+            section.panel aria-labelledby="context-title" {
+                h2 #context-title { "What the mapping can look into" }
+                @for step in &ran.steps {
+                    details {
+                        summary { "After call " (step.after_call + 1) }
+                        pre tabindex="0" aria-label={ "Context after call " (step.after_call + 1) } { (format!("{:#}", step.context)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn tone_of(verdict: &str) -> Tone {
+    match verdict {
+        "exact" => Tone::Good,
+        "refused" | "impossible" => Tone::Bad,
+        _ => Tone::Warn,
+    }
+}
+
+/// The answer, the lines that made it, and what they were made of, side by side.
+fn trail(ran: &Ran, answer: &RanAnswer) -> Markup {
+    html! {
+        section.panel.trail aria-labelledby="answer-title" data-trail {
+            header {
+                h2 #answer-title { "Answer" }
+                span.status { (answer.status) }
+                @if answer.refused { (badge(Tone::Bad, "refused by the pack")) }
+            }
+            div.trail-columns {
+                div.trail-answer {
+                    h3 { "What the client gets" }
+                    @if let Some(body) = &answer.body {
+                        pre.json tabindex="0" aria-label="Answer" { (json(body, "answer", &answer.parts)) }
+                    } @else { p.soft { "No body." } }
+                }
+                div.trail-lines {
+                    h3 { "Lines of the mapping" }
+                    (lines(answer.parts.iter().chain(ran.calls.iter().flat_map(|call| &call.parts))))
+                }
+                div.trail-sources {
+                    h3 { "What it was made of" }
+                    @if ran.calls.iter().all(|call| call.reply.is_none()) && ran.request.is_null() { p.soft { "Nothing: the mapping says it all." } }
+                    @for call in &ran.calls {
+                        @if let Some(reply) = &call.reply {
+                            p.source-name { (call.number + 1) ". " code { (call.method) " " (call.target) } " " (reply_badge(call)) }
+                            pre.json tabindex="0" aria-label={ "Reply to call " (call.number + 1) } { (json(reply, &format!("reply-{}", call.number), &[])) }
+                        }
+                    }
+                    @if !ran.request.is_null() {
+                        p.source-name { "The request's body" }
+                        pre.json tabindex="0" aria-label="The request's body" { (json(&ran.request, "request", &[])) }
+                    }
+                }
+            }
+            p.trail-note #trail-note role="status" { "Point at a field of the answer to see its way." }
+            @if !answer.parts.is_empty() { (table(&answer.parts)) }
+        }
+    }
+}
+
+/// The same in words, for those who have no pointer, and for printing.
+fn table(parts: &[Part]) -> Markup {
+    html! {
+        details.trail-table {
+            summary { "Every field with its source, as a table" }
+            div.scroll role="region" aria-label="Fields and sources" tabindex="0" {
+                table {
+                    thead { tr { th { "Field" } th { "How" } th { "From" } th { "Line" } } }
+                    tbody { @for part in parts {
+                        tr {
+                            td { code { (part.to) } }
+                            td { (part.how) }
+                            td { @if part.from.is_empty() { span.soft { "the mapping itself" } } @else { @for place in &part.from { code { (from_words(place.root, place.call, &place.place)) } " " } } }
+                            td { code { (part.file) ":" (part.line) } " " span.soft { (part.text) } }
+                        }
+                    } }
+                }
+            }
+        }
+    }
+}
+
+fn from_words(root: &str, call: Option<u32>, place: &str) -> String {
+    match (root, call) {
+        ("reply", Some(call)) => format!("reply {} {place}", call + 1),
+        ("request", _) => format!("request {place}"),
+        _ => place.to_owned(),
+    }
+}
+
+/// Each line once, by file, in its order.
+fn lines<'p>(parts: impl Iterator<Item = &'p Part>) -> Markup {
+    let mut by_file: BTreeMap<&str, BTreeSet<(u32, &str)>> = BTreeMap::new();
+    for part in parts.filter(|part| part.line > 0) {
+        by_file.entry(&part.file).or_default().insert((part.line, &part.text));
+    }
+    html! {
+        @for (file, lines) in &by_file {
+            p.source-name { code { (file) } }
+            ol.mapping-lines {
+                @for (number, text) in lines {
+                    li data-line={ (file) ":" (number) } { span.number { (number) } code { (text) } }
+                }
+            }
+        }
+        @if by_file.is_empty() { p.soft { "No line of it speaks for a field." } }
+    }
+}
+
+fn reply_badge(call: &RanCall) -> Markup {
+    match call.reply_by.as_str() {
+        "service" => badge(Tone::Busy, "live"),
+        "recording" => badge(Tone::Quiet, "recorded"),
+        "example" => badge(Tone::Quiet, "example"),
+        "contract" => badge(Tone::Quiet, "made of the contract"),
+        _ => badge(Tone::Bad, "no reply"),
+    }
+}
+
+fn call_panel(call: &RanCall) -> Markup {
+    html! {
+        section.panel.call aria-label={ "Call " (call.number + 1) } {
+            header {
+                h2 { "Call " (call.number + 1) }
+                code { (call.method) " " (call.target) }
+                @if call.writes { (badge(Tone::Warn, "planned, never sent")) }
+                @if call.reply_by == "service" { (badge(Tone::Busy, "sent")) }
+                span.aside { code { (call.line) } }
+            }
+            p.soft { "Operation " (operation(&call.operation)) ", result " code { "$." (call.step) } }
+            @if let Some(body) = &call.body {
+                pre.json tabindex="0" aria-label={ "Body of call " (call.number + 1) } { (json(body, &format!("call-{}", call.number), &call.parts)) }
+            }
+            p.soft {
+                "Reply: " @match call.status { Some(status) => { (status) } None => "none" } ", " (reply_badge(call))
+            }
+        }
+    }
+}
+
+/// A body line by line, each scalar with its place; those of something that was made with where they come from.
+fn json(body: &Json, of: &str, parts: &[Part]) -> Markup {
+    let mut printer =
+        Printer { of, parts: parts.iter().map(|part| (part.to.as_str(), part)).collect(), lines: 0 };
+    printer.value(body, "$", 0)
+}
+
+struct Printer<'p> {
+    of: &'p str,
+    parts: BTreeMap<&'p str, &'p Part>,
+    lines: usize,
+}
+
+impl Printer<'_> {
+    fn value(&mut self, value: &Json, place: &str, depth: usize) -> Markup {
+        let pad = "  ".repeat(depth + 1);
+        let end = "  ".repeat(depth);
+        match value {
+            Json::Object(members) if !members.is_empty() => html! {
+                "{\n"
+                @for (at, (name, value)) in members.iter().enumerate() {
+                    @if self.has_room() {
+                        (pad) span.key { "\"" (name) "\"" } ": "
+                        (self.value(value, &crate::playground::member_place(place, name), depth + 1))
+                        @if at + 1 < members.len() { "," } "\n"
+                    }
+                }
+                (end) "}"
+            },
+            Json::Array(values) if !values.is_empty() => html! {
+                "[\n"
+                @for (at, value) in values.iter().enumerate() {
+                    @if self.has_room() {
+                        (pad) (self.value(value, &format!("{place}[{at}]"), depth + 1))
+                        @if at + 1 < values.len() { "," } "\n"
+                    }
+                }
+                (end) "]"
+            },
+            scalar => self.leaf(scalar, place),
+        }
+    }
+
+    fn has_room(&mut self) -> bool {
+        self.lines += 1;
+        self.lines <= LINES_MAX
+    }
+
+    fn leaf(&self, value: &Json, place: &str) -> Markup {
+        let at = format!("{} {place}", self.of);
+        let text = value.to_string();
+        let Some(part) = self.parts.get(place) else {
+            return html! { span.leaf data-place=(at) { (text) } };
+        };
+        let from: Vec<String> =
+            part.from.iter().map(|from| from_key(from.root, from.call, &from.place)).collect();
+        let words: Vec<String> =
+            part.from.iter().map(|from| from_words(from.root, from.call, &from.place)).collect();
+        let words = if words.is_empty() { "the mapping itself".to_owned() } else { words.join(" and ") };
+        let line = format!("{}:{}", part.file, part.line);
+        let note = format!("{} is {} from {words}, by {line}", part.to, part.how);
+        html! {
+            span.leaf.made tabindex="0" role="note" aria-label={ (text) ": " (note) } data-place=(at)
+                data-from=(from.join("\n")) data-by=(line) data-note=(note) { (text) }
+        }
+    }
+}
+
+/// What a place is found by on the page.
+fn from_key(root: &str, call: Option<u32>, place: &str) -> String {
+    match (root, call) {
+        ("reply", Some(call)) => format!("reply-{call} {place}"),
+        ("request", _) => format!("request {place}"),
+        _ => format!("{root} {place}"),
+    }
+}
+
+// What a change would do ---------------------------------------------------------------------------------------------------
+
+fn what_if(said: &WhatIf) -> Markup {
+    html! {
+        section.panel aria-labelledby="what-if-title" {
+            header { h2 #what-if-title { "What this text would change" } }
+            p {
+                "Of " (counted(said.exchanges as u64, "recorded exchange")) ", "
+                strong { (count(said.same as u64)) " stay as they are" }
+                @if said.unknown > 0 { ", nothing can be said of " (count(said.unknown as u64)) }
+                "."
+            }
+            @if !said.reasons.is_empty() {
+                ul { @for (reason, times) in &said.reasons { li.soft { (counted(*times as u64, "exchange")) ": " (reason) } } }
+            }
+            @if said.changed.is_empty() {
+                p.notice.good { "No call and no answer changes." }
+            } @else {
+                div.scroll role="region" aria-label="What changes" tabindex="0" {
+                    table #what-changes {
+                        thead { tr { th { "Operation" } th { "What changes" } th.n { "Exchanges" } th { "Line" } th { "Open" } } }
+                        tbody { @for group in &said.changed {
+                            tr {
+                                td { @let (side, name) = group.operation.split_once(' ').unwrap_or(("", &group.operation)); (side) " " (operation(name)) }
+                                td { strong { (group.what) } p.soft { (group.example) } }
+                                td.n { (count(group.count as u64)) }
+                                td { @if let Some(line) = &group.line { code { (line) } } }
+                                td { @for number in &group.recorded { a href={ "/playground?recorded=" (number) } { (number) } " " } }
+                            }
+                        } }
+                    }
+                }
+            }
+        }
+    }
 }

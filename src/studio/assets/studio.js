@@ -6,6 +6,7 @@
 //   form.theme           colours change at once
 //   svg[data-chart]      shows the values under the pointer, or under the arrow keys
 //   [data-submit]        a field that sends its form when it changes
+//   .leaf.made           a field that lights up what it was made of (data-from, data-place) and the line that made it (data-by, data-line)
 "use strict";
 (() => {
   const EVERY_MS = 2000;
@@ -169,6 +170,34 @@
   document.addEventListener("change", (event) => {
     if (event.target.matches("[data-submit]")) event.target.form?.requestSubmit();
   });
+
+  // The way of a field: what it was made of and the line that made it light up while it is pointed at or focused -----------------
+  const holds = (whole, part) => part === whole || (part.startsWith(whole) && ".[".includes(part[whole.length]));
+  const unlight = () => {
+    for (const lit of document.querySelectorAll(".lit, .origin")) lit.classList.remove("lit", "origin");
+  };
+  const light = (leaf) => {
+    unlight();
+    leaf.classList.add("origin");
+    const from = (leaf.dataset.from || "").split("\n").filter(Boolean);
+    const found = [...document.querySelectorAll("[data-place]")].filter((one) =>
+      from.some((place) => holds(place, one.dataset.place) || holds(one.dataset.place, place)));
+    found.forEach((one) => one !== leaf && one.classList.add("lit"));
+    const line = [...document.querySelectorAll("[data-line]")].filter((one) => one.dataset.line === leaf.dataset.by);
+    line.forEach((one) => one.classList.add("lit"));
+    for (const first of [found[0], line[0]]) {
+      const box = first?.closest("pre, ol");
+      if (box && box.scrollHeight > box.clientHeight) box.scrollTop = first.offsetTop - box.offsetTop - box.clientHeight / 3;
+    }
+    const note = document.getElementById("trail-note");
+    if (note && leaf.closest("[data-trail]")) note.textContent = leaf.dataset.note;
+  };
+  for (const [name, act] of [["pointerover", light], ["focusin", light], ["pointerout", unlight], ["focusout", unlight]]) {
+    document.addEventListener(name, (event) => {
+      const leaf = event.target.closest?.(".leaf.made");
+      if (leaf) act(leaf);
+    });
+  }
 
   // Charts: the values at one moment, by pointer and by arrow keys -----------------------------------------------------------
   const note = document.createElement("div");
