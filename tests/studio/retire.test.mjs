@@ -1,0 +1,185 @@
+// The pages Clients, Playground and Differences: every control with its effect on the data path, by pointer and by keyboard, on a
+// telephone and in the dark, with hostile texts, and by axe-core.
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { after, before, test } from 'node:test';
+import { api, call, chromium, demo, press, shot, until, visitor } from './retire.mjs';
+
+const skip = !existsSync(chromium) && 'Chromium is not installed';
+const HOSTILE = ['<script>window.hit=1</script>', '"><img src=x onerror=window.hit=1>', "'-alert(1)-'", '</textarea><svg onload=window.hit=1>', '{{7*7}}', 'javascript:window.hit=1', '\u202egnp.exe'];
+let running, browser, page, faults;
+
+before(async () => {
+  if (skip) return;
+  const puppeteer = (await import('puppeteer-core')).default;
+  running = await demo();
+  ({ browser, page, faults } = await visitor(puppeteer, running));
+});
+after(async () => {
+  await browser?.close();
+  await running?.stop();
+});
+
+const go = (path) => page.goto(`${running.admin}${path}`);
+const text = (selector) => page.$eval(selector, (element) => element.textContent);
+
+/** No violation of axe-core's rules, in both colours, on a desk and in a hand; and nothing wider than the window. */
+async function sound(path, name) {
+  const source = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+  for (const [size, viewport] of [['desk', { width: 1440, height: 1000 }], ['hand', { width: 390, height: 844 }]]) {
+    for (const colours of ['light', 'dark']) {
+      await page.setViewport(viewport);
+      await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: colours }]);
+      await go(path);
+      // The policy of the pages lets no script in; the debugger's own world is not the page's.
+      await page.evaluate(source);
+      const found = await page.evaluate(() => window.axe.run(document));
+      const told = found.violations.map((one) => `${one.id}: ${one.nodes.map((node) => node.target.join(' ')).slice(0, 3).join(', ')}`);
+      assert.deepEqual(told, [], `${path}, ${size}, ${colours}`);
+      const [wide, window_] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+      assert.ok(wide <= window_, `${path}, ${size}: ${wide} of ${window_}`);
+      await shot(page, `${name}-${size}-${colours}`);
+    }
+  }
+  await page.setViewport({ width: 1440, height: 1000 });
+  await page.emulateMediaFeatures([]);
+}
+
+test('an example shows its way at once, by pointer and by the Tab key alone', { skip }, async () => {
+  await go('/playground?operation=v2%20GET%20%2Fchats%2F%7Bid%7D%2Fmessages');
+  const leaf = await page.waitForSelector('.trail-answer .leaf.made');
+  await leaf.hover();
+  const lit = await until('its way lights up', () => page.$$eval('.lit', (all) => all.map((one) => one.dataset.place ?? one.dataset.line)).then((all) => all.length > 1 && all));
+  assert.ok(lit.some((one) => one.startsWith('reply-0 ')) && lit.some((one) => /\.map\.yaml:\d+$/.test(one)), String(lit));
+  await page.mouse.move(0, 0);
+  assert.equal((await page.$$('.lit')).length, 0);
+  await page.focus('.trail-answer pre');
+  await page.keyboard.press('Tab');
+  assert.match(await text('#trail-note'), /^\$.* is \w+ from .* by .*\.map\.yaml:\d+$/);
+  assert.ok((await page.$$('.lit')).length >= 2);
+  await sound('/playground?operation=v2%20GET%20%2Fchats%2F%7Bid%7D%2Fmessages', 'playground');
+});
+
+test('every field of every trail has a line, and the table says the same without a script', { skip }, async () => {
+  const puppeteer = (await import('puppeteer-core')).default;
+  const still = await visitor(puppeteer, running);
+  try {
+    await still.page.setJavaScriptEnabled(false);
+    await still.page.goto(`${running.admin}/playground?operation=v2%20POST%20%2Fflows%2F%7BflowId%7D%2Fcontact%2F%7BcontactId%7D%2Fexec`);
+    const html = await still.page.content();
+    const made = (html.match(/class="leaf made"/g) ?? []).length;
+    assert.ok(made > 0 && html.includes('Every field with its source, as a table') && html.includes('planned, never sent'), `${made}`);
+  } finally {
+    await still.browser.close();
+  }
+});
+
+test('a request is written and tried, nothing of it is sent, and hostile texts stay texts', { skip }, async () => {
+  const sent = async () => (await (await fetch(`${running.sandbox}/_sandbox/requests?method=POST`)).json()).filter((one) => one.path.includes('/chats/31/'));
+  await go('/playground');
+  await page.select('select[name="method"]', 'POST');
+  await page.type('input[name="target"]', '/v2/chats/31/messages');
+  await page.$eval('textarea[name="body"]', (area, value) => { area.value = value; }, JSON.stringify({ text: HOSTILE.join(' ') }));
+  await press(page, '#bench-form .primary');
+  assert.equal(await text('.trail .status'), '201');
+  assert.match(await text('.call header'), /planned, never sent/);
+  assert.ok((await text('.call pre')).includes('<script>'), 'it shows as it was written');
+  assert.equal(await page.evaluate(() => window.hit), undefined);
+  assert.deepEqual(await sent(), []);
+  // A mapping text that does not compile is shown as the compiler shows it, and nothing typed is lost.
+  await page.$eval('textarea[name="text"]', (area) => { area.value = `${area.value}\nrouts: <script>window.hit=1</script>\n`; });
+  await press(page, '#bench-form .primary');
+  assert.match(await text('#fault'), /does not compile[\s\S]*routs/);
+  assert.match(await page.$eval('textarea[name="text"]', (area) => area.value), /routs: <script>/);
+  assert.equal(await page.$eval('input[name="target"]', (input) => input.value), '/v2/chats/31/messages');
+  assert.equal(await page.evaluate(() => window.hit), undefined);
+});
+
+test('a pasted entry of an HTTP Archive is tried', { skip }, async () => {
+  await go('/playground');
+  const entry = { request: { method: 'GET', url: 'https://old.example.com/v2/agents', headers: [], queryString: [] }, response: { status: 200, headers: [], content: {} } };
+  await page.$eval('textarea[name="har"]', (area, value) => { area.value = value; }, JSON.stringify(entry));
+  await press(page, '#bench-form .primary');
+  assert.match(await text('#verdict-title'), /GET \/agents/);
+  assert.match(await text('.verdict'), /v2's own service answers/, 'it is in the shadow');
+  for (const wrong of ['{', '{"log": {"entries": []}}']) {
+    await go('/playground');
+    await page.$eval('textarea[name="har"]', (area, value) => { area.value = value; }, wrong);
+    await press(page, '#bench-form .primary');
+    assert.match(await text('#fault'), /Nothing was tried/);
+  }
+});
+
+test('the page of an operation shows what differs, with the line, and what to paste', { skip }, async () => {
+  await until('the planted differences are found', async () => {
+    const report = await api(running, '/api/diff');
+    return report.operations.some((one) => one.operation === 'GET /contacts' && one.counts.different > 2);
+  });
+  const path = `/differences/v2/${encodeURIComponent('GET /contacts')}`;
+  await until('the page knows it', async () => {
+    await go(path);
+    return page.$('.difference');
+  });
+  assert.match(await text('.difference'), /\$\[\*\]\.phone/);
+  assert.ok((await page.$$('.difference .mapping-lines .marked')).length > 0);
+  assert.match(await text('#field-0-noise'), /compare:\n {2}types:\n {4}v2:\n {6}ContactItem: \{noise: \[phone\]\}/);
+  await sound('/differences', 'differences');
+  await sound(path, 'difference');
+});
+
+test('a grant that was ended is shown, connected by a link, and a client is rotated, revoked and restored', { skip }, async () => {
+  await until('the ended grant is known', async () => {
+    await go('/clients/coda');
+    return /needs reconnect/.test(await text('.page-head'));
+  });
+  await sound('/clients/coda', 'client');
+  await press(page, 'form[action="/clients/coda/connect"] button');
+  assert.match(await text('#connect-url'), /\/oauth\/authorize\?.*state=/);
+  assert.match(await text('#connect-link'), /good once, until/);
+
+  await go('/clients/bravo');
+  await press(page, 'form[action="/clients/bravo/rotate"] button').catch(() => {});
+  const refused = await page.$('#refused');
+  assert.ok(refused, 'a token of the configuration is not rotated here');
+  await go('/clients/delta');
+  await press(page, 'form[action="/clients/delta/revoke"] button');
+  assert.match(await text('.page-head'), /revoked/);
+  await press(page, 'form[action="/clients/delta/restore"] button');
+  const token = await text('#token-text');
+  assert.ok(token.length > 20);
+  const answer = await fetch(`${running.gateway}/v2/chats/7`, { headers: { authorization: `Bearer ${token}` } });
+  assert.equal(answer.status, 503, 'it is known again, and has to be connected');
+  await go('/clients/delta');
+  assert.equal(await page.$('#token-text'), null, 'a token is shown once');
+});
+
+test('the matrix can be narrowed, and a window that cannot be is refused with what was meant', { skip }, async () => {
+  await until('unknown calls are counted', async () => {
+    await go('/clients?kind=unknown');
+    return /v2 GET/.test(await text('#usage')) && /reports|\*/.test(await text('#usage'));
+  });
+  await page.select('select[name="kind"]', 'answered').catch(() => {});
+  await sound('/clients', 'clients');
+  await go('/clients');
+  await page.$eval('#brownouts details', (details) => { details.open = true; });
+  await page.$eval('#brownouts input[name="minutes"]', (input) => { input.removeAttribute('max'); input.value = '99999999'; });
+  await press(page, '#brownouts details button[type="submit"]');
+  assert.match(await text('#refused'), /at most 31 days/);
+  assert.equal((await call(running, '/v2/chats/7')).status, 200);
+});
+
+test('what is followed live keeps an open form and what is typed into it', { skip }, async () => {
+  await go('/clients');
+  await page.$eval('#brownouts details', (details) => { details.open = true; });
+  await page.type('#brownouts input[name="reason"]', 'half a word');
+  const before = await text('#usage');
+  await until('the page follows', async () => (await text('#usage')) !== before);
+  assert.equal(await page.$eval('#brownouts input[name="reason"]', (input) => input.value), 'half a word');
+  assert.equal(await page.$eval('#brownouts details', (details) => details.open), true);
+  assert.equal(await page.evaluate(() => document.activeElement?.name), 'reason');
+});
+
+test('no page had a fault of its own', { skip }, async () => {
+  assert.deepEqual(faults.filter((fault) => !/40[0-9]|422/.test(fault)), []);
+});

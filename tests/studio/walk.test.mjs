@@ -1,0 +1,144 @@
+// A migration walked through in the studio, from a difference to the end of the old version: found, its line located, a fix tried
+// against captured traffic, the pack changed, the difference gone, the operation promoted, who remains, brownout, sunset.
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { api, call, chromium, demo, press, shot, until, visitor } from './retire.mjs';
+
+const OPERATION = 'GET /contacts/{id}';
+const RIGHT = '    same: [id, name, email, mobile, phone]\n    rename:\n';
+const WRONG = '    same: [id, name, email]\n    rename:\n      mobile: {v3: phone}\n      phone: {v3: mobile}\n';
+
+test('a difference is found, mended and promoted, and the old version is brought to its end', { skip: !existsSync(chromium) && 'Chromium is not installed' }, async () => {
+  const puppeteer = (await import('puppeteer-core')).default;
+  const running = await demo(async (pack) => {
+    // The examples of the file would say that the line is wrong.
+    await rm(join(pack, 'contacts.examples.map.yaml'));
+    const { readFile, writeFile } = await import('node:fs/promises');
+    const path = join(pack, 'contacts.map.yaml');
+    const text = await readFile(path, 'utf8');
+    assert.ok(text.includes(RIGHT));
+    await writeFile(path, text.replace(RIGHT, WRONG));
+  }, ['--quiet']);
+  const { browser, page, faults } = await visitor(puppeteer, running);
+  try {
+    const reads = async (times) => {
+      for (let number = 0; number < times; number += 1) {
+        assert.equal((await call(running, '/v2/contacts/1001')).status, 200);
+      }
+    };
+    const difference = () => api(running, '/api/diff').then((report) => report.operations.find((one) => one.operation === OPERATION));
+
+    // Found: the operation is in the shadow, and what the mapping makes is not what clients get.
+    await reads(5);
+    await until('the dual run finds it', async () => (await difference())?.counts.different >= 3);
+    await page.goto(`${running.admin}/differences`);
+    await until('the list shows it', async () => {
+      await page.reload();
+      return page.$(`a[href="/differences/v2/${encodeURIComponent(OPERATION)}"]`);
+    });
+    await press(page, `a[href="/differences/v2/${encodeURIComponent(OPERATION)}"]`);
+    await shot(page, 'walk-1-difference');
+
+    // Located: the marked line is the wrong one.
+    const fields = await page.$$eval('.difference h2', (all) => all.map((one) => one.textContent));
+    assert.ok(fields.includes('$.mobile') || fields.includes('$.phone'), String(fields));
+    const marked = await page.$$eval('.mapping-lines .marked code', (all) => all.map((one) => one.textContent.trim()));
+    assert.ok(marked.some((line) => line === 'mobile: {v3: phone}' || line === 'phone: {v3: mobile}'), String(marked));
+
+    // Captured: in canary for all, the mapping answers, and its exchanges hold its calls.
+    await api(running, '/api/phases', { operation: OPERATION, phase: 'canary', share: 1 });
+    await page.goto(`${running.admin}/playground`);
+    await press(page, 'form[action="/playground/record"] button');
+    await reads(4);
+    await until('exchanges are recorded', async () => (await api(running, '/api/playground/recorded')).exchanges.length >= 4);
+
+    // Tried: a recorded exchange shows the way of the field, and the mended text changes it and nothing else.
+    await page.goto(`${running.admin}/playground?recorded=0&file=contacts.map.yaml`);
+    await page.waitForSelector('.leaf.made');
+    const way = await page.$$eval('.leaf.made', (all) => {
+      const leaf = all.find((one) => one.dataset.place === 'answer $.phone');
+      leaf.focus();
+      return { note: leaf.dataset.note, lit: [...document.querySelectorAll('.lit')].map((one) => one.dataset.place ?? one.dataset.line) };
+    });
+    assert.match(way.note, /\$\.phone is kept from reply 1 \$\.mobile, by contacts\.map\.yaml:\d+/);
+    assert.ok(way.lit.some((place) => place === 'reply-0 $.mobile'), String(way.lit));
+    assert.ok(way.lit.some((line) => line?.startsWith('contacts.map.yaml:')), String(way.lit));
+    await shot(page, 'walk-2-playground');
+    await page.$eval('textarea[name="text"]', (area, [wrong, right]) => {
+      area.value = area.value.replace(wrong, right);
+    }, [WRONG, RIGHT]);
+    await press(page, 'button[formaction="/playground/what-if"]');
+    const changes = await page.$$eval('#what-changes tbody tr td:nth-child(2) strong', (all) => all.map((one) => one.textContent));
+    assert.deepEqual(changes.map((change) => change.split(': ')[0]).sort(), ['answer $.mobile', 'answer $.phone']);
+    await shot(page, 'walk-3-what-if');
+    assert.ok((await running.read('contacts.map.yaml')).includes(WRONG), 'the studio writes no file');
+
+    // Changed: by hand, as git would; the gateway takes it up.
+    const before = (await api(running, '/api/pack')).generation;
+    await running.edit('contacts.map.yaml', (text) => text.replace(WRONG, RIGHT));
+    await until('the pack is reloaded', async () => (await api(running, '/api/pack')).generation > before);
+
+    // Gone: under the new pack evidence is counted anew, and nothing differs. The sandbox answers both sides alike.
+    await api(running, '/api/phases', { operation: OPERATION, phase: 'shadow' });
+    await reads(5);
+    await until('what is compared is equal', async () => {
+      const found = await difference();
+      return found?.counts.different === 0 && found.counts.equal >= 3;
+    });
+    await until('the page says so', async () => {
+      await page.goto(`${running.admin}/differences/v2/${encodeURIComponent(OPERATION)}`);
+      return (await page.$eval('main', (main) => main.textContent)).includes('Nothing that was compared differs.');
+    });
+    await shot(page, 'walk-4-gone');
+
+    // Promoted.
+    await api(running, '/api/phases', { operation: OPERATION, phase: 'translated' });
+    await reads(1);
+
+    // Who remains.
+    await page.goto(`${running.admin}/clients`);
+    await until('the matrix counts its calls', async () => {
+      await page.reload();
+      return page.$eval('#usage', (usage) => usage.textContent.includes('/contacts/{id}') && usage.textContent.includes('acme')).catch(() => false);
+    });
+    await shot(page, 'walk-5-clients');
+    await press(page, '#client-acme a');
+    const letter = await page.$eval('#letter-text', (text) => text.textContent);
+    assert.match(letter, /== GET \/contacts\/\{id\}/);
+    assert.match(letter, /\$V3_TOKEN/);
+
+    // Brownout: the client is told when to come again; then it is removed.
+    await page.$eval('#brownouts details', (details) => { details.open = true; });
+    await page.select('#brownouts select[name="operation"]', OPERATION);
+    await page.type('#brownouts input[name="reason"]', 'v2 ends <b>soon</b>');
+    await press(page, '#brownouts details button[type="submit"]');
+    const turned = await call(running, '/v2/contacts/1001');
+    assert.equal(turned.status, 503);
+    assert.ok(Number(turned.headers.get('retry-after')) > 500);
+    assert.equal(JSON.parse(turned.text).reason, 'v2 ends <b>soon</b>');
+    assert.ok((await page.$eval('#brownouts tbody', (body) => body.textContent)).includes('v2 ends <b>soon</b>'), 'hostile text is text');
+    await shot(page, 'walk-6-brownout');
+    await press(page, '#brownouts tbody button');
+    assert.equal((await call(running, '/v2/contacts/1001')).status, 200);
+
+    // Sunset: told before, refused from the day on.
+    const date = async (at) => {
+      await page.$eval('input[name="at"]', (input, value) => { input.value = value; }, at);
+      await press(page, 'form[action="/clients/acme/sunset"] button');
+    };
+    await date('2099-01-01');
+    assert.equal((await call(running, '/v2/contacts/1001')).headers.get('sunset'), 'Thu, 01 Jan 2099 00:00:00 GMT');
+    await date('2020-01-01');
+    const ended = await call(running, '/v2/contacts/1001');
+    assert.equal(ended.status, 410);
+    assert.equal(JSON.parse(ended.text).reason, 'This version of the service has ended.');
+    await shot(page, 'walk-7-sunset');
+    assert.deepEqual(faults, []);
+  } finally {
+    await browser.close();
+    await running.stop();
+  }
+});
