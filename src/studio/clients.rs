@@ -60,10 +60,6 @@ pub(super) async fn form(visit: &Visit<'_>, rest: &[&str], form: &Fields) -> Ans
                 Err(error) => Err(error.to_string()),
             }
         }
-        [name, "restore"] => match registry.restore(name).await {
-            Ok(added) => Ok(added.token.map(|token| new_token(token.expose()))),
-            Err(error) => Err(error.to_string()),
-        },
         [name, "revoke"] => registry.revoke(name).await.map(|_| None).map_err(|error| error.to_string()),
         _ => return visit.not_found(),
     };
@@ -222,6 +218,26 @@ fn tone(client: &ClientInfo) -> (Tone, String) {
     (tone, state.replace('_', " "))
 }
 
+/// The error of a refresh in words, with what to do; the authorization server's own word beside it.
+fn reason_words(reason: &str) -> Markup {
+    let words = match reason {
+        "invalid_grant" => "its owner ended the authorization, or it expired: send a link to connect anew",
+        "invalid_client" | "unauthorized_client" => {
+            "the authorization server does not know the application, or its secret: an operator mends `client_id` and `client_secret`"
+        }
+        "invalid_scope" => {
+            "the authorization server does not give what is asked for: an operator mends `oauth.scopes`"
+        }
+        "invalid_request" | "unsupported_grant_type" => {
+            "the authorization server does not understand how it is asked: an operator mends `oauth`"
+        }
+        "revoked" => "it was revoked here",
+        other if other.starts_with("status_") => "the authorization server refused, without saying why",
+        _ => "",
+    };
+    html! { @if words.is_empty() { (reason) } @else { (words) " " code { (reason) } } }
+}
+
 fn row(client: &ClientInfo, ends: &[ClientSunset], now_ms: i64) -> Markup {
     let (tone, state) = tone(client);
     html! {
@@ -231,7 +247,7 @@ fn row(client: &ClientInfo, ends: &[ClientSunset], now_ms: i64) -> Markup {
             td.n { (client.tokens) }
             td {
                 (badge(tone, &state))
-                @if let Some(reason) = &client.grant.reason { " " span.soft { (reason) } }
+                @if let Some(reason) = &client.grant.reason { " " span.soft { (reason_words(reason)) } }
             }
             td { @match &client.grant.expires_at { Some(end) => (moment_text(end, now_ms)), None => span.soft { "unknown" } } }
             td {
@@ -263,8 +279,17 @@ fn matrix(visit: &Visit<'_>, usage: &[UsageInfo]) -> Markup {
     columns.sort_by_key(|(_, calls)| std::cmp::Reverse(*calls));
     let others = columns.len().saturating_sub(COLUMNS_MAX);
     columns.truncate(COLUMNS_MAX);
-    let names: BTreeSet<&str> = shown.iter().map(|one| one.client.as_str()).collect();
-    let names: Vec<&str> = names.into_iter().collect();
+    let mut cells: BTreeMap<&str, BTreeMap<(&str, &str), Cell<'_>>> = BTreeMap::new();
+    for one in &shown {
+        let cell = cells.entry(&one.client).or_default().entry((&one.side, &one.operation)).or_default();
+        cell.calls += one.calls;
+        cell.last = cell.last.max(&one.last);
+        cell.is_turned_away |= one.kind != "answered";
+    }
+    let wanted = visit.query.get("q").to_lowercase();
+    let found: Vec<_> = cells.iter().filter(|(name, _)| name.to_lowercase().contains(&wanted)).collect();
+    let from = (visit.query.page() - 1).saturating_mul(OF_PAGE).min(found.len());
+    let of_page = &found[from..(from + OF_PAGE).min(found.len())];
     html! {
         section.panel #usage aria-labelledby="usage-title" {
             header { h2 #usage-title { "Who still calls what" } span.soft { "since calls were first counted, over all replicas" } }
@@ -283,38 +308,42 @@ fn matrix(visit: &Visit<'_>, usage: &[UsageInfo]) -> Markup {
                 div.scroll role="region" aria-label="Calls by client and operation" tabindex="0" {
                     table.matrix {
                         thead { tr {
-                            th { "Client" }
+                            th { "Client" } th { "Last call" }
                             @for ((side, name), _) in &columns { th.n { (side) " " (operation(name)) } }
-                            th { "Last call" }
                         } }
-                        tbody { @for name in names.iter().take(OF_PAGE) {
+                        tbody { @for (name, cells) in of_page {
                             tr id={ "usage-" (name) } {
                                 td { @if name.is_empty() { span.soft { "nobody enrolled" } } @else { a href={ "/clients/" (encoded(name)) } { (name) } } }
-                                @for ((side, column), _) in &columns { (cell(&shown, side, name, column)) }
-                                td { @if let Some(last) = shown.iter().filter(|one| one.client == *name).map(|one| one.last.as_str()).max() { (moment_text(last, visit.now_ms)) } }
+                                td { @if let Some(last) = cells.values().map(|cell| cell.last).max() { (moment_text(last, visit.now_ms)) } }
+                                @for (column, _) in &columns { (shown_cell(cells.get(column))) }
                             }
                         } }
                     }
                 }
+                (pager(visit, of_page.len(), found.len(), OF_PAGE))
                 @if others > 0 { p.soft { (others) " more operations are on the pages of their clients." } }
             }
         }
     }
 }
 
-fn cell(usage: &[&UsageInfo], side: &str, client: &str, operation: &str) -> Markup {
-    let of: Vec<&&UsageInfo> = usage
-        .iter()
-        .filter(|one| one.side == side && one.client == client && one.operation == operation)
-        .collect();
-    let calls: i64 = of.iter().map(|one| one.calls).sum();
-    let last = of.iter().map(|one| one.last.as_str()).max().unwrap_or_default();
-    let is_turned_away = of.iter().any(|one| one.kind != "answered");
+/// Calls of a client to an operation.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cell<'u> {
+    calls: i64,
+    last: &'u str,
+    is_turned_away: bool,
+}
+
+fn shown_cell(cell: Option<&Cell<'_>>) -> Markup {
     html! {
-        td.cell title=[(calls > 0).then(|| format!("last call {last}"))] {
-            @if calls > 0 {
-                @if is_turned_away { strong { (count(calls.unsigned_abs())) } } @else { (count(calls.unsigned_abs())) }
-            } @else { span.soft { "–" } }
+        @match cell {
+            None => { td.cell { span.soft { "–" } } }
+            Some(cell) => {
+                td.cell title={ "last call " (cell.last) } {
+                    @if cell.is_turned_away { strong { (count(cell.calls.unsigned_abs())) } } @else { (count(cell.calls.unsigned_abs())) }
+                }
+            }
         }
     }
 }
@@ -390,12 +419,7 @@ fn new_brownout(visit: &Visit<'_>, of: Option<&str>) -> Markup {
                         }
                     }
                     @if of.is_none() {
-                        label { "Client"
-                            select name="client" {
-                                option value="" { "all" }
-                                @for client in visit.parts.tokens.clients().all() { option { (client.name) } }
-                            }
-                        }
+                        (client_field(visit, "Client", "client", "all", ""))
                     }
                 }
                 div.row {
@@ -405,6 +429,24 @@ fn new_brownout(visit: &Visit<'_>, of: Option<&str>) -> Markup {
                 }
                 p.hint { "From the beginning to the end of the window these calls are answered 503, in the old error form." }
                 div.actions { button.danger type="submit" { "Plan it" } }
+            }
+        }
+    }
+}
+
+/// A field for a client's name: a list of all, where that is a list that anybody can read.
+pub(super) fn client_field(visit: &Visit<'_>, words: &str, name: &str, none: &str, chosen: &str) -> Markup {
+    const LISTED_MAX: usize = 200;
+    let clients = visit.parts.tokens.clients().all();
+    html! {
+        label { (words)
+            @if clients.len() > LISTED_MAX {
+                input type="text" name=(name) value=(chosen) placeholder=(none) spellcheck="false" autocomplete="off";
+            } @else {
+                select name=(name) {
+                    option value="" { (none) }
+                    @for client in &clients { option selected[*client.name == *chosen] { (client.name) } }
+                }
             }
         }
     }
@@ -466,7 +508,7 @@ fn grant(visit: &Visit<'_>, client: &ClientInfo) -> Markup {
     html! {
         dl.facts {
             dt { "State" } dd { @let (tone, state) = tone(client); (badge(tone, &state)) }
-            @if let Some(reason) = &grant.reason { dt { "Why" } dd { (reason) } }
+            @if let Some(reason) = &grant.reason { dt { "Why" } dd { (reason_words(reason)) } }
             dt { "Last refresh" } dd { @match &grant.issued_at { Some(at) => { (moment_text(at, visit.now_ms)) ", " (grant.generation) ". token set" } None => span.soft { "never" } } }
             dt { "Access token ends" } dd { @match &grant.expires_at { Some(at) => (moment_text(at, visit.now_ms)), None => span.soft { "unknown" } } }
             dt { "Company" } dd { (client.company.as_deref().unwrap_or("main")) }
@@ -475,10 +517,7 @@ fn grant(visit: &Visit<'_>, client: &ClientInfo) -> Markup {
             @if let Some(at) = &client.revoked_at { dt { "Revoked" } dd { (moment_text(at, visit.now_ms)) } }
         }
         @if visit.may_operate() {
-            @if client.revoked_at.is_some() {
-                p.hint { "Restoring makes a new token, shown once. The grant stays erased: it is connected anew." }
-                div.actions { (act("restore", "Restore", "primary")) }
-            } @else {
+            @if client.revoked_at.is_none() {
                 div.actions {
                     (act("connect", if grant.state == GrantState::Active { "Make a link to connect anew" } else { "Make a link to connect" }, if grant.state == GrantState::Active { "small" } else { "primary" }))
                 }
@@ -489,7 +528,7 @@ fn grant(visit: &Visit<'_>, client: &ClientInfo) -> Markup {
                 }
                 details {
                     summary { "Revoke it" }
-                    p.hint { "Its tokens select nobody any more; its grant, credentials and archives are erased. Restoring brings back the name, and nothing else." }
+                    p.hint { "Its tokens select nobody any more; its grant, credentials and archives are erased." }
                     (act("revoke", "Revoke for good", "danger"))
                 }
             }

@@ -4,6 +4,7 @@
 //! What lives here: the page. What is tried, and how a field is followed back, is in `crate::playground`.
 
 use super::Visit;
+use super::clients::client_field;
 use super::fields::Fields;
 use super::layout::{Page, Tab, empty};
 use super::words::{Tone, badge, count, counted, moment_text, operation, phase};
@@ -178,6 +179,12 @@ impl Draft {
 }
 
 fn page(visit: &Visit<'_>, examples: &[ExampleRequest], draft: &Draft, came: &Came) -> Answer {
+    let mut draft = draft.clone();
+    // The file that answers is the one to look at, until another is chosen.
+    if let (true, Came::Ran(ran)) = (draft.file.is_empty(), came) {
+        draft.file = ran.route.split(':').next().unwrap_or_default().to_owned();
+    }
+    let draft = &draft;
     let status = match came {
         Came::Fault(_) => StatusCode::UNPROCESSABLE_ENTITY,
         _ => StatusCode::OK,
@@ -225,7 +232,6 @@ fn editor(visit: &Visit<'_>, examples: &[ExampleRequest], draft: &Draft) -> Mark
         .iter()
         .find(|(name, _)| *name == draft.file)
         .or_else(|| mapping.iter().find(|(name, _)| !name.contains("examples")));
-    let clients = visit.parts.tokens.clients().all();
     html! {
         div.bench-editor {
             section.panel aria-labelledby="examples-title" {
@@ -287,12 +293,7 @@ fn editor(visit: &Visit<'_>, examples: &[ExampleRequest], draft: &Draft) -> Mark
                                 @for phase in PHASES { option selected[phase == draft.phase] { (phase) } }
                             }
                         }
-                        label { "Live reads on behalf of"
-                            select name="client" {
-                                option value="" { "nobody" }
-                                @for client in &clients { option selected[*client.name == *draft.client] { (client.name) } }
-                            }
-                        }
+                        (client_field(visit, "Live reads on behalf of", "client", "nobody", &draft.client))
                     }
                     label.check { input type="checkbox" name="live" checked[draft.live]; span { "Ask the new service for what has no effect" } }
                     @if visit.may_operate() {
