@@ -219,7 +219,6 @@ async fn route(parts: &Arc<Parts>, request: Request<Body>) -> Answer {
         ("POST", ["api", "clients", name, "rotate"]) => api::rotate(parts, name, request).await,
         ("POST", ["api", "clients", name, "credential"]) => api::credential(parts, name, request).await,
         ("POST", ["api", "clients", name, "revoke"]) => api::revoke(parts, name).await,
-        ("POST", ["api", "clients", name, "restore"]) => api::restore(parts, name).await,
         ("POST", ["api", "clients", name, "sunset"]) => retire::set_sunset(parts, name, request).await,
         ("POST", ["api", "clients", name, "connect"]) => api::connect(parts, name, request).await,
         ("POST", ["api", "capture"]) => capture::capture(parts, request).await,
