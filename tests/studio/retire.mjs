@@ -1,17 +1,18 @@
 // What the tests of these pages share: a demo of its own with a pack of its own, a browser that is signed in, and waiting.
 //
-// Needs: Chromium (CHROMIUM, or /usr/bin/chromium), the built program (SWITCHBACK, or target/debug/switchback), puppeteer-core.
+// `run` beside this file says where the browser and the program are.
 import { spawn } from 'node:child_process';
 import { cp, mkdtemp, readFile, rm, writeFile, mkdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { chromium as browsers } from 'playwright-core';
 
 const here = dirname(fileURLToPath(import.meta.url));
 export const root = join(here, '..', '..');
 export const chromium = process.env.CHROMIUM ?? '/usr/bin/chromium';
 const program = process.env.SWITCHBACK ?? join(root, 'target', 'debug', 'switchback');
-const shots = process.env.STUDIO_SHOTS;
+const shots = process.env.ARTEFACTS;
 
 /** A demo on free ports, from a copy of the messaging pack that `change` may edit. */
 export async function demo(change, words = []) {
@@ -73,28 +74,28 @@ export async function api(demo, path, body) {
   return response.json();
 }
 
-/** A browser, and a page of it that is signed in. */
-export async function visitor(puppeteer, demo, options = {}) {
-  const browser = await puppeteer.launch({
-    executablePath: chromium,
-    args: ['--no-sandbox', '--disable-gpu', '--force-prefers-reduced-motion'],
-    defaultViewport: { width: 1440, height: 1000 },
-    ...options,
-  });
-  const page = await browser.newPage();
+/** A browser, and a page of it that is signed in; `options` are those of its context. */
+export async function visitor(demo, options = {}) {
+  const browser = await browsers.launch({ executablePath: chromium, args: ['--headless', '--no-sandbox', '--disable-gpu'] });
+  const context = await browser.newContext({ viewport: { width: 1440, height: 1000 }, reducedMotion: 'reduce', ...options });
+  const page = await context.newPage();
   const faults = [];
   page.on('pageerror', (error) => faults.push(String(error)));
-  page.on('console', (message) => message.type() === 'error' && faults.push(message.text()));
+  page.on('dialog', (dialog) => {
+    faults.push(`a dialogue: ${dialog.message()}`);
+    dialog.dismiss();
+  });
+  page.on('console', (message) => message.type() === 'error' && !/status of 4/.test(message.text()) && faults.push(message.text()));
   await page.goto(`${demo.admin}/login`);
-  await page.type('input[name="token"]', demo.token);
-  await Promise.all([page.waitForNavigation(), page.click('form button[type="submit"]')]);
+  await page.fill('input[name="token"]', demo.token);
+  await Promise.all([page.waitForURL(`${demo.admin}/`), page.click('form button[type="submit"]')]);
   return { browser, page, faults };
 }
 
 /** Clicks what sends a form or leads away, and waits for the page that follows. */
 export async function press(page, selector) {
-  await page.waitForSelector(selector);
-  await Promise.all([page.waitForNavigation(), page.$eval(selector, (element) => element.click())]);
+  await page.waitForSelector(selector, { state: 'attached' });
+  await Promise.all([page.waitForEvent('load'), page.$eval(selector, (element) => element.click())]);
 }
 
 /** Waits until something holds, asking again and again. */

@@ -12,9 +12,8 @@ let running, browser, page, faults;
 
 before(async () => {
   if (skip) return;
-  const puppeteer = (await import('puppeteer-core')).default;
   running = await demo();
-  ({ browser, page, faults } = await visitor(puppeteer, running));
+  ({ browser, page, faults } = await visitor(running));
 });
 after(async () => {
   await browser?.close();
@@ -29,8 +28,8 @@ async function sound(path, name) {
   const source = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
   for (const [size, viewport] of [['desk', { width: 1440, height: 1000 }], ['hand', { width: 390, height: 844 }]]) {
     for (const colours of ['light', 'dark']) {
-      await page.setViewport(viewport);
-      await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: colours }]);
+      await page.setViewportSize(viewport);
+      await page.emulateMedia({ colorScheme: colours });
       await go(path);
       // The policy of the pages lets no script in; the debugger's own world is not the page's.
       await page.evaluate(source);
@@ -42,8 +41,8 @@ async function sound(path, name) {
       await shot(page, `${name}-${size}-${colours}`);
     }
   }
-  await page.setViewport({ width: 1440, height: 1000 });
-  await page.emulateMediaFeatures([]);
+  await page.setViewportSize({ width: 1440, height: 1000 });
+  await page.emulateMedia({ colorScheme: null });
 }
 
 test('an example shows its way at once, by pointer and by the Tab key alone', { skip }, async () => {
@@ -62,10 +61,8 @@ test('an example shows its way at once, by pointer and by the Tab key alone', { 
 });
 
 test('every field of every trail has a line, and the table says the same without a script', { skip }, async () => {
-  const puppeteer = (await import('puppeteer-core')).default;
-  const still = await visitor(puppeteer, running);
+  const still = await visitor(running, { javaScriptEnabled: false });
   try {
-    await still.page.setJavaScriptEnabled(false);
     await still.page.goto(`${running.admin}/playground?operation=v2%20POST%20%2Fflows%2F%7BflowId%7D%2Fcontact%2F%7BcontactId%7D%2Fexec`);
     const html = await still.page.content();
     const made = (html.match(/class="leaf made"/g) ?? []).length;
@@ -78,7 +75,7 @@ test('every field of every trail has a line, and the table says the same without
 test('a request is written and tried, nothing of it is sent, and hostile texts stay texts', { skip }, async () => {
   const sent = async () => (await (await fetch(`${running.sandbox}/_sandbox/requests?method=POST`)).json()).filter((one) => one.path.includes('/chats/31/'));
   await go('/playground');
-  await page.select('select[name="method"]', 'POST');
+  await page.selectOption('select[name="method"]', 'POST');
   await page.type('input[name="target"]', '/v2/chats/31/messages');
   await page.$eval('textarea[name="body"]', (area, value) => { area.value = value; }, JSON.stringify({ text: HOSTILE.join(' ') }));
   await press(page, '#bench-form .primary');
@@ -152,7 +149,7 @@ test('the matrix can be narrowed, and a window that cannot be is refused with wh
     await go('/clients?kind=unknown');
     return /v2 GET/.test(await text('#usage')) && /reports|\*/.test(await text('#usage'));
   });
-  await page.select('select[name="kind"]', 'answered').catch(() => {});
+  await page.selectOption('select[name="kind"]', 'answered').catch(() => {});
   await sound('/clients', 'clients');
   await go('/clients');
   await page.$eval('#brownouts details', (details) => { details.open = true; });
@@ -174,5 +171,5 @@ test('what is followed live keeps an open form and what is typed into it', { ski
 });
 
 test('no page had a fault of its own', { skip }, async () => {
-  assert.deepEqual(faults.filter((fault) => !/40[0-9]|422/.test(fault)), []);
+  assert.deepEqual(faults, []);
 });

@@ -2,7 +2,7 @@
 // against captured traffic, the pack changed, the difference gone, the operation promoted, who remains, brownout, sunset.
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import { rm } from 'node:fs/promises';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { api, call, chromium, demo, press, shot, until, visitor } from './retire.mjs';
@@ -12,17 +12,15 @@ const RIGHT = '    same: [id, name, email, mobile, phone]\n    rename:\n';
 const WRONG = '    same: [id, name, email]\n    rename:\n      mobile: {v3: phone}\n      phone: {v3: mobile}\n';
 
 test('a difference is found, mended and promoted, and the old version is brought to its end', { skip: !existsSync(chromium) && 'Chromium is not installed' }, async () => {
-  const puppeteer = (await import('puppeteer-core')).default;
   const running = await demo(async (pack) => {
     // The examples of the file would say that the line is wrong.
     await rm(join(pack, 'contacts.examples.map.yaml'));
-    const { readFile, writeFile } = await import('node:fs/promises');
     const path = join(pack, 'contacts.map.yaml');
     const text = await readFile(path, 'utf8');
     assert.ok(text.includes(RIGHT));
     await writeFile(path, text.replace(RIGHT, WRONG));
   }, ['--quiet']);
-  const { browser, page, faults } = await visitor(puppeteer, running);
+  const { browser, page, faults } = await visitor(running);
   try {
     const reads = async (times) => {
       for (let number = 0; number < times; number += 1) {
@@ -112,7 +110,7 @@ test('a difference is found, mended and promoted, and the old version is brought
 
     // Brownout: the client is told when to come again; then it is removed.
     await page.$eval('#brownouts details', (details) => { details.open = true; });
-    await page.select('#brownouts select[name="operation"]', OPERATION);
+    await page.selectOption('#brownouts select[name="operation"]', OPERATION);
     await page.type('#brownouts input[name="reason"]', 'v2 ends <b>soon</b>');
     await press(page, '#brownouts details button[type="submit"]');
     const turned = await call(running, '/v2/contacts/1001');
