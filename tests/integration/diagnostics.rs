@@ -47,8 +47,11 @@ fn read(path: PathBuf) -> Case {
 impl Case {
     /// What the compiler says about the edited pack.
     fn found(&self) -> String {
-        let mut files = manual::files();
+        // A case names files of one of the manual's packs.
+        let of_shop = self.edits.iter().any(|(file, ..)| file.starts_with("shop/"));
+        let mut files = if of_shop { manual::shop() } else { manual::files() };
         for (file, replace, with) in &self.edits {
+            let file = file.strip_prefix("shop/").unwrap_or(file);
             let named = files.iter_mut().find(|(name, _)| name == file);
             let (_, text) = named.unwrap_or_else(|| panic!("{:?}: the manual has no {file}", self.path));
             assert_eq!(

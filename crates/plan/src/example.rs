@@ -74,9 +74,12 @@ pub struct ExampleCall {
     pub method: http::Method,
     /// Path and query; parameters in any order.
     pub target: String,
+    /// Header fields that it must have; there may be others.
+    pub headers: Vec<(String, String)>,
     /// The body that must be sent; none = none may be sent.
     pub body: Option<Raw>,
     pub status: u16,
+    pub reply_headers: Vec<(String, String)>,
     /// None = empty.
     pub reply: Option<Raw>,
     pub origin: Origin,

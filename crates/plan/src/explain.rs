@@ -2,9 +2,9 @@
 
 use super::{
     Absent, Answer, Beyond, Block, BodyPlan, Captured, Cell, Check, CheckElse, ChooseBy, ChooseOp, Close,
-    CloseFrom, Column, End, Expr, Location, MemberAction, ObjectOp, OnFail, Origin, Others, Pack, PathPart,
-    Predicate, QueryFrom, Raw, ReasonId, Response, ResponseBody, Route, RouteKind, SideId, StatusFrom,
-    StatusTo, Step, StepAction, StepCall, ValueOp,
+    CloseFrom, Column, End, Expr, ListStyle, Location, MemberAction, ObjectOp, OnFail, Origin, Others, Pack,
+    PathPart, Predicate, QueryFrom, Raw, ReasonId, Response, ResponseBody, Route, RouteKind, SideId,
+    StatusFrom, StatusTo, Step, StepAction, StepCall, ValueOp,
 };
 use std::fmt::Write as _;
 
@@ -219,10 +219,15 @@ impl Text<'_> {
         for rule in &head.query {
             let from = match &rule.from {
                 QueryFrom::Client(name) => format!("the client's `{name}`"),
+                QueryFrom::ClientFields(name) => format!("the client's fields of `{name}`"),
                 QueryFrom::Constant(raw) => json(raw),
                 QueryFrom::Value(value) => expr(self.pack, value),
             };
-            self.line(&format!("query {} ← {from}", rule.name), None);
+            let style = match rule.style {
+                ListStyle::Repeated => String::new(),
+                style => format!(", a list {}", style.word()),
+            };
+            self.line(&format!("query {} ← {from}{style}", rule.name), None);
         }
         for rule in &head.headers {
             self.line(&format!("header {} ← {}", rule.name.text, expr(self.pack, &rule.value)), None);

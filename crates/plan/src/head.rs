@@ -2,6 +2,7 @@
 
 use super::body::Raw;
 use super::expr::Expr;
+use super::parameter::ListStyle;
 use super::route::Effect;
 use super::{Key, Origin, ReasonId};
 use std::sync::Arc;
@@ -38,6 +39,8 @@ pub enum PathPart {
 pub struct QueryRule {
     pub name: Arc<str>,
     pub from: QueryFrom,
+    /// How a value that is a list is written.
+    pub style: ListStyle,
 }
 
 /// Where a query parameter comes from.
@@ -46,6 +49,8 @@ pub enum QueryFrom {
     /// The client's parameter of this name, as it came (all of them if it came more than once); nothing is sent when it
     /// is absent.
     Client(Arc<str>),
+    /// The client's parameters that are fields of this one, `name[field]`, as they came.
+    ClientFields(Arc<str>),
     Constant(Raw),
     Value(Expr),
 }

@@ -16,6 +16,7 @@ mod expr;
 mod form;
 mod head;
 mod oauth;
+mod parameter;
 mod reads;
 mod report;
 mod route;
@@ -42,13 +43,14 @@ pub use expr::{Expr, Location, NullElse, Overlay, Path, Segment};
 pub use form::{Conform, Form, FormField, FormKind, Listed};
 pub use head::{CallHead, HeaderRule, PathPart, QueryFrom, QueryRefusal, QueryRule, StatusFrom, StatusTo};
 pub use oauth::{BodyForm, ClientAuth, RefreshExtra, TokenRequests};
+pub use parameter::{ListStyle, ParameterKind, ParameterShape, Variable};
 pub use report::{
     ArchiveReport, GapReport, InsteadReport, LossReport, OperationReport, Report, SettingReport, ShapeReport,
     SideReport, report,
 };
 pub use route::{
-    BodyExpected, Effect, Instead, Loss, Note, NoteKind, Operation, Pair, ParameterKind, Refusal, Response,
-    ResponseBody, Route, RouteId, RouteKind, Variable, Verdict,
+    BodyExpected, Effect, Instead, Loss, Note, NoteKind, Operation, Pair, Refusal, Response, ResponseBody,
+    Route, RouteId, RouteKind, Verdict,
 };
 pub use side::{PerSide, SideId};
 pub use step::{

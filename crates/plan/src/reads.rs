@@ -53,7 +53,7 @@ impl Reads<'_> {
     }
 
     fn pair(&mut self, pair: &Pair) {
-        let Pair { refused: _, call, request, request_opaque: _, responses } = pair;
+        let Pair { refused: _, constants: _, call, request, request_opaque: _, responses } = pair;
         self.call(call);
         request.iter().for_each(|body| self.body(body));
         for Response { from: _, to: _, headers, body } in responses {
@@ -72,7 +72,7 @@ impl Reads<'_> {
         for rule in query {
             match &rule.from {
                 QueryFrom::Value(value) => self.expr(value),
-                QueryFrom::Client(_) | QueryFrom::Constant(_) => {}
+                QueryFrom::Client(_) | QueryFrom::ClientFields(_) | QueryFrom::Constant(_) => {}
             }
         }
         self.headers(headers);

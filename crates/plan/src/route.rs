@@ -2,6 +2,7 @@
 
 use super::body::{BodyPlan, Class};
 use super::head::{CallHead, HeaderRule, QueryRefusal, StatusFrom, StatusTo};
+use super::parameter::Variable;
 use super::step::Serve;
 use super::{AfterDate, CompareRule, Origin, ReadBack, ReasonId};
 use std::sync::Arc;
@@ -87,23 +88,6 @@ pub struct Operation {
     pub effect: Effect,
 }
 
-/// A parameter with the JSON type it takes in the context.
-#[derive(Clone, Debug)]
-pub struct Variable {
-    pub name: Arc<str>,
-    pub kind: ParameterKind,
-    pub required: bool,
-}
-
-/// The JSON type of a parameter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ParameterKind {
-    Integer,
-    Number,
-    Boolean,
-    String,
-}
-
 /// Whether an operation takes a request body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyExpected {
@@ -134,6 +118,8 @@ pub enum RouteKind {
 pub struct Pair {
     /// Parameters that a client is refused for, before anything is called.
     pub refused: Vec<QueryRefusal>,
+    /// Parameters of which only one value is served: the one that the mapping says (`constant:`), decoded.
+    pub constants: Vec<(Arc<str>, Arc<str>)>,
     pub call: CallHead,
     /// None: no body is sent, and one that comes is dropped.
     pub request: Option<BodyPlan>,

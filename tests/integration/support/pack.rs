@@ -15,9 +15,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use switchback_plan::{
     BodyExpected, BodyPlan, CallHead, Class, Credential, Direction, Effect, Emit, ErrorPiece, ErrorStyle,
-    Key, Member, MemberAction, ObjectOp, Operation, Origin, Others, Pack, Pair, ParameterKind, PathPart,
-    QueryFrom, QueryRule, Raw, Reason, ReasonId, Refusal, RefusePolicy, Response, ResponseBody, Route,
-    RouteId, RouteKind, Side, SideId, StatusFrom, StatusTo, ValueOp, Variable, Verdict,
+    Key, ListStyle, Member, MemberAction, ObjectOp, Operation, Origin, Others, Pack, Pair, ParameterKind,
+    PathPart, QueryFrom, QueryRule, Raw, Reason, ReasonId, Refusal, RefusePolicy, Response, ResponseBody,
+    Route, RouteId, RouteKind, Side, SideId, StatusFrom, StatusTo, ValueOp, Variable, Verdict,
 };
 
 /// The pack.
@@ -74,9 +74,10 @@ pub fn things() -> Pack {
 }
 
 fn routes() -> Vec<Route> {
-    let name = || Variable { name: "name".into(), kind: ParameterKind::String, required: true };
+    let name = || Variable::single("name", ParameterKind::String, true);
     let item = || vec![PathPart::Literal("/items/".into()), PathPart::Variable(0)];
-    let page = QueryRule { name: "page".into(), from: QueryFrom::Client("page".into()) };
+    let page =
+        QueryRule { name: "page".into(), from: QueryFrom::Client("page".into()), style: ListStyle::Repeated };
     let get = pair(
         call("GET /items/{name}", Method::GET, item(), vec![page], Effect::None),
         None,
@@ -122,7 +123,7 @@ fn route(
     body: BodyExpected,
     kind: RouteKind,
 ) -> Route {
-    let query = vec![Variable { name: "page".into(), kind: ParameterKind::Integer, required: false }];
+    let query = vec![Variable::single("page", ParameterKind::Integer, false)];
     let effect = if method == Method::GET { Effect::None } else { Effect::Write };
     let key = format!("{method} {template}").into();
     Route {
@@ -165,7 +166,14 @@ fn pair(call: CallHead, request: Option<BodyPlan>, answer: ResponseBody) -> Rout
     let response = |from, body| Response { from, to: StatusTo::Same, headers: Vec::new(), body };
     let mut responses = vec![response(StatusFrom::Class(2), answer)];
     responses.extend([3, 4, 5].map(|class| response(StatusFrom::Class(class), ResponseBody::Error(keep()))));
-    RouteKind::Pair(Box::new(Pair { refused: Vec::new(), call, request, request_opaque: false, responses }))
+    RouteKind::Pair(Box::new(Pair {
+        refused: Vec::new(),
+        constants: Vec::new(),
+        call,
+        request,
+        request_opaque: false,
+        responses,
+    }))
 }
 
 fn keep() -> BodyPlan {

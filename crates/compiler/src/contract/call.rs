@@ -1,6 +1,6 @@
 //! A call held against the contract of the side it goes to: path and query, and the body.
 
-use super::{Contract, OpKey, Operation, Parameter, ScalarKind, TypeKind, Types, breaches};
+use super::{Contract, OpKey, Operation, Parameter, ParameterForm, ScalarKind, TypeKind, Types, breaches};
 use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
 use switchback_json::{Limits, Number, Value};
@@ -41,7 +41,12 @@ fn query_breaches(types: &Types, operation: &Operation, target: &str) -> Vec<Str
             said.push(format!("the parameter `{}` is not what it should be", parameter.name));
         }
     }
-    let is_unknown = |name: &str| operation.query.iter().all(|parameter| parameter.name != name);
+    let is_field = |parameter: &Parameter, name: &str| {
+        let of = name.strip_prefix(parameter.name.as_str());
+        parameter.form == ParameterForm::Deep && of.is_some_and(|rest| rest.starts_with('['))
+    };
+    let is_known = |name: &str| operation.query.iter().any(|p| p.name == name || is_field(p, name));
+    let is_unknown = |name: &str| !is_known(name);
     let unknown = given.iter().filter(|(name, _)| is_unknown(name));
     said.extend(unknown.map(|(name, _)| format!("the parameter `{name}` is not known")));
     said

@@ -46,6 +46,7 @@ use http::Method;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use switchback_plan::ListStyle;
 
 /// Everything one side promises.
 #[derive(Debug, Clone, Default)]
@@ -102,9 +103,13 @@ pub struct Parameter {
 /// How a parameter is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ParameterForm {
-    /// Its name and a text; a list may repeat it.
+    /// Its name and a text; a list repeats it.
     #[default]
     Plain,
+    /// One text, a list within it.
+    Joined(ListStyle),
+    /// One text, whatever it is.
+    Text,
     /// As many parameters as it has fields: `name[field]`.
     Deep,
 }

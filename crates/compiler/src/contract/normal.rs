@@ -13,6 +13,7 @@ use super::grouped::Grouped;
 use crate::diagnostic::{Findings, Span};
 use crate::yaml::{Key, Kind, Node};
 use http::Method;
+use switchback_plan::ListStyle;
 
 /// An operation as its document has it.
 #[derive(Debug)]
@@ -54,7 +55,9 @@ pub(super) enum Style {
     /// One text; lists repeat the name. Objects are fields side by side.
     Exploded,
     /// One text, lists and objects within it.
-    Joined,
+    Joined(ListStyle),
+    /// One text, whatever it is.
+    Text,
     /// `name[field]=value`
     Deep,
 }

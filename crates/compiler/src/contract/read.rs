@@ -207,7 +207,9 @@ impl<'n> Reader<'n, '_> {
         }
         let form = match raw.style {
             Style::Deep => ParameterForm::Deep,
-            _ => ParameterForm::Plain,
+            Style::Exploded => ParameterForm::Plain,
+            Style::Joined(style) => ParameterForm::Joined(style),
+            Style::Text => ParameterForm::Text,
         };
         let required = raw.required || raw.place == Place::Path;
         Parameter { name: raw.name.to_owned(), ty, required, form, span: raw.span }

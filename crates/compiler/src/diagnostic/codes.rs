@@ -135,6 +135,9 @@ codes! {
     RefusalPolicy "M113" "refusal-policy": "A refusal is answered with the status of an error, and ends on a day that there is.";
     ApproximationName "M114" "approximation-name": "An approximation has a name where answers are marked with it.";
 
+    ParameterStyle "M175" "parameter-style": "A list goes to a list, and the fields of an object to those of an object.";
+    ConstantParameter "M176" "constant-parameter": "A constant parameter has a value that its contract takes.";
+
     // Paths and values.
     PathSyntax "M120" "path-syntax": "A path is JSONPath as RFC 9535 has it, without `..`.";
     PathUnknown "M121" "path-unknown": "A path leads to a place that the contracts know.";

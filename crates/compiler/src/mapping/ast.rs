@@ -11,7 +11,7 @@ pub use step::*;
 
 use crate::diagnostic::Span;
 use crate::yaml::Node;
-use switchback_plan::TokenRequests;
+use switchback_plan::{PerSide, TokenRequests};
 
 /// A value and where it was written.
 #[derive(Clone, Debug)]
@@ -43,6 +43,8 @@ pub struct Manifest {
     pub contracts: [Spanned<String>; 2],
     /// `credentials: {v2: {read: […], send: …, scheme: …, headers: {…}}, …}`, by side.
     pub credentials: [Option<Credential>; 2],
+    /// `send: {v3: {headers: {name: value}, query: {name: value}}}`: what every call to a side has, by side.
+    pub send: PerSide<Sent>,
     /// `scope: {v3: '/accounts/{account}'}`, by side.
     pub scope: [Option<Spanned<String>>; 2],
     /// `languages: [en, …]`, the first is the default.
@@ -128,6 +130,13 @@ pub struct Credential {
     pub tokens: TokenRequests,
     pub headers: Vec<(Spanned<String>, Spanned<String>)>,
     pub span: Span,
+}
+
+/// Header fields and query parameters that every call to a side has.
+#[derive(Debug, Default)]
+pub struct Sent {
+    pub headers: Vec<(Spanned<String>, Node)>,
+    pub query: Vec<(Spanned<String>, Node)>,
 }
 
 #[derive(Debug)]
@@ -382,13 +391,20 @@ pub struct Pair {
     pub made: bool,
     /// `path: {old variable: new variable}`; same names need no line.
     pub path: Vec<(Spanned<String>, Spanned<String>)>,
-    /// `query: [page]` or `{old: new}`
-    pub query: Vec<(Spanned<String>, Spanned<String>)>,
+    /// `query: [page]`, `{old: new}` or `{old: {v2: new, as: conversion}}`
+    pub query: Vec<ParameterLine>,
+    /// `query: {name: {constant: {v2: value}}}`
+    pub constant_query: Vec<ConstantParameter>,
+    /// Names in lines that were found faulty: nothing more is said of them.
+    pub faulty_query: Vec<String>,
     /// `query: {name: {refuse: reason, unless: [value]}}`
     pub refused_query: Vec<RefusedParameter>,
-    /// `headers: {request: {old: new}, response: {old: new}}`
-    pub request_headers: Vec<(Spanned<String>, Spanned<String>)>,
-    pub response_headers: Vec<(Spanned<String>, Spanned<String>)>,
+    /// `headers: {request: {old: new}, response: {old: {v2: new, as: conversion}}}`
+    pub request_headers: Vec<ParameterLine>,
+    pub response_headers: Vec<ParameterLine>,
+    /// `headers: {request: {name: {constant: {v2: value}}}}`
+    pub constant_request_headers: Vec<ConstantParameter>,
+    pub constant_response_headers: Vec<ConstantParameter>,
     pub request: Option<Body>,
     pub response: Option<Body>,
     /// `status: {201: [200, 2xx]}`: old status → new statuses; the first is sent when going the other way.
@@ -401,6 +417,29 @@ pub struct Pair {
     pub effect: Option<Spanned<bool>>,
     pub notes: Notes,
     pub span: Span,
+}
+
+/// A query parameter or header field of one side, and the one of the other side that it is.
+#[derive(Clone, Debug)]
+pub struct ParameterLine {
+    pub old: Spanned<String>,
+    pub new: Spanned<String>,
+    pub conversion: Option<ConversionUse>,
+}
+
+impl ParameterLine {
+    /// As it came.
+    pub fn plain(old: Spanned<String>, new: Spanned<String>) -> ParameterLine {
+        ParameterLine { old, new, conversion: None }
+    }
+}
+
+/// A query parameter or header field that always has one value on a side.
+#[derive(Clone, Debug)]
+pub struct ConstantParameter {
+    pub name: Spanned<String>,
+    pub side: SideRef,
+    pub value: Node,
 }
 
 /// A query parameter of either side that a client is refused for.
@@ -596,6 +635,8 @@ pub struct Archived {
 
 #[derive(Debug)]
 pub struct ExampleCall {
+    pub headers: Vec<(Spanned<String>, Spanned<String>)>,
+    pub reply_headers: Vec<(Spanned<String>, Spanned<String>)>,
     /// Such as `GET /things/7?page=1`.
     pub expect: Spanned<String>,
     /// The body that must be sent, exactly.

@@ -68,6 +68,7 @@ fn lower(
         .flatten()
         .flat_map(|side| side.credential.read.iter().chain(&side.credential.send).cloned())
         .collect();
+    manifest::sent(written, &credential_headers, findings);
     // Without a plan for errors the routes are checked all the same, with one that is never run.
     let keep =
         || plan::BodyPlan { op: plan::ValueOp::Keep, class: plan::Class::Pass, because: String::new() };
@@ -89,6 +90,7 @@ fn lower(
         refuse: &refuse,
         rest: &written.rest,
         paging: written.paging.as_ref(),
+        send: &written.send,
         errors: &error_plans,
         error_types,
         credential_headers: &credential_headers,

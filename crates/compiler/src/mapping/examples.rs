@@ -116,9 +116,14 @@ impl Reader<'_> {
 
     fn call(&mut self, call: &ast::ExampleCall) -> Option<ExampleCall> {
         let (method, target) = self.method_and_target(&call.expect.value, call.expect.span)?;
+        let texts = |fields: &[(ast::Spanned<String>, ast::Spanned<String>)]| {
+            fields.iter().map(|(name, value)| (name.value.clone(), value.value.clone())).collect()
+        };
         Some(ExampleCall {
             method,
             target,
+            headers: texts(&call.headers),
+            reply_headers: texts(&call.reply_headers),
             body: call.body.as_ref().map(json),
             status: self.status(&call.reply_status)?,
             reply: call.reply_body.as_ref().map(json),

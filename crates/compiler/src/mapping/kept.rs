@@ -4,8 +4,9 @@
 use crate::contract::{Contract, Operation, Parameter, Scalar, StatusPattern, TypeKind, Types, sample};
 use serde_json::Value;
 use switchback_plan::{
-    Direction, Example, ExampleCall, ExampleEnd, ExampleKind, Exchange, Pack, Pair, QueryFrom, Raw,
-    ResponseBody, Route, RouteExample, RouteKind, StatusFrom, StatusTo, ValueOp, Wanted,
+    Direction, Example, ExampleCall, ExampleEnd, ExampleKind, Exchange, Expr, HeaderRule, Pack, Pair,
+    QueryFrom, QueryRule, Raw, ResponseBody, Route, RouteExample, RouteKind, StatusFrom, StatusTo, ValueOp,
+    Wanted,
 };
 
 /// An example for each success of each operation that is kept as it is.
@@ -44,13 +45,15 @@ fn operation<'c>(contract: &'c Contract, key: &str) -> Option<&'c Operation> {
 fn is_kept(pair: &Pair) -> bool {
     let same_query = pair.call.query.iter().all(|rule| match &rule.from {
         QueryFrom::Client(name) => *name == rule.name,
+        QueryFrom::Constant(value) => !value.starts_with(b"["),
         _ => false,
     });
+    let is_constant = |rule: &HeaderRule| matches!(rule.value, Expr::Constant(_));
     pair.request.as_ref().is_none_or(|plan| matches!(plan.op, ValueOp::Keep))
         && !pair.request_opaque
         && pair.refused.is_empty()
         && same_query
-        && pair.call.headers.is_empty()
+        && pair.call.headers.iter().all(is_constant)
 }
 
 /// A route that passes what it gets.
@@ -87,9 +90,11 @@ impl Kept<'_> {
         let origin = self.route.origin.clone();
         let call = ExampleCall {
             method: self.pair.call.method.clone(),
-            target: target.clone(),
+            target: self.called(&target),
+            headers: Vec::new(),
             body: body.clone(),
             status,
+            reply_headers: Vec::new(),
             reply: reply.clone(),
             origin: origin.clone(),
         };
@@ -112,6 +117,22 @@ impl Kept<'_> {
         Some(Example { kind: ExampleKind::Route(Box::new(route)), origin })
     }
 
+    /// What is called for it: with the parameters that every call has.
+    fn called(&self, target: &str) -> String {
+        let mut called = target.to_owned();
+        for rule in &self.pair.call.query {
+            let QueryFrom::Constant(value) = &rule.from else { continue };
+            let text = match serde_json::from_slice(value) {
+                Ok(Value::String(text)) => encoded(&text),
+                Ok(value) => value.to_string(),
+                Err(_) => continue,
+            };
+            let joint = if called.contains('?') { '&' } else { '?' };
+            called.push_str(&format!("{joint}{}={text}", encoded(&rule.name)));
+        }
+        called
+    }
+
     /// The address with a value for each variable, and the parameters that go over.
     fn target(&self) -> String {
         let types = &self.served.types;
@@ -120,8 +141,10 @@ impl Kept<'_> {
             let value = text_of(types, variable).unwrap_or_else(|| "1".to_owned());
             target = target.replace(&format!("{{{}}}", variable.name), &value);
         }
-        let goes_over =
-            |parameter: &&Parameter| self.pair.call.query.iter().any(|rule| *rule.name == *parameter.name);
+        let from_client = |rule: &&QueryRule| matches!(rule.from, QueryFrom::Client(_));
+        let goes_over = |parameter: &&Parameter| {
+            self.pair.call.query.iter().filter(from_client).any(|rule| *rule.name == *parameter.name)
+        };
         let query: Vec<String> = self
             .asked
             .query

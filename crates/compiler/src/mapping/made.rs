@@ -1,7 +1,7 @@
 //! What a pack says about many operations in one line, brought into the form of single routes: pairs for operations that may
 //! be equal on both sides (`identical: keep`, `rest: keep`), and the words of operations that no route names.
 
-use super::ast::{Body, Pair, Program, Reason, RestWord, Route, Spanned};
+use super::ast::{Body, Pair, ParameterLine, Program, Reason, RestWord, Route, Spanned};
 use super::routes::is_own_header;
 use crate::contract::{Contract, OpKey, Operation};
 use crate::diagnostic::Span;
@@ -78,7 +78,7 @@ fn named(program: &Program) -> HashSet<(usize, String, String)> {
 /// Both sides taken for the same. Whether they are is for the checks of pairs to say.
 fn pair(old: &Operation, new: &Operation, credentials: &[String], span: Span) -> Pair {
     let text = |value: &str| Spanned { value: value.to_owned(), span };
-    let same = |name: &str| (text(name), text(name));
+    let same = |name: &str| ParameterLine::plain(text(name), text(name));
     let shared = |header: &str| {
         let lower = header.to_ascii_lowercase();
         !is_own_header(&lower) && !credentials.contains(&lower)
@@ -119,7 +119,11 @@ fn pair(old: &Operation, new: &Operation, credentials: &[String], span: Span) ->
             .filter(|parameter| new.query.iter().any(|other| other.name == parameter.name))
             .map(|parameter| same(&parameter.name))
             .collect(),
+        constant_query: Vec::new(),
+        faulty_query: Vec::new(),
         refused_query: Vec::new(),
+        constant_request_headers: Vec::new(),
+        constant_response_headers: Vec::new(),
         request_headers: headers.map(|header| same(&header.name)).collect(),
         response_headers: response_headers.into_iter().map(same).collect(),
         request: (old.body.is_some() || new.body.is_some()).then_some(Body::Keep(span)),

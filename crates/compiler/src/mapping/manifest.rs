@@ -75,6 +75,24 @@ fn call_header(
     Some((lower, value.value.clone()))
 }
 
+/// What all calls to a side have: fields that the gateway makes itself, or that carry tokens, are not for packs.
+pub(super) fn sent(manifest: &Manifest, credential_headers: &[String], findings: &mut Findings) {
+    for (name, value) in manifest.send.iter().flat_map(|sent| &sent.headers) {
+        let Some(lower) = header(name, findings) else { continue };
+        if credential_headers.contains(&lower) || OWN_HEADERS.contains(&lower.as_str()) {
+            findings.push(faults::side_header(name));
+        }
+        let text = match &value.kind {
+            Kind::String(text, _) | Kind::Number(text) => text.as_str(),
+            Kind::Bool(_) => "true",
+            _ => "\0",
+        };
+        if http::HeaderValue::from_str(text).is_err() {
+            findings.push(faults::header_value(&Spanned { value: String::new(), span: value.span }));
+        }
+    }
+}
+
 fn header(name: &Spanned<String>, findings: &mut Findings) -> Option<String> {
     match http::HeaderName::from_bytes(name.value.as_bytes()) {
         Ok(parsed) => Some(parsed.as_str().to_owned()),

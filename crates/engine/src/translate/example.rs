@@ -123,8 +123,9 @@ fn speaks_for_itself(pack: &Pack, route: &Route) -> bool {
         }
         RouteKind::Pair(pair) => {
             let same_query = pair.call.query.iter().all(|rule| match &rule.from {
-                QueryFrom::Client(name) => *name == rule.name,
-                _ => false,
+                QueryFrom::Client(name) | QueryFrom::ClientFields(name) => *name == rule.name,
+                QueryFrom::Constant(_) => true,
+                QueryFrom::Value(_) => false,
             });
             let kept = |response: &Response| match &response.body {
                 ResponseBody::Plan(plan) => keeps(plan),
@@ -403,6 +404,15 @@ impl Trial<'_> {
             self.problem_at(scripted.origin.clone(), what, Vec::new());
             return false;
         }
+        for (name, wanted) in &scripted.headers {
+            let found = call.headers.get(name).and_then(|value| value.to_str().ok());
+            if found != Some(wanted) {
+                let found = found.map_or_else(|| "is missing".to_owned(), |found| format!("is `{found}`"));
+                let what =
+                    format!("the field `{name}` of {} {} {found}, not `{wanted}`", call.method, call.target);
+                self.problem_at(scripted.origin.clone(), what, Vec::new());
+            }
+        }
         let sent = call.body.as_deref().map(own_bytes);
         let differences = compare(scripted.body.as_ref().map(own).as_ref(), sent.as_ref());
         if !differences.is_empty() {
@@ -569,7 +579,7 @@ fn header_map(headers: &[(String, String)]) -> HeaderMap {
 fn reply_of(scripted: &ExampleCall) -> Reply {
     Reply {
         status: scripted.status,
-        headers: HeaderMap::new(),
+        headers: header_map(&scripted.reply_headers),
         body: scripted.reply.as_ref().map_or_else(Bytes::new, bytes_of),
     }
 }

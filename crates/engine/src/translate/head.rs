@@ -7,11 +7,12 @@ use super::request::{RequestHead, context_of, decode_query, header_values, query
 use super::settings::Settings;
 use super::value::{Scope, broken, constant, plain};
 use http::{HeaderMap, HeaderName, HeaderValue};
+use std::sync::Arc;
 use switchback_json::{Limits, Object, Value};
 use switchback_plan::router::path::{encode_query, encode_segment};
 use switchback_plan::{
-    CallHead, Expr, HeaderRule, Pack, Pair, PathPart, QueryFrom, QueryRefusal, QueryRule, Response, Route,
-    StatusTo,
+    CallHead, Expr, HeaderRule, ListStyle, Pack, Pair, PathPart, QueryFrom, QueryRefusal, QueryRule,
+    Response, Route, StatusTo,
 };
 
 /// The heads of one exchange of a pair. `S` is how path values are kept.
@@ -33,7 +34,8 @@ impl<S: AsRef<str>> PairHeads<'_, S> {
 
     /// The header fields that rules give the call.
     pub fn call_headers(&self, head: &CallHead) -> Result<HeaderMap, Fault> {
-        self.with_values(!head.headers.is_empty(), None, |values| headers(&head.headers, values))
+        let needed = head.headers.iter().any(|rule| !matches!(rule.value, Expr::Constant(_)));
+        self.with_values(needed, None, |values| headers(&head.headers, values))
     }
 
     /// The header fields that rules give the answer to a reply.
@@ -158,17 +160,28 @@ fn query(
                 parameters.add_raw(&rule.name, value);
             }
         }
-        QueryFrom::Constant(raw) => parameters.add(&rule.name, plain(&constant(raw))),
-        QueryFrom::Value(expr) => match values(expr)? {
-            Some(value @ (Value::Array(_) | Value::Object(_))) => {
-                let found = if value.as_array().is_some() { "an array" } else { "an object" };
-                return Err(broken(
-                    Sender::of(expr),
-                    &format!("a scalar was expected for a query, found {found}"),
-                ));
+        QueryFrom::ClientFields(name) => {
+            for (found, value) in query_pairs(raw) {
+                let found = decode_query(found);
+                if let Some(field) = found.strip_prefix(&**name).filter(|rest| rest.starts_with('[')) {
+                    parameters.add_raw(&format!("{}{field}", rule.name), value);
+                }
             }
-            value => parameters.add(&rule.name, value.as_ref().and_then(plain)),
-        },
+        }
+        QueryFrom::Constant(raw) => parameters.add_value(rule, Some(constant(raw)), Sender::Operator)?,
+        QueryFrom::Value(expr) => parameters.add_value(rule, values(expr)?, Sender::of(expr))?,
+    }
+    Ok(())
+}
+
+/// The parameter of which the client wants another value than the one that is served, if there is one.
+pub fn wrong_constant(constants: &[(Arc<str>, Arc<str>)], query: &str) -> Result<(), Fault> {
+    for (name, value) in constants {
+        let mut values = query_pairs(query).filter(|(found, _)| decode_query(found) == **name);
+        if values.any(|(_, found)| decode_query(found.unwrap_or("")) != **value) {
+            let said = format!("the query parameter `{name}` has another value than the one that is served");
+            return Err(Fault::new(FaultKind::BadRequest, said));
+        }
     }
     Ok(())
 }
@@ -181,6 +194,10 @@ pub fn refused_parameter(refusals: &[QueryRefusal], query: &str) -> Option<usize
             .map(|(_, value)| decode_query(value.unwrap_or("")))
             .any(|value| !refusal.unless.iter().any(|meant| **meant == value))
     })
+}
+
+fn no_parameter(sender: Sender) -> Stop {
+    broken(sender, "a query parameter is made of scalars, and found is something else")
 }
 
 /// Writes the parameters of a query.
@@ -197,6 +214,65 @@ impl Parameters<'_> {
             self.out.push('=');
             encode_query(&value, self.out);
         }
+    }
+
+    /// A parameter with a value out of the context: a list in the style of the rule, an object as its fields.
+    fn add_value(&mut self, rule: &QueryRule, value: Option<Value>, sender: Sender) -> Result<(), Stop> {
+        match value {
+            Some(Value::Array(elements)) => self.add_list(&rule.name, &elements, rule.style, sender),
+            Some(Value::Object(members)) => {
+                for (field, value) in members.iter() {
+                    let name = format!("{}[{}]", rule.name, field.decode());
+                    match value {
+                        Value::Array(elements) => {
+                            self.add_list(&name, elements, ListStyle::Repeated, sender)?;
+                        }
+                        Value::Object(_) => return Err(no_parameter(sender)),
+                        value => self.add(&name, plain(value)),
+                    }
+                }
+                Ok(())
+            }
+            value => {
+                self.add(&rule.name, value.as_ref().and_then(plain));
+                Ok(())
+            }
+        }
+    }
+
+    /// A list, which is left out when it is empty: that a query can say in no style.
+    fn add_list(
+        &mut self,
+        name: &str,
+        elements: &[Value],
+        style: ListStyle,
+        sender: Sender,
+    ) -> Result<(), Stop> {
+        let Some(delimiter) = style.delimiter() else {
+            for element in elements {
+                self.add(name, Some(plain(element).ok_or_else(|| no_parameter(sender))?));
+            }
+            return Ok(());
+        };
+        for (at, element) in elements.iter().enumerate() {
+            let text = plain(element).ok_or_else(|| no_parameter(sender))?;
+            if text.contains(delimiter) || text.is_empty() {
+                let said =
+                    "a list cannot be written whose element is empty or holds what stands between them";
+                return Err(broken(sender, said));
+            }
+            if at == 0 {
+                self.name(name);
+                self.out.push('=');
+            } else {
+                match delimiter {
+                    ',' => self.out.push(','),
+                    other => encode_query(other.encode_utf8(&mut [0; 4]), self.out),
+                }
+            }
+            encode_query(&text, self.out);
+        }
+        Ok(())
     }
 
     /// A parameter whose value is sent as it came.

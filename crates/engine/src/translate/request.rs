@@ -7,9 +7,10 @@ use bytes::Bytes;
 use http::HeaderMap;
 use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
+use std::sync::Arc;
 use switchback_json::{Number, Object, Str, Value};
 use switchback_plan::router::fits;
-use switchback_plan::{Operation, Pack, ParameterKind, Variable};
+use switchback_plan::{Operation, Pack, ParameterKind, ParameterShape, Variable};
 
 /// A request of a client of the served side.
 #[derive(Clone, Debug, Default)]
@@ -89,19 +90,106 @@ fn path_values<S: AsRef<str>>(operation: &Operation, path: &[S]) -> Result<Objec
     Ok(values)
 }
 
+/// Parameters of a query by the types of the contract. One that is no list may stand there once: which of two values counts
+/// is for servers to differ about, so neither is taken.
 fn query_values(operation: &Operation, query: &str) -> Result<Object, Stop> {
-    let mut values = Object::new();
-    for (name, value) in query_pairs(query) {
+    let mut found: Vec<(&Variable, Found)> = Vec::new();
+    for (name, text) in query_pairs(query) {
         let name = decode_query(name);
-        let Some(variable) = operation.query.iter().find(|variable| *variable.name == *name) else {
-            continue;
-        };
-        let value = typed(variable, &decode_query(value.unwrap_or("")));
-        let value = value.ok_or_else(|| misfit(FaultKind::BadRequest, "query parameter", variable))?;
-        // The first of several counts, as in most servers.
-        let _ = values.insert_new(Str::new(&name), value);
+        let Some((variable, field)) = known(&operation.query, &name) else { continue };
+        let at = found.iter().position(|(known, _)| std::ptr::eq(*known, variable)).unwrap_or_else(|| {
+            found.push((variable, Found::default()));
+            found.len() - 1
+        });
+        let text = decode_query(text.unwrap_or(""));
+        found[at].1.add(variable, field, &text)?;
+    }
+    let mut values = Object::new();
+    for (variable, found) in found {
+        values.insert(&*variable.name, found.value());
     }
     Ok(values)
+}
+
+/// The parameter of this name, and its field if it is one of several fields: `name[field]`.
+fn known<'o>(variables: &'o [Variable], name: &str) -> Option<(&'o Variable, Option<&'o Variable>)> {
+    variables.iter().find_map(|variable| match &variable.shape {
+        ParameterShape::Fields(fields) => {
+            let field = name.strip_prefix(&*variable.name)?.strip_prefix('[')?;
+            let field = field.strip_suffix("[]").unwrap_or(field).strip_suffix(']')?;
+            fields.iter().find(|known| *known.name == *field).map(|field| (variable, Some(field)))
+        }
+        _ => (*variable.name == *name).then_some((variable, None)),
+    })
+}
+
+/// What a query has said of one parameter so far.
+#[derive(Default)]
+enum Found {
+    #[default]
+    Nothing,
+    One(Value),
+    List(Vec<Value>),
+    Fields(Vec<(Arc<str>, Found)>),
+}
+
+impl Found {
+    fn add(&mut self, variable: &Variable, field: Option<&Variable>, text: &str) -> Result<(), Stop> {
+        if let Some(field) = field {
+            if matches!(self, Found::Nothing) {
+                *self = Found::Fields(Vec::new());
+            }
+            let Found::Fields(fields) = self else { return Ok(()) };
+            let at = fields.iter().position(|(name, _)| *name == field.name).unwrap_or_else(|| {
+                fields.push((Arc::clone(&field.name), Found::Nothing));
+                fields.len() - 1
+            });
+            return fields[at].1.add(field, None, text);
+        }
+        let value = |text: &str| {
+            typed(variable, text).ok_or_else(|| misfit(FaultKind::BadRequest, "query parameter", variable))
+        };
+        match (&variable.shape, &mut *self) {
+            (ParameterShape::List(style), Found::Nothing | Found::List(_)) => {
+                if matches!(self, Found::Nothing) {
+                    *self = Found::List(Vec::new());
+                }
+                let Found::List(list) = self else { return Ok(()) };
+                match style.delimiter() {
+                    None => list.push(value(text)?),
+                    // Nothing between no delimiters is no element.
+                    Some(_) if text.is_empty() => {}
+                    Some(delimiter) => {
+                        for element in text.split(delimiter) {
+                            list.push(value(element)?);
+                        }
+                    }
+                }
+            }
+            (_, Found::Nothing) => *self = Found::One(value(text)?),
+            _ => {
+                let said =
+                    format!("the query parameter `{}` is no list and comes more than once", variable.name);
+                return Err(Fault::new(FaultKind::BadRequest, said).into());
+            }
+        }
+        Ok(())
+    }
+
+    fn value(self) -> Value {
+        match self {
+            Found::Nothing => Value::Null,
+            Found::One(value) => value,
+            Found::List(values) => Value::from(values),
+            Found::Fields(fields) => {
+                let mut object = Object::new();
+                for (name, found) in fields {
+                    object.insert(&*name, found.value());
+                }
+                Value::Object(object)
+            }
+        }
+    }
 }
 
 fn misfit(kind: FaultKind, what: &str, variable: &Variable) -> Stop {
@@ -162,6 +250,76 @@ fn put(tree: &mut Value, name: &str, value: Value) {
             if let Some(inner) = members.get_mut(first) {
                 put(inner, rest, value);
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use switchback_plan::{BodyExpected, Effect, ListStyle};
+
+    fn operation() -> Operation {
+        let list = |name: &str, kind, style| Variable {
+            shape: ParameterShape::List(style),
+            ..Variable::single(name, kind, false)
+        };
+        let fields = vec![
+            Variable::single("city", ParameterKind::String, false),
+            list("tags", ParameterKind::String, ListStyle::Repeated),
+        ];
+        Operation {
+            key: "GET /a".into(),
+            method: http::Method::GET,
+            template: "/a".into(),
+            variables: Vec::new(),
+            query: vec![
+                Variable::single("page", ParameterKind::Integer, false),
+                list("ids[]", ParameterKind::Integer, ListStyle::Repeated),
+                list("csv", ParameterKind::String, ListStyle::Comma),
+                list("pipe", ParameterKind::Boolean, ListStyle::Pipe),
+                list("space", ParameterKind::String, ListStyle::Space),
+                Variable {
+                    shape: ParameterShape::Fields(fields.into()),
+                    ..Variable::single("filter", ParameterKind::String, false)
+                },
+            ],
+            body: BodyExpected::No,
+            effect: Effect::None,
+        }
+    }
+
+    fn read(query: &str) -> Result<String, String> {
+        let values = query_values(&operation(), query).map(Value::Object);
+        values.map(|value| String::from_utf8(value.to_vec()).expect("JSON is UTF-8")).map_err(|stop| {
+            match stop {
+                Stop::Fault(fault) => fault.detail,
+                Stop::Refused(_) => "refused".to_owned(),
+            }
+        })
+    }
+
+    #[test]
+    fn a_query_is_read_in_the_styles_of_its_contract() {
+        for (query, json) in [
+            ("page=2", r#"{"page":2}"#),
+            ("ids[]=1&page=2&ids%5B%5D=3", r#"{"ids[]":[1,3],"page":2}"#),
+            ("csv=a,b%2Cc&pipe=true|false&pipe=true", r#"{"csv":["a","b","c"],"pipe":[true,false,true]}"#),
+            ("csv=&space=a+b%20c", r#"{"csv":[],"space":["a","b","c"]}"#),
+            ("filter[city]=x&filter[tags]=a&filter[tags][]=b", r#"{"filter":{"city":"x","tags":["a","b"]}}"#),
+            ("other=1&filter[else]=2", "{}"),
+        ] {
+            assert_eq!(read(query).as_deref(), Ok(json), "{query}");
+        }
+    }
+
+    #[test]
+    fn a_parameter_that_is_no_list_comes_once() {
+        for query in ["page=1&page=1", "filter[city]=a&filter[city]=b"] {
+            assert!(read(query).unwrap_err().contains("is no list and comes more than once"), "{query}");
+        }
+        for query in ["page=x", "ids[]=1&ids[]=", "pipe=true||"] {
+            assert!(read(query).unwrap_err().contains("is not of its type"), "{query}");
         }
     }
 }

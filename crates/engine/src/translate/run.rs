@@ -246,6 +246,7 @@ impl Run {
             self.marks.push(Mark::Parameter(at));
             return Err(Stop::Refused(pair.refused[at].reason));
         }
+        head::wrong_constant(&pair.constants, self.request.head().query)?;
         let heads = self.pair_heads(route);
         let target = heads.target(&pair.call)?;
         let mut headers = heads.call_headers(&pair.call)?;

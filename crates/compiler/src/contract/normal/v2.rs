@@ -8,6 +8,7 @@ use crate::contract::grouped::Grouped;
 use crate::contract::path::OpKey;
 use crate::diagnostic::Span;
 use crate::yaml::{Key, Node};
+use switchback_plan::ListStyle;
 
 const JSON: &str = "application/json";
 const URLENCODED: &str = "application/x-www-form-urlencoded";
@@ -104,7 +105,10 @@ fn parameters<'n>(node: Option<&'n Node>, follow: &Follow<'n>, findings: &mut Gr
 fn style(node: &Node) -> Style {
     match text(node, "collectionFormat") {
         Some("multi") => Style::Exploded,
-        _ => Style::Joined,
+        Some("ssv") => Style::Joined(ListStyle::Space),
+        Some("pipes") => Style::Joined(ListStyle::Pipe),
+        Some("tsv") => Style::Text,
+        _ => Style::Joined(ListStyle::Comma),
     }
 }
 
@@ -176,7 +180,7 @@ fn responses<'n>(operation: &'n Node, follow: &Follow<'n>, findings: &mut Groupe
                 place: Place::Header,
                 required: false,
                 schema: Some(header),
-                style: Style::Joined,
+                style: Style::Text,
                 span: key.span,
             });
         }

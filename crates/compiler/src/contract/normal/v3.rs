@@ -7,6 +7,7 @@ use crate::contract::faults;
 use crate::contract::grouped::Grouped;
 use crate::contract::path::OpKey;
 use crate::yaml::{Key, Node};
+use switchback_plan::ListStyle;
 
 pub(super) fn path_item<'n>(
     path: &'n Key,
@@ -65,11 +66,16 @@ fn parameters<'n>(
 
 /// What parameters and headers of answers have in common.
 fn parameter<'n>(name: &'n str, node: &'n Node) -> RawParameter<'n> {
+    let joined = match text(node, "style") {
+        Some("spaceDelimited") => Style::Joined(ListStyle::Space),
+        Some("pipeDelimited") => Style::Joined(ListStyle::Pipe),
+        _ => Style::Joined(ListStyle::Comma),
+    };
     let style = match (text(node, "style"), node.get("explode")) {
         (Some("deepObject"), _) => Style::Deep,
         (Some("form") | None, None) => Style::Exploded,
         (_, Some(_)) if flag(node, "explode") => Style::Exploded,
-        _ => Style::Joined,
+        _ => joined,
     };
     RawParameter {
         name,
@@ -77,7 +83,7 @@ fn parameter<'n>(name: &'n str, node: &'n Node) -> RawParameter<'n> {
         required: flag(node, "required"),
         schema: node.get("schema"),
         // A value that is a text in a media type of its own is one text.
-        style: if node.get("content").is_some() { Style::Joined } else { style },
+        style: if node.get("content").is_some() { Style::Text } else { style },
         span: node.span,
     }
 }

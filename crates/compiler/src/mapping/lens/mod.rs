@@ -15,7 +15,9 @@ mod line;
 mod loss;
 mod others;
 
-pub(super) use convert::{Read as ReadConversion, SINGLE_IN_ARRAY, read as read_conversion};
+pub(super) use convert::{
+    Lost, Read as ReadConversion, SINGLE_IN_ARRAY, check as check_conversion, read as read_conversion,
+};
 
 use super::ast::{Program, ShapeUse, Spanned};
 use super::names::Names;

@@ -31,7 +31,7 @@ pub(super) use archives::{Archives, harvests};
 pub(super) use policy::of_pack as refuse_policy;
 pub(super) use rules::{OWN_HEADERS, is_own_header};
 
-use super::ast::{ConversionUse, Paging, Pair, Program, RestWord, Route, Spanned};
+use super::ast::{ConversionUse, Paging, Pair, Program, RestWord, Route, Sent, Spanned};
 use super::compare::Comparisons;
 use super::lens::{Lenses, ReadConversion, World, read_conversion};
 use super::names::{Names, SettingRef};
@@ -41,8 +41,8 @@ use route::RouteCheck;
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use switchback_plan::{
-    self as plan, BodyPlan, Loss, Note, Origin, ReasonId, RefusePolicy, RouteId, RouteKind, SettingKind,
-    SideId, Verdict,
+    self as plan, BodyPlan, Loss, Note, Origin, PerSide, ReasonId, RefusePolicy, RouteId, RouteKind,
+    SettingKind, SideId, Verdict,
 };
 use totality::{Answered, Assigned};
 
@@ -62,6 +62,8 @@ pub(super) struct Ground<'a> {
     pub rest: &'a [Option<Spanned<RestWord>>; 2],
     pub comparisons: &'a Comparisons<'a>,
     pub paging: Option<&'a Paging>,
+    /// By side: what every call to it has.
+    pub send: &'a PerSide<Sent>,
     /// By served side: the other side's errors turned into this one's.
     pub errors: &'a [BodyPlan; 2],
     /// The error type of each side.

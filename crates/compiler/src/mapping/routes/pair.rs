@@ -31,8 +31,14 @@ impl<'a> RouteCheck<'_, 'a> {
         let query = self.pair_query(pair, called);
         let refused = self.refused_query(pair);
         let towards = self.serves.other();
-        let headers = self.pair_headers(&pair.request_headers, &["request", "headers"], towards);
-        let answer_headers = self.pair_headers(&pair.response_headers, &["reply", "headers"], self.serves);
+        let constants = self.constants(pair);
+        let request_headers = (&pair.request_headers, &pair.constant_request_headers);
+        let mut headers =
+            self.pair_headers(request_headers.0, request_headers.1, &["request", "headers"], towards);
+        self.sent_headers(&mut headers);
+        let response_headers = (&pair.response_headers, &pair.constant_response_headers);
+        let answer_headers =
+            self.pair_headers(response_headers.0, response_headers.1, &["reply", "headers"], self.serves);
         let request = self.request(pair, called);
         let mark = self.findings.len();
         let mut responses = self.responses(pair, called);
@@ -60,6 +66,7 @@ impl<'a> RouteCheck<'_, 'a> {
             operation: operation(self.operation, self.ground.types(self.serves), served),
             kind: RouteKind::Pair(Box::new(plan::Pair {
                 refused,
+                constants,
                 call,
                 request: request?,
                 request_opaque: opaque?[0],

@@ -5,7 +5,7 @@ use super::Ground;
 use super::context::Context;
 use super::faults;
 use super::paths::Reading;
-use crate::contract::{Operation, ScalarKind, TypeKind, Types};
+use crate::contract::{Field, Operation, Parameter, ParameterForm, ScalarKind, Type, TypeKind, Types};
 use crate::diagnostic::{Findings, Span};
 use crate::mapping::ast::{Notes, Refuse, Spanned};
 use crate::mapping::lens::Lens;
@@ -13,8 +13,8 @@ use crate::mapping::literal;
 use crate::yaml::Node;
 use std::sync::Arc;
 use switchback_plan::{
-    self as plan, BodyExpected, Effect, HeaderRule, Key, Loss, Note, NoteKind, ParameterKind, Refusal,
-    SideId, Variable,
+    self as plan, BodyExpected, Effect, HeaderRule, Key, ListStyle, Loss, Note, NoteKind, ParameterKind,
+    ParameterShape, Refusal, SideId, Variable,
 };
 
 /// One route, served to clients of one side.
@@ -243,31 +243,59 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
 
 /// The operation as clients of its side know it.
 pub(super) fn operation(operation: &Operation, types: &Types, effect: Effect) -> plan::Operation {
-    let variable = |parameter: &crate::contract::Parameter| Variable {
-        name: parameter.name.as_str().into(),
-        kind: match types.resolve(&parameter.ty).kind {
-            TypeKind::Scalar(scalar) => match scalar.kind {
-                ScalarKind::Integer => ParameterKind::Integer,
-                ScalarKind::Number => ParameterKind::Number,
-                ScalarKind::Boolean => ParameterKind::Boolean,
-                ScalarKind::String => ParameterKind::String,
-            },
-            _ => ParameterKind::String,
-        },
-        required: parameter.required,
-    };
+    let path =
+        |parameter: &Parameter| Variable { shape: ParameterShape::Single, ..variable(parameter, types) };
+    let query = |parameter: &Parameter| variable(parameter, types);
     plan::Operation {
         key: operation.key.to_string().into(),
         method: operation.key.method.clone(),
         template: operation.key.path.to_string().into(),
-        variables: operation.path_params.iter().map(variable).collect(),
-        query: operation.query.iter().map(variable).collect(),
+        variables: operation.path_params.iter().map(path).collect(),
+        query: operation.query.iter().map(query).collect(),
         body: match &operation.body {
             None => BodyExpected::No,
             Some(body) if body.required => BodyExpected::Required,
             Some(_) => BodyExpected::Optional,
         },
         effect,
+    }
+}
+
+/// A parameter as requests have it.
+pub(super) fn variable(parameter: &Parameter, types: &Types) -> Variable {
+    let kind = |ty: &Type| match types.resolve(ty).kind {
+        TypeKind::Scalar(scalar) => match scalar.kind {
+            ScalarKind::Integer => ParameterKind::Integer,
+            ScalarKind::Number => ParameterKind::Number,
+            ScalarKind::Boolean => ParameterKind::Boolean,
+            ScalarKind::String => ParameterKind::String,
+        },
+        _ => ParameterKind::String,
+    };
+    let (kind, shape) = match (types.resolve(&parameter.ty).kind, parameter.form) {
+        (TypeKind::Array(array), ParameterForm::Plain | ParameterForm::Deep) => {
+            (kind(&array.items), ParameterShape::List(ListStyle::Repeated))
+        }
+        (TypeKind::Array(array), ParameterForm::Joined(style)) => {
+            (kind(&array.items), ParameterShape::List(style))
+        }
+        (TypeKind::Object(object), ParameterForm::Deep) => {
+            let of = |field: &Field| variable(&parameter_of(field), types);
+            let fields = object.fields.iter().map(of);
+            (ParameterKind::String, ParameterShape::Fields(fields.collect()))
+        }
+        _ => (kind(&parameter.ty), ParameterShape::Single),
+    };
+    Variable { name: parameter.name.as_str().into(), kind, shape, required: parameter.required }
+}
+
+fn parameter_of(field: &Field) -> Parameter {
+    Parameter {
+        name: field.name.clone(),
+        ty: field.ty.clone(),
+        required: field.required,
+        form: ParameterForm::Plain,
+        span: field.span,
     }
 }
 

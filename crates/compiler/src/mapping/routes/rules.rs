@@ -3,12 +3,20 @@
 
 use super::faults;
 use super::paths::location;
+use super::route;
 use super::route::RouteCheck;
-use crate::contract::Operation;
+use crate::contract::{Operation, Parameter, ParameterForm, TypeIn};
 use crate::diagnostic::Span;
-use crate::mapping::ast::{Expr, ExprKind, Pair, Spanned};
+use crate::mapping::ast::{ConstantParameter, ConversionUse, Expr, ExprKind, Pair, ParameterLine, Spanned};
+use crate::mapping::lens::{Lost, ReadConversion, check_conversion, read_conversion};
 use crate::mapping::literal;
-use switchback_plan::{self as plan, HeaderRule, Key, QueryFrom, QueryRefusal, QueryRule, SideId};
+use crate::yaml::Kind;
+use std::sync::Arc;
+use switchback_plan::convert::Conversion;
+use switchback_plan::{
+    self as plan, HeaderRule, Key, Kinds, ListStyle, Loss, ParameterShape, QueryFrom, QueryRefusal,
+    QueryRule, SideId,
+};
 
 /// Fields that belong to one hop (RFC 9110, section 7.6.1) or are made by the gateway for each message.
 pub(in crate::mapping) const OWN_HEADERS: &[&str] = &[
@@ -38,40 +46,157 @@ pub(in crate::mapping) fn is_own_header(name: &str) -> bool {
 /// What `query: {name: drop}` says of a parameter.
 pub(super) const DROP: &str = "drop";
 
-impl RouteCheck<'_, '_> {
+impl<'a> RouteCheck<'_, 'a> {
     /// The parameters of a pair's call, from the ones of the served operation.
-    pub(super) fn pair_query(&mut self, pair: &Pair, called: &Operation) -> Vec<QueryRule> {
+    pub(super) fn pair_query(&mut self, pair: &Pair, called: &'a Operation) -> Vec<QueryRule> {
         let mut rules = Vec::new();
         let mut passed: Vec<&str> = Vec::new();
-        for (old, new) in &pair.query {
-            if new.value == DROP {
-                passed.push(&old.value);
+        for line in &pair.query {
+            if line.new.value == DROP {
+                passed.push(&line.old.value);
                 continue;
             }
-            let (from, to) = if self.serves == SideId::OLD { (old, new) } else { (new, old) };
-            let known = self.operation.query.iter().any(|parameter| parameter.name == from.value);
-            let taken = called.query.iter().any(|parameter| parameter.name == to.value);
+            let (from, to) =
+                if self.serves == SideId::OLD { (&line.old, &line.new) } else { (&line.new, &line.old) };
+            let known = self.operation.query.iter().find(|parameter| parameter.name == from.value);
+            let taken = called.query.iter().find(|parameter| parameter.name == to.value);
             passed.push(&from.value);
-            if known && taken {
-                rules.push(QueryRule {
-                    name: to.value.as_str().into(),
-                    from: QueryFrom::Client(from.value.as_str().into()),
-                });
+            if let (Some(known), Some(taken)) = (known, taken) {
+                rules.extend(self.parameter(line, known, taken));
             }
         }
+        for constant in &pair.constant_query {
+            let name = &constant.name.value;
+            if constant.side.side == self.serves.place() {
+                passed.push(name);
+            } else if called.query.iter().any(|parameter| parameter.name == *name) {
+                let from = QueryFrom::Constant(literal::json(&constant.value));
+                let style = called.query.iter().find(|p| p.name == *name).map(style_of).unwrap_or_default();
+                rules.push(QueryRule { name: name.as_str().into(), from, style });
+            }
+        }
+        self.sent_query(&mut rules, called);
         passed.extend(pair.refused_query.iter().map(|refused| refused.name.value.as_str()));
-        for parameter in &self.operation.query {
+        passed.extend(pair.faulty_query.iter().map(String::as_str));
+        // A faulty line may have meant any parameter of the new side.
+        let is_hidden = self.serves == SideId::NEW && !pair.faulty_query.is_empty();
+        for parameter in self.operation.query.iter().filter(|_| !is_hidden) {
             if !passed.contains(&parameter.name.as_str()) {
                 let side = self.ground.side_name(self.serves);
                 self.findings.push(faults::parameter_goes_nowhere(&parameter.name, pair.span, side));
             }
         }
         for parameter in called.query.iter().filter(|parameter| parameter.required) {
-            if !rules.iter().any(|rule| rule.name.as_ref() == parameter.name) {
+            let is_faulty = pair.faulty_query.contains(&parameter.name);
+            if !is_faulty && !rules.iter().any(|rule| rule.name.as_ref() == parameter.name) {
                 self.findings.push(faults::parameter_missing(&parameter.name, pair.span, &called.key));
             }
         }
         rules
+    }
+
+    /// The rule for one parameter: as it came where both sides write it alike, else made anew of its values.
+    fn parameter(&mut self, line: &ParameterLine, from: &Parameter, to: &Parameter) -> Option<QueryRule> {
+        let types = [self.ground.types(self.serves), self.ground.types(self.serves.other())];
+        let shapes = [route::variable(from, types[0]).shape, route::variable(to, types[1]).shape];
+        let value = plan::Expr::At(location(&["request", "query", &from.name]));
+        let style = style_of(to);
+        let rule = |from| Some(QueryRule { name: to.name.as_str().into(), from, style });
+        if let Some(written) = &line.conversion {
+            let value =
+                self.converted(written, value, [types[0].at(&from.ty), types[1].at(&to.ty)], &from.name)?;
+            return rule(QueryFrom::Value(value));
+        }
+        match &shapes {
+            [ParameterShape::Fields(_), ParameterShape::Fields(_)] => {
+                rule(QueryFrom::ClientFields(from.name.as_str().into()))
+            }
+            [ParameterShape::Single, ParameterShape::Single] => {
+                rule(QueryFrom::Client(from.name.as_str().into()))
+            }
+            [ParameterShape::List(a), ParameterShape::List(b)] if a == b => {
+                rule(QueryFrom::Client(from.name.as_str().into()))
+            }
+            [ParameterShape::Single | ParameterShape::List(_), ParameterShape::List(_)] => {
+                rule(QueryFrom::Value(value))
+            }
+            _ => {
+                let names = [self.serves, self.serves.other()].map(|side| self.ground.side_name(side));
+                let span = if self.serves == SideId::OLD { line.new.span } else { line.old.span };
+                self.findings.push(faults::parameter_style(span, [&from.name, &to.name], names, &shapes));
+                None
+            }
+        }
+    }
+
+    /// A parameter or header field on its way from the served side, by a conversion. `None` after a finding.
+    fn converted(
+        &mut self,
+        written: &ConversionUse,
+        value: plan::Expr,
+        [from, to]: [TypeIn<'_>; 2],
+        name: &str,
+    ) -> Option<plan::Expr> {
+        let by_side =
+            if self.serves == SideId::OLD { [Some(from), Some(to)] } else { [Some(to), Some(from)] };
+        let read = read_conversion(written, by_side, &self.ground.world, self.findings)?;
+        let ReadConversion::Convert { kind, otherwise } = read else {
+            self.findings.push(faults::parameter_single(&written.name));
+            return None;
+        };
+        let conversion = Conversion { kind, forward: self.serves == SideId::OLD, otherwise };
+        match check_conversion(&conversion, from, to) {
+            Err(why) => {
+                self.findings.push(faults::parameter_conversion(&written.name, name, &why));
+                return None;
+            }
+            Ok(lost) if !matches!(lost, Lost::Nothing) => self.lose(Loss {
+                side: self.ground.side_name(self.serves).to_owned(),
+                place: format!("query.{name}"),
+                instead: None,
+                unless_found: false,
+                origin: self.ground.origin(written.name.span),
+            }),
+            Ok(_) => {}
+        }
+        Some(plan::Expr::Convert { from: Box::new(value), conversion })
+    }
+
+    /// The one value of a parameter of the served side that is served (`constant:`).
+    pub(super) fn constants(&mut self, pair: &Pair) -> Vec<(Arc<str>, Arc<str>)> {
+        let served = self.serves.place();
+        let of_side = pair.constant_query.iter().filter(|constant| constant.side.side == served);
+        let text = |constant: &ConstantParameter| match &constant.value.kind {
+            Kind::String(text, _) | Kind::Number(text) => Some(text.as_str().into()),
+            Kind::Bool(value) => Some(value.to_string().into()),
+            _ => None,
+        };
+        of_side.filter_map(|constant| Some((constant.name.value.as_str().into(), text(constant)?))).collect()
+    }
+
+    /// Adds what all calls to the other side send in their query (`send:`), unless the route says something else of it.
+    pub(super) fn sent_query(&self, rules: &mut Vec<QueryRule>, called: &Operation) {
+        for (name, value) in &self.ground.send[self.serves.other()].query {
+            if !rules.iter().any(|rule| *rule.name == *name.value) {
+                let style =
+                    called.query.iter().find(|p| p.name == name.value).map(style_of).unwrap_or_default();
+                let from = QueryFrom::Constant(literal::json(value));
+                rules.push(QueryRule { name: name.value.as_str().into(), from, style });
+            }
+        }
+    }
+
+    /// Adds the header fields that all calls to the other side send (`send:`), unless the route says something else of them.
+    pub(super) fn sent_headers(&self, rules: &mut Vec<HeaderRule>) {
+        for (name, value) in &self.ground.send[self.serves.other()].headers {
+            let name = name.value.to_ascii_lowercase();
+            if !rules.iter().any(|rule| *rule.name.text == *name) {
+                rules.push(HeaderRule {
+                    name: Key::new(&name),
+                    value: plan::Expr::Constant(literal::json(value)),
+                });
+            }
+        }
     }
 
     /// The parameters of the served operation that a client is refused for.
@@ -97,18 +222,30 @@ impl RouteCheck<'_, '_> {
         let names = |side: usize| -> Vec<&str> {
             operations[side].query.iter().map(|parameter| parameter.name.as_str()).collect()
         };
-        let dropped = pair.query.iter().filter(|(_, new)| new.value == DROP).map(|(old, _)| old);
+        let dropped = pair.query.iter().filter(|line| line.new.value == DROP).map(|line| &line.old);
         let all: Vec<&str> = names(0).into_iter().chain(names(1)).collect();
         for name in dropped.chain(pair.refused_query.iter().map(|refused| &refused.name)) {
             if !all.contains(&name.value.as_str()) {
                 self.findings.push(faults::unknown_parameter(name, &operations[0].key, &all));
             }
         }
-        for (old, new) in pair.query.iter().filter(|(_, new)| new.value != DROP) {
-            for (side, name) in [(0, old), (1, new)] {
+        for line in pair.query.iter().filter(|line| line.new.value != DROP) {
+            for (side, name) in [(0, &line.old), (1, &line.new)] {
                 if !names(side).contains(&name.value.as_str()) {
                     self.findings.push(faults::unknown_parameter(name, &operations[side].key, &names(side)));
                 }
+            }
+        }
+        for constant in &pair.constant_query {
+            let (side, name) = (constant.side.side, &constant.name);
+            let Some(known) = operations[side].query.iter().find(|parameter| parameter.name == name.value)
+            else {
+                self.findings.push(faults::unknown_parameter(name, &operations[side].key, &names(side)));
+                continue;
+            };
+            let types = &self.ground.contracts[side].types;
+            if let Err(misfit) = literal::check(&constant.value, types.at(&known.ty)) {
+                self.findings.push(faults::constant_parameter(&misfit));
             }
         }
     }
@@ -136,7 +273,10 @@ impl RouteCheck<'_, '_> {
             };
             let wanted = super::expr::Wanted { ty: &parameter.ty, side, required: parameter.required };
             let Some(made) = self.value(value, Some(wanted)) else { continue };
-            if self.is_scalar(&made.held, "a query parameter", value.span).is_none() {
+            let shape = route::variable(parameter, self.ground.types(side)).shape;
+            // Of lists and objects the type has said all.
+            let is_single = matches!(shape, ParameterShape::Single);
+            if is_single && self.is_scalar(&made.held, "a query parameter", value.span).is_none() {
                 continue;
             }
             self.becomes_text(&made.expr, "a query parameter", value.span);
@@ -144,11 +284,13 @@ impl RouteCheck<'_, '_> {
                 ExprKind::Literal(node) => QueryFrom::Constant(literal::json(node)),
                 _ => QueryFrom::Value(made.expr),
             };
-            rules.push(QueryRule { name: name.value.as_str().into(), from });
+            rules.push(QueryRule { name: name.value.as_str().into(), from, style: style_of(parameter) });
         }
+        self.sent_query(&mut rules, called);
         for parameter in called.query.iter().filter(|parameter| parameter.required) {
             let paged = paged_by == Some(parameter.name.as_str());
-            if !paged && !query.iter().any(|(name, _)| name.value == parameter.name) {
+            let is_sent = rules.iter().any(|rule| *rule.name == *parameter.name);
+            if !paged && !is_sent && !query.iter().any(|(name, _)| name.value == parameter.name) {
                 self.findings.push(faults::parameter_missing(&parameter.name, span, &called.key));
             }
         }
@@ -158,20 +300,53 @@ impl RouteCheck<'_, '_> {
     /// Header fields of a pair's call or answer: `from` is the part of the context they are read from.
     pub(super) fn pair_headers(
         &mut self,
-        lines: &[(Spanned<String>, Spanned<String>)],
+        lines: &[ParameterLine],
+        constants: &[ConstantParameter],
         from: &[&str],
         towards: SideId,
     ) -> Vec<HeaderRule> {
         let mut rules = Vec::new();
-        for (old, new) in lines {
-            let (source, target) = if towards == SideId::NEW { (old, new) } else { (new, old) };
+        for line in lines {
+            let (source, target) =
+                if towards == SideId::NEW { (&line.old, &line.new) } else { (&line.new, &line.old) };
             let (source, target) = (self.header_name(source), self.header_name(target));
             let (Some(source), Some(target)) = (source, target) else { continue };
             let names: Vec<&str> = from.iter().copied().chain([source.as_str()]).collect();
             let value = plan::Expr::At(location(&names));
-            rules.push(HeaderRule { name: Key::new(&target), value });
+            let value = match &line.conversion {
+                None => Some(value),
+                Some(written) => self.converted_header(written, value, towards),
+            };
+            rules.extend(value.map(|value| HeaderRule { name: Key::new(&target), value }));
+        }
+        for constant in constants.iter().filter(|constant| constant.side.side == towards.place()) {
+            let Some(name) = self.header_name(&constant.name) else { continue };
+            let value = plan::Expr::Constant(literal::json(&constant.value));
+            rules.push(HeaderRule { name: Key::new(&name), value });
         }
         rules
+    }
+
+    /// Header fields are texts on both sides, whatever a contract says of them.
+    fn converted_header(
+        &mut self,
+        written: &ConversionUse,
+        value: plan::Expr,
+        towards: SideId,
+    ) -> Option<plan::Expr> {
+        let read = read_conversion(written, [None, None], &self.ground.world, self.findings)?;
+        let ReadConversion::Convert { kind, otherwise } = read else {
+            self.findings.push(faults::parameter_single(&written.name));
+            return None;
+        };
+        let scalars = |kinds: Kinds| kinds.string || kinds.number || kinds.boolean;
+        if !kind.kinds(towards.other()).string || !scalars(kind.kinds(towards)) {
+            let why = "a header field is a text";
+            self.findings.push(faults::parameter_conversion(&written.name, "a header field", why));
+            return None;
+        }
+        let conversion = Conversion { kind, forward: towards == SideId::NEW, otherwise };
+        Some(plan::Expr::Convert { from: Box::new(value), conversion })
     }
 
     /// Header fields with values made for them.
@@ -200,5 +375,13 @@ impl RouteCheck<'_, '_> {
             return None;
         }
         Some(lower.to_owned())
+    }
+}
+
+/// How lists of a parameter are written.
+fn style_of(parameter: &Parameter) -> ListStyle {
+    match parameter.form {
+        ParameterForm::Joined(style) => style,
+        ParameterForm::Plain | ParameterForm::Text | ParameterForm::Deep => ListStyle::Repeated,
     }
 }

@@ -203,7 +203,8 @@ impl<'a> RouteCheck<'_, 'a> {
         let paged = call.pages.as_ref().and(self.ground.paging.as_ref());
         let parameter = paged.map(|paging| paging.query.value.as_str());
         let query = self.call_query(&call.query, operation, side, call.operation.span, parameter);
-        let headers = self.made_headers(&call.headers);
+        let mut headers = self.made_headers(&call.headers);
+        headers.iter_mut().for_each(|headers| self.sent_headers(headers));
         let body = self.call_body(call, operation, side);
         let resume = self.resume(call, effect);
         if effect == Effect::Write && self.harvests {

@@ -227,11 +227,17 @@ fn pair(sides: Sides<'_>) -> Value {
     operations["properties"]["front"] = describe("Only this side is served by the pair.", text());
     operations["maxProperties"] = json!(3);
     let texts = map_of(&text());
+    let constant = object(
+        &keys::CONSTANT,
+        &[("constant", "The one value that it has, by side.", by_side(sides, 1, &constant_value()))],
+    );
+    let line = parameter(sides);
+    let fields = map_of(&json!({"anyOf": [text(), line, constant]}));
     let headers = object(
         &keys::PAIR_HEADERS,
         &[
-            ("request", "Header fields of requests: `{old: new}`.", texts.clone()),
-            ("response", "Header fields of responses: `{old: new}`.", texts.clone()),
+            ("request", "Header fields of requests: `{old: new}`.", fields.clone()),
+            ("response", "Header fields of responses: `{old: new}`.", fields),
         ],
     );
     let word = json!({"anyOf": [reference("status"), {"type": "string", "pattern": "^[2-5]xx$"}]});
@@ -257,7 +263,7 @@ fn pair(sides: Sides<'_>) -> Value {
         (
             "query",
             "Query parameters that are passed: names, or `{old: new}`; or what becomes of them instead.",
-            json!({"anyOf": [list_of(&text()), map_of(&json!({"anyOf": [text(), refused]}))]}),
+            json!({"anyOf": [list_of(&text()), map_of(&json!({"anyOf": [text(), line, constant, refused]}))]}),
         ),
         ("headers", "Header fields that are passed.", headers),
         (
@@ -283,6 +289,28 @@ fn pair(sides: Sides<'_>) -> Value {
         ("verdict", "How well the operation is kept.", verdict(sides)),
     ];
     object(&keys::PAIR, &lines)
+}
+
+/// A parameter or header field with a conversion: `{<new side>: new, as, else}`.
+fn parameter(sides: Sides<'_>) -> Value {
+    let about = |key: &str| match key {
+        "as" => describe("Conversion of the value.", reference("conversion")),
+        _ => describe("What happens outside the conversion's domain.", anything()),
+    };
+    let mut properties: Map<String, Value> =
+        keys::PARAMETER.iter().map(|key| ((*key).to_owned(), about(key))).collect();
+    match sides {
+        Some([_, new]) => {
+            properties.insert(new.to_owned(), describe("Its name on the new side.", text()));
+            json!({"type": "object", "additionalProperties": false, "properties": properties, "required": [new]})
+        }
+        None => json!({"type": "object", "additionalProperties": text(), "properties": properties}),
+    }
+}
+
+/// What a constant parameter may be.
+pub(super) fn constant_value() -> Value {
+    json!({"type": ["string", "number", "boolean", "array"]})
 }
 
 fn verdict(sides: Sides<'_>) -> Value {
@@ -678,7 +706,9 @@ fn example_call() -> Value {
         &keys::EXAMPLE_CALL,
         &[
             ("expect", "Method and address of the call.", operation()),
+            ("headers", "Header fields that it must have; there may be others.", map_of(&text())),
             ("body", "The body that must be sent.", anything()),
+            ("reply_headers", "Header fields of the reply.", map_of(&text())),
             ("reply", "Its reply: `{status: body}`, or `{status: empty}`.", reply),
         ],
     )

@@ -19,6 +19,11 @@ pub(super) fn manifest(sides: Sides<'_>) -> Value {
         ),
         ("credentials", "How each side carries its token.", by_side(sides, 2, &credential())),
         (
+            "send",
+            "What every call to a side has; a route that says something else of it wins.",
+            by_side(sides, 0, &sent()),
+        ),
+        (
             "scope",
             "Path prefix that selects a client's secondary account, with one `{variable}`.",
             by_side(sides, 0, &text()),
@@ -228,6 +233,17 @@ fn compare(sides: Sides<'_>) -> Value {
                  such as `{$.answer.body.id}` in its address.",
                 by_side(sides, 0, &map_of(&text())),
             ),
+        ],
+    )
+}
+
+fn sent() -> Value {
+    let values = map_of(&super::defs::constant_value());
+    object(
+        &keys::SENT,
+        &[
+            ("headers", "Header fields, by name.", values.clone()),
+            ("query", "Query parameters, by name.", values),
         ],
     )
 }

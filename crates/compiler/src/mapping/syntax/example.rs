@@ -101,6 +101,8 @@ impl Reader<'_> {
         let empty = matches!(&body.kind, Kind::String(word, Style::Plain) if word == "empty");
         Some(ExampleCall {
             expect: expect?,
+            headers: self.header_texts(fields.get("headers")),
+            reply_headers: self.header_texts(fields.get("reply_headers")),
             body: fields.get("body").cloned(),
             reply_status: reply_status?,
             reply_body: (!empty).then(|| body.clone()),

@@ -160,3 +160,12 @@ pub(super) fn two_places(span: Span) -> Finding {
     Finding::error(Code::WrongKind, span, "two places are needed here")
         .help("such as `equal: [$.a.body.x, $.b.body.x]`")
 }
+
+pub(super) fn constant_parameter(span: Span) -> Finding {
+    Finding::error(
+        Code::ConstantParameter,
+        span,
+        "a constant parameter is a text, a number, a boolean, or a list of these",
+    )
+    .help("write `{constant: {<side>: value}}`")
+}

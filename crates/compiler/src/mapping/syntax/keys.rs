@@ -7,13 +7,14 @@ use crate::yaml::Keys;
 pub(in crate::mapping) const PACK: Keys = Keys::new(
     "a pack",
     &["pack", "sides", "contracts", "credentials", "languages", "errors", "refuse"],
-    &["scope", "serves", "rest", "identical", "paging", "headers", "settings", "compare"],
+    &["scope", "send", "serves", "rest", "identical", "paging", "headers", "settings", "compare"],
 );
 pub(in crate::mapping) const SIDES: Keys = Keys::new("`sides`", &["old", "new"], &[]);
 pub(in crate::mapping) const CREDENTIAL: Keys =
     Keys::new("a credential", &["read", "send", "scheme"], &["headers", "oauth"]);
 pub(in crate::mapping) const OAUTH: Keys =
     Keys::new("`oauth`", &[], &["body", "client_auth", "refresh_sends"]);
+pub(in crate::mapping) const SENT: Keys = Keys::new("`send`", &[], &["headers", "query"]);
 pub(in crate::mapping) const PAGING: Keys = Keys::new("`paging`", &["query", "first", "size"], &[]);
 pub(in crate::mapping) const OWN_HEADERS: Keys = Keys::new("`headers`", &[], &["approximate"]);
 pub(in crate::mapping) const ERRORS: Keys =
@@ -78,6 +79,9 @@ pub(in crate::mapping) const PAIR: Keys = Keys::new(
     ],
 );
 pub(in crate::mapping) const QUERY_REFUSE: Keys = Keys::new("a refused parameter", &["refuse"], &["unless"]);
+/// Keys of a parameter or header field beside the one that is the new side's name.
+pub(in crate::mapping) const PARAMETER: &[&str] = &["as", "else"];
+pub(in crate::mapping) const CONSTANT: Keys = Keys::new("a constant", &["constant"], &[]);
 pub(in crate::mapping) const PAIR_HEADERS: Keys = Keys::new("`headers`", &[], &["request", "response"]);
 pub(in crate::mapping) const SERVE: Keys = Keys::new(
     "a `serve` route",
@@ -162,6 +166,7 @@ pub(in crate::mapping) const HARVEST_EXAMPLE: Keys =
     Keys::new("an example of a harvest", &["harvest", "page"], &["calls", "keeps"]);
 pub(in crate::mapping) const ARCHIVED: Keys = Keys::new("an entry", &["age"], &["value"]);
 pub(in crate::mapping) const EXAMPLE_ANSWER: Keys = Keys::new("an answer", &["status"], &["headers", "body"]);
-pub(in crate::mapping) const EXAMPLE_CALL: Keys = Keys::new("a call", &["expect", "reply"], &["body"]);
+pub(in crate::mapping) const EXAMPLE_CALL: Keys =
+    Keys::new("a call", &["expect", "reply"], &["headers", "body", "reply_headers"]);
 /// Keys of an example of a shape beside the names of the sides.
 pub(in crate::mapping) const SHAPE_EXAMPLE: &[&str] = &["shape", "lost"];

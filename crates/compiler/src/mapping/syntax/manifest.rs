@@ -4,10 +4,10 @@ use super::{Reader, keys};
 use crate::diagnostic::Findings;
 use crate::mapping::ast::{
     Compare, CompareType, Credential, Errors, Failure, Manifest, OwnHeaders, Paging, Place, ReadBack,
-    RefusePolicy, RestWord, Setting, SideErrors, Spanned,
+    RefusePolicy, RestWord, Sent, Setting, SideErrors, Spanned,
 };
 use crate::yaml::{Fields, Kind, Node};
-use switchback_plan::{BodyForm, ClientAuth, RefreshExtra, TokenRequests};
+use switchback_plan::{BodyForm, ClientAuth, PerSide, RefreshExtra, TokenRequests};
 
 /// What becomes of operations that no route names.
 pub(in crate::mapping) const REST: &[&str] = &["refuse", "forward", "keep"];
@@ -23,6 +23,7 @@ pub(super) fn read(root: &Node, findings: &mut Findings) -> Option<Manifest> {
         sides,
         contracts: contracts?,
         credentials: fields.get("credentials").map_or([None, None], |node| reader.credentials(node)),
+        send: fields.get("send").map(|node| reader.send(node)).unwrap_or_default(),
         scope: fields.get("scope").map_or([None, None], |node| reader.scope(node)),
         serves: reader.serves(fields.get("serves")),
         rest: fields.get("rest").map_or([None, None], |node| reader.rest(node)),
@@ -111,6 +112,28 @@ impl Reader<'_> {
             return [both.clone(), both];
         }
         self.by_side(node, "`rest`", true).map(|node| word(self, node?))
+    }
+
+    /// `{v2: {headers: {name: value}, query: {name: value}}}`
+    fn send(&mut self, node: &Node) -> PerSide<Sent> {
+        self.by_side(node, "`send`", true).map(|node| {
+            let Some(fields) = node.and_then(|node| self.fields(node, &keys::SENT)) else {
+                return Sent::default();
+            };
+            let mut constants = |key| {
+                let mut read = Vec::new();
+                for (name, value) in self.map_of(fields.get(key)) {
+                    match value.kind {
+                        Kind::Map(_) | Kind::Null => {
+                            self.findings.push(super::faults::constant_parameter(value.span))
+                        }
+                        _ => read.push((Self::key(name), value.clone())),
+                    }
+                }
+                read
+            };
+            Sent { headers: constants("headers"), query: constants("query") }
+        })
     }
 
     fn scope(&mut self, node: &Node) -> [Option<Spanned<String>>; 2] {

@@ -2,9 +2,19 @@
 
 use super::{Reader, faults, keys};
 use crate::mapping::ast::{
-    Body, Notes, Pair, RefusedParameter, Route, Serve, SideRef, Spanned, StatusLine, StatusWord,
+    Body, ConstantParameter, Notes, Pair, ParameterLine, RefusedParameter, Route, Serve, SideRef, Spanned,
+    StatusLine, StatusWord,
 };
 use crate::yaml::{Key, Kind, Node};
+
+/// Query parameters, or header fields, of a pair.
+#[derive(Default)]
+struct Parameters {
+    lines: Vec<ParameterLine>,
+    constants: Vec<ConstantParameter>,
+    refused: Vec<RefusedParameter>,
+    faulty: Vec<String>,
+}
 
 /// `old: new`, each with its place.
 type TextPairs = Vec<(Spanned<String>, Spanned<String>)>;
@@ -27,20 +37,24 @@ impl Reader<'_> {
         let fields = self.fields(node, &keys::PAIR)?;
         let (operations, front) = self.pair_of(fields.get("pair")?)?;
         let headers = fields.get("headers").and_then(|n| self.fields(n, &keys::PAIR_HEADERS));
-        let header = |reader: &mut Self, name| reader.texts_map(headers.and_then(|h| h.get(name)));
-        let (request_headers, response_headers) = (header(self, "request"), header(self, "response"));
+        let request_headers = self.parameters(headers.as_ref().and_then(|h| h.get("request")), false);
+        let response_headers = self.parameters(headers.as_ref().and_then(|h| h.get("response")), false);
         let path = self.texts_map(fields.get("path"));
-        let (query, refused_query) = self.query(fields.get("query"));
+        let query = self.parameters(fields.get("query"), true);
         Some(Pair {
             only_if: self.text_of(fields.get("if")),
             operations,
             front,
             made: false,
             path,
-            query,
-            refused_query,
-            request_headers,
-            response_headers,
+            query: query.lines,
+            constant_query: query.constants,
+            faulty_query: query.faulty,
+            refused_query: query.refused,
+            request_headers: request_headers.lines,
+            response_headers: response_headers.lines,
+            constant_request_headers: request_headers.constants,
+            constant_response_headers: response_headers.constants,
             request: fields.get("request").and_then(|n| self.body(n)),
             response: fields.get("response").and_then(|n| self.body(n)),
             status: self.status_lines(fields.get("status")),
@@ -81,20 +95,71 @@ impl Reader<'_> {
         lines
     }
 
-    /// `[name]`, or `{old: new}` with refused ones among them.
-    fn query(&mut self, node: Option<&Node>) -> (TextPairs, Vec<RefusedParameter>) {
-        if let Some(Kind::Seq(_)) = node.map(|n| &n.kind) {
+    /// `[name]`, or `{old: new}` with converted, constant and (in a query) refused ones among them.
+    fn parameters(&mut self, node: Option<&Node>, refusable: bool) -> Parameters {
+        let mut read = Parameters::default();
+        if let (Some(Kind::Seq(_)), true) = (node.map(|n| &n.kind), refusable) {
             let names = self.texts(node).into_iter();
-            return (names.map(|name| (name.clone(), name)).collect(), Vec::new());
+            read.lines = names.map(|name| ParameterLine::plain(name.clone(), name)).collect();
+            return read;
         }
-        let (mut passed, mut refused) = (Vec::new(), Vec::new());
         for (key, value) in self.map_of(node) {
+            let mark = self.findings.len();
             match value.kind {
-                Kind::Map(_) => refused.extend(self.refused_parameter(key, value)),
-                _ => passed.extend(self.text(value).map(|value| (Self::key(key), value))),
+                Kind::Map(_) if value.get("constant").is_some() => {
+                    self.constant_parameter(key, value, &mut read)
+                }
+                Kind::Map(_) if refusable && value.get("refuse").is_some() => {
+                    read.refused.extend(self.refused_parameter(key, value));
+                }
+                Kind::Map(_) => read.lines.extend(self.converted_parameter(key, value)),
+                _ => {
+                    let line = self.text(value).map(|value| ParameterLine::plain(Self::key(key), value));
+                    read.lines.extend(line);
+                }
+            }
+            if self.findings.errors_since(mark) {
+                let named = value.as_map().unwrap_or_default().iter().filter_map(|(_, value)| value.as_str());
+                read.faulty.extend(named.chain([key.name.as_str()]).map(str::to_owned));
             }
         }
-        (passed, refused)
+        read
+    }
+
+    /// `name: {constant: {v2: value}}`
+    fn constant_parameter(&mut self, key: &Key, node: &Node, read: &mut Parameters) {
+        let Some(fields) = self.fields(node, &keys::CONSTANT) else { return };
+        for (side, value) in self.map_of(fields.get("constant")) {
+            if matches!(value.kind, Kind::Map(_) | Kind::Null) {
+                self.findings.push(faults::constant_parameter(value.span));
+                continue;
+            }
+            let side = self.side(&side.name, side.span);
+            let constant = |side| ConstantParameter { name: Self::key(key), side, value: value.clone() };
+            read.constants.extend(side.map(constant));
+        }
+    }
+
+    /// `old: {<new side>: new, as, else}`
+    fn converted_parameter(&mut self, key: &Key, node: &Node) -> Option<ParameterLine> {
+        let new_side = self.sides[1].value.clone();
+        let known = [&[new_side.as_str()], keys::PARAMETER].concat();
+        for (key, _) in node.map(self.findings)?.iter().filter(|(key, _)| !known.contains(&key.name.as_str()))
+        {
+            let all = [known.as_slice(), &["constant", "refuse"]].concat();
+            self.findings.push(faults::unknown_line(&key.name, key.span, "a parameter", &all));
+        }
+        let Some(new) = node.get(&new_side) else {
+            if node
+                .as_map()
+                .is_some_and(|lines| lines.iter().all(|(key, _)| known.contains(&key.name.as_str())))
+            {
+                self.findings.push(faults::missing_side("a parameter", &new_side, node.span));
+            }
+            return None;
+        };
+        let conversion = self.conversion(node.get("as"), node.get("else"));
+        Some(ParameterLine { old: Self::key(key), new: self.text(new)?, conversion })
     }
 
     /// `name: {refuse: reason, unless: [value]}`

@@ -19,6 +19,8 @@ fn scripted(line: &str) -> ExampleCall {
     ExampleCall {
         method: parts.next().unwrap().parse().unwrap(),
         target: parts.next().unwrap().into(),
+        headers: Vec::new(),
+        reply_headers: Vec::new(),
         body: parts.next().map(raw),
         status: status.parse().unwrap(),
         reply,

@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use switchback_plan::{
     Answer, Beyond, Block, BodyExpected, BodyPlan, CallHead, Cell, Check, CheckElse, Choice, Class, Column,
-    Credential, Decision, Direction, Effect, End, ErrorPiece, ErrorStyle, Expr, HeaderRule, Location,
-    NullElse, OnFail, Operation, Outcome, Overlay, Pack, Pages, Pair, ParameterKind, Path, PathPart,
-    Predicate, QueryFrom, QueryRule, Reason, ReasonId, Refusal, RefusePolicy, Response, ResponseBody, Route,
-    RouteId, RouteKind, Row, Segment, Selection, Serve, Setting, SettingKind, Side, SideId, StatusFrom,
-    StatusTo, Step, StepAction, StepCall, Take, ValueOp, Variable, Verdict,
+    Credential, Decision, Direction, Effect, End, ErrorPiece, ErrorStyle, Expr, HeaderRule, ListStyle,
+    Location, NullElse, OnFail, Operation, Outcome, Overlay, Pack, Pages, Pair, ParameterKind, Path,
+    PathPart, Predicate, QueryFrom, QueryRule, Reason, ReasonId, Refusal, RefusePolicy, Response,
+    ResponseBody, Route, RouteId, RouteKind, Row, Segment, Selection, Serve, Setting, SettingKind, Side,
+    SideId, StatusFrom, StatusTo, Step, StepAction, StepCall, Take, ValueOp, Variable, Verdict,
 };
 
 pub const GET: RouteId = RouteId(0);
@@ -110,7 +110,7 @@ pub fn at(text: &str) -> Expr {
 
 fn route(id: RouteId, method: &str, template: &str, body: BodyExpected, kind: RouteKind) -> Route {
     let variables = template.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
-    let variable = |name: &str, kind| Variable { name: name.into(), kind, required: false };
+    let variable = |name: &str, kind| Variable::single(name, kind, false);
     Route {
         id,
         operation: Operation {
@@ -197,11 +197,22 @@ fn get() -> Route {
     ];
     let mut call = head("GET", vec![literal("/items/"), PathPart::Variable(0)]);
     call.query = vec![
-        QueryRule { name: "p".into(), from: QueryFrom::Client("page".into()) },
-        QueryRule { name: "max".into(), from: QueryFrom::Value(at("$.config.notes.max")) },
+        QueryRule { name: "p".into(), from: QueryFrom::Client("page".into()), style: ListStyle::Repeated },
+        QueryRule {
+            name: "max".into(),
+            from: QueryFrom::Value(at("$.config.notes.max")),
+            style: ListStyle::Repeated,
+        },
     ];
     call.headers = vec![HeaderRule { name: key("x-trace"), value: at("$.request.headers.x-trace") }];
-    let pair = Pair { refused: Vec::new(), call, request: None, request_opaque: false, responses };
+    let pair = Pair {
+        refused: Vec::new(),
+        constants: Vec::new(),
+        call,
+        request: None,
+        request_opaque: false,
+        responses,
+    };
     route(GET, "GET", "/notes/{id}", BodyExpected::No, RouteKind::Pair(Box::new(pair)))
 }
 
@@ -277,7 +288,11 @@ fn create() -> Route {
 
 fn search() -> Route {
     let mut items = head("GET", vec![literal("/items")]);
-    items.query = vec![QueryRule { name: "owner".into(), from: QueryFrom::Value(at("$.request.path.id")) }];
+    items.query = vec![QueryRule {
+        name: "owner".into(),
+        from: QueryFrom::Value(at("$.request.path.id")),
+        style: ListStyle::Repeated,
+    }];
     let open = "$.items.body[?@.open == true && @.owner == $.request.path.id]";
     let pages = StepAction::Call(Box::new(StepCall {
         pages: Some(Pages {
@@ -357,6 +372,7 @@ fn refused() -> Route {
 
 fn send() -> Route {
     let pair = Pair {
+        constants: Vec::new(),
         request_opaque: false,
         refused: Vec::new(),
         call: head("PUT", vec![literal("/items/"), PathPart::Variable(0), literal("/send")]),

@@ -108,7 +108,8 @@ async fn compose(
             // Most pairs send no body, refuse nothing and need no run: the copy of the request is spared.
             let query = exchange.facts.uri.query().unwrap_or("");
             let refuses = translate::head::refused_parameter(&pair.refused, query).is_some();
-            let run = (refuses || pair.request.is_some()).then(|| run(&exchange));
+            let run =
+                (refuses || pair.request.is_some() || !pair.constants.is_empty()).then(|| run(&exchange));
             exchange.pair(run, route, pair, &raw.bytes).await
         }
         RouteKind::Serve(_) | RouteKind::Refuse(_) => {

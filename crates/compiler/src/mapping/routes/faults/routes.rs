@@ -4,6 +4,7 @@ use super::list;
 use crate::contract::{Contract, OpKey, OpKeyFault, Operation, Type};
 use crate::diagnostic::{Code, Finding, Span, did_you_mean};
 use crate::mapping::ast::Spanned;
+use switchback_plan::ParameterShape;
 
 pub(in super::super) fn operation_form(text: &str, span: Span, fault: &OpKeyFault) -> Finding {
     Finding::error(Code::OperationForm, span, format!("`{text}` is not an operation: {fault}"))
@@ -96,6 +97,54 @@ pub(in super::super) fn unknown_parameter(name: &Spanned<String>, key: &OpKey, k
         format!("`{key}` has no query parameter `{}`", name.value),
     )
     .help(near.unwrap_or(all))
+}
+
+pub(in super::super) fn parameter_style(
+    span: Span,
+    names: [&str; 2],
+    sides: [&str; 2],
+    shapes: &[ParameterShape; 2],
+) -> Finding {
+    let word = |shape: &ParameterShape| match shape {
+        ParameterShape::Single => "one value",
+        ParameterShape::List(_) => "a list",
+        ParameterShape::Fields(_) => "an object with fields",
+    };
+    let message = format!(
+        "the query parameter `{}` of `{}` is {}, and `{}` of `{}` is {}",
+        names[0],
+        sides[0],
+        word(&shapes[0]),
+        names[1],
+        sides[1],
+        word(&shapes[1])
+    );
+    let help = match shapes {
+        [ParameterShape::List(_), ParameterShape::Single] => {
+            "a list in one text is `as: csv`, on the side that has the text; else write a `serve` route"
+        }
+        _ => "write a `serve` route that makes the one of the other",
+    };
+    Finding::error(Code::ParameterStyle, span, message).help(help)
+}
+
+pub(in super::super) fn parameter_single(name: &Spanned<String>) -> Finding {
+    Finding::error(Code::ParameterStyle, name.span, "`single_in_array` is for bodies")
+        .help("one value goes to a list of a query without a conversion")
+}
+
+pub(in super::super) fn parameter_conversion(name: &Spanned<String>, parameter: &str, why: &str) -> Finding {
+    Finding::error(
+        Code::ConversionTypes,
+        name.span,
+        format!("`{}` does not fit `{parameter}`: {why}", name.value),
+    )
+    .help("the conversion must take what the client sends and give what the other side takes")
+}
+
+pub(in super::super) fn constant_parameter(misfit: &crate::mapping::literal::Misfit<'_>) -> Finding {
+    Finding::error(Code::ConstantParameter, misfit.node.span, format!("this value {}", misfit.why))
+        .help("write a value that the contract lists")
 }
 
 pub(in super::super) fn header_form(name: &Spanned<String>) -> Finding {
