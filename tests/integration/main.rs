@@ -48,6 +48,7 @@ mod serve_verb;
 mod server_cores;
 mod server_protocols;
 mod soak_slope;
+mod spellings;
 mod store_cli;
 mod store_files;
 mod store_full_disk;

@@ -16,7 +16,7 @@ pub fn all() -> Vec<PackSource> {
     let mut packs: Vec<PathBuf> = folders.filter(|path| path.join("pack.yaml").is_file()).collect();
     packs.sort();
     let packs = packs.iter().map(|folder| PackSource::from_dir(folder).expect("a pack can be read"));
-    packs.chain([manual()]).collect()
+    packs.chain([manual(), shop()]).collect()
 }
 
 /// A pack with every form of line that a shape has.
@@ -27,10 +27,23 @@ pub fn forms() -> PackSource {
 
 /// The blocks of `mappings/README.md` that start with `# file:`.
 pub fn manual() -> PackSource {
+    let of_shop = |name: &str| name.starts_with(SHOP);
+    PackSource::from_files(blocks().filter(|(name, _)| !of_shop(name)).collect())
+}
+
+/// The files of the manual's section about queries and other spellings, a pack of its own.
+pub fn shop() -> PackSource {
+    let named = |(name, text): (String, Vec<u8>)| Some((name.strip_prefix(SHOP)?.to_owned(), text));
+    PackSource::from_files(blocks().filter_map(named).collect())
+}
+
+/// Files of the pack `shop` are named below this.
+const SHOP: &str = "shop/";
+
+fn blocks() -> impl Iterator<Item = (String, Vec<u8>)> {
     let text = include_str!("../../../mappings/README.md");
-    let blocks = text.split("```yaml\n# file: ").skip(1).map(|block| {
+    text.split("```yaml\n# file: ").skip(1).map(|block| {
         let (name, rest) = block.split_once('\n').expect("a block has lines");
         (name.to_owned(), rest.split("```").next().expect("split gives one").as_bytes().to_vec())
-    });
-    PackSource::from_files(blocks.collect())
+    })
 }

@@ -3,7 +3,7 @@
 
 use super::context::Context;
 use super::fault::{Fault, FaultKind, Sender, Stop};
-use super::request::{RequestHead, context_of, decode_query, header_values, query_pairs};
+use super::request::{RequestHead, comes_twice, context_of_pair, decode_query, header_values, query_pairs};
 use super::settings::Settings;
 use super::value::{Scope, broken, constant, plain};
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -11,8 +11,8 @@ use std::sync::Arc;
 use switchback_json::{Limits, Object, Value};
 use switchback_plan::router::path::{encode_query, encode_segment};
 use switchback_plan::{
-    CallHead, Expr, HeaderRule, ListStyle, Pack, Pair, PathPart, QueryFrom, QueryRefusal, QueryRule,
-    Response, Route, StatusTo,
+    CallHead, Expr, HeaderRule, ListStyle, Location, Pack, Pair, Path, PathPart, QueryFrom, QueryRefusal,
+    QueryRule, Response, Route, Segment, StatusTo,
 };
 
 /// The heads of one exchange of a pair. `S` is how path values are kept.
@@ -57,13 +57,16 @@ impl<S: AsRef<str>> PairHeads<'_, S> {
         work: impl FnOnce(Values<'_>) -> Result<T, Stop>,
     ) -> Result<T, Fault> {
         let done = if needed {
-            context_of(self.pack, &self.route.operation, self.settings, self.request).and_then(
-                |mut context| {
+            context_of_pair(self.pack, &self.route.operation, self.settings, self.request).and_then(
+                |(mut context, repeated)| {
                     if let Some((status, headers)) = reply {
                         context.set("reply", reply_value(self.pack, status, headers));
                     }
                     let scope = self.scope(&context);
-                    work(&|expr| scope.value(expr))
+                    work(&|expr| match parameter_of(expr).filter(|name| repeated.contains(name)) {
+                        Some(name) => Err(comes_twice(name)),
+                        None => scope.value(expr),
+                    })
                 },
             )
         } else {
@@ -87,6 +90,22 @@ impl<S: AsRef<str>> PairHeads<'_, S> {
             context,
             limits: &Limits::DOCUMENT,
         }
+    }
+}
+
+/// The query parameter that a value of a pair is made of.
+fn parameter_of(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Convert { from, .. } => parameter_of(from),
+        Expr::At(Location { path: Path::Singular(segments), .. }) => match &segments[..] {
+            [Segment::Member(request), Segment::Member(query), Segment::Member(name)]
+                if &*request.text == "request" && &*query.text == "query" =>
+            {
+                Some(&name.text)
+            }
+            _ => None,
+        },
+        _ => None,
     }
 }
 

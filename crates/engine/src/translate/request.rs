@@ -70,9 +70,31 @@ pub(super) fn context_of<S: AsRef<str>>(
     settings: &Settings,
     head: RequestHead<'_, S>,
 ) -> Result<Context, Stop> {
+    context_with(pack, operation, settings, head, query_values(operation, head.query)?)
+}
+
+/// The same for a pair, whose parameters go over as they came: one that comes more than once matters only where it is read,
+/// so it is left out. Gives the names of those, too.
+pub(super) fn context_of_pair<'o, S: AsRef<str>>(
+    pack: &Pack,
+    operation: &'o Operation,
+    settings: &Settings,
+    head: RequestHead<'_, S>,
+) -> Result<(Context, Vec<&'o str>), Stop> {
+    let (values, repeated) = query_values_of_pair(operation, head.query)?;
+    Ok((context_with(pack, operation, settings, head, values)?, repeated))
+}
+
+fn context_with<S: AsRef<str>>(
+    pack: &Pack,
+    operation: &Operation,
+    settings: &Settings,
+    head: RequestHead<'_, S>,
+    query: Object,
+) -> Result<Context, Stop> {
     let mut request = Object::new();
     request.insert("path", path_values(operation, head.path)?);
-    request.insert("query", query_values(operation, head.query)?);
+    request.insert("query", query);
     request.insert("headers", header_values(pack, head.headers));
     let mut context = Context::default();
     context.set("request", Value::Object(request));
@@ -93,6 +115,21 @@ fn path_values<S: AsRef<str>>(operation: &Operation, path: &[S]) -> Result<Objec
 /// Parameters of a query by the types of the contract. One that is no list may stand there once: which of two values counts
 /// is for servers to differ about, so neither is taken.
 fn query_values(operation: &Operation, query: &str) -> Result<Object, Stop> {
+    let (values, repeated) = query_values_of_pair(operation, query)?;
+    match repeated.first() {
+        None => Ok(values),
+        Some(name) => Err(comes_twice(name)),
+    }
+}
+
+/// What is said of a parameter that is no list and comes more than once.
+pub(super) fn comes_twice(name: &str) -> Stop {
+    let said = format!("the query parameter `{name}` is no list and comes more than once");
+    Fault::new(FaultKind::BadRequest, said).into()
+}
+
+/// The values, and the names of parameters that have none because they come more than once.
+fn query_values_of_pair<'o>(operation: &'o Operation, query: &str) -> Result<(Object, Vec<&'o str>), Stop> {
     let mut found: Vec<(&Variable, Found)> = Vec::new();
     for (name, text) in query_pairs(query) {
         let name = decode_query(name);
@@ -104,11 +141,14 @@ fn query_values(operation: &Operation, query: &str) -> Result<Object, Stop> {
         let text = decode_query(text.unwrap_or(""));
         found[at].1.add(variable, field, &text)?;
     }
-    let mut values = Object::new();
+    let (mut values, mut repeated) = (Object::new(), Vec::new());
     for (variable, found) in found {
-        values.insert(&*variable.name, found.value());
+        match found.value() {
+            Some(value) => drop(values.insert(&*variable.name, value)),
+            None => repeated.push(&*variable.name),
+        }
     }
-    Ok(values)
+    Ok((values, repeated))
 }
 
 /// The parameter of this name, and its field if it is one of several fields: `name[field]`.
@@ -129,6 +169,8 @@ enum Found {
     #[default]
     Nothing,
     One(Value),
+    /// More than once, and no list.
+    Twice,
     List(Vec<Value>),
     Fields(Vec<(Arc<str>, Found)>),
 }
@@ -167,26 +209,24 @@ impl Found {
                 }
             }
             (_, Found::Nothing) => *self = Found::One(value(text)?),
-            _ => {
-                let said =
-                    format!("the query parameter `{}` is no list and comes more than once", variable.name);
-                return Err(Fault::new(FaultKind::BadRequest, said).into());
-            }
+            _ => *self = Found::Twice,
         }
         Ok(())
     }
 
-    fn value(self) -> Value {
+    /// None of one that comes twice, or has a field that does.
+    fn value(self) -> Option<Value> {
         match self {
-            Found::Nothing => Value::Null,
-            Found::One(value) => value,
-            Found::List(values) => Value::from(values),
+            Found::Nothing => Some(Value::Null),
+            Found::One(value) => Some(value),
+            Found::Twice => None,
+            Found::List(values) => Some(Value::from(values)),
             Found::Fields(fields) => {
                 let mut object = Object::new();
                 for (name, found) in fields {
-                    object.insert(&*name, found.value());
+                    object.insert(&*name, found.value()?);
                 }
-                Value::Object(object)
+                Some(Value::Object(object))
             }
         }
     }

@@ -12,7 +12,8 @@ fn manual() -> PackSource {
         let (name, rest) = block.split_once('\n').expect("a block has lines");
         (name.to_owned(), rest.split("```").next().expect("split gives one").as_bytes().to_vec())
     });
-    PackSource::from_files(blocks.collect())
+    // Files below `shop/` are a pack of their own.
+    PackSource::from_files(blocks.filter(|(name, _)| !name.starts_with("shop/")).collect())
 }
 
 fn messaging() -> PackSource {

@@ -12,12 +12,25 @@ use std::path::Path;
 
 /// The manual of the language is a pack: its blocks that start with `# file:`.
 fn manual() -> PackSource {
+    let of_shop = |name: &str| name.starts_with(SHOP);
+    PackSource::from_files(blocks().filter(|(name, _)| !of_shop(name)).collect())
+}
+
+/// The files of the manual's section about queries and other spellings, a pack of its own.
+fn shop() -> PackSource {
+    let named = |(name, text): (String, Vec<u8>)| Some((name.strip_prefix(SHOP)?.to_owned(), text));
+    PackSource::from_files(blocks().filter_map(named).collect())
+}
+
+/// Files of the pack `shop` are named below this.
+const SHOP: &str = "shop/";
+
+fn blocks() -> impl Iterator<Item = (String, Vec<u8>)> {
     let text = include_str!("../../../../../mappings/README.md");
-    let blocks = text.split("```yaml\n# file: ").skip(1).map(|block| {
+    text.split("```yaml\n# file: ").skip(1).map(|block| {
         let (name, rest) = block.split_once('\n').expect("a block has lines");
         (name.to_owned(), rest.split("```").next().expect("split gives one").as_bytes().to_vec())
-    });
-    PackSource::from_files(blocks.collect())
+    })
 }
 
 /// Every pack under `mappings/`, and the manual.
@@ -26,7 +39,10 @@ fn packs() -> Vec<PackSource> {
     let entries = std::fs::read_dir(folder).expect("the packs lie beside the sources");
     let folders = entries.map(|entry| entry.expect("a folder that can be listed").path());
     let packs = folders.filter(|path| path.join(MANIFEST).is_file());
-    packs.map(|folder| PackSource::from_dir(&folder).expect("a pack can be read")).chain([manual()]).collect()
+    packs
+        .map(|folder| PackSource::from_dir(&folder).expect("a pack can be read"))
+        .chain([manual(), shop()])
+        .collect()
 }
 
 /// A file as JSON.
