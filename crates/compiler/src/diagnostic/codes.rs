@@ -1,7 +1,7 @@
 //! The register of all diagnostics: number, slug and the rule in one line.
 //!
 //! A number is never used again for another rule, also after its rule is gone: people search for it.
-//! Ranges: `Y0xx` YAML and the form of any file, `C0xx` contracts, `M0xx` and `M1xx` mappings, `G0xx`
+//! Ranges: `Y0xx` YAML and the form of any file, `C0xx` contracts, `M0xx` to `M2xx` mappings, `G0xx`
 //! configuration.
 
 use std::fmt;
@@ -181,6 +181,10 @@ codes! {
 
     FailureForm "M190" "failure-form": "A failure is told by values that an answer of its side can have, and has the status of an error.";
 
+    // The language, continued.
+    QuotedWord "M200" "quoted-word": "A word that has a meaning is written without quotes, or as `{word: …}`.";
+    ErrorsReworded "M201" "errors-reworded": "Errors of other types than `errors.types` keep their words where the served side promises the same.";
+
     // Configuration.
     Reference "G001" "reference": "`${NAME}` and `file:PATH` lead to a value.";
     ValueForm "G002" "value-form": "A value is written as its key needs it: an address, a size, a duration, a URL, a date.";
@@ -214,7 +218,10 @@ mod tests {
             let number = code.number();
             assert_eq!(number.len(), 4, "{number}");
             assert!(number[1..].bytes().all(|b| b.is_ascii_digit()), "{number}");
-            assert!(["Y0", "C0", "M0", "M1", "G0"].iter().any(|range| number.starts_with(range)), "{number}");
+            assert!(
+                ["Y0", "C0", "M0", "M1", "M2", "G0"].iter().any(|range| number.starts_with(range)),
+                "{number}"
+            );
             assert!(code.rule().ends_with('.'), "{number}: the rule is a sentence");
         }
     }

@@ -98,6 +98,7 @@ fn lower(
         archives: &archives,
     };
     let [old_routes, new_routes] = routes::compile(&ground, program, findings);
+    errors::reworded(written, contracts, [&old_routes, &new_routes], findings);
     let harvests = routes::harvests(&ground, program, findings);
     let archives = archives.lower(&ground, findings);
     let compared_errors = [0, 1].map(|side| comparisons.of_type(side, &written.errors.types[side].value));

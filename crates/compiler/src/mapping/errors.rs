@@ -10,7 +10,7 @@ use crate::yaml::{Kind, Node};
 use std::collections::{BTreeMap, BTreeSet};
 use switchback_plan::{
     BodyPlan, Class, ErrorPiece, ErrorStyle, FailurePlace, FailureRule, FailureTest, GATEWAY_ERRORS, PerSide,
-    ReasonId, SideId, ValueOp,
+    ReasonId, Response, ResponseBody, Route, RouteKind, SideId, ValueOp,
 };
 
 /// What stands for something else in `errors: {body: …}`.
@@ -73,6 +73,34 @@ fn plan(
     let used = ast::ShapeUse { name: shape.clone(), each: false };
     let lens = lenses.body(&used, types, to, &Supply::default(), findings)?;
     Some(BodyPlan { op: lens.op, class: lens.class, because: lens.because })
+}
+
+/// Warns of errors that are not of the declared type and have no form on the side that is served: their words are lost, since
+/// the gateway speaks instead. Once for each side, since a service has often one such type at many operations.
+pub(super) fn reworded(
+    manifest: &Manifest,
+    contracts: &[Contract; 2],
+    routes: [&[Route]; 2],
+    findings: &mut Findings,
+) {
+    for served in [SideId::OLD, SideId::NEW] {
+        let declared = &manifest.errors.types[served.other()];
+        let is_reworded = |response: &Response| match &response.body {
+            ResponseBody::Error(plan) => matches!(plan.op, ValueOp::Constant(_)),
+            _ => false,
+        };
+        let of_route = |route: &Route| match &route.kind {
+            RouteKind::Pair(pair) if pair.responses.iter().any(is_reworded) => {
+                Some(pair.call.operation.to_string())
+            }
+            _ => None,
+        };
+        let operations: Vec<String> = routes[usize::from(served.0)].iter().filter_map(of_route).collect();
+        if !operations.is_empty() && !declared.value.is_empty() {
+            let side = &contracts[usize::from(served.other().0)].name;
+            findings.push(faults::errors_reworded(declared, side, &operations));
+        }
+    }
 }
 
 /// How errors of the gateway look to clients of each side.

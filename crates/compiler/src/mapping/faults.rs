@@ -81,6 +81,23 @@ pub(super) fn errors_differ(span: Span, why: &str) -> Finding {
         .help("name a shape that turns one into the other: `errors: {shape: …}`")
 }
 
+/// `operations`: of the side whose errors they are; at least one.
+pub(super) fn errors_reworded(declared: &Spanned<String>, side: &str, operations: &[String]) -> Finding {
+    let count = operations.len();
+    let first: Vec<String> = operations.iter().take(3).map(|one| format!("`{one}`")).collect();
+    let more =
+        if count > first.len() { format!(", and {} more", count - first.len()) } else { String::new() };
+    let operations = if count == 1 { "operation" } else { "operations" };
+    let message = format!(
+        "errors of {count} {operations} of `{side}` are not of the type `{}`, and reach clients in the gateway's words: {}{more}",
+        declared.value,
+        first.join(", ")
+    );
+    Finding::warning(Code::ErrorsReworded, declared.span, message).help(
+        "leave `types` out where the service has no one type of errors: then every error in JSON passes as it comes",
+    )
+}
+
 pub(super) fn error_body(span: Span, side: &str, why: &str) -> Finding {
     Finding::error(Code::ErrorForm, span, format!("this is not an error of `{side}`: the value {why}"))
 }

@@ -203,7 +203,7 @@ fn fill() -> Value {
         &[("refuse", "Left out, and a client that sends it is refused with this reason.", text())],
     );
     let literal = json!({"type": ["null", "boolean", "number", "string", "array"]});
-    json!({"anyOf": [literal, {"type": "object", "maxProperties": 0}, value, refuse]})
+    json!({"anyOf": [literal, {"type": "object", "maxProperties": 0}, value, refuse, word(&["absent", "none"])]})
 }
 
 /// What the members that no line names are built with.
@@ -215,7 +215,13 @@ fn rest() -> Value {
             ("despite", "It breaks the type of some, which are listed in the report.", words(&["type"])),
         ],
     );
-    json!({"anyOf": [words(&["lost"]), {"type": ["null", "boolean", "number", "array"]}, value]})
+    let literal = json!({"type": ["null", "boolean", "number", "array"]});
+    json!({"anyOf": [words(&["lost"]), literal, value, word(&["lost"])]})
+}
+
+/// A word where every text has quotes.
+fn word(known: &[&str]) -> Value {
+    object(&keys::WORD, &[("word", "A word that has a meaning, and is no text.", words(known))])
 }
 
 fn operation() -> Value {

@@ -95,6 +95,15 @@ pub(super) fn fill_word(word: &str, span: Span) -> Finding {
         .help(near.unwrap_or_else(|| format!("quote it if the text is meant: '{word}'")))
 }
 
+pub(super) fn quoted_word(word: &str, meant: &str, span: Span) -> Finding {
+    Finding::warning(
+        Code::QuotedWord,
+        span,
+        format!("`{word}` in quotes is a text, and not the word `{word}`"),
+    )
+    .help(format!("write it without quotes, or `{{word: {word}}}` where every text has quotes; {meant}"))
+}
+
 pub(super) fn nearly_otherwise(word: &str, near: &str, span: Span) -> Finding {
     Finding::error(Code::FillForm, span, format!("`{word}` is nearly `{near}`"))
         .help(format!("write `{near}`, or quote it if the text is meant: '{word}'"))

@@ -54,6 +54,8 @@ pub(in crate::mapping) const RENAME: &[&str] = &["shape", "as", "else", "default
 pub(in crate::mapping) const KINDS: &[&str] = &["integer", "number", "boolean", "string", "object", "array"];
 pub(in crate::mapping) const FILL_VALUE: Keys = Keys::new("a value", &["value"], &["despite"]);
 pub(in crate::mapping) const FILL_REFUSE: Keys = Keys::new("a refusal", &["refuse"], &[]);
+/// A word with a meaning, for writers that put every text in quotes.
+pub(in crate::mapping) const WORD: Keys = Keys::new("a word", &["word"], &[]);
 
 /// Arguments of the conversion `pairs`.
 pub(in crate::mapping) const PAIRS: Keys = Keys::new("`pairs`", &["key", "value"], &[]);

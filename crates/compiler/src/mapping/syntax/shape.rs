@@ -98,6 +98,11 @@ impl Reader<'_> {
         {
             self.findings.push(faults::nearly_otherwise(word, near, *span));
         }
+        let unquoted = otherwise.and_then(|otherwise| self.unquoted(otherwise));
+        if let (Some(otherwise), None) = (otherwise, &unquoted) {
+            self.warn_of_quotes(otherwise, WORDS, "a `table` that lists it says that the text is meant");
+        }
+        let otherwise = unquoted.as_ref().or(otherwise);
         let mut conversions = match &node.kind {
             Kind::Seq(items) if items.len() > 1 => {
                 items.iter().filter_map(|item| self.one_conversion(item)).collect()
@@ -205,6 +210,10 @@ impl Reader<'_> {
 
     /// What a one-sided field is built with.
     fn fill(&mut self, node: &Node) -> Option<Fill> {
+        if let Some(word) = self.unquoted(node) {
+            return self.fill(&word);
+        }
+        self.warn_of_quotes(node, &["absent", "none"], "`{value: …}` says that the text is meant");
         match &node.kind {
             Kind::String(word, crate::yaml::Style::Plain) if word == "absent" => Some(Fill::Absent),
             Kind::String(word, crate::yaml::Style::Plain) if word == "none" => Some(Fill::Nothing),
@@ -244,6 +253,23 @@ impl Reader<'_> {
         }
     }
 
+    /// `{word: absent}`: the word as writers of JSON have it, who put every text in quotes.
+    fn unquoted(&mut self, node: &Node) -> Option<Node> {
+        let (Kind::Map(_), Some(_)) = (&node.kind, node.get("word")) else { return None };
+        let fields = self.fields(node, &keys::WORD)?;
+        let word = self.text_of(fields.get("word"))?;
+        Some(Node { kind: Kind::String(word.value, crate::yaml::Style::Plain), span: word.span })
+    }
+
+    /// Warns of a word that would mean something without its quotes. `meant`: what to write where the text is meant.
+    pub(super) fn warn_of_quotes(&mut self, node: &Node, words: &[&str], meant: &str) {
+        if let Kind::String(word, crate::yaml::Style::Quoted) = &node.kind
+            && words.contains(&word.as_str())
+        {
+            self.findings.push(faults::quoted_word(word, meant, node.span));
+        }
+    }
+
     fn rests(&mut self, node: Option<&Node>) -> Vec<Rest> {
         let mut rests = Vec::new();
         for (key, value) in self.map_of(node) {
@@ -257,6 +283,10 @@ impl Reader<'_> {
 
     /// `lost`, a literal, or a literal despite the type.
     fn rest_fill(&mut self, node: &Node) -> Option<Option<RestFill>> {
+        if let Some(word) = self.unquoted(node) {
+            return self.rest_fill(&word);
+        }
+        self.warn_of_quotes(node, &["lost"], "`{value: lost}` says that the text is meant");
         if let Kind::String(_, crate::yaml::Style::Plain) = &node.kind {
             return node.word(&["lost"], self.findings).map(|_| None);
         }

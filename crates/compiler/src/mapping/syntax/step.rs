@@ -113,6 +113,13 @@ impl Reader<'_> {
             return None;
         };
         let outcome = self.text(outcome)?;
+        for cell in cells {
+            self.warn_of_quotes(
+                cell,
+                &["absent", "_"],
+                "null is absent too, and a list of one says that the text is meant",
+            );
+        }
         Some(Row { cells: cells.iter().map(cell).collect(), outcome, span: node.span })
     }
 
