@@ -8,6 +8,19 @@
 //!
 //! `… --example survey -- --init OLD NEW [OLD NEW…]`: what `init` drafts of pairs of versions: milliseconds; operations served
 //! untouched, by sure lines, to be looked at, refused; decisions; lines of the mapping. With `-v` the decisions follow.
+//!
+//! `… --example survey -- --lines 200 --seed 16 OLD NEW…`: lines and guesses of these drafts, one in a row, to be labelled by
+//! hand: that many of the lines, drawn by the seed, and all guesses. `--judge LABELS OLD NEW…`: the drafts of today held
+//! against such a list whose first column says `right` or `wrong`. Fails where a line is written that was labelled wrong.
+//! `survey/labels.tsv` has the labels of the pairs that this was measured with.
+//!
+//! `… --example survey -- --hostile 125 250 500 1000`: seconds that generated documents take which are meant to hurt, by size;
+//! fails where they grow much faster than the documents do.
+
+#[path = "survey/hostile.rs"]
+mod hostile;
+#[path = "survey/labels.rs"]
+mod labels;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -22,6 +35,14 @@ fn main() -> ExitCode {
     let verbose = arguments.iter().position(|one| one == "-v").map(|at| arguments.remove(at)).is_some();
     if arguments.first().is_some_and(|first| first == "--init") {
         return init_all(&arguments[1..], verbose);
+    }
+    if arguments.first().is_some_and(|first| first == "--hostile") {
+        return hostile::run(&arguments[1..]);
+    }
+    if let Some(first) = arguments.first()
+        && ["--lines", "--judge"].contains(&first.as_str())
+    {
+        return labels::run(&arguments);
     }
     if arguments.is_empty() {
         eprintln!("survey [-v] FOLDER…");
@@ -51,19 +72,7 @@ fn init_all(paths: &[String], verbose: bool) -> ExitCode {
     let mut failed = 0;
     let (mut operations, mut untouched, mut written, mut marked, mut refused) = (0, 0, 0, 0, 0);
     for pair in paths.chunks_exact(2) {
-        let side = |path: &String, name: &str| {
-            let path = Path::new(path);
-            let file = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-            let document = format!("contracts/{name}/{file}");
-            Side {
-                name: name.to_owned(),
-                files: vec![(document.clone(), std::fs::read(path).unwrap_or_default())],
-                document,
-            }
-        };
-        let stem = |path: &String| Path::new(path).file_stem().map(|s| s.to_string_lossy().into_owned());
-        let name = format!("{} {}", stem(&pair[0]).unwrap_or_default(), stem(&pair[1]).unwrap_or_default());
-        let sides = [side(&pair[0], "old"), side(&pair[1], "new")];
+        let (name, sides) = sides(pair);
         let start = Instant::now();
         let drafted = init::draft("pack", &sides, &[], &BTreeSet::new(), &mut |_| ());
         let took = start.elapsed().as_millis();
@@ -114,6 +123,23 @@ fn init_all(paths: &[String], verbose: bool) -> ExitCode {
         share(refused)
     );
     if failed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// A pair of documents with its name.
+fn sides(pair: &[String]) -> (String, [Side; 2]) {
+    let side = |path: &String, name: &str| {
+        let path = Path::new(path);
+        let file = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let document = format!("contracts/{name}/{file}");
+        Side {
+            name: name.to_owned(),
+            files: vec![(document.clone(), std::fs::read(path).unwrap_or_default())],
+            document,
+        }
+    };
+    let stem = |path: &String| Path::new(path).file_stem().map(|s| s.to_string_lossy().into_owned());
+    let name = format!("{} {}", stem(&pair[0]).unwrap_or_default(), stem(&pair[1]).unwrap_or_default());
+    (name, [side(&pair[0], "old"), side(&pair[1], "new")])
 }
 
 /// The documents in a folder, and one folder down: what says `openapi` or `swagger` at its top.

@@ -2,129 +2,15 @@
 //! must be a contract, with findings of a few lines. There is no clock here: without its bounds a family of the sizes below
 //! does not come to an end.
 
+mod families;
+
 use super::*;
 use crate::diagnostic::{Colour, Findings, Sources, to_text};
+use families::{FAMILIES, document, reference};
 use proptest::prelude::*;
 
 /// Lines that findings about one document may take.
 const LINES_MAX: usize = 40;
-
-type Family = (&'static str, fn(usize) -> String);
-
-fn reference(name: impl std::fmt::Display) -> String {
-    format!("{{\"$ref\":\"#/components/schemas/{name}\"}}")
-}
-
-fn refs(names: impl Iterator<Item = String>) -> String {
-    names.map(reference).collect::<Vec<_>>().join(",")
-}
-
-const FAMILIES: &[Family] = &[
-    ("each type of all others, by field", |n| {
-        let fields: Vec<String> =
-            (0..n).map(|j| format!("\"f{j}\":{}", reference(format!("T{j}")))).collect();
-        (0..n)
-            .map(|i| format!("\"T{i}\":{{\"type\":\"object\",\"properties\":{{{}}}}},", fields.join(",")))
-            .collect()
-    }),
-    ("each type of all others, by `allOf`", |n| {
-        let all = refs((0..n).map(|j| format!("T{j}")));
-        (0..n)
-            .map(|i| format!("\"T{i}\":{{\"allOf\":[{all},{{\"properties\":{{\"p{i}\":{{}}}}}}]}},"))
-            .collect()
-    }),
-    ("doubling by `allOf`", |n| {
-        (0..n)
-            .map(|i| {
-                let both = refs([format!("T{}", i + 1), format!("T{}", i + 1)].into_iter());
-                format!("\"T{i}\":{{\"allOf\":[{both}]}},")
-            })
-            .chain([format!("\"T{n}\":{{\"type\":\"object\"}},")])
-            .collect()
-    }),
-    ("doubling by `oneOf`", |n| {
-        (0..n)
-            .map(|i| {
-                let both = refs([format!("T{}", i + 1), format!("T{}", i + 2)].into_iter());
-                format!("\"T{i}\":{{\"oneOf\":[{both}]}},")
-            })
-            .chain([format!("\"T{n}\":{{\"type\":\"object\"}},\"T{}\":{{\"type\":\"string\"}},", n + 1)])
-            .collect()
-    }),
-    ("choices within choices, each with a base", |n| {
-        (0..n)
-            .map(|i| {
-                let next = reference(format!("T{}", (i + 1) % n));
-                format!(
-                    "\"T{i}\":{{\"type\":\"object\",\"properties\":{{\"p{i}\":{next}}},\"oneOf\":[{{\"properties\":{{\"a{i}\":{next}}},\"required\":[\"a{i}\"]}},{next}]}},"
-                )
-            })
-            .collect()
-    }),
-    ("heirs of heirs, with a field that is narrowed in each", |n| {
-        (0..n)
-            .map(|i| {
-                let base = reference(format!("T{}", i + 1));
-                format!("\"T{i}\":{{\"allOf\":[{base},{{\"properties\":{{\"child\":{{\"allOf\":[{base},{{\"title\":\"x\",\"required\":[\"q{i}\"]}}]}}}}}}]}},")
-            })
-            .chain([format!("\"T{n}\":{{\"type\":\"object\",\"properties\":{{\"child\":{}}}}},", reference("T0"))])
-            .collect()
-    }),
-    ("a large base with many heirs", |n| {
-        let fields: Vec<String> = (0..n)
-            .map(|j| {
-                format!("\"f{j}\":{{\"type\":\"object\",\"properties\":{{\"g\":{{\"type\":\"string\"}}}}}}")
-            })
-            .collect();
-        let base = format!("\"Base\":{{\"type\":\"object\",\"properties\":{{{}}}}},", fields.join(","));
-        let heirs: String = (0..n)
-            .map(|i| {
-                format!(
-                    "\"T{i}\":{{\"allOf\":[{},{{\"properties\":{{\"x{i}\":{{}}}}}}]}},",
-                    reference("Base")
-                )
-            })
-            .collect();
-        base + &heirs
-    }),
-    ("circles of references", |n| {
-        (0..n).map(|i| format!("\"T{i}\":{},", reference(format!("T{}", (i + 1) % n)))).collect()
-    }),
-    ("references into other schemas", |n| {
-        let first = "\"T0\":{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"object\"}}},".to_owned();
-        let others = (1..n).map(|i| {
-            format!(
-                "\"T{i}\":{{\"type\":\"object\",\"properties\":{{\"a\":{{\"$ref\":\"#/components/schemas/T{}/properties/a\"}}}}}},",
-                i - 1
-            )
-        });
-        std::iter::once(first).chain(others).collect()
-    }),
-    ("alternatives that nothing tells apart", |n| {
-        let all = refs((0..n).map(|j| format!("T{j}")));
-        let types: String = (0..n)
-            .map(|i| format!("\"T{i}\":{{\"type\":\"object\",\"properties\":{{\"a\":{{}}}}}},"))
-            .collect();
-        types
-            + &format!("\"Any\":{{\"oneOf\":[{all}]}},\"Anys\":{{\"anyOf\":[{},{}]}},", reference("Any"), all)
-    }),
-    ("long lists of values", |n| {
-        let values: Vec<String> = (0..n * 20).map(|i| format!("\"v{i}\"")).collect();
-        let all = values.join(",");
-        format!("\"A\":{{\"enum\":[{all}]}},\"B\":{{\"anyOf\":[{{\"enum\":[{all}]}},{{\"enum\":[{all}]}}]}},")
-    }),
-    ("names that are nearly known", |n| {
-        (0..n).map(|i| format!("\"T{i}\":{{\"propertie{i}\":{{}},\"requird{i}\":[],\"x\":1}},")).collect()
-    }),
-];
-
-fn document(schemas: &str) -> String {
-    let schemas = schemas.trim_end_matches(',');
-    format!(
-        "{{\"openapi\":\"3.0.3\",\"info\":{{\"title\":\"t\",\"version\":\"1\"}},\"paths\":{{\"/a\":{{\"get\":{{\"responses\":{{\"200\":{{\"description\":\"a\",\"content\":{{\"application/json\":{{\"schema\":{}}}}}}}}}}}}}}},\"components\":{{\"schemas\":{{{schemas}}}}}}}",
-        reference("T0")
-    )
-}
 
 /// Reads a document, and holds what comes of it against the bounds.
 fn check(what: &str, text: &str) {

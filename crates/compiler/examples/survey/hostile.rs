@@ -1,0 +1,102 @@
+//! Time over size, for families of documents that are meant to hurt: each is read, compiled as a pack that keeps what is equal,
+//! and drafted against itself with a field more in every object.
+
+#[path = "../../src/contract/hostile/families.rs"]
+mod families;
+
+use families::{FAMILIES, document};
+use std::collections::BTreeSet;
+use std::process::ExitCode;
+use std::time::Instant;
+use switchback_compiler::contract::{self, Documents};
+use switchback_compiler::diagnostic::{Findings, Sources};
+use switchback_compiler::init::{self, Side};
+use switchback_compiler::mapping::compile;
+use switchback_compiler::mapping::load::PackSource;
+
+/// Growth by more than this power of the document's length is no bound.
+const POWER_MAX: f64 = 1.5;
+/// What takes less says nothing about growth.
+const SECONDS_MIN: f64 = 0.05;
+
+const MANIFEST: &str = "pack: hostile\nsides: {old: a, new: b}\ncontracts: {a: a.json, b: b.json}\nserves: [a]\n\
+    identical: keep\nrest: refuse\ncredentials:\n  a: {read: [authorization], send: authorization, scheme: Bearer}\n  \
+    b: {read: [authorization], send: authorization, scheme: Bearer}\nlanguages: [en]\nerrors: {body: {message: $text}}\n\
+    refuse: {legacy: forward, status: 501}\n";
+
+/// `--hostile SIZE…`
+pub fn run(sizes: &[String]) -> ExitCode {
+    let sizes: Vec<usize> = sizes.iter().filter_map(|size| size.parse().ok()).collect();
+    if sizes.len() < 2 {
+        eprintln!("--hostile SIZE SIZE…");
+        return ExitCode::from(2);
+    }
+    println!(
+        "{:<56} {:>5} {:>9}  {:>9} {:>9} {:>9}",
+        "family", "size", "bytes", "read s", "compile s", "init s"
+    );
+    let mut beyond = 0;
+    for (name, family) in FAMILIES {
+        let mut rows: Vec<(usize, [f64; 3])> = Vec::new();
+        for size in &sizes {
+            let text = document(&family(*size));
+            let took = [read(&text), compiled(&text), drafted(&text)];
+            println!(
+                "{name:<56} {size:>5} {:>9}  {:>9.3} {:>9.3} {:>9.3}",
+                text.len(),
+                took[0],
+                took[1],
+                took[2]
+            );
+            rows.push((text.len(), took));
+        }
+        let (Some(first), Some(last)) = (rows.first(), rows.last()) else { continue };
+        for (at, what) in ["read", "compile", "init"].iter().enumerate() {
+            if last.1[at] < SECONDS_MIN {
+                continue;
+            }
+            let growth = last.1[at] / first.1[at].max(SECONDS_MIN / 10.0);
+            let power = growth.ln() / (last.0 as f64 / first.0 as f64).ln();
+            let verdict = if power > POWER_MAX { "TOO FAST" } else { "holds" };
+            beyond += usize::from(power > POWER_MAX);
+            println!("    {what} grows by the power {power:.2} of the length: {verdict}");
+        }
+    }
+    println!("{} families, {beyond} of their growths too fast", FAMILIES.len());
+    if beyond > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+fn read(text: &str) -> f64 {
+    let start = Instant::now();
+    let (mut sources, mut findings) = (Sources::new(), Findings::new());
+    if let Some(documents) = Documents::single(&mut sources, "a.json", text.as_bytes(), &mut findings) {
+        contract::read("a", &documents, &mut findings);
+    }
+    start.elapsed().as_secs_f64()
+}
+
+fn compiled(text: &str) -> f64 {
+    let files = [("pack.yaml", MANIFEST), ("a.json", text), ("b.json", text)];
+    let files = files.map(|(name, text)| (name.to_owned(), text.as_bytes().to_vec()));
+    let start = Instant::now();
+    let compiled = compile(&PackSource::from_files(files.to_vec()));
+    assert!(compiled.pack.is_some(), "a pack of one document twice compiles");
+    start.elapsed().as_secs_f64()
+}
+
+fn drafted(text: &str) -> f64 {
+    let with = |ty: &str| {
+        text.replace("\"properties\":{", &format!("\"properties\":{{\"own\":{{\"type\":\"{ty}\"}},"))
+    };
+    let side = |name: &str, text: String| Side {
+        name: name.to_owned(),
+        document: format!("contracts/{name}.json"),
+        files: vec![(format!("contracts/{name}.json"), text.into_bytes())],
+    };
+    // Names that change make guesses, where what is said of the fields agrees.
+    let sides = [side("a", with("string")), side("b", with("integer").replace("\"field", "\"felt"))];
+    let start = Instant::now();
+    let drafted = init::draft("hostile", &sides, &[], &BTreeSet::new(), &mut |_| ());
+    assert!(drafted.is_ok_and(|draft| draft.compiled.pack.is_some()), "a draft checks");
+    start.elapsed().as_secs_f64()
+}
