@@ -93,7 +93,7 @@ fn draft(args: &Args) -> io::Result<ExitCode> {
 /// Whether an id is none of the proposals that still wait: it was one, and is written now.
 fn was_taken(id: &str, drafted: &Draft) -> bool {
     let waits = drafted.decisions.iter().any(|d| d.weight == Weight::Proposal && d.id == id);
-    !waits && drafted.decisions.iter().any(|d| d.id == id)
+    drafted.taken.contains(id) || (!waits && drafted.decisions.iter().any(|d| d.id == id))
 }
 
 /// What the names of the documents end in, where these differ and can be names of sides.
@@ -251,7 +251,7 @@ fn said(args: &Args, drafted: &Draft, conflicts: &[String]) -> String {
     let folder = args.folder.display();
     let counts = &drafted.counts;
     let mut text = match args.format {
-        Format::Markdown => init::summary(counts),
+        Format::Markdown => drafted.summary.clone(),
         Format::Text => format!(
             "{folder}: {} operations; {} served untouched, {} by sure lines, {} to be looked at, {} refused\n",
             counts.operations, counts.untouched, counts.written, counts.marked, counts.refused

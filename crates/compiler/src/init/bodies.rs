@@ -1,12 +1,16 @@
-//! The lines of a drafted route: what becomes of parameters and bodies. Written is what is sure: fields of one name, or of one
-//! name but for spelling, whose values fit or have a conversion. For everything else the reason is given, in words for a
-//! person, and the route is not written.
+//! The lines of a drafted route: what becomes of parameters and bodies. Written is what is sure: counterparts that
+//! [`fields`](super::fields) finds, whose values fit or have a conversion. For everything else the reason is given, in words
+//! for a person, and the route is not written.
 
+use super::descriptions::Descriptions;
+use super::fields::{self, Both, Guess, Known, Place, spelling};
+use super::paging;
 use crate::contract::{
-    Additional, Choice, Field, Object, Operation, Response, Scalar, ScalarKind, Test, TypeIn, TypeKind,
-    assignable,
+    Additional, Choice, Field, Object, Operation, Parameter, Response, Scalar, ScalarKind, Test, Type,
+    TypeIn, TypeKind, assignable,
 };
 use crate::contract::{Contract, Media, Reference};
+use crate::mapping::shared_headers;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The lines of a route beside its operations.
@@ -15,10 +19,33 @@ pub(super) struct Route {
     pub lines: Vec<String>,
     /// Names of the shapes it uses, those within them included.
     pub shapes: Vec<String>,
-    /// What a person should look at.
+    /// What is different for clients: said in the report too.
     pub remarks: Vec<String>,
+    /// What else a person should look at.
+    pub looks: Vec<String>,
+    /// The old side's types whose wrappers were taken away.
+    pub unwraps: Vec<String>,
     /// Whether a client may be refused for a part of what it sends.
     pub refuses: bool,
+}
+
+/// What is known beside the contracts.
+pub(super) struct Given<'g> {
+    /// Ids of proposals that a person took.
+    pub accepted: &'g BTreeSet<String>,
+    pub descriptions: &'g Descriptions<'g>,
+    /// Names of header fields that carry credentials, in lower case.
+    pub credentials: &'g [String],
+    /// Types of the old side whose wrappers stay, since lines without them did not compile.
+    pub wrapped: &'g BTreeSet<String>,
+}
+
+/// A guess about a field, and what it is about.
+#[derive(Debug, Clone)]
+pub(super) struct Proposal {
+    /// The old side's type.
+    pub ty: String,
+    pub guess: Guess,
 }
 
 /// Which way a body goes. The old side is served.
@@ -34,6 +61,11 @@ pub(super) struct Bodies<'c> {
     old: &'c Contract,
     new: &'c Contract,
     names: [&'c str; 2],
+    given: &'c Given<'c>,
+    /// Guesses about fields, by id.
+    pub proposals: BTreeMap<String, Proposal>,
+    /// Ids of those that were taken.
+    pub taken: BTreeSet<String>,
     /// Text of each shape by its name.
     shapes: BTreeMap<String, Shape>,
     by_types: HashMap<ShapeKey, String>,
@@ -53,7 +85,10 @@ struct Shape {
     /// Those that it names.
     shapes: Vec<String>,
     remarks: Vec<String>,
-    refuses: bool,
+    /// Fields that a client is refused for.
+    refused: Vec<String>,
+    /// The old side's type, where an object around its fields or the new side's was taken away.
+    unwraps: Option<String>,
 }
 
 /// Lines of a shape, before they are written.
@@ -66,6 +101,8 @@ struct Lines {
     rest: bool,
     /// Shapes of alternatives, instead of lines.
     alternatives: Vec<String>,
+    /// What one-sided fields may have become.
+    comments: Vec<String>,
 }
 
 type Drafted<T> = Result<T, String>;
@@ -74,11 +111,14 @@ type Drafted<T> = Result<T, String>;
 const DEPTH_MAX: usize = 24;
 
 impl<'c> Bodies<'c> {
-    pub fn new(old: &'c Contract, new: &'c Contract, old_name: &'c str, new_name: &'c str) -> Bodies<'c> {
+    pub fn new(contracts: [&'c Contract; 2], names: [&'c str; 2], given: &'c Given<'c>) -> Bodies<'c> {
         Bodies {
-            old,
-            new,
-            names: [old_name, new_name],
+            old: contracts[0],
+            new: contracts[1],
+            names,
+            given,
+            proposals: BTreeMap::new(),
+            taken: BTreeSet::new(),
             shapes: BTreeMap::new(),
             by_types: HashMap::new(),
             open: Vec::new(),
@@ -90,12 +130,9 @@ impl<'c> Bodies<'c> {
     /// The lines of a pair, or why it is not written.
     pub fn route(&mut self, old: &Operation, new: &Operation) -> Drafted<Route> {
         let mut route = Route::default();
-        let opaque = [old, new].into_iter().flat_map(medias).find(|media| !media.is_json());
-        if let Some(media) = opaque {
-            return Err(format!("a body of `{}` is not mapped", media.name()));
-        }
         self.path(old, new, &mut route)?;
         self.query(old, new, &mut route)?;
+        self.headers(old, new, &mut route)?;
         self.request(old, new, &mut route)?;
         self.answer(old, new, &mut route)?;
         self.statuses(old, new, &mut route)?;
@@ -144,23 +181,39 @@ impl<'c> Bodies<'c> {
     fn query(&self, old: &Operation, new: &Operation, route: &mut Route) -> Drafted<()> {
         let mut lines = Vec::new();
         let mut taken: Vec<&str> = Vec::new();
+        let pages = paging::paired(old, new);
         for parameter in &old.query {
             let same = new.query.iter().find(|other| other.name == parameter.name);
             let spelt = || new.query.iter().find(|other| spelling(&other.name) == spelling(&parameter.name));
-            match same.or_else(spelt) {
+            let paged = || {
+                let other = pages.renamed.iter().find(|(known, _)| *known == parameter.name)?.1;
+                new.query.iter().find(|known| known.name == *other)
+            };
+            match same.or_else(spelt).or_else(paged) {
                 Some(other) if taken.contains(&other.name.as_str()) => {
                     return Err(format!("two parameters would become `{}`", other.name));
                 }
                 Some(other) => {
                     taken.push(&other.name);
                     lines.push(format!("{}: {}", quoted(&parameter.name), quoted(&other.name)));
+                    if spelling(&other.name) != spelling(&parameter.name) {
+                        let (from, to) = (one_line(&parameter.name), one_line(&other.name));
+                        route
+                            .looks
+                            .push(format!("`{from}` seems to be called `{to}` now: both are about pages"));
+                    }
                 }
                 None => {
                     route.refuses = true;
+                    let name = one_line(&parameter.name);
                     lines.push(format!("{}: {{refuse: todo}}", quoted(&parameter.name)));
-                    route
-                        .lines
-                        .push(format!("# the parameter `{}` has no counterpart", one_line(&parameter.name)));
+                    route.lines.push(format!("# the parameter `{name}` has no counterpart"));
+                    let about_pages = pages.differs.as_ref().filter(|(known, _)| *known == parameter.name);
+                    let why = about_pages.map(|(_, why)| format!(": {why}"));
+                    route.looks.push(format!(
+                        "a client that sends the parameter `{name}` is refused{}",
+                        why.unwrap_or_default()
+                    ));
                 }
             }
         }
@@ -177,6 +230,38 @@ impl<'c> Bodies<'c> {
         Ok(())
     }
 
+    /// Header fields that both sides have go over; one that only the new side has must not be required.
+    fn headers(&self, old: &Operation, new: &Operation, route: &mut Route) -> Drafted<()> {
+        let [request, response] = shared_headers(old, new, self.given.credentials);
+        let is_known = |all: &[Parameter], name: &str| {
+            let is_credential = self.given.credentials.contains(&name.to_ascii_lowercase());
+            is_credential || all.iter().any(|header| header.name.eq_ignore_ascii_case(name))
+        };
+        let missing =
+            new.headers.iter().find(|header| header.required && !is_known(&old.headers, &header.name));
+        if let Some(missing) = missing {
+            return Err(format!(
+                "the header field `{}` is required, and the old side has no such field",
+                missing.name
+            ));
+        }
+        for header in old.headers.iter().filter(|header| !is_known(&new.headers, &header.name)) {
+            route.looks.push(format!("the header field `{}` goes nowhere", one_line(&header.name)));
+        }
+        let pairs = |names: &[&str]| {
+            names.iter().map(|name| format!("{0}: {0}", quoted(name))).collect::<Vec<_>>().join(", ")
+        };
+        let parts = [("request", request), ("response", response)].into_iter();
+        let parts: Vec<String> = parts
+            .filter(|(_, names)| !names.is_empty())
+            .map(|(word, names)| format!("{word}: {{{}}}", pairs(&names)))
+            .collect();
+        if !parts.is_empty() {
+            route.lines.push(format!("headers: {{{}}}", parts.join(", ")));
+        }
+        Ok(())
+    }
+
     fn request(&mut self, old: &Operation, new: &Operation, route: &mut Route) -> Drafted<()> {
         match (&old.body, &new.body) {
             (None, None) => Ok(()),
@@ -188,20 +273,21 @@ impl<'c> Bodies<'c> {
                 if to.required && !from.required {
                     return Err("the body is required on the new side and not on the old one".to_owned());
                 }
-                let line = self.body(types, Way::Request, route)?;
-                route.lines.push(format!("request: {line}"));
-                Ok(())
+                if let Some(keep) = opaque([&from.media, &to.media], types, Way::Request) {
+                    route.lines.push(format!("request: {}", keep?));
+                    return Ok(());
+                }
+                self.body(old, types, Way::Request, route)
             }
         }
     }
 
     fn answer(&mut self, old: &Operation, new: &Operation, route: &mut Route) -> Drafted<()> {
-        let success = |operation: &'_ Operation| -> Option<crate::contract::Type> {
-            operation
-                .responses
-                .iter()
-                .filter(|answer| answer.is_success())
-                .find_map(|answer| answer.body.clone())
+        let success = |operation: &'_ Operation| -> Option<(Type, Media)> {
+            let successes = operation.responses.iter().filter(|answer| answer.is_success());
+            // One that is not JSON decides: it is kept, or nothing is.
+            let with_body = successes.filter_map(|answer| Some((answer.body.clone()?, answer.media.clone())));
+            with_body.min_by_key(|(_, media)| media.is_json())
         };
         match (success(old), success(new)) {
             (None, None) => Ok(()),
@@ -210,11 +296,13 @@ impl<'c> Bodies<'c> {
                 Ok(())
             }
             (Some(_), None) => Err("the new side answers without a body".to_owned()),
-            (Some(to), Some(from)) => {
+            (Some((to, built)), Some((from, read))) => {
                 let types = [self.old.types.at(&to), self.new.types.at(&from)];
-                let line = self.body(types, Way::Answer, route)?;
-                route.lines.push(format!("response: {line}"));
-                Ok(())
+                if let Some(keep) = opaque([&built, &read], types, Way::Answer) {
+                    route.lines.push(format!("response: {}", keep?));
+                    return Ok(());
+                }
+                self.body(old, types, Way::Answer, route)
             }
         }
     }
@@ -266,19 +354,55 @@ impl<'c> Bodies<'c> {
         }
     }
 
-    /// What stands after `request:` or `response:`.
-    fn body(&mut self, types: [TypeIn<'_>; 2], way: Way, route: &mut Route) -> Drafted<String> {
+    /// `request:` or `response:` and what stands after it.
+    fn body(
+        &mut self,
+        operation: &Operation,
+        types: [TypeIn<'_>; 2],
+        way: Way,
+        route: &mut Route,
+    ) -> Drafted<()> {
+        let word = if way == Way::Request { "request" } else { "response" };
         if fits(types, way) {
-            return Ok("keep".to_owned());
+            route.lines.push(format!("{word}: keep"));
+            return Ok(());
         }
-        let (name, each) = self.shape_of(types, way)?;
-        for name in self.reached([&name].into_iter()) {
-            let shape = &self.shapes[&name];
-            route.remarks.extend(shape.remarks.iter().cloned());
-            route.refuses |= shape.refuses;
+        let objects = types.map(|ty| match ty.types.resolve(ty.ty).kind {
+            TypeKind::Object(object) => Some(object),
+            _ => None,
+        });
+        let shape = match (objects, types.map(named)) {
+            // A type without a name has its lines in place.
+            ([Some(old), Some(new)], [None, _] | [_, None]) => {
+                let name = format!("{} {word}", operation.key);
+                let (lines, shape) = self.shape(&name, old, new, types, way)?;
+                route.lines.push(format!("{word}:"));
+                route.lines.extend(self.lines(&lines).into_iter().map(|line| format!("  {line}")));
+                self.use_shape(&shape, route);
+                shape.shapes
+            }
+            _ => {
+                let (name, each) = self.shape_of(types, way)?;
+                let used = if each { format!("[{}]", quoted(&name)) } else { quoted(&name) };
+                route.lines.push(format!("{word}: {used}"));
+                vec![name]
+            }
+        };
+        for name in self.reached(shape.iter()) {
+            let shape = self.shapes[&name].clone();
+            self.use_shape(&shape, route);
             route.shapes.push(name);
         }
-        Ok(if each { format!("[{}]", quoted(&name)) } else { quoted(&name) })
+        Ok(())
+    }
+
+    /// What a route says of a shape that it uses.
+    fn use_shape(&self, shape: &Shape, route: &mut Route) {
+        route.remarks.extend(shape.remarks.iter().cloned());
+        route.refuses |= !shape.refused.is_empty();
+        let refused = shape.refused.iter().map(|name| format!("a client that sends `{name}` is refused"));
+        route.looks.extend(refused);
+        route.unwraps.extend(shape.unwraps.clone());
     }
 
     /// The shape between two types, and whether it is for the elements of lists.
@@ -327,7 +451,7 @@ impl<'c> Bodies<'c> {
         let mark = self.drafted.len();
         self.open.push((key.clone(), name.clone()));
         let drafted = match (old.1, new.1) {
-            (TypeKind::Object(old), TypeKind::Object(new)) => self.shape(old, new, inner, way),
+            (TypeKind::Object(old), TypeKind::Object(new)) => self.shape(&key.0, old, new, inner, way),
             (TypeKind::Choice(old), TypeKind::Choice(new)) => self.choice([old, new], inner, way),
             _ => Err(why()),
         };
@@ -412,96 +536,109 @@ impl<'c> Bodies<'c> {
 
     fn shape(
         &mut self,
+        name: &str,
         old: &Object,
         new: &Object,
         types: [TypeIn<'_>; 2],
         way: Way,
     ) -> Drafted<(Lines, Shape)> {
         let (mut lines, mut shape) = (Lines::default(), Shape::default());
-        let mut taken: Vec<&str> = Vec::new();
-        for field in &old.fields {
-            let spelt = || {
-                let mut near =
-                    new.fields.iter().filter(|other| spelling(&other.name) == spelling(&field.name));
-                near.next().filter(|_| near.next().is_none())
-            };
-            let other =
-                new.field(&field.name).or_else(spelt).filter(|other| !taken.contains(&other.name.as_str()));
-            let Some(other) = other else {
-                self.one_sided(field, way, &mut lines, &mut shape)?;
-                continue;
-            };
-            taken.push(&other.name);
-            self.field([field, other], types, way, &mut lines, &mut shape)?;
+        let known = Known {
+            name,
+            accepted: self.given.accepted,
+            descriptions: self.given.descriptions,
+            unwraps: !self.given.wrapped.contains(name),
+        };
+        let pairing = fields::pair([old, new], types.map(|ty| ty.types), &known);
+        self.taken.extend(pairing.taken);
+        if pairing.both.iter().any(|both| both.around.iter().any(Option::is_some)) {
+            shape.unwraps = Some(name.to_owned());
         }
-        for field in new.fields.iter().filter(|field| !taken.contains(&field.name.as_str())) {
+        for guess in &pairing.guesses {
+            lines.comments.push(format!(
+                "# likely ({:.2}): `{}` has become `{}`: {}; --accept {}",
+                guess.score,
+                one_line(&path(&guess.places[0])),
+                one_line(&path(&guess.places[1])),
+                guess.why,
+                guess.id
+            ));
+            let proposal = Proposal { ty: name.to_owned(), guess: guess.clone() };
+            self.proposals.insert(guess.id.clone(), proposal);
+        }
+        let mut whys = Whys::default();
+        let likely = |side: usize, place: &Place| {
+            let guess = pairing.guesses.iter().find(|guess| guess.places[side] == *place);
+            guess.map_or_else(String::new, |guess| {
+                format!(" (likely `{}`, {:.2}: `{}`)", path(&guess.places[1 - side]), guess.score, guess.id)
+            })
+        };
+        for (place, field) in &pairing.only[0] {
+            if let Err(why) = one_sided(place, field, way, &mut lines, &mut shape) {
+                whys.own(why + &likely(0, place));
+            }
+        }
+        for (place, field) in &pairing.only[1] {
             if way == Way::Request && field.required {
-                return Err(format!(
-                    "`{}` is required by the new side, and the old one has no such field",
-                    field.name
+                whys.own(format!(
+                    "`{}` is required by the new side, and the old one has no such field{}",
+                    path(place),
+                    likely(1, place)
                 ));
             }
             lines.rest = true;
         }
+        for both in &pairing.both {
+            if let Err(why) = self.field(both, types, way, &mut lines, &mut shape) {
+                whys.add(why);
+            }
+        }
         if let (Additional::Of(a), Additional::Of(b)) = (&old.additional, &new.additional) {
             let inner = [types[0].types.at(a), types[1].types.at(b)];
             if !fits(inner, way) {
-                let how = self.value(inner, [false, false], way, &mut shape, "*")?;
-                lines.rename.push(format!("'*': {{{}: '*', {how}}}", quoted(self.names[1])));
+                match self.value(inner, [false, false], way, &mut shape, "*") {
+                    Ok(how) => lines.rename.push(format!("'*': {{{}: '*', {how}}}", quoted(self.names[1]))),
+                    Err(why) => whys.add(Why { text: why, own: false }),
+                }
             }
         }
+        whys.none()?;
         Ok((lines, shape))
-    }
-
-    /// A field that only the old side has.
-    fn one_sided(&self, field: &Field, way: Way, lines: &mut Lines, shape: &mut Shape) -> Drafted<()> {
-        match way {
-            Way::Answer if field.required => Err(format!(
-                "`{}` is always there on the old side, and the new one has no such field",
-                field.name
-            )),
-            Way::Answer => {
-                lines.only_old.push(format!("{}: absent", place(&field.name)?));
-                Ok(())
-            }
-            Way::Request if field.required => {
-                Err(format!("`{}` has no counterpart on the new side", field.name))
-            }
-            Way::Request => {
-                lines.only_old.push(format!("{}: {{refuse: todo}}", place(&field.name)?));
-                shape.refuses = true;
-                Ok(())
-            }
-        }
     }
 
     fn field(
         &mut self,
-        [old, new]: [&Field; 2],
+        both: &Both<'_>,
         types: [TypeIn<'_>; 2],
         way: Way,
         lines: &mut Lines,
         shape: &mut Shape,
-    ) -> Drafted<()> {
+    ) -> Result<(), Why> {
+        let [old, new] = both.fields;
+        let own = |text: String| Why { text, own: true };
         let inner = [types[0].types.at(&old.ty), types[1].types.at(&new.ty)];
-        let (read, built) = if way == Way::Request { (old, new) } else { (new, old) };
-        let same_name = old.name == new.name;
-        if built.required && !read.required {
-            return Err(format!(
+        let (read, built) = way.sort([old, new]);
+        let around = way.sort(both.around).0;
+        let places = [place(&both.places[0]).map_err(own)?, place(&both.places[1]).map_err(own)?];
+        if built.required && !(read.required && around.is_none_or(|around| around.required)) {
+            return Err(own(format!(
                 "`{}` is always there on one side, and may be absent on the other",
-                old.name
-            ));
+                path(&both.places[0])
+            )));
         }
+        let [from, to] = &places;
         if fits(inner, way) {
-            match same_name {
-                true => lines.same.push(place(&old.name)?),
-                false => lines.rename.push(format!("{}: {}", place(&old.name)?, place(&new.name)?)),
+            match both.places[0] == both.places[1] && both.places[0].len() == 1 {
+                true => lines.same.push(from.clone()),
+                false => lines.rename.push(format!("{from}: {to}")),
             }
             return Ok(());
         }
-        let how = self.value(inner, [old.required, new.required], way, shape, &old.name)?;
+        let required = [old.required, new.required];
+        let how = self.value(inner, required, way, shape, &old.name);
+        let how = how.map_err(|text| Why { text, own: false })?;
         let side = quoted(self.names[1]);
-        lines.rename.push(format!("{}: {{{side}: {}, {how}}}", place(&old.name)?, place(&new.name)?));
+        lines.rename.push(format!("{from}: {{{side}: {to}, {how}}}"));
         Ok(())
     }
 
@@ -530,27 +667,36 @@ impl<'c> Bodies<'c> {
         Ok(format!("shape: {used}"))
     }
 
-    fn written(&self, name: &str, (old, new, _): &(String, String, Way), lines: &Lines) -> String {
+    fn written(&self, name: &str, (old, new, _): &ShapeKey, lines: &Lines) -> String {
         let [a, b] = self.names.map(quoted);
         let mut text =
             format!("  {}:\n    of: {{{a}: {}, {b}: {}}}\n", quoted(name), quoted(old), quoted(new));
+        self.lines(lines).iter().for_each(|line| text.push_str(&format!("    {line}\n")));
+        text
+    }
+
+    /// The lines of a shape as they stand in a file, but for their indentation.
+    fn lines(&self, lines: &Lines) -> Vec<String> {
+        let [a, b] = self.names.map(quoted);
+        let mut all = Vec::new();
         if !lines.alternatives.is_empty() {
-            text.push_str(&format!("    alternatives: [{}]\n", lines.alternatives.join(", ")));
+            all.push(format!("alternatives: [{}]", lines.alternatives.join(", ")));
         }
         if !lines.same.is_empty() {
-            text.push_str(&format!("    same: [{}]\n", lines.same.join(", ")));
+            all.push(format!("same: [{}]", lines.same.join(", ")));
         }
         if !lines.rename.is_empty() {
-            text.push_str("    rename:\n");
-            lines.rename.iter().for_each(|line| text.push_str(&format!("      {line}\n")));
+            all.push("rename:".to_owned());
+            all.extend(lines.rename.iter().map(|line| format!("  {line}")));
         }
+        all.extend(lines.comments.iter().cloned());
         if !lines.only_old.is_empty() {
-            text.push_str(&format!("    only: {{{a}: {{{}}}}}\n", lines.only_old.join(", ")));
+            all.push(format!("only: {{{a}: {{{}}}}}", lines.only_old.join(", ")));
         }
         if lines.rest {
-            text.push_str(&format!("    rest: {{{b}: lost}}\n"));
+            all.push(format!("rest: {{{b}: lost}}"));
         }
-        text
+        all
     }
 
     /// Forgets shapes that none of these names.
@@ -582,9 +728,87 @@ impl Way {
     }
 }
 
-fn medias(operation: &Operation) -> impl Iterator<Item = &Media> {
-    let answers = operation.responses.iter().filter(|answer| answer.is_success() && answer.body.is_some());
-    operation.body.iter().map(|body| &body.media).chain(answers.map(|answer| &answer.media))
+/// What becomes of a body that is not JSON on one side: it is kept, or why not.
+fn opaque(media: [&Media; 2], types: [TypeIn<'_>; 2], way: Way) -> Option<Drafted<&'static str>> {
+    let other = media.into_iter().find(|media| !media.is_json())?;
+    if media[0] != media[1] {
+        return Some(Err(format!("a body of `{}` is not mapped", other.name())));
+    }
+    let (from, to) = way.sort(types);
+    Some(match assignable(from, to) {
+        Ok(()) => Ok("keep"),
+        Err(why) => {
+            Err(format!("a body of `{}` is not mapped, and does not fit as it is: {why}", other.name()))
+        }
+    })
+}
+
+/// Why a body is not drafted, and whether that is said of a field of its own or of one further down.
+struct Why {
+    text: String,
+    own: bool,
+}
+
+/// All that stands against a shape: a person wants to decide it in one go.
+#[derive(Default)]
+struct Whys {
+    own: Vec<String>,
+    /// The first of what lies further down.
+    within: Option<String>,
+}
+
+impl Whys {
+    /// Shown in one decision.
+    const SHOWN_MAX: usize = 4;
+    const CHARS_MAX: usize = 900;
+
+    fn own(&mut self, why: String) {
+        self.own.push(why);
+    }
+
+    fn add(&mut self, why: Why) {
+        match why.own {
+            true => self.own(why.text),
+            false => {
+                self.within.get_or_insert(why.text);
+            }
+        }
+    }
+
+    fn none(self) -> Drafted<()> {
+        let mut all = self.own;
+        let more = all.len().saturating_sub(Whys::SHOWN_MAX);
+        all.truncate(Whys::SHOWN_MAX);
+        if more > 0 {
+            all.push(format!("and {more} fields more"));
+        }
+        all.extend(self.within);
+        let text = all.join("; ");
+        match (text.is_empty(), text.char_indices().nth(Whys::CHARS_MAX)) {
+            (true, _) => Ok(()),
+            (false, None) => Err(text),
+            (false, Some((end, _))) => Err(format!("{} …", &text[..end])),
+        }
+    }
+}
+
+/// A field that only the old side has.
+fn one_sided(at: &Place, field: &Field, way: Way, lines: &mut Lines, shape: &mut Shape) -> Drafted<()> {
+    match way {
+        Way::Answer if field.required => {
+            Err(format!("`{}` is always there on the old side, and the new one has no such field", path(at)))
+        }
+        Way::Answer => {
+            lines.only_old.push(format!("{}: absent", place(at)?));
+            Ok(())
+        }
+        Way::Request if field.required => Err(format!("`{}` has no counterpart on the new side", path(at))),
+        Way::Request => {
+            lines.only_old.push(format!("{}: {{refuse: todo}}", place(at)?));
+            shape.refused.push(one_line(&path(at)));
+            Ok(())
+        }
+    }
 }
 
 fn fits(types: [TypeIn<'_>; 2], way: Way) -> bool {
@@ -673,28 +897,24 @@ fn unknown_values(from: TypeIn<'_>, to: TypeIn<'_>, way: Way) -> Option<(String,
     Some((format!("as: {{table: {{{}}}}}, else: keep", both.join(", ")), shown.join(", ") + more))
 }
 
-/// A name without what people spell differently.
-fn spelling(name: &str) -> String {
-    let letters: String =
-        name.chars().filter(|c| !matches!(c, '_' | '-' | '.')).flat_map(char::to_lowercase).collect();
-    match letters.strip_prefix("is") {
-        Some(rest)
-            if rest.len() > 2
-                && name.len() > 3
-                && name[2..].starts_with(|c: char| c == '_' || c.is_uppercase()) =>
-        {
-            rest.to_owned()
-        }
-        _ => letters,
+/// A place in words: `details.name`.
+fn path(place: &Place) -> String {
+    place.join(".")
+}
+
+/// A place as a line of a shape names it.
+fn place(place: &Place) -> Drafted<String> {
+    match place.as_slice() {
+        [name] if !name.starts_with('$') => Ok(quoted(name)),
+        [_, ..] if place.iter().all(|name| is_word(name)) => Ok(format!("$.{}", place.join("."))),
+        _ => Err(format!("`{}` cannot be named in a shape", path(place))),
     }
 }
 
-/// A name as a place of a shape.
-fn place(name: &str) -> Drafted<String> {
-    if name.starts_with('$') {
-        return Err(format!("`{name}` cannot be named in a shape"));
-    }
-    Ok(quoted(name))
+fn is_word(name: &str) -> bool {
+    let mut chars = name.chars();
+    chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
+        && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 /// A name of letters for a shape.

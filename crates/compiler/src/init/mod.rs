@@ -5,16 +5,18 @@
 //! compiler's reason, so that what comes out always passes `check`.
 
 mod bodies;
+mod descriptions;
+mod fields;
 mod operations;
+mod paging;
 mod text;
-
-pub use text::summary;
 
 use crate::contract::{Contract, Documents, Operation};
 use crate::diagnostic::{Code, Findings, Severity, Sources};
 use crate::mapping::load::PackSource;
 use crate::mapping::{Compiled, compile};
-use bodies::Bodies;
+use bodies::{Bodies, Given};
+use descriptions::Descriptions;
 use operations::{Candidate, Tier, candidates};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use switchback_plan::RouteKind;
@@ -34,7 +36,11 @@ pub struct Draft {
     pub files: Vec<(String, String)>,
     /// Blockers first.
     pub decisions: Vec<Decision>,
+    /// Ids of proposals that a person took, and that are written.
+    pub taken: BTreeSet<String>,
     pub counts: Counts,
+    /// What a manager reads, as Markdown.
+    pub summary: String,
     /// The draft as the compiler sees it.
     pub compiled: Compiled,
 }
@@ -45,7 +51,7 @@ pub struct Decision {
     /// Stays the same as long as its operation does; for `--accept`.
     pub id: String,
     pub weight: Weight,
-    /// The old side's operation.
+    /// The old side's operation, or a field of a type of it.
     pub operation: String,
     pub text: String,
     /// What accepting it writes; none where only an edit helps.
@@ -110,17 +116,48 @@ pub fn draft(
     let Some(contracts) = first.contracts.as_ref().filter(|_| !is_no_contract) else {
         return Err(Box::new(first));
     };
-    let [old, new] = contracts;
+    let [old, _] = contracts;
     let unfit = unfit(&first, old);
     progress("pairing operations");
-    let mut bodies = Bodies::new(old, new, &sides[0].name, &sides[1].name);
-    let mut open: Vec<Candidate<'_>> = candidates(old, new, &unfit);
-    let mut decisions: Vec<Decision> = Vec::new();
-    // What is only likely waits for a person.
-    open.retain(|candidate| {
-        let id = id_of(candidate.old);
-        let written = candidate.tier != Tier::Likely || accepted.contains(&id);
-        if !written {
+    let descriptions = Descriptions::new(sides, &first.sources);
+    let credentials = sides.each_ref().map(|side| text::credential(side).0);
+    let mut wrapped = BTreeSet::new();
+    loop {
+        let given =
+            Given { accepted, descriptions: &descriptions, credentials: &credentials, wrapped: &wrapped };
+        let attempt = Attempt { sides, own, contracts, unfit: &unfit, given: &given };
+        let manifest = manifest_of("refuse", Some(contracts));
+        match attempt.draft(&manifest, progress) {
+            Ok(draft) => return Ok(draft),
+            Err(unwrapped) => wrapped.extend(unwrapped),
+        }
+    }
+}
+
+/// What every attempt at a draft starts from.
+struct Attempt<'d> {
+    sides: &'d [Side; 2],
+    own: &'d [(String, String)],
+    contracts: &'d [Contract; 2],
+    unfit: &'d HashMap<String, String>,
+    given: &'d Given<'d>,
+}
+
+impl Attempt<'_> {
+    /// The draft, or types of the old side whose wrappers must stay: lines without them do not compile.
+    fn draft(&self, manifest: &str, progress: &mut dyn FnMut(&str)) -> Result<Draft, BTreeSet<String>> {
+        let Attempt { sides, own, contracts: [old, new], unfit, given } = *self;
+        let mut bodies = Bodies::new([old, new], [&sides[0].name, &sides[1].name], given);
+        let mut open: Vec<Candidate<'_>> = candidates(old, new, unfit);
+        let mut decisions: Vec<Decision> = Vec::new();
+        let mut taken = BTreeSet::new();
+        // What is only likely waits for a person.
+        open.retain(|candidate| {
+            let id = id_of(candidate.old);
+            if candidate.tier != Tier::Likely || given.accepted.contains(&id) {
+                taken.extend((candidate.tier == Tier::Likely).then_some(id));
+                return true;
+            }
             decisions.push(Decision {
                 id,
                 weight: Weight::Proposal,
@@ -128,39 +165,45 @@ pub fn draft(
                 text: candidate.why.clone(),
                 proposal: Some(format!("pair it with `{}`", candidate.new.key)),
             });
-        }
-        written
-    });
-    let mut routes: Vec<Written<'_>> = Vec::new();
-    for candidate in open {
-        match bodies.route(candidate.old, candidate.new) {
-            Ok(route) => routes.push(Written { candidate, route }),
-            Err(why) => decisions.push(blocker(candidate.old, &why)),
-        }
-    }
-    progress("checking the draft");
-    let manifest = manifest_of("refuse", Some(contracts));
-    loop {
-        bodies.forget_unused(routes.iter().flat_map(|written| &written.route.shapes));
-        let files = written_files(&manifest, &routes, &bodies, sides, own);
-        let compiled = compile(&source(sides, own, &files));
-        let faulty = faulty(&compiled, &files, &routes);
-        if faulty.is_empty() || routes.is_empty() {
-            let counts = counts(&compiled, &routes, own);
-            decisions.extend(refused(&compiled, old, &unfit, &decisions));
-            decisions.extend(routes.iter().flat_map(look));
-            decisions.sort_by(|a, b| (a.weight, &a.operation).cmp(&(b.weight, &b.operation)));
-            let mut files = files;
-            files.push(("DECISIONS.md".to_owned(), text::decisions(&decisions, &counts)));
-            return Ok(Draft { files, decisions, counts, compiled });
-        }
-        let mut at = 0;
-        routes.retain(|written| {
-            let why = faulty.get(&at);
-            at += 1;
-            decisions.extend(why.map(|why| blocker(written.candidate.old, why)));
-            why.is_none()
+            false
         });
+        let mut routes: Vec<Written<'_>> = Vec::new();
+        for candidate in open {
+            match bodies.route(candidate.old, candidate.new) {
+                Ok(route) => routes.push(Written { candidate, route }),
+                Err(why) => decisions.push(blocker(candidate.old, &why)),
+            }
+        }
+        progress("checking the draft");
+        loop {
+            bodies.forget_unused(routes.iter().flat_map(|written| &written.route.shapes));
+            let mut files = written_files(manifest, &routes, &bodies, sides, own);
+            let compiled = compile(&source(sides, own, &files));
+            let faulty = faulty(&compiled, &files, &routes);
+            if faulty.is_empty() || routes.is_empty() {
+                let counts = counts(&compiled, &routes, own);
+                decisions.extend(refused(&compiled, old, unfit, &decisions));
+                decisions.extend(routes.iter().flat_map(look));
+                decisions.extend(bodies.proposals.values().map(likely));
+                decisions.sort_by(|a, b| (a.weight, &a.operation).cmp(&(b.weight, &b.operation)));
+                taken.extend(bodies.taken);
+                let summary = text::summary(sides, &counts, &decisions, [old, new]);
+                files.push(("DECISIONS.md".to_owned(), text::decisions(&summary, &decisions)));
+                return Ok(Draft { files, decisions, taken, counts, summary, compiled });
+            }
+            let unwrapped = faulty.keys().flat_map(|at| routes[*at].route.unwraps.iter().cloned());
+            let unwrapped: BTreeSet<String> = unwrapped.collect();
+            if !unwrapped.is_empty() {
+                return Err(unwrapped);
+            }
+            let mut at = 0;
+            routes.retain(|written| {
+                let why = faulty.get(&at);
+                at += 1;
+                decisions.extend(why.map(|why| blocker(written.candidate.old, why)));
+                why.is_none()
+            });
+        }
     }
 }
 
@@ -171,9 +214,27 @@ struct Written<'c> {
 }
 
 fn id_of(operation: &Operation) -> String {
+    slug(&operation.key.to_string())
+}
+
+/// A text as an id: its letters and digits, and `-` between them.
+fn slug(text: &str) -> String {
     let word = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
-    let text: String = operation.key.to_string().chars().map(word).collect();
+    let text: String = text.chars().map(word).collect();
     text.split('-').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-")
+}
+
+/// The decision about a field that may have become another one.
+fn likely(proposal: &bodies::Proposal) -> Decision {
+    let bodies::Proposal { ty, guess } = proposal;
+    let [old, new] = guess.places.each_ref().map(|place| place.join("."));
+    Decision {
+        id: guess.id.clone(),
+        weight: Weight::Proposal,
+        operation: format!("{ty}: {old}"),
+        text: format!("it has likely become `{new}` ({:.2}: {})", guess.score, guess.why),
+        proposal: Some("write it".to_owned()),
+    }
 }
 
 fn blocker(operation: &Operation, why: &str) -> Decision {
@@ -188,15 +249,18 @@ fn blocker(operation: &Operation, why: &str) -> Decision {
 
 fn look(written: &Written<'_>) -> Vec<Decision> {
     let marked = (written.candidate.tier >= Tier::Renamed).then(|| written.candidate.why.clone());
-    let all = marked.into_iter().chain(written.route.remarks.iter().cloned());
-    all.map(|text| Decision {
-        id: id_of(written.candidate.old),
-        weight: Weight::Look,
-        operation: written.candidate.old.key.to_string(),
-        text,
-        proposal: None,
-    })
-    .collect()
+    let route = &written.route;
+    let all = marked.iter().chain(&route.remarks).chain(&route.looks);
+    let all: BTreeSet<&String> = all.collect();
+    all.into_iter()
+        .map(|text| Decision {
+            id: id_of(written.candidate.old),
+            weight: Weight::Look,
+            operation: written.candidate.old.key.to_string(),
+            text: text.clone(),
+            proposal: None,
+        })
+        .collect()
 }
 
 /// The files of both contracts, a person's own, and these.

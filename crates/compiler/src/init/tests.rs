@@ -201,3 +201,195 @@ fn types_that_lead_to_one_another_by_alternatives_alone_make_a_pack() {
     let text = text.replace("own: {type: string}", "own: {$ref: '#/components/schemas/Here'}");
     assert_eq!(drafted(&text, &text, &[]).counts.refused, 0);
 }
+
+/// A document of one operation whose answer is a `Note`, and of these schemas.
+fn notes(schemas: &str) -> String {
+    format!(
+        "openapi: 3.0.3\ninfo: {{title: t, version: '1'}}\npaths:\n  /note: {{get: {{responses: {{200: {{description: it, content: {{application/json: {{schema: {{$ref: '#/components/schemas/Note'}}}}}}}}}}}}}}\ncomponents:\n  schemas:\n{schemas}"
+    )
+}
+
+fn file<'d>(draft: &'d Draft, name: &str) -> &'d str {
+    draft.files.iter().find(|(known, _)| known == name).map_or("", |(_, text)| text)
+}
+
+#[test]
+fn an_object_around_all_fields_is_taken_away() {
+    let bare =
+        "    Note: {type: object, required: [id], properties: {id: {type: string}, text: {type: string}}}\n";
+    let wrapped = "    Note: {type: object, required: [details], properties: {details: {$ref: '#/components/schemas/Details'}}}\n    Details: {type: object, required: [id], properties: {id: {type: string}, text: {type: string}}}\n";
+    let away = drafted(&notes(wrapped), &notes(bare), &[]);
+    assert_eq!((away.counts.refused, away.counts.written), (0, 1), "{:?}", away.decisions);
+    let shapes = file(&away, "shapes.map.yaml");
+    assert!(shapes.contains("      $.details.id: id\n      $.details.text: text\n"), "{shapes}");
+    let around = drafted(&notes(bare), &notes(wrapped), &[]);
+    assert_eq!(around.counts.written, 1, "{:?}", around.decisions);
+    assert!(file(&around, "shapes.map.yaml").contains("      id: $.details.id\n"));
+    // What may be missing cannot be read into what is always there.
+    let optional = wrapped.replace("required: [details], ", "");
+    let refused = drafted(&notes(bare), &notes(&optional), &[]);
+    assert_eq!(refused.counts.refused, 1);
+    assert!(
+        refused.decisions[0].text.contains("`id` is always there on one side"),
+        "{:?}",
+        refused.decisions
+    );
+    // One field of several is not the whole.
+    let other = bare.replace(
+        "id: {type: string}, text",
+        "id: {type: string}, colour: {type: string}, size: {type: integer}, author",
+    );
+    assert_eq!(drafted(&notes(&other), &notes(wrapped), &[]).counts.refused, 1);
+}
+
+const COLOUR: &str = "    Note: {type: object, properties: {id: {type: string}, colour: {type: string, description: 'The colour of the paper that the note is written on'}}}\n";
+
+#[test]
+fn a_likely_field_is_a_comment_and_a_proposal_until_it_is_accepted() {
+    let new = COLOUR.replace("colour:", "paperColour:");
+    let new = new.replace("type: object,", "type: object, additionalProperties: false,");
+    let old = COLOUR.replace("type: object,", "type: object, additionalProperties: false,");
+    let open = drafted(&notes(&old), &notes(&new), &[]);
+    let shapes = file(&open, "shapes.map.yaml");
+    assert!(shapes.contains("    # likely (0."), "{shapes}");
+    assert!(shapes.contains("`colour` has become `paperColour`: the same kind; names agree by"), "{shapes}");
+    assert!(
+        shapes.contains(
+            "descriptions by 100 %; --accept note-colour-papercolour\n    only: {v1: {colour: absent}}"
+        ),
+        "{shapes}"
+    );
+    let proposal = open.decisions.iter().find(|one| one.weight == Weight::Proposal).expect("a proposal");
+    assert_eq!(
+        (proposal.id.as_str(), proposal.operation.as_str()),
+        ("note-colour-papercolour", "Note: colour")
+    );
+    let taken = drafted(&notes(&old), &notes(&new), &["note-colour-papercolour"]);
+    assert!(file(&taken, "shapes.map.yaml").contains("      colour: paperColour\n"));
+    assert!(taken.taken.contains("note-colour-papercolour"));
+    assert!(taken.decisions.is_empty(), "{:?}", taken.decisions);
+    // Without a word about either there is no guess.
+    let silent =
+        |text: &str| text.replace(", description: 'The colour of the paper that the note is written on'", "");
+    let none = drafted(&notes(&silent(&old)), &notes(&silent(&new)), &[]);
+    assert!(none.decisions.iter().all(|one| one.weight != Weight::Proposal), "{:?}", none.decisions);
+}
+
+#[test]
+fn a_field_that_has_moved_into_an_object_is_a_proposal() {
+    let new = COLOUR.replace("colour: {", "paper: {type: object, properties: {colour: {");
+    let new = new.replace("written on'}", "written on'}}}");
+    let old = COLOUR.replace("id: {type: string}, ", "");
+    let old = old.replace("properties: {colour", "required: [colour], properties: {colour");
+    let open = drafted(&notes(&old), &notes(&new), &[]);
+    assert_eq!(open.counts.refused, 1);
+    let texts: Vec<&str> = open.decisions.iter().map(|one| one.text.as_str()).collect();
+    assert!(texts[0].contains("(likely `paper.colour`, 0.90: `note-colour-paper-colour`)"), "{texts:?}");
+    assert!(texts[1].contains("the same name within `paper`"), "{texts:?}");
+}
+
+#[test]
+fn header_fields_of_both_sides_go_over() {
+    let with = |names: &[&str]| {
+        let all = names.iter().map(|name| format!("{{name: {name}, in: header, schema: {{type: string}}}}"));
+        let all: Vec<String> = all.collect();
+        notes("    Note: {type: object, properties: {id: {type: string}}}\n")
+            .replace("{get: {", &format!("{{get: {{parameters: [{}], ", all.join(", ")))
+    };
+    let new = with(&["idempotency-key", "X-New"]).replace("/note:", "/v2/note:");
+    let draft = drafted(&with(&["Idempotency-Key", "X-Old", "Authorization"]), &new, &[]);
+    let lines = file(&draft, "note.map.yaml");
+    assert!(lines.contains("    headers: {request: {'Idempotency-Key': 'Idempotency-Key'}}\n"), "{lines}");
+    let looks: Vec<&str> = draft.decisions.iter().map(|one| one.text.as_str()).collect();
+    assert_eq!(looks, ["the header field `X-Old` goes nowhere"]);
+    let demanded = new.replace("name: X-New, in: header,", "name: X-New, in: header, required: true,");
+    let refused = drafted(&with(&["Idempotency-Key"]), &demanded, &[]);
+    assert!(
+        refused.decisions[0].text.contains("the header field `X-New` is required"),
+        "{:?}",
+        refused.decisions
+    );
+}
+
+#[test]
+fn a_key_of_its_own_stands_alone() {
+    let with = |name: &str| {
+        let text = notes("    Note: {type: object, properties: {id: {type: string}}}\n");
+        text + &format!("  securitySchemes: {{key: {{type: apiKey, in: header, name: {name}}}}}\n")
+    };
+    let draft = drafted(&with("X-API-Key"), &with("Authorization"), &[]);
+    let manifest = file(&draft, "pack.yaml");
+    assert!(manifest.contains("v1: {read: ['x-api-key'], send: 'x-api-key', scheme: none}"), "{manifest}");
+    assert!(
+        manifest.contains("v2: {read: [authorization], send: authorization, scheme: Bearer}"),
+        "{manifest}"
+    );
+}
+
+#[test]
+fn a_form_that_is_the_same_is_kept_under_another_path() {
+    let form = "openapi: 3.0.3\ninfo: {title: t, version: '1'}\npaths:\n  /v1/notes: {post: {requestBody: {content: {application/x-www-form-urlencoded: {schema: {type: object, properties: {title: {type: string}}}}}}, responses: {204: {description: made}}}}\n";
+    let moved = form.replace("/v1/", "/v2/");
+    let draft = drafted(form, &moved, &[]);
+    assert_eq!(draft.counts.written, 1, "{:?}", draft.decisions);
+    assert!(file(&draft, "notes.map.yaml").contains("    request: keep\n"));
+    let other =
+        drafted(form, &moved.replace("application/x-www-form-urlencoded", "multipart/form-data"), &[]);
+    assert!(other.decisions[0].text.contains("is not mapped"), "{:?}", other.decisions);
+}
+
+#[test]
+fn a_type_without_a_name_has_its_lines_in_place() {
+    let text = notes("    Note: {type: object}\n").replace(
+        "{$ref: '#/components/schemas/Note'}",
+        "{type: object, additionalProperties: false, properties: {id: {type: string}, is_new: {type: boolean}}}",
+    );
+    let new = text.replace("is_new", "isNew");
+    let draft = drafted(&text, &new, &[]);
+    assert_eq!(draft.counts.written, 1, "{:?}", draft.decisions);
+    let lines = file(&draft, "note.map.yaml");
+    assert!(
+        lines.contains("    response:\n      same: [id]\n      rename:\n        is_new: isNew\n"),
+        "{lines}"
+    );
+}
+
+#[test]
+fn parameters_about_pages_are_paired_and_told_where_they_differ() {
+    let with = |path: &str, names: &[&str]| {
+        let all = names.iter().map(|name| format!("{{name: {name}, in: query, schema: {{type: integer}}}}"));
+        let all: Vec<String> = all.collect();
+        notes("    Note: {type: object, properties: {id: {type: string}}}\n")
+            .replace("/note: {get: {", &format!("{path}: {{get: {{parameters: [{}], ", all.join(", ")))
+    };
+    let old = with("/notes", &["page", "per_page"]);
+    let renamed = drafted(&old, &with("/v2/notes", &["pageNumber", "pageSize"]), &[]);
+    assert!(file(&renamed, "notes.map.yaml").contains("query: {page: pageNumber, per_page: pageSize}"));
+    assert_eq!(renamed.counts.marked, 1, "{:?}", renamed.decisions);
+    assert!(file(&renamed, "pack.yaml").contains("# paging: {query: pageNumber, first: 1, size: 20}\n"));
+    let cursors = drafted(&old, &with("/v2/notes", &["starting_after", "limit"]), &[]);
+    assert!(file(&cursors, "notes.map.yaml").contains("query: {page: {refuse: todo}, per_page: limit}"));
+    let texts: Vec<&str> = cursors.decisions.iter().map(|one| one.text.as_str()).collect();
+    assert!(
+        texts.iter().any(|text| text.contains(
+            "pages go by number on the old side (`page`), and by cursor on the new one (`starting_after`)"
+        )),
+        "{texts:?}"
+    );
+    assert!(
+        cursors
+            .summary
+            .contains("Most lists are paged by number (`page`, `per_page` at once; 1 lists) on the old side")
+    );
+}
+
+#[test]
+fn the_summary_says_what_the_refused_ones_wait_for() {
+    let draft = drafted(OLD, &new(), &[]);
+    assert!(draft.summary.starts_with("Of the 9 operations that clients of v1 call, "), "{}", draft.summary);
+    assert!(
+        draft.summary.contains("- 1 operation: the new side has no such operation\n"),
+        "{}",
+        draft.summary
+    );
+}

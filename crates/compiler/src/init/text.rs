@@ -2,10 +2,10 @@
 
 use super::bodies::{Route, quoted};
 use super::operations::{Candidate, Tier};
-use super::{Counts, Decision, Side, Weight};
+use super::{Counts, Decision, Side, Weight, paging};
 use crate::contract::{Contract, StatusPattern, TypeKind};
 use crate::yaml::{self, Node};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// `pack.yaml`. `contracts`: for what errors look like, once they are read.
 pub(super) fn manifest(
@@ -38,6 +38,13 @@ pub(super) fn manifest(
         ));
     }
     text.push_str("languages: [en]\n");
+    if let Some((words, Some(line))) = contracts.and_then(|[_, new]| paging::usual(new)) {
+        text.push_str(&format!(
+            "# Lists of {} are paged {words}. For `pages:`, look at first and size:\n",
+            new.name
+        ));
+        text.push_str(&format!("# {line}\n"));
+    }
     let body =
         contracts.and_then(|[old, _]| error_body(old)).unwrap_or_else(|| "{message: $text}".to_owned());
     text.push_str(&format!("errors: {{body: {body}}}\n"));
@@ -46,7 +53,7 @@ pub(super) fn manifest(
 }
 
 /// Header and scheme of a side's token, by the first security scheme of its document that has one.
-fn credential(side: &Side) -> (String, &'static str) {
+pub(super) fn credential(side: &Side) -> (String, &'static str) {
     let usual = ("authorization".to_owned(), "Bearer");
     let file = side.files.iter().find(|(name, _)| *name == side.document);
     let Some((name, bytes)) = file else { return usual };
@@ -64,7 +71,9 @@ fn credential(side: &Side) -> (String, &'static str) {
             ("apiKey", "header", _) => {
                 let header = text(scheme, "name").to_ascii_lowercase();
                 if http::HeaderName::from_bytes(header.as_bytes()).is_ok() {
-                    return (header, "Bearer");
+                    // A key of its own stands alone; what the usual field has before it is not said.
+                    let scheme = if header == usual.0 { usual.1 } else { "none" };
+                    return (header, scheme);
                 }
             }
             ("basic", ..) => return ("authorization".to_owned(), "Basic"),
@@ -157,9 +166,8 @@ pub(super) fn owner(text: &str, line: usize) -> Owner {
 }
 
 /// The list of decisions, as Markdown.
-pub(super) fn decisions(decisions: &[Decision], counts: &Counts) -> String {
-    let mut text = String::from("# Decisions\n\n");
-    text.push_str(&summary(counts));
+pub(super) fn decisions(summary: &str, decisions: &[Decision]) -> String {
+    let mut text = format!("# Decisions\n\n{summary}");
     let parts = [
         (Weight::Blocker, "Refused until decided", "Write a route, or leave it refused."),
         (Weight::Proposal, "Likely, and not written", "`switchback init --accept ID` writes it."),
@@ -185,10 +193,27 @@ pub(super) fn decisions(decisions: &[Decision], counts: &Counts) -> String {
     text
 }
 
-/// What a manager reads.
-pub fn summary(counts: &Counts) -> String {
+/// Reasons that a summary lists.
+const REASONS_SHOWN: usize = 8;
+/// Characters of a reason in a summary.
+const REASON_CHARS: usize = 160;
+
+/// What a manager reads: how much is done, what stands in the way of the rest, and what it needs.
+pub(super) fn summary(
+    sides: &[Side; 2],
+    counts: &Counts,
+    decisions: &[Decision],
+    contracts: [&Contract; 2],
+) -> String {
     let share = |count: usize| (count * 100).checked_div(counts.operations).unwrap_or(0);
-    format!(
+    let [old, new] = sides.each_ref().map(|side| side.name.as_str());
+    let done = counts.untouched + counts.written;
+    let mut text = format!(
+        "Of the {} operations that clients of {old} call, {done} ({} %) are answered by {new} without anybody deciding anything.\n\n",
+        counts.operations,
+        share(done)
+    );
+    text.push_str(&format!(
         "| Operations of the old side | {} | |\n|---|---|---|\n| served untouched | {} | {} % |\n| served by lines that are sure | {} | {} % |\n| served, to be looked at | {} | {} % |\n| refused until decided | {} | {} % |\n",
         counts.operations,
         counts.untouched,
@@ -199,5 +224,35 @@ pub fn summary(counts: &Counts) -> String {
         share(counts.marked),
         counts.refused,
         share(counts.refused),
-    )
+    ));
+    let of = |weight: Weight| decisions.iter().filter(move |decision| decision.weight == weight);
+    let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
+    for decision in of(Weight::Blocker) {
+        *reasons.entry(&decision.text).or_default() += 1;
+    }
+    let mut reasons: Vec<(&str, usize)> = reasons.into_iter().collect();
+    reasons.sort_by_key(|(text, count)| (std::cmp::Reverse(*count), *text));
+    if !reasons.is_empty() {
+        text.push_str("\nWhat the refused ones wait for:\n\n");
+    }
+    for (reason, count) in reasons.iter().take(REASONS_SHOWN) {
+        let end = reason.char_indices().nth(REASON_CHARS);
+        let short = end.map_or_else(|| (*reason).to_owned(), |(end, _)| format!("{} …", &reason[..end]));
+        let plural = if *count == 1 { "operation" } else { "operations" };
+        text.push_str(&format!("- {count} {plural}: {short}\n"));
+    }
+    if let Some(more) = reasons.len().checked_sub(REASONS_SHOWN).filter(|more| *more > 0) {
+        text.push_str(&format!("- {more} other reasons\n"));
+    }
+    let likely = of(Weight::Proposal).count();
+    if likely > 0 {
+        text.push_str(&format!(
+            "\n{likely} proposals wait for a yes or no: likely counterparts that nobody should write unseen.\n"
+        ));
+    }
+    let [a, b] = contracts.map(|contract| paging::usual(contract).map(|(words, _)| words));
+    if let (Some(a), Some(b)) = (a, b) {
+        text.push_str(&format!("\nMost lists are paged {a} on the old side, and {b} on the new one.\n"));
+    }
+    text
 }

@@ -79,27 +79,10 @@ fn named(program: &Program) -> HashSet<(usize, String, String)> {
 fn pair(old: &Operation, new: &Operation, credentials: &[String], span: Span) -> Pair {
     let text = |value: &str| Spanned { value: value.to_owned(), span };
     let same = |name: &str| ParameterLine::plain(text(name), text(name));
-    let shared = |header: &str| {
-        let lower = header.to_ascii_lowercase();
-        !is_own_header(&lower) && !credentials.contains(&lower)
-    };
+    let [request_headers, response_headers] = shared_headers(old, new, credentials);
     let has_answer = |operation: &Operation| {
         operation.responses.iter().any(|response| response.body.is_some() && response.is_success())
     };
-    let headers = old.headers.iter().filter(|header| {
-        shared(&header.name) && new.headers.iter().any(|other| other.name.eq_ignore_ascii_case(&header.name))
-    });
-    let mut response_headers: Vec<&str> = Vec::new();
-    for header in old.responses.iter().flat_map(|response| &response.headers) {
-        let there = new.responses.iter().flat_map(|response| &response.headers);
-        if shared(&header.name)
-            && http::HeaderName::from_bytes(header.name.as_bytes()).is_ok()
-            && there.clone().any(|other| other.name.eq_ignore_ascii_case(&header.name))
-            && !response_headers.iter().any(|known| known.eq_ignore_ascii_case(&header.name))
-        {
-            response_headers.push(&header.name);
-        }
-    }
     Pair {
         operations: [text(&old.key.to_string()), text(&new.key.to_string())],
         front: None,
@@ -124,7 +107,7 @@ fn pair(old: &Operation, new: &Operation, credentials: &[String], span: Span) ->
         refused_query: Vec::new(),
         constant_request_headers: Vec::new(),
         constant_response_headers: Vec::new(),
-        request_headers: headers.map(|header| same(&header.name)).collect(),
+        request_headers: request_headers.into_iter().map(same).collect(),
         response_headers: response_headers.into_iter().map(same).collect(),
         request: (old.body.is_some() || new.body.is_some()).then_some(Body::Keep(span)),
         response: (has_answer(old) || has_answer(new)).then_some(Body::Keep(span)),
@@ -135,4 +118,33 @@ fn pair(old: &Operation, new: &Operation, credentials: &[String], span: Span) ->
         notes: super::ast::Notes::default(),
         span,
     }
+}
+
+/// Header fields of requests and of answers that both sides declare and that are the service's own. `credentials`: names of
+/// fields that carry tokens, in lower case.
+pub(crate) fn shared_headers<'c>(
+    old: &'c Operation,
+    new: &Operation,
+    credentials: &[String],
+) -> [Vec<&'c str>; 2] {
+    let shared = |header: &str| {
+        let lower = header.to_ascii_lowercase();
+        !is_own_header(&lower) && !credentials.contains(&lower)
+    };
+    let is_request = |header: &&'c str| {
+        shared(header) && new.headers.iter().any(|other| other.name.eq_ignore_ascii_case(header))
+    };
+    let request = old.headers.iter().map(|header| header.name.as_str()).filter(is_request).collect();
+    let mut response: Vec<&str> = Vec::new();
+    for header in old.responses.iter().flat_map(|response| &response.headers) {
+        let mut there = new.responses.iter().flat_map(|response| &response.headers);
+        if shared(&header.name)
+            && http::HeaderName::from_bytes(header.name.as_bytes()).is_ok()
+            && there.any(|other| other.name.eq_ignore_ascii_case(&header.name))
+            && !response.iter().any(|known| known.eq_ignore_ascii_case(&header.name))
+        {
+            response.push(&header.name);
+        }
+    }
+    [request, response]
 }

@@ -21,6 +21,7 @@ pub mod syntax;
 mod texts;
 
 pub use compile::{Compiled, compile};
+pub(crate) use made::shared_headers;
 
 use crate::diagnostic::{Sources, Span};
 use switchback_plan::Origin;

@@ -1,0 +1,68 @@
+//! What documents say about fields. Contracts keep none of it, since nothing at run time reads it: where a guess wants it, the
+//! documents are read once more.
+
+use super::Side;
+use crate::contract::{Field, TypeKind, Types};
+use crate::diagnostic::{Findings, Sources, Span};
+use crate::yaml::{self, Kind, Node};
+use std::cell::OnceCell;
+use std::collections::HashMap;
+
+pub(super) struct Descriptions<'s> {
+    sides: &'s [Side; 2],
+    /// Those that spans of the contracts lead into.
+    sources: &'s Sources,
+    by_place: OnceCell<HashMap<String, HashMap<u32, String>>>,
+}
+
+impl<'s> Descriptions<'s> {
+    pub fn new(sides: &'s [Side; 2], sources: &'s Sources) -> Descriptions<'s> {
+        Descriptions { sides, sources, by_place: OnceCell::new() }
+    }
+
+    /// What is said of a field, or else of its type.
+    pub fn of(&self, types: &Types, field: &Field) -> Option<&str> {
+        let of_type = match &field.ty.kind {
+            TypeKind::Named(reference) => self.at(types.by_id(reference.id).span),
+            _ => None,
+        };
+        self.at(field.span).or(of_type)
+    }
+
+    fn at(&self, key: Span) -> Option<&str> {
+        let files = self.by_place.get_or_init(|| read(self.sides));
+        files.get(self.sources.name(key.file))?.get(&key.start).map(String::as_str)
+    }
+}
+
+fn read(sides: &[Side; 2]) -> HashMap<String, HashMap<u32, String>> {
+    let mut files = HashMap::new();
+    for (name, bytes) in sides.iter().flat_map(|side| &side.files) {
+        let (mut sources, mut findings) = (Sources::new(), Findings::new());
+        if let Some(root) = yaml::read_document(&mut sources, name, bytes, &mut findings) {
+            let places: &mut HashMap<u32, String> = files.entry(name.clone()).or_default();
+            collect(root, places);
+        }
+    }
+    files
+}
+
+/// The `description` of every map, by where the key before the map stands.
+fn collect(root: Node, places: &mut HashMap<u32, String>) {
+    let mut open = vec![root];
+    while let Some(node) = open.pop() {
+        match node.kind {
+            Kind::Map(entries) => {
+                for (key, value) in entries {
+                    let text = value.get("description").or_else(|| value.get("title")).and_then(Node::as_str);
+                    if let Some(text) = text {
+                        places.insert(key.span.start, text.to_owned());
+                    }
+                    open.push(value);
+                }
+            }
+            Kind::Seq(items) => open.extend(items),
+            _ => {}
+        }
+    }
+}
