@@ -179,7 +179,7 @@ fn guesses(
     let see = |side: usize, place: Place, field: &'_ Field| {
         let text = known.descriptions.of(types[side], field)?;
         let says = words(text);
-        (says.len() >= 2).then(|| (place, says))
+        (says.len() >= 2).then_some((place, says))
     };
     let open = |side: usize| -> Vec<Seen<'_>> {
         let all = pairing.only[side].iter();
