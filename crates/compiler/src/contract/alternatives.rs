@@ -182,11 +182,12 @@ impl<'t> Settle<'t, '_> {
         };
         let listed = scalars.clone().all(|scalar| scalar.values.is_some());
         let mut values: Vec<Literal> = Vec::new();
+        let mut known: HashSet<&Literal> = HashSet::new();
         let mut open = false;
         for listed in scalars.clone().filter_map(|scalar| scalar.values.as_ref()) {
             open |= listed.open;
             for value in &listed.values {
-                if !values.contains(value) {
+                if known.insert(value) {
                     values.push(value.clone());
                 }
             }

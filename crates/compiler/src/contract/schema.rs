@@ -43,6 +43,7 @@ pub(super) struct Schemas<'n, 'f> {
     work: usize,
     merged: usize,
     merged_layers: usize,
+    merged_layers_max: usize,
     pub(super) discriminators: Discriminators,
     /// Keywords that are in no list, and whether one that is known is near.
     unknown: HashMap<&'n str, Option<&'static str>>,
@@ -60,6 +61,7 @@ impl<'n, 'f> Schemas<'n, 'f> {
             work: 0,
             merged: 0,
             merged_layers: 0,
+            merged_layers_max: layers::merged_layers_max(bytes_of(named)),
             discriminators: Discriminators::default(),
             unknown: HashMap::new(),
         };
@@ -417,6 +419,11 @@ impl Access {
             _ => Access::Both,
         }
     }
+}
+
+/// The length of schemas in their document.
+fn bytes_of(named: &[(Key, Node)]) -> usize {
+    named.iter().map(|(_, node)| (node.span.end - node.span.start) as usize).sum()
 }
 
 fn text_of(layers: &[Layer<'_>], key: &str) -> Option<String> {

@@ -14,8 +14,15 @@ use std::collections::HashSet;
 pub(super) const LAYERS_MAX: usize = 200;
 /// Schemas of one document that are put together from several.
 const MERGED_MAX: usize = 20_000;
-/// Layers of all of them, which is what reading them costs.
+/// Layers of all of them, which is what reading them costs: by the length of the document, so that a short one costs little.
 const MERGED_LAYERS_MAX: usize = 400_000;
+const MERGED_LAYERS_MIN: usize = 20_000;
+const BYTES_PER_LAYER: usize = 8;
+
+/// Layers that may be merged for a document of this length.
+pub(super) fn merged_layers_max(bytes: usize) -> usize {
+    (bytes / BYTES_PER_LAYER).clamp(MERGED_LAYERS_MIN, MERGED_LAYERS_MAX)
+}
 
 /// One node of the conjunction that a schema is.
 #[derive(Clone, Copy)]
@@ -87,8 +94,8 @@ impl<'n> Schemas<'n, '_> {
         }
         self.merged += 1;
         self.merged_layers += layers.len();
-        if self.merged > MERGED_MAX || self.merged_layers > MERGED_LAYERS_MAX {
-            findings.add("merged", span, || faults::too_many_merged(span, MERGED_MAX));
+        if self.merged > MERGED_MAX || self.merged_layers > self.merged_layers_max {
+            findings.add("merged", span, || faults::too_many_merged(span));
             return Type::any(span);
         }
         let id = self.declare(&format!("{hint}+"), span, layers);
