@@ -331,6 +331,10 @@ impl<'c> Bodies<'c> {
             return Ok(());
         }
         let first = known.first().ok_or("the old side knows no success")?;
+        // 202 says that something is still to be done, 200 that it is.
+        for status in unknown.iter().filter(|status| *status == "202") {
+            route.remarks.push(format!("the new side's {status} is told as {first}"));
+        }
         route.lines.push(format!("status: {{{first}: [{}]}}", unknown.join(", ")));
         Ok(())
     }
