@@ -10,6 +10,7 @@ mod compare;
 pub mod convert;
 mod disclosure;
 mod errors;
+mod event;
 mod example;
 mod explain;
 mod expr;
@@ -34,6 +35,7 @@ pub use disclosure::{
     Disclosed, Disclosure, DisclosureId, Disclosures, Exposure, OperationDisclosure, SegmentDisclosure,
 };
 pub use errors::{ErrorPiece, ErrorStyle, FailurePlace, FailureRule, FailureTest, GATEWAY_ERRORS};
+pub use event::{Becomes, EventName, EventRoute, Events};
 pub use example::{
     Archived, Example, ExampleCall, ExampleEnd, ExampleKind, Exchange, HarvestExample, RouteExample, Shape,
     ShapeExample, ShapePlan, Wanted,
@@ -45,8 +47,8 @@ pub use head::{CallHead, HeaderRule, PathPart, QueryFrom, QueryRefusal, QueryRul
 pub use oauth::{BodyForm, ClientAuth, RefreshExtra, TokenRequests};
 pub use parameter::{ListStyle, ParameterKind, ParameterShape, Variable};
 pub use report::{
-    ArchiveReport, GapReport, InsteadReport, LossReport, OperationReport, Report, SettingReport, ShapeReport,
-    SideReport, report,
+    ArchiveReport, EventReport, GapReport, InsteadReport, LossReport, OperationReport, Report, SettingReport,
+    ShapeReport, SideReport, report,
 };
 pub use route::{
     BodyExpected, Effect, Instead, Loss, Note, NoteKind, Operation, Pair, Refusal, Response, ResponseBody,
@@ -92,6 +94,8 @@ pub struct Pack {
     pub archives: Vec<Archive>,
     /// How archives are filled while a side lives, in the order of the program.
     pub harvests: Vec<Harvest>,
+    /// How events of one side reach those who know the other; none where the pack carries none.
+    pub events: Option<Events>,
     /// Named shapes, in the order of the program.
     pub shapes: Vec<Shape>,
     /// In the order of the program.

@@ -4,8 +4,8 @@
 mod show;
 
 use super::{
-    Archive, ArchiveId, Class, Direction, Effect, Loss, NoteKind, Pack, Route, RouteKind, Setting, Shape,
-    SideId, Verdict,
+    Archive, ArchiveId, Becomes, Class, Direction, Effect, Events, Loss, NoteKind, Pack, Route, RouteKind,
+    Setting, Shape, SideId, Verdict,
 };
 use serde::Serialize;
 
@@ -17,7 +17,26 @@ pub struct Report {
     pub settings: Vec<SettingReport>,
     /// What the gateway keeps of its own.
     pub archives: Vec<ArchiveReport>,
+    /// What becomes of the events of the side that sends some.
+    pub events: Vec<EventReport>,
     pub shapes: Vec<ShapeReport>,
+}
+
+/// What receivers of the other side get of an event.
+#[derive(Debug, Serialize)]
+pub struct EventReport {
+    /// With the side that sends it.
+    pub event: String,
+    /// With the side whose receivers get it; none where it is dropped.
+    pub becomes: Option<String>,
+    /// Why it is dropped.
+    pub dropped: Option<String>,
+    /// The place of the value that keeps events in order; none where all of a receiver are.
+    pub key: Option<String>,
+    /// How much of a body is held, and why not less.
+    pub class: Option<&'static str>,
+    pub lost: Vec<LossReport>,
+    pub place: String,
 }
 
 /// What the gateway keeps of its own, for each client apart.
@@ -144,8 +163,30 @@ pub fn report(pack: &Pack) -> Report {
         sides: pack.directions.iter().map(|direction| side(pack, direction)).collect(),
         settings: pack.settings.iter().zip(0..).map(|(one, at)| setting(pack, one, at)).collect(),
         archives: pack.archives.iter().zip(0..).map(|(one, at)| archive(pack, one, at)).collect(),
+        events: pack.events.iter().flat_map(|events| events_report(pack, events)).collect(),
         shapes: pack.shapes.iter().map(|shape| shape_report(pack, shape)).collect(),
     }
+}
+
+fn events_report<'p>(pack: &'p Pack, events: &'p Events) -> impl Iterator<Item = EventReport> + 'p {
+    let (sender, receiver) = (&pack.sides[events.from].name, &pack.sides[events.from.other()].name);
+    events.routes.iter().map(move |route| {
+        let (becomes, dropped, class) = match &route.becomes {
+            Becomes::Event { name, body } => {
+                (Some(format!("{receiver} {name}")), None, Some(body.class.word()))
+            }
+            Becomes::Dropped { because } => (None, Some(because.clone()), None),
+        };
+        EventReport {
+            event: format!("{sender} {}", route.sent),
+            becomes,
+            dropped,
+            key: (!route.key.is_empty()).then(|| format!("$.body.{}", route.key.join("."))),
+            class,
+            lost: route.losses.iter().map(loss).collect(),
+            place: format!("{}:{}", route.origin.file, route.origin.line),
+        }
+    })
 }
 
 fn archive(pack: &Pack, archive: &Archive, at: u16) -> ArchiveReport {

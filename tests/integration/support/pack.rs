@@ -55,6 +55,7 @@ pub fn things() -> Pack {
             texts: BTreeMap::from([("not_found".into(), ReasonId(1))]),
         }),
         failures: Default::default(),
+        events: None,
         refuse: RefusePolicy {
             legacy_forward: [true, true],
             status: 501,

@@ -55,6 +55,8 @@ pub struct Contract {
     pub name: String,
     /// Operations, in the order of the document. No two of one method differ only by names of variables.
     pub operations: Vec<Operation>,
+    /// What the service calls by itself (`webhooks`), in the order of the document.
+    pub webhooks: Vec<Webhook>,
     /// Named types (`components/schemas`), in the order of the document.
     pub types: Types,
     /// Any value.
@@ -82,6 +84,16 @@ pub struct Operation {
     /// One line about it, from the document.
     pub summary: Option<String>,
     /// The method in the document.
+    pub span: Span,
+}
+
+/// An event: a call that the service makes to those who asked for it.
+#[derive(Debug, Clone)]
+pub struct Webhook {
+    pub name: String,
+    /// What it brings; none where it brings nothing.
+    pub body: Option<Body>,
+    /// Its name in the document.
     pub span: Span,
 }
 

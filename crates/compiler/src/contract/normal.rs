@@ -2,7 +2,7 @@
 //! body and answers by status, each a node of the document with its place. 2.0 is read in [`v2`], 3.0 to 3.2 in [`v3`]; of
 //! schemas the dialects differ in a few keywords only, which `schema.rs` takes as they come.
 //!
-//! What is legal and says nothing about calls (callbacks, links, webhooks, examples, security) is passed over here.
+//! What is legal and says nothing about calls (callbacks, links, examples, security) is passed over here.
 
 mod v2;
 mod v3;
@@ -156,6 +156,27 @@ pub(super) fn operations<'n>(
             Dialect::V2 => v2::path_item(path, followed, follow, findings, &mut all),
             Dialect::V3 => v3::path_item(path, followed, follow, findings, &mut all),
         }
+    }
+    all
+}
+
+/// The body of each webhook (OpenAPI 3.1), in the order of the document. How it is answered says nothing here.
+pub(super) fn webhooks<'n>(
+    dialect: Dialect,
+    follow: &Follow<'n>,
+    findings: &mut Grouped,
+) -> Vec<(&'n Key, Option<RawBody<'n>>)> {
+    let root = follow.documents.root();
+    if dialect == Dialect::V2 {
+        return Vec::new();
+    }
+    let mut all = Vec::new();
+    for (name, item) in entries(root.get("webhooks"), "webhooks", findings) {
+        let Some(followed) = follow.followed(item, findings) else { continue };
+        let mut calls = Vec::new();
+        v3::path_item(name, followed, follow, findings, &mut calls);
+        // A webhook of several methods is one event all the same: what comes first says what it brings.
+        all.extend(calls.into_iter().next().map(|call| (name, call.body)));
     }
     all
 }

@@ -6,12 +6,13 @@ use super::alternatives::settled;
 use super::documents::{Documents, Follow};
 use super::faults;
 use super::grouped::Grouped;
-use super::normal::{self, Content, Place, RawOperation, RawParameter, Style};
+use super::normal::{self, Content, Place, RawBody, RawOperation, RawParameter, Style};
 use super::path::{OpKey, PathTemplate};
 use super::schema::Schemas;
 use super::types::{Access, Additional, Field, Object, Type, TypeId, TypeKind, Types};
-use super::{Body, Contract, Media, Operation, Parameter, ParameterForm, Response, StatusPattern};
+use super::{Body, Contract, Media, Operation, Parameter, ParameterForm, Response, StatusPattern, Webhook};
 use crate::diagnostic::{Findings, Span};
+use crate::yaml::Key;
 use std::collections::HashMap;
 
 /// Reads the contract of the side called `name` from its document. Everything that can be read is read, and what cannot
@@ -23,10 +24,12 @@ pub fn read(name: &str, documents: &Documents, findings: &mut Findings) -> Contr
     let mut grouped = Grouped::default();
     let follow = Follow::new(documents);
     let raw = normal::operations(dialect, &follow, &mut grouped);
+    let raw_webhooks = normal::webhooks(dialect, &follow, &mut grouped);
     let schemas = Schemas::new(&follow, normal::schemas(root, dialect));
     let mut reader = Reader { schemas, findings: &mut grouped, styles: HashMap::new() };
     reader.schemas.finish(reader.findings);
     let mut operations: Vec<Operation> = raw.iter().filter_map(|raw| reader.operation(raw)).collect();
+    let mut webhooks: Vec<Webhook> = raw_webhooks.iter().map(|raw| reader.webhook(raw)).collect();
     reader.schemas.finish(reader.findings);
     let Reader { schemas, styles, .. } = reader;
     let (mut types, discriminators) = schemas.types();
@@ -40,6 +43,12 @@ pub fn read(name: &str, documents: &Documents, findings: &mut Findings) -> Contr
             }
         }
     }
+    for body in webhooks.iter_mut().filter_map(|webhook| webhook.body.as_mut()) {
+        if let Some(new) = settle(&body.ty, &types, &mut grouped) {
+            body.ty = new;
+        }
+    }
+    contract.webhooks = webhooks;
     let named = types.ids().filter_map(|id| Some((id, settle(&types.by_id(id).ty, &types, &mut grouped)?)));
     for (id, ty) in named.collect::<Vec<_>>() {
         types.replace(id, ty);
@@ -195,6 +204,14 @@ impl<'n> Reader<'n, '_> {
             summary: raw.summary.map(str::to_owned),
             span: raw.span,
         })
+    }
+
+    fn webhook(&mut self, (name, body): &(&'n Key, Option<RawBody<'n>>)) -> Webhook {
+        let body = body.as_ref().map(|body| {
+            let (ty, media) = self.content(&body.content, body.span);
+            Body { ty, media, required: body.required, span: body.span }
+        });
+        Webhook { name: name.name.clone(), body, span: name.span }
     }
 
     fn parameter(&mut self, raw: &RawParameter<'n>) -> Parameter {

@@ -179,6 +179,9 @@ codes! {
     Comparison "M167" "comparison": "What is said about comparing is said of types and members of the contracts.";
     ReadBack "M168" "read-back": "What a write has changed is read back by a reading of its side, where the pack serves both.";
 
+    EventForm "M191" "event-form": "Events have a side that sends them, a name at a place of theirs, and a key in their body.";
+    UnknownEvent "M192" "unknown-event": "An event is a webhook of its side's contract.";
+    EventUnanswered "M193" "event-unanswered": "Every event of the side that sends becomes one of the other's, or is dropped for a reason.";
     FailureForm "M190" "failure-form": "A failure is told by values that an answer of its side can have, and has the status of an error.";
 
     // The language, continued.

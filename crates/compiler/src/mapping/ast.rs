@@ -29,6 +29,7 @@ pub struct Program {
     pub reasons: Vec<Reason>,
     pub archives: Vec<Archive>,
     pub harvests: Vec<Harvest>,
+    pub events: Vec<Event>,
     pub examples: Vec<Example>,
 }
 
@@ -59,6 +60,8 @@ pub struct Manifest {
     pub identical: Option<Span>,
     /// `errors: {body: {message: $text}, types: {v2: Error, v3: Error}, status: {wrong_method: 501}, text: {unknown_token: reason_name}}`
     pub errors: Errors,
+    /// `events: {from: v2, name: {v1: $.headers.x-event, v2: $.body.type}}`
+    pub events: Option<EventSides>,
     /// `refuse: {legacy: forward, status: 501, after: {date: null, status: 410}}`
     pub refuse: RefusePolicy,
     /// `headers: {approximate: x-approximate}`: fields with which the gateway says what it did.
@@ -663,5 +666,27 @@ pub struct ShapeExample {
     pub source: usize,
     /// Places lost on the way there, as paths.
     pub lost: Vec<Spanned<String>>,
+    pub span: Span,
+}
+
+/// Which side sends events, and where their names stand.
+#[derive(Debug)]
+pub struct EventSides {
+    pub from: SideRef,
+    /// By side; the other side's receivers need none where the body says it.
+    pub names: [Option<Spanned<String>>; 2],
+    pub span: Span,
+}
+
+/// What becomes of an event of the side that sends.
+#[derive(Debug)]
+pub struct Event {
+    /// `{v2: note.changed, v1: noteChanged}`, by side.
+    pub names: [Option<Spanned<String>>; 2],
+    pub body: Option<Body>,
+    /// `$.body.note.id`
+    pub key: Option<Spanned<String>>,
+    /// Why receivers of the other side get nothing of it.
+    pub drop: Option<Spanned<String>>,
     pub span: Span,
 }

@@ -7,7 +7,7 @@ use super::ast::{Program, RestWord, Spanned};
 use super::lens::{Lenses, Supply, World};
 use super::load::{self, PackSource};
 use super::names::Names;
-use super::{compare, errors, examples, made, manifest, routes, texts};
+use super::{compare, errors, events, examples, made, manifest, routes, texts};
 use crate::contract::{Contract, Proven};
 use crate::diagnostic::{Findings, Sources};
 use std::sync::Arc;
@@ -104,6 +104,7 @@ fn lower(
     let compared_errors = [0, 1].map(|side| comparisons.of_type(side, &written.errors.types[side].value));
     let disclosures = comparisons.disclosures().map(Arc::new);
     comparisons.unused(findings);
+    let events = events::compile(world, &lenses, findings);
     let shapes = shapes(program, &lenses, sources);
     lenses.unused(findings);
     names.unused(findings);
@@ -129,6 +130,7 @@ fn lower(
         approximate_header,
         archives,
         harvests,
+        events,
         shapes,
         examples,
         compared_headers: comparisons.headers,

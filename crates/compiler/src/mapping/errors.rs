@@ -2,9 +2,10 @@
 
 use super::ast::{self, Manifest, Spanned};
 use super::lens::{Lenses, Supply};
+use super::message_place::{self, Missed, Part, walk};
 use super::names::Names;
 use super::{faults, form, literal};
-use crate::contract::{Additional, Contract, Type, TypeIn, TypeKind, Types, assignable};
+use crate::contract::{Contract, Type, TypeIn, assignable};
 use crate::diagnostic::{Findings, Sources};
 use crate::yaml::{Kind, Node};
 use std::collections::{BTreeMap, BTreeSet};
@@ -221,66 +222,23 @@ fn failure_place(
     contract: &Contract,
     findings: &mut Findings,
 ) -> Option<FailurePlace> {
-    let (root, names) = match place.value.strip_prefix("$.").and_then(|place| place.split_once('.')) {
-        Some((root @ ("body" | "headers"), names)) => (root, names),
-        _ => {
-            findings.push(faults::failure_place(place));
-            return None;
-        }
-    };
-    let is_name = |name: &str| !name.is_empty() && !name.contains(['[', ']', '*', '?', '\'', '"']);
-    let parts: Vec<&str> = if root == "headers" { vec![names] } else { names.split('.').collect() };
-    if !parts.iter().all(|name| is_name(name)) {
+    let Some((part, names)) = message_place::parse(&place.value) else {
         findings.push(faults::failure_place(place));
         return None;
-    }
-    if root == "headers" {
-        return Some(FailurePlace::Header(names.to_ascii_lowercase()));
+    };
+    if part == Part::Headers {
+        return Some(FailurePlace::Header(names[0].to_ascii_lowercase()));
     }
     let successes =
         contract.operations.iter().flat_map(|operation| &operation.responses).filter(|one| one.is_success());
-    let (mut known, mut missed) = (BTreeSet::new(), parts[0]);
-    let bodies = successes.filter_map(|response| response.body.as_ref());
-    let is_there =
-        bodies.map(|ty| walk(ty, &parts, &contract.types, &mut known, &mut missed)).any(|found| found);
-    if !is_there {
-        let known = known.iter().map(String::as_str).collect();
-        findings.push(faults::failure_unknown(place, &contract.name, missed, known));
+    let bodies: Vec<&Type> = successes.filter_map(|response| response.body.as_ref()).collect();
+    let mut missed = Missed::default();
+    let mut found = bodies.into_iter().map(|ty| walk(ty, &names, &contract.types, &mut missed));
+    if !found.any(|types| !types.is_empty()) {
+        findings.push(faults::failure_unknown(place, &contract.name, &missed));
         return None;
     }
-    Some(FailurePlace::Body(parts.into_iter().map(Into::into).collect()))
-}
-
-/// Whether a type can have these members, one within the other. `missed` becomes the name that there is none of, `known` the
-/// names in its place.
-fn walk<'n>(
-    ty: &Type,
-    names: &[&'n str],
-    types: &Types,
-    known: &mut BTreeSet<String>,
-    missed: &mut &'n str,
-) -> bool {
-    let Some((name, rest)) = names.split_first() else { return true };
-    match types.resolve(ty).kind {
-        TypeKind::Any => true,
-        TypeKind::Object(object) => match object.field(name) {
-            Some(field) => walk(&field.ty, rest, types, known, missed),
-            // An object that others may add to can have any member, but one that lists its own means those.
-            None if object.fields.is_empty() => !matches!(object.additional, Additional::Closed),
-            None => {
-                *missed = name;
-                known.extend(object.fields.iter().map(|field| field.name.clone()));
-                false
-            }
-        },
-        TypeKind::OneOf(alternatives) => {
-            alternatives.iter().map(|one| walk(one, names, types, known, missed)).any(|found| found)
-        }
-        TypeKind::Choice(choice) => {
-            choice.alternatives.iter().map(|one| walk(one, names, types, known, missed)).any(|found| found)
-        }
-        _ => false,
-    }
+    Some(FailurePlace::Body(names.into_iter().map(Into::into).collect()))
 }
 
 /// Lines by kind of error; kinds that there are not are reported.

@@ -1,6 +1,7 @@
 //! The findings about a pack as a whole: manifest, languages, reasons.
 
 use super::ast::Spanned;
+use super::message_place::Missed;
 use crate::diagnostic::{Code, Finding, Span, did_you_mean};
 use std::collections::BTreeSet;
 
@@ -135,9 +136,10 @@ pub(super) fn failure_place(place: &Spanned<String>) -> Finding {
         .help("such as `$.body.ok` or `$.headers.x-state`: names alone, without lists")
 }
 
-pub(super) fn failure_unknown(place: &Spanned<String>, side: &str, name: &str, known: Vec<&str>) -> Finding {
+pub(super) fn failure_unknown(place: &Spanned<String>, side: &str, missed: &Missed) -> Finding {
     let message = format!("no success of `{side}` has a `{}`", place.value);
-    Finding::error(Code::FailureForm, place.span, message).maybe_help(did_you_mean(name, known))
+    let known: Vec<&str> = missed.known.iter().map(String::as_str).collect();
+    Finding::error(Code::FailureForm, place.span, message).maybe_help(did_you_mean(&missed.name, known))
 }
 
 pub(super) fn failure_value(span: Span) -> Finding {
@@ -244,4 +246,79 @@ pub(super) fn other_placeholders(span: Span, first: Span, wanted: &BTreeSet<Stri
 pub(super) fn nothing_given(reason: &Spanned<String>) -> Finding {
     let message = format!("`{}` has placeholders, and nothing is given for them here", reason.value);
     Finding::error(Code::Placeholder, reason.span, message).help("use another reason, without placeholders")
+}
+
+pub(super) fn events_undeclared(span: Span) -> Finding {
+    Finding::error(Code::EventForm, span, "the pack does not say which side sends events")
+        .help("add `events: {from: v2, name: {v2: $.body.type}}` to `pack.yaml`")
+}
+
+pub(super) fn no_webhooks(span: Span, side: &str) -> Finding {
+    Finding::error(Code::EventForm, span, format!("the contract of `{side}` has no `webhooks`"))
+        .help("name the side that sends events, and describe them in its contract")
+}
+
+pub(super) fn event_place(place: &Spanned<String>) -> Finding {
+    Finding::error(Code::EventForm, place.span, format!("`{}` is no place of an event", place.value))
+        .help("such as `$.body.type` or `$.headers.x-event`: names alone, without lists")
+}
+
+pub(super) fn event_place_unknown(place: &Spanned<String>, event: &str, missed: &Missed) -> Finding {
+    let message = format!("the event `{event}` has no scalar at `{}`", place.value);
+    let known: Vec<&str> = missed.known.iter().map(String::as_str).collect();
+    Finding::error(Code::EventForm, place.span, message).maybe_help(did_you_mean(&missed.name, known))
+}
+
+pub(super) fn event_key(place: &Spanned<String>) -> Finding {
+    Finding::error(
+        Code::EventForm,
+        place.span,
+        format!("`{}` is no place in the body of an event", place.value),
+    )
+    .help("events of one key stay in order: name what they are about, such as `$.body.data.id`")
+}
+
+pub(super) fn event_or_drop(span: Span) -> Finding {
+    Finding::error(
+        Code::EventForm,
+        span,
+        "an event of the side that sends becomes one of the other's, or is dropped",
+    )
+    .help("`{event: {v2: a, v1: b}, body: Shape}`, or `{event: {v2: a}, drop: 'why'}`")
+}
+
+pub(super) fn event_body_missing(span: Span) -> Finding {
+    Finding::error(Code::EventForm, span, "nothing says what the body becomes")
+        .help("`body:` takes a shape, or `keep` where it is the same on both sides")
+}
+
+pub(super) fn event_without_body(span: Span) -> Finding {
+    Finding::error(Code::EventForm, span, "one of the two events has no body in its contract")
+        .help("describe it there, or drop the event: `drop: 'why'`")
+}
+
+pub(super) fn event_keep(span: Span, why: &str) -> Finding {
+    Finding::error(Code::EventForm, span, format!("the body cannot be kept: {why}"))
+        .help("name a shape: `body: Name`")
+}
+
+pub(super) fn event_inline(span: Span) -> Finding {
+    Finding::error(Code::EventForm, span, "the body of an event has a shape with a name")
+        .help("declare it under `shapes`, where an example can test it")
+}
+
+pub(super) fn event_unanswered(span: Span, event: &str, side: &str) -> Finding {
+    let message = format!("nothing says what becomes of the event `{event}` of `{side}`");
+    Finding::error(Code::EventUnanswered, span, message)
+        .help(format!("add `{{event: {{{side}: {event}, …}}, body: …}}` or `drop: 'why'` under `events:`"))
+}
+
+pub(super) fn event_twice(span: Span, event: &str) -> Finding {
+    Finding::error(Code::EventUnanswered, span, format!("what becomes of `{event}` was said before"))
+        .help("take one of the two out")
+}
+
+pub(super) fn unknown_event(name: &Spanned<String>, side: &str, known: Vec<&str>) -> Finding {
+    let message = format!("the contract of `{side}` has no webhook `{}`", name.value);
+    Finding::error(Code::UnknownEvent, name.span, message).maybe_help(did_you_mean(&name.value, known))
 }

@@ -155,6 +155,7 @@ impl Program {
             reasons: Vec::new(),
             archives: Vec::new(),
             harvests: Vec::new(),
+            events: Vec::new(),
             examples: Vec::new(),
         }
     }

@@ -1,7 +1,9 @@
 //! The report as people read it: the two directions side by side, then each with its details. Text and Markdown; the facts
 //! are gathered in `report`.
 
-use super::{ArchiveReport, GapReport, LossReport, OperationReport, Report, SettingReport, SideReport};
+use super::{
+    ArchiveReport, EventReport, GapReport, LossReport, OperationReport, Report, SettingReport, SideReport,
+};
 use std::fmt::Write as _;
 
 impl Report {
@@ -50,6 +52,12 @@ impl Report {
         }
         for archive in &self.archives {
             let _ = writeln!(out, "  {}: {}", archive.archive, archive.told());
+        }
+        if !self.events.is_empty() {
+            out.push_str("\nEvents\n\n");
+        }
+        for event in &self.events {
+            let _ = writeln!(out, "  {}: {}", event.event, event.told());
         }
         out.push('\n');
         for shape in &self.shapes {
@@ -114,6 +122,12 @@ impl Report {
         }
         for archive in &self.archives {
             let _ = writeln!(out, "- `{}`: {}", archive.archive, archive.told());
+        }
+        if !self.events.is_empty() {
+            out.push_str("\n## Events\n\n");
+        }
+        for event in &self.events {
+            let _ = writeln!(out, "- `{}`: {}", event.event, event.told());
         }
         out
     }
@@ -246,6 +260,18 @@ fn without_source(gaps: &[&GapReport]) -> String {
         format!("{value}: {}", places.collect::<Vec<_>>().join(", "))
     };
     values.into_iter().map(with).collect::<Vec<_>>().join("; ")
+}
+
+impl EventReport {
+    /// What its receivers get of it.
+    fn told(&self) -> String {
+        let Some(becomes) = &self.becomes else {
+            return format!("nobody is told: {}", self.dropped.as_deref().unwrap_or_default());
+        };
+        let order =
+            self.key.as_ref().map_or_else(|| "in order".to_owned(), |key| format!("in order by {key}"));
+        format!("{becomes}, {order}; {}", lost(&self.lost))
+    }
 }
 
 /// `v3 $.a, $.b (null instead); v2 $.c`

@@ -34,9 +34,22 @@ pub(super) fn defs(sides: Sides<'_>) -> Value {
         "routeExample": route_example(),
         "shapeExample": shape_example(sides),
         "harvestExample": harvest_example(),
+        "event": event(sides),
         "archive": archive(sides),
         "harvest": harvest(sides),
     })
+}
+
+fn event(sides: Sides<'_>) -> Value {
+    object(
+        &keys::EVENT,
+        &[
+            ("event", "Its name on the side that sends, and on the other one.", by_side(sides, 1, &text())),
+            ("body", "What the body becomes: a shape, or `keep` where it is the same.", text()),
+            ("key", "The value in the body, such as `$.body.data.id`, that keeps events in order.", text()),
+            ("drop", "Why receivers of the other side are not told.", text()),
+        ],
+    )
 }
 
 pub(super) fn status() -> Value {

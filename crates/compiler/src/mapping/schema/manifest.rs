@@ -60,6 +60,21 @@ pub(super) fn manifest(sides: Sides<'_>) -> Value {
             ),
         ),
         ("settings", "What the pack reads under `$.config`; the operator gives values.", map_of(&setting())),
+        (
+            "events",
+            "The side that sends events, and where their names stand.",
+            object(
+                &keys::EVENTS,
+                &[
+                    ("from", "The side that sends.", text()),
+                    (
+                        "name",
+                        "Where an event's name stands: `$.body.type` or `$.headers.x-event`. For the other side a header field, where not the body says it.",
+                        by_side(sides, 1, &text()),
+                    ),
+                ],
+            ),
+        ),
         ("compare", "What comparing two answers in a dual run looks at and looks away from.", compare(sides)),
     ];
     object(&keys::PACK, lines)
@@ -159,7 +174,7 @@ fn errors(sides: Sides<'_>) -> Value {
         &[
             (
                 "body",
-                "What an error of the gateway looks like; `$text` stands for its text, `$status` for the status of the error, `$kind` for the word for its kind.",
+                "What an error of the gateway looks like; `$text` stands for its text, `$status` for the status of the answer, `$kind` for the word for its kind.",
                 anything(),
             ),
             ("types", "The type of the service's errors, in each contract.", by_side(sides, 2, &text())),

@@ -44,6 +44,7 @@ pub fn mapping(sides: Sides<'_>) -> Value {
                 "How archives are filled while a side lives, by name.",
                 map_of(&reference("harvest")),
             ),
+            ("events", "What becomes of each event of the side that sends.", list_of(&reference("event"))),
             (
                 "examples",
                 "What must come of what: the tests of the pack.",

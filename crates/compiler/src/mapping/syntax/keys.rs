@@ -7,7 +7,7 @@ use crate::yaml::Keys;
 pub(in crate::mapping) const PACK: Keys = Keys::new(
     "a pack",
     &["pack", "sides", "contracts", "credentials", "languages", "errors", "refuse"],
-    &["scope", "send", "serves", "rest", "identical", "paging", "headers", "settings", "compare"],
+    &["scope", "send", "serves", "rest", "identical", "paging", "headers", "settings", "compare", "events"],
 );
 pub(in crate::mapping) const SIDES: Keys = Keys::new("`sides`", &["old", "new"], &[]);
 pub(in crate::mapping) const CREDENTIAL: Keys =
@@ -35,7 +35,7 @@ pub(in crate::mapping) const AFTER: Keys = Keys::new("`after`", &["date"], &["st
 pub(in crate::mapping) const FILE: Keys = Keys::new(
     "a mapping file",
     &["mapping"],
-    &["shapes", "routes", "reasons", "archives", "harvests", "examples"],
+    &["shapes", "routes", "reasons", "archives", "harvests", "events", "examples"],
 );
 
 // shapes
@@ -137,6 +137,10 @@ pub(in crate::mapping) const MAKE: Keys = Keys::new("a step that makes a value",
 pub(in crate::mapping) const RECALL: Keys = Keys::new("a step that looks up", &["recall", "key"], &["each"]);
 pub(in crate::mapping) const KEEP: Keys =
     Keys::new("a step that keeps", &["keep", "key"], &["value", "each", "when"]);
+
+// events
+pub(in crate::mapping) const EVENTS: Keys = Keys::new("`events`", &["from", "name"], &[]);
+pub(in crate::mapping) const EVENT: Keys = Keys::new("an event", &["event"], &["body", "key", "drop"]);
 
 // archives
 pub(in crate::mapping) const ARCHIVE: Keys = Keys::new("an archive", &["about"], &["value"]);

@@ -37,6 +37,7 @@ pub(super) fn read(root: &Node, findings: &mut Findings) -> Option<Manifest> {
         headers: fields.get("headers").map(|node| reader.own_headers(node)).unwrap_or_default(),
         settings: reader.settings(fields.get("settings")),
         compare: fields.get("compare").and_then(|node| reader.compare(node)).unwrap_or_default(),
+        events: fields.get("events").and_then(|node| reader.event_sides(node)),
         span: root.span,
     })
 }

@@ -5,6 +5,7 @@
 //! hide the others; the program is then not compiled, because findings hold errors.
 
 mod archive;
+mod event;
 mod example;
 mod expr;
 mod faults;
@@ -56,6 +57,9 @@ pub fn file(root: &Node, program: &mut Program, findings: &mut Findings) {
     }
     for (key, value) in reader.map_of(fields.get("harvests")) {
         program.harvests.extend(reader.harvest(key, value));
+    }
+    for value in reader.list_of(fields.get("events")) {
+        program.events.extend(reader.event(value));
     }
     for value in reader.list_of(fields.get("examples")) {
         program.examples.extend(reader.example(value));

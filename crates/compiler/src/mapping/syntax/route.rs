@@ -170,7 +170,7 @@ impl Reader<'_> {
     }
 
     /// A body of a pair.
-    fn body(&mut self, node: &Node) -> Option<Body> {
+    pub(super) fn body(&mut self, node: &Node) -> Option<Body> {
         match &node.kind {
             Kind::String(word, _) if word == "empty" => Some(Body::Empty(node.span)),
             Kind::String(word, _) if word == "keep" => Some(Body::Keep(node.span)),

@@ -57,6 +57,7 @@ pub fn pack() -> Arc<Pack> {
             form: None,
         }),
         failures: Default::default(),
+        events: None,
         refuse: RefusePolicy {
             legacy_forward: [true, true],
             status: 501,

@@ -1,0 +1,35 @@
+//! Events: which side sends them, and what becomes of each.
+
+use super::{Reader, faults, keys};
+use crate::mapping::ast::{Event, EventSides, Spanned};
+use crate::yaml::Node;
+
+impl Reader<'_> {
+    /// `{from: v2, name: {v1: $.headers.x-event, v2: $.body.type}}`
+    pub(super) fn event_sides(&mut self, node: &Node) -> Option<EventSides> {
+        let fields = self.fields(node, &keys::EVENTS)?;
+        let from = self.text_of(fields.get("from")).and_then(|name| self.side(&name.value, name.span))?;
+        let names = self.event_names(fields.get("name")?);
+        if names[from.side].is_none() {
+            let sender = self.sides[from.side].value.clone();
+            self.findings.push(faults::missing_side("`name`", &sender, fields.get("name")?.span));
+        }
+        Some(EventSides { from, names, span: node.span })
+    }
+
+    /// `{event: {v2: note.changed, v1: noteChanged}, body: Shape, key: $.body.id}`
+    pub(super) fn event(&mut self, node: &Node) -> Option<Event> {
+        let fields = self.fields(node, &keys::EVENT)?;
+        Some(Event {
+            names: self.event_names(fields.get("event")?),
+            body: fields.get("body").and_then(|node| self.body(node)),
+            key: self.text_of(fields.get("key")),
+            drop: self.text_of(fields.get("drop")),
+            span: fields.get("event")?.span,
+        })
+    }
+
+    fn event_names(&mut self, node: &Node) -> [Option<Spanned<String>>; 2] {
+        self.by_side(node, "an event", true).map(|node| self.text(node?))
+    }
+}
