@@ -6,6 +6,7 @@ pub mod body;
 pub mod capture;
 pub mod clock;
 pub mod error;
+pub mod events;
 mod gateway;
 pub mod heavy;
 mod interim;

@@ -3,7 +3,7 @@
 
 use super::db::{Db, Tx, args};
 use super::seal::{Hasher, KeyRing, Place, random};
-use super::{Store, StoreError, archive, clients, credentials, grants, resume};
+use super::{Store, StoreError, archive, clients, credentials, events, grants, resume};
 use crate::clock::Clock;
 use crate::secret::Secret;
 use serde::Serialize;
@@ -107,6 +107,7 @@ impl Store {
         values += credentials::reseal(&mut tx, &self.keys).await?;
         values += resume::reseal(&mut tx, &self.keys).await?;
         values += archive::reseal(&mut tx, &self.keys).await?;
+        values += events::reseal(&mut tx, &self.keys).await?;
         values += reseal_hash_key(&mut tx, &self.keys).await?;
         let newest = self.keys.newest().id().to_string();
         let gone = tx

@@ -24,6 +24,7 @@ migrations! {
     "0005_evidence_of_packs"
     "0006_bindings_and_flows"
     "0007_archives"
+    "0008_events"
     "0009_retirement"
 }
 

@@ -215,6 +215,10 @@ pub enum HashOf {
     GrantRow = 10,
     /// The key of an entry of an archive, with its owner.
     ArchiveEntry = 11,
+    /// What keeps events of a receiver in order.
+    EventKey = 12,
+    /// A message of an event, by what its sender calls it.
+    EventMessage = 13,
 }
 
 /// A value that a keyed hash of a row covers.

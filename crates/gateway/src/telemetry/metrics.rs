@@ -17,6 +17,9 @@ use std::time::Duration;
 use switchback_engine::diff::FindingKind;
 
 pub const REQUESTS: &str = "switchback_requests_total";
+pub const EVENTS: &str = "switchback_events_total";
+pub const EVENTS_PENDING: &str = "switchback_events_pending";
+pub const EVENTS_DEAD: &str = "switchback_events_dead";
 pub const REQUEST_DURATION: &str = "switchback_request_duration_seconds";
 pub const REQUESTS_IN_FLIGHT: &str = "switchback_requests_in_flight";
 pub const CONNECTIONS: &str = "switchback_connections";
@@ -360,6 +363,17 @@ pub(crate) fn transform_failed(operation: &str, direction: &'static str) {
     counter!(TRANSFORM_FAILURES, "operation" => or_none(operation), "direction" => direction).increment(1);
 }
 
+/// Counts what became of an event of a receiver.
+pub(crate) fn event(receiver: &str, outcome: &'static str) {
+    counter!(EVENTS, "receiver" => receiver.to_owned(), "outcome" => outcome).increment(1);
+}
+
+/// Shows how many events wait for a receiver: to be delivered, and for somebody who looks after them.
+pub(crate) fn events_waiting(receiver: &str, (pending, dead): (i64, i64)) {
+    gauge!(EVENTS_PENDING, "receiver" => receiver.to_owned()).set(pending as f64);
+    gauge!(EVENTS_DEAD, "receiver" => receiver.to_owned()).set(dead as f64);
+}
+
 /// Counts a call that nobody here knows; `unknown` says what of it.
 pub(crate) fn unknown_call(method: &'static str, path: String, unknown: &'static str) {
     counter!(UNKNOWN_CALLS, "method" => method, "path" => path, "unknown" => unknown).increment(1);
@@ -510,6 +524,12 @@ fn describe() {
     );
     describe_gauge!(REQUESTS_IN_FLIGHT, "Requests being answered");
     describe_gauge!(CONNECTIONS, "Open client connections");
+    describe_counter!(
+        EVENTS,
+        "Events, by receiver and outcome: queued, known, dropped, unsigned, refused, busy, delivered, failed, dead"
+    );
+    describe_gauge!(EVENTS_PENDING, "Events that wait to be delivered, by receiver");
+    describe_gauge!(EVENTS_DEAD, "Events that nobody tries again by himself, by receiver");
     describe_counter!(
         DEPRECATED_REQUESTS,
         "Requests to a side with a sunset date, by client, side and operation"

@@ -1,0 +1,82 @@
+//! Events: what a service calls by itself, taken in where its new version delivers it, and delivered to receivers that know the
+//! old one. [`receive`] checks who sends and queues; [`deliver`] translates, signs and sends; [`signature`] knows the forms of
+//! signatures; the queue itself is `store::events`. How an event becomes another is the plan's.
+//!
+//! What was answered with a success is durable, and is delivered at least once, in order for each key. What a receiver will not
+//! take, again and again, ends as a dead letter, and somebody looks after it; the events behind it go on.
+
+pub mod deliver;
+pub mod receive;
+pub mod signature;
+
+use http::Uri;
+use signature::Signature;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Who gets events, and from whom.
+#[derive(Debug)]
+pub struct Receiver {
+    pub name: String,
+    /// The path at which the service delivers its events.
+    pub path: String,
+    /// What their signatures are held against.
+    pub verify: Signature,
+    /// Where they are delivered.
+    pub url: Uri,
+    /// How they are signed for their receiver; none where it looks at no signature.
+    pub sign: Option<Signature>,
+}
+
+/// Bounds of all that is about events.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Events that may wait for one receiver, dead ones included.
+    pub queue: u64,
+    /// Bytes of their bodies.
+    pub queue_bytes: u64,
+    pub body_bytes: u64,
+    /// How far the moment of a signature may be from ours.
+    pub tolerance: Duration,
+    /// How long messages are known again.
+    pub remember: Duration,
+    /// Most time for the answer of a receiver.
+    pub timeout: Duration,
+    /// Deliveries under way at one time.
+    pub deliveries: usize,
+    /// Tries after which an event is a dead letter.
+    pub attempts: u32,
+    /// The pause after the first try that failed; it doubles from try to try.
+    pub retry_first: Duration,
+    pub retry_max: Duration,
+}
+
+/// All receivers, by name and by path.
+#[derive(Clone, Debug, Default)]
+pub struct Receivers {
+    by_path: Arc<HashMap<String, Arc<Receiver>>>,
+}
+
+impl Receivers {
+    pub fn new(receivers: Vec<Receiver>) -> Receivers {
+        let by_path = receivers.into_iter().map(|receiver| (receiver.path.clone(), Arc::new(receiver)));
+        Receivers { by_path: Arc::new(by_path.collect()) }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.by_path.is_empty()
+    }
+
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.by_path.values().map(|receiver| receiver.name.as_str())
+    }
+
+    fn at(&self, path: &str) -> Option<&Arc<Receiver>> {
+        self.by_path.get(path)
+    }
+
+    fn named(&self, name: &str) -> Option<&Arc<Receiver>> {
+        self.by_path.values().find(|receiver| receiver.name == name)
+    }
+}

@@ -1,0 +1,253 @@
+//! Where a service delivers its events: beside the fronts, on the port for clients. A message is answered with a success once it
+//! is durable, and not before; a sender that gets anything else comes again.
+
+use super::signature::Refused;
+use super::{Receiver, Receivers, Settings};
+use crate::body::{Body, BodyTimeout};
+use crate::clock::Clock;
+use crate::error::{Kind, Side};
+use crate::memory::Memory;
+use crate::proxy::Response;
+use crate::proxy::compose::buffered::buffer;
+use crate::proxy::program::Current;
+use crate::store::{NewEvent, QueueBounds, Queued, Store, StoreError};
+use crate::telemetry::metrics;
+use futures_util::future::{BoxFuture, Either};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header};
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use switchback_json::{Limits, Value};
+use switchback_plan::{Becomes, EventName, Events};
+use tokio::sync::{Notify, Semaphore};
+use tower::Service;
+
+/// What is needed to take events in. Clones share it.
+#[derive(Clone)]
+pub struct Intake {
+    pub receivers: Receivers,
+    pub settings: Settings,
+    /// The pack says what events are called.
+    pub program: Current,
+    pub store: Store,
+    pub memory: Memory,
+    pub clock: Clock,
+    pub tempo: BodyTimeout,
+    /// Messages being taken in at one time.
+    pub places: Arc<Semaphore>,
+    /// Told when there is something to deliver.
+    pub queued: Arc<Notify>,
+}
+
+/// Takes events in at their paths; all other requests go by `inner`.
+#[derive(Clone)]
+pub struct Receiving<S> {
+    inner: S,
+    intake: Option<Arc<Intake>>,
+}
+
+impl<S> Receiving<S> {
+    /// Without receivers every request goes by.
+    pub fn new(inner: S, intake: Intake) -> Receiving<S> {
+        let intake = (!intake.receivers.is_empty()).then(|| Arc::new(intake));
+        Receiving { inner, intake }
+    }
+}
+
+impl<S> Service<Request<Body>> for Receiving<S>
+where
+    S: Service<Request<Body>, Response = Response, Error = Infallible>,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Either<S::Future, BoxFuture<'static, Result<Response, Infallible>>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let at = self.intake.as_ref().and_then(|intake| {
+            let receiver = intake.receivers.at(request.uri().path())?;
+            Some((Arc::clone(intake), Arc::clone(receiver)))
+        });
+        match at {
+            None => Either::Left(self.inner.call(request)),
+            Some((intake, receiver)) => Either::Right(Box::pin(async move {
+                let taken = intake.take(&receiver, request).await;
+                metrics::event(&receiver.name, taken.outcome());
+                if !matches!(taken, Taken::Queued | Taken::Known) {
+                    let (receiver, outcome) = (receiver.name.as_str(), taken.outcome());
+                    tracing::warn!(receiver, outcome, detail = %taken.detail(), "an event was not taken");
+                }
+                Ok(taken.answer())
+            })),
+        }
+    }
+}
+
+/// What became of a message.
+enum Taken {
+    Queued,
+    /// It came before.
+    Known,
+    Method,
+    Unsigned(Refused),
+    TooLarge,
+    Coded,
+    Unreadable(&'static str),
+    Busy(&'static str),
+    Store(StoreError),
+}
+
+impl Taken {
+    fn outcome(&self) -> &'static str {
+        match self {
+            Taken::Queued => "queued",
+            Taken::Known => "known",
+            Taken::Unsigned(_) => "unsigned",
+            Taken::Method | Taken::TooLarge | Taken::Coded | Taken::Unreadable(_) => "refused",
+            Taken::Busy(_) | Taken::Store(_) => "busy",
+        }
+    }
+
+    fn detail(&self) -> String {
+        match self {
+            Taken::Unsigned(refused) => refused.to_string(),
+            Taken::Store(error) => error.to_string(),
+            Taken::Busy(what) | Taken::Unreadable(what) => (*what).to_owned(),
+            _ => String::new(),
+        }
+    }
+
+    fn answer(&self) -> Response {
+        let (status, text) = match self {
+            Taken::Queued | Taken::Known => (StatusCode::NO_CONTENT, ""),
+            Taken::Method => (StatusCode::METHOD_NOT_ALLOWED, "Events are delivered with POST."),
+            Taken::Unsigned(_) => (StatusCode::UNAUTHORIZED, "The signature is not valid here and now."),
+            Taken::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "The event is too large."),
+            Taken::Coded => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "Events come without a content coding."),
+            Taken::Unreadable(_) => (StatusCode::BAD_REQUEST, "The event is not of the expected form."),
+            Taken::Busy(_) | Taken::Store(_) => {
+                (StatusCode::SERVICE_UNAVAILABLE, "Events cannot be taken now. Try again later.")
+            }
+        };
+        let mut response = Response::new(match text {
+            "" => Body::empty(),
+            text => Body::full(format!("{{\"message\":\"{text}\"}}")),
+        });
+        *response.status_mut() = status;
+        let headers = response.headers_mut();
+        if !text.is_empty() {
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        match status {
+            StatusCode::METHOD_NOT_ALLOWED => headers.insert(header::ALLOW, HeaderValue::from_static("POST")),
+            StatusCode::SERVICE_UNAVAILABLE => {
+                headers.insert(header::RETRY_AFTER, HeaderValue::from_static("5"))
+            }
+            _ => None,
+        };
+        response
+    }
+}
+
+impl Intake {
+    async fn take(&self, receiver: &Receiver, request: Request<Body>) -> Taken {
+        let (head, body) = request.into_parts();
+        if head.method != Method::POST {
+            return Taken::Method;
+        }
+        if head.headers.contains_key(header::CONTENT_ENCODING) {
+            return Taken::Coded;
+        }
+        let Ok(_place) = self.places.try_acquire() else { return Taken::Busy("too many at one time") };
+        let body = body.paced(self.tempo);
+        let held = buffer(body, Side::Client, self.settings.body_bytes, self.memory.share()).await;
+        let held = match held {
+            Ok(held) => held,
+            Err(error) => {
+                return match error.kind() {
+                    Kind::TooLarge => Taken::TooLarge,
+                    Kind::Overloaded { .. } => Taken::Busy("no memory"),
+                    _ => Taken::Unreadable("the message broke off"),
+                };
+            }
+        };
+        let checked =
+            receiver.verify.check(&head.headers, &held.bytes, self.clock.unix_ms(), self.settings.tolerance);
+        match checked {
+            Err(refused) => Taken::Unsigned(refused),
+            Ok(message) => self.queue(receiver, &head.headers, &held.bytes, message.as_deref()).await,
+        }
+    }
+
+    async fn queue(
+        &self,
+        receiver: &Receiver,
+        headers: &HeaderMap,
+        body: &[u8],
+        message: Option<&str>,
+    ) -> Taken {
+        let program = self.program.load_full();
+        let Some(events) = &program.pack().events else { return Taken::Busy("the pack carries no events") };
+        let Ok(value) = Value::parse(body, &Limits::DOCUMENT) else {
+            return Taken::Unreadable("the body is no JSON");
+        };
+        let Some(name) = name_of(events, headers, &value) else {
+            return Taken::Unreadable("nothing says which event it is");
+        };
+        let route = events.route(&name);
+        if let Some(Becomes::Dropped { .. }) = route.map(|route| &route.becomes) {
+            metrics::event(&receiver.name, "dropped");
+            return Taken::Known;
+        }
+        let key = route.filter(|route| !route.key.is_empty()).and_then(|route| key_of(&route.key, &value));
+        let new = NewEvent {
+            receiver: &receiver.name,
+            key: key.as_deref(),
+            name: &name,
+            message,
+            body,
+            dead: route.is_none().then_some("the pack knows no event of this name"),
+        };
+        let bounds = QueueBounds {
+            events_max: self.settings.queue,
+            bytes_max: self.settings.queue_bytes,
+            remember: self.settings.remember,
+        };
+        match self.store.event_put(&new, bounds).await {
+            Ok(Queued::New) => {
+                self.queued.notify_one();
+                Taken::Queued
+            }
+            Ok(Queued::Known) => Taken::Known,
+            Ok(Queued::Full) => Taken::Busy("the queue is full"),
+            Err(error) => Taken::Store(error),
+        }
+    }
+}
+
+/// What a message says which event it is.
+fn name_of(events: &Events, headers: &HeaderMap, body: &Value) -> Option<String> {
+    match &events.name {
+        EventName::Header(name) => {
+            let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
+            headers.get(name)?.to_str().ok().map(str::to_owned)
+        }
+        EventName::Body(names) => match member(names, body)? {
+            Value::String(text) => Some(text.decode().into_owned()),
+            _ => None,
+        },
+    }
+}
+
+/// The value that keeps events in order, as JSON text: `7` and `"7"` are two keys.
+fn key_of(names: &[Arc<str>], body: &Value) -> Option<String> {
+    let value = member(names, body)?;
+    (!value.is_null()).then(|| String::from_utf8_lossy(&value.to_vec()).into_owned())
+}
+
+fn member<'v>(names: &[Arc<str>], body: &'v Value) -> Option<&'v Value> {
+    names.iter().try_fold(body, |value, name| value.as_object()?.get(name))
+}

@@ -1,0 +1,299 @@
+//! Signatures of events, checked and made: Standard Webhooks (<https://www.standardwebhooks.com>: `webhook-id`,
+//! `webhook-timestamp`, `webhook-signature`), and the plain form that services have of their own, an HMAC-SHA-256 in one header
+//! field. Both ways a list of secrets is known: the first signs, all are good, so that a secret can be changed without a gap.
+
+use crate::secret::Secret;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use sha2::Sha256;
+use std::time::Duration;
+
+const ID: HeaderName = HeaderName::from_static("webhook-id");
+const TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
+const SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
+/// What stands before the base64 of a secret of Standard Webhooks.
+const SECRET_PREFIX: &str = "whsec_";
+/// The longest name of a message that is kept.
+const ID_BYTES_MAX: usize = 256;
+
+/// How messages between two parties are signed.
+#[derive(Clone, Debug)]
+pub struct Signature {
+    pub form: Form,
+    /// At least one, as bytes.
+    secrets: Vec<Secret<Vec<u8>>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Form {
+    StandardWebhooks,
+    Hmac(HmacForm),
+}
+
+/// An HMAC-SHA-256 over the body, or over a moment, a dot and the body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HmacForm {
+    pub header: HeaderName,
+    /// What stands before the signature, such as `sha256=`.
+    pub prefix: String,
+    pub encoding: Encoding,
+    /// The field with the moment of signing, in seconds since 1970; without it a message that somebody has kept stays good.
+    pub timestamp: Option<HeaderName>,
+    /// The field by which a message is known again.
+    pub id: Option<HeaderName>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    Hex,
+    Base64,
+}
+
+/// Why a message is not taken; nothing of it is repeated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    #[error("the signature is missing, or not in its form")]
+    Form,
+    #[error("the moment of signing is too far from now")]
+    Moment,
+    #[error("the signature is not that of the message")]
+    Wrong,
+}
+
+impl Signature {
+    /// `secrets` are texts, of Standard Webhooks in base64 after `whsec_`. None where one is not in its form.
+    pub fn new(form: Form, secrets: &[Secret<String>]) -> Option<Signature> {
+        let bytes = |secret: &Secret<String>| match form {
+            Form::Hmac(_) => Some(Secret::new(secret.expose().as_bytes().to_vec())),
+            Form::StandardWebhooks => {
+                let text = secret.expose().trim();
+                let encoded = text.strip_prefix(SECRET_PREFIX).unwrap_or(text);
+                STANDARD.decode(encoded).ok().filter(|bytes| !bytes.is_empty()).map(Secret::new)
+            }
+        };
+        let secrets: Vec<_> = secrets.iter().map(bytes).collect::<Option<_>>()?;
+        (!secrets.is_empty()).then_some(Signature { form, secrets })
+    }
+
+    /// What a good message is called, if its form names it.
+    pub fn check(
+        &self,
+        headers: &HeaderMap,
+        body: &[u8],
+        now_ms: i64,
+        tolerance: Duration,
+    ) -> Result<Option<String>, Refused> {
+        let text = |name: &HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+        match &self.form {
+            Form::StandardWebhooks => {
+                let (id, moment, given) = (text(&ID), text(&TIMESTAMP), text(&SIGNATURE));
+                let (id, moment) = (id.ok_or(Refused::Form)?, moment.ok_or(Refused::Form)?);
+                if id.is_empty() || id.len() > ID_BYTES_MAX {
+                    return Err(Refused::Form);
+                }
+                is_near(moment, now_ms, tolerance)?;
+                let given = given.ok_or(Refused::Form)?;
+                let one_of = given.split(' ').filter_map(|one| one.strip_prefix("v1,"));
+                let codes: Vec<Vec<u8>> = one_of.filter_map(|one| STANDARD.decode(one).ok()).collect();
+                if codes.is_empty() {
+                    return Err(Refused::Form);
+                }
+                let parts: [&[u8]; 5] = [id.as_bytes(), b".", moment.as_bytes(), b".", body];
+                self.is_of(&parts, &codes)?;
+                Ok(Some(id.to_owned()))
+            }
+            Form::Hmac(form) => {
+                let given =
+                    text(&form.header).and_then(|given| given.trim().strip_prefix(form.prefix.as_str()));
+                let code = given.and_then(|given| form.encoding.decode(given)).ok_or(Refused::Form)?;
+                match &form.timestamp {
+                    None => self.is_of(&[body], &[code])?,
+                    Some(name) => {
+                        let moment = text(name).ok_or(Refused::Form)?;
+                        is_near(moment, now_ms, tolerance)?;
+                        self.is_of(&[moment.as_bytes(), b".", body], &[code])?;
+                    }
+                }
+                let id = form.id.as_ref().map(|name| text(name).ok_or(Refused::Form)).transpose()?;
+                match id {
+                    Some(id) if id.is_empty() || id.len() > ID_BYTES_MAX => Err(Refused::Form),
+                    id => Ok(id.map(str::to_owned)),
+                }
+            }
+        }
+    }
+
+    /// The fields that a message goes out with. `id` is what it is called.
+    pub fn sign(&self, id: &str, body: &[u8], now_ms: i64) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        let moment = now_ms.div_euclid(1000).to_string();
+        let mut put = |name: &HeaderName, value: &str| {
+            // What came as a field, or was made here, is one.
+            if let Ok(value) = HeaderValue::from_str(value) {
+                headers.insert(name.clone(), value);
+            }
+        };
+        match &self.form {
+            Form::StandardWebhooks => {
+                let code = self.code(&[id.as_bytes(), b".", moment.as_bytes(), b".", body]);
+                put(&ID, id);
+                put(&TIMESTAMP, &moment);
+                put(&SIGNATURE, &format!("v1,{}", STANDARD.encode(code)));
+            }
+            Form::Hmac(form) => {
+                let code = match &form.timestamp {
+                    None => self.code(&[body]),
+                    Some(name) => {
+                        put(name, &moment);
+                        self.code(&[moment.as_bytes(), b".", body])
+                    }
+                };
+                put(&form.header, &format!("{}{}", form.prefix, form.encoding.encode(&code)));
+                if let Some(name) = &form.id {
+                    put(name, id);
+                }
+            }
+        }
+        headers
+    }
+
+    fn code(&self, parts: &[&[u8]]) -> Vec<u8> {
+        let secret = self.secrets.first().expect("there is at least one");
+        mac(secret, parts).finalize().into_bytes().to_vec()
+    }
+
+    /// Whether one of the codes is made with one of the secrets, in a time that says nothing of where they differ.
+    fn is_of(&self, parts: &[&[u8]], codes: &[Vec<u8>]) -> Result<(), Refused> {
+        let is_of =
+            |secret: &Secret<Vec<u8>>| codes.iter().any(|code| mac(secret, parts).verify_slice(code).is_ok());
+        if self.secrets.iter().any(is_of) { Ok(()) } else { Err(Refused::Wrong) }
+    }
+}
+
+fn mac(secret: &Secret<Vec<u8>>, parts: &[&[u8]]) -> Hmac<Sha256> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret.expose()).expect("HMAC takes keys of any length");
+    parts.iter().for_each(|part| mac.update(part));
+    mac
+}
+
+/// A moment in seconds since 1970, near enough to now, before or after: clocks differ.
+fn is_near(moment: &str, now_ms: i64, tolerance: Duration) -> Result<(), Refused> {
+    let seconds: i64 = moment.parse().map_err(|_| Refused::Form)?;
+    let apart = now_ms.div_euclid(1000).abs_diff(seconds);
+    if apart > tolerance.as_secs() { Err(Refused::Moment) } else { Ok(()) }
+}
+
+impl Encoding {
+    fn encode(self, code: &[u8]) -> String {
+        match self {
+            Encoding::Hex => code.iter().map(|byte| format!("{byte:02x}")).collect(),
+            Encoding::Base64 => STANDARD.encode(code),
+        }
+    }
+
+    fn decode(self, text: &str) -> Option<Vec<u8>> {
+        match self {
+            Encoding::Base64 => STANDARD.decode(text).ok(),
+            Encoding::Hex => {
+                let digits = text.as_bytes();
+                let is_whole = !digits.is_empty() && digits.len().is_multiple_of(2) && digits.is_ascii();
+                let byte = |pair: &[u8]| {
+                    let pair = std::str::from_utf8(pair).ok()?;
+                    u8::from_str_radix(pair, 16).ok()
+                };
+                is_whole.then(|| digits.chunks(2).map(byte).collect::<Option<_>>())?
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The example of the specification's reference libraries.
+    const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+    const BODY: &[u8] = br#"{"test": 2432232314}"#;
+    const NOW_MS: i64 = 1_614_265_330_000;
+    const MINUTES: Duration = Duration::from_secs(300);
+
+    fn standard(secrets: &[&str]) -> Signature {
+        let secrets: Vec<_> = secrets.iter().map(|secret| Secret::from(*secret)).collect();
+        Signature::new(Form::StandardWebhooks, &secrets).expect("secrets in their form")
+    }
+
+    fn message(fields: &[(&'static str, &str)]) -> HeaderMap {
+        let field = |(name, value): &(&'static str, &str)| {
+            (HeaderName::from_static(name), HeaderValue::from_str(value).unwrap())
+        };
+        fields.iter().map(field).collect()
+    }
+
+    #[test]
+    fn the_example_of_standard_webhooks_is_signed_and_checked_as_its_libraries_do() {
+        let signed = standard(&[SECRET]).sign("msg_p5jXN8AQM9LWM0D4loKWxJek", BODY, NOW_MS);
+        assert_eq!(signed["webhook-signature"], "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
+        let checked = standard(&[SECRET]).check(&signed, BODY, NOW_MS, MINUTES);
+        assert_eq!(checked, Ok(Some("msg_p5jXN8AQM9LWM0D4loKWxJek".to_owned())));
+    }
+
+    #[test]
+    fn a_message_is_good_for_any_of_the_secrets_within_its_time_and_for_its_own_body() {
+        let other = "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+        let signed = standard(&[SECRET]).sign("msg_1", BODY, NOW_MS);
+        assert!(standard(&[other, SECRET]).check(&signed, BODY, NOW_MS, MINUTES).is_ok());
+        let check = |body: &[u8], now_ms| standard(&[SECRET]).check(&signed, body, now_ms, MINUTES);
+        assert_eq!(check(b"{}", NOW_MS), Err(Refused::Wrong));
+        assert_eq!(check(BODY, NOW_MS + 300_000).is_ok(), true);
+        assert_eq!(check(BODY, NOW_MS + 301_000), Err(Refused::Moment));
+        assert_eq!(check(BODY, NOW_MS - 301_000), Err(Refused::Moment));
+        assert_eq!(standard(&[other]).check(&signed, BODY, NOW_MS, MINUTES), Err(Refused::Wrong));
+        let moment = (NOW_MS / 1000).to_string();
+        for fields in [
+            vec![],
+            vec![("webhook-id", "msg_1"), ("webhook-timestamp", moment.as_str())],
+            vec![("webhook-id", "msg_1"), ("webhook-timestamp", "soon"), ("webhook-signature", "v1,AAAA")],
+            vec![("webhook-id", ""), ("webhook-timestamp", &moment), ("webhook-signature", "v1,AAAA")],
+            vec![("webhook-id", "msg_1"), ("webhook-timestamp", &moment), ("webhook-signature", "v2,AAAA")],
+        ] {
+            let checked = standard(&[SECRET]).check(&message(&fields), BODY, NOW_MS, MINUTES);
+            assert_eq!(checked, Err(Refused::Form), "{fields:?}");
+        }
+        assert!(Signature::new(Form::StandardWebhooks, &[Secret::from("whsec_?")]).is_none());
+    }
+
+    #[test]
+    fn a_plain_signature_has_the_field_the_encoding_and_the_moment_that_it_is_told() {
+        for (encoding, timestamp) in [
+            (Encoding::Hex, None),
+            (Encoding::Base64, None),
+            (Encoding::Hex, Some(HeaderName::from_static("x-moment"))),
+        ] {
+            let form = HmacForm {
+                header: HeaderName::from_static("x-hub-signature-256"),
+                prefix: "sha256=".to_owned(),
+                encoding,
+                timestamp,
+                id: Some(HeaderName::from_static("x-delivery")),
+            };
+            let signature =
+                Signature::new(Form::Hmac(form), &[Secret::from("It's a Secret to Everybody")]).unwrap();
+            let signed = signature.sign("7", b"Hello, World!", NOW_MS);
+            if encoding == Encoding::Hex && !signed.contains_key("x-moment") {
+                // The example of the service that made this form common.
+                assert_eq!(
+                    signed["x-hub-signature-256"],
+                    "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"
+                );
+            }
+            let checked = signature.check(&signed, b"Hello, World!", NOW_MS, MINUTES);
+            assert_eq!(checked, Ok(Some("7".to_owned())));
+            assert_eq!(signature.check(&signed, b"Hello", NOW_MS, MINUTES), Err(Refused::Wrong));
+            assert_eq!(signature.check(&message(&[]), b"", NOW_MS, MINUTES), Err(Refused::Form));
+            let late = signature.check(&signed, b"Hello, World!", NOW_MS + 301_000, MINUTES);
+            assert_eq!(late.is_err(), signed.contains_key("x-moment"));
+        }
+    }
+}

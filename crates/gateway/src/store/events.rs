@@ -1,0 +1,358 @@
+//! The queue of events: what came and was not delivered yet, in order for each key, and what could not be delivered.
+//!
+//! An event counts as taken once it is committed here. It goes out at least once: who delivers it holds a lease on it for as
+//! long as that may take, and when the lease ends without a word (the process was killed, the machine is gone) somebody else
+//! has it. Of one key only the oldest waiting event can be leased, so events of a key are never under way together, whoever
+//! delivers.
+
+use super::db::{Row, Tx, args};
+use super::seal::{HashOf, KeyRing, Part, Place};
+use super::{Store, StoreError, new_id};
+use crate::secret::Secret;
+use std::time::Duration;
+
+const COLUMN: &str = "events.sealed";
+const PENDING: &str = "pending";
+const DEAD: &str = "dead";
+
+/// An event that has come.
+#[derive(Debug)]
+pub struct NewEvent<'e> {
+    pub receiver: &'e str,
+    /// Events of one key stay in order; without one all of a receiver do.
+    pub key: Option<&'e str>,
+    pub name: &'e str,
+    /// What its sender calls this message; one that came already is not taken again.
+    pub message: Option<&'e str>,
+    pub body: &'e [u8],
+    /// Why it cannot be delivered, where that is known already: it waits for somebody who looks after it.
+    pub dead: Option<&'e str>,
+}
+
+/// How much may wait for one receiver.
+#[derive(Clone, Copy, Debug)]
+pub struct QueueBounds {
+    pub events_max: u64,
+    pub bytes_max: u64,
+    /// How long messages are known again.
+    pub remember: Duration,
+}
+
+/// What became of an event that came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Queued {
+    New,
+    /// It came before.
+    Known,
+    /// No room: too much waits for this receiver.
+    Full,
+}
+
+/// An event to be delivered, with a lease on it.
+#[derive(Debug)]
+pub struct LeasedEvent {
+    pub id: String,
+    pub receiver: String,
+    pub name: String,
+    /// What its sender calls the message.
+    pub message: Option<String>,
+    pub body: Secret<Vec<u8>>,
+    /// How often it was tried before.
+    pub attempts: u32,
+    pub came_ms: i64,
+}
+
+/// An event as it is listed: nothing of what it says.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct EventSummary {
+    pub id: String,
+    pub receiver: String,
+    pub event: String,
+    /// `pending`, or `dead`: nobody tries it again by himself.
+    pub state: String,
+    pub bytes: i64,
+    pub came_ms: i64,
+    pub attempts: i64,
+    /// When it is tried next.
+    pub next_ms: i64,
+    /// What came of the last try.
+    pub failure: Option<String>,
+}
+
+/// What waits for a receiver.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct EventCount {
+    pub receiver: String,
+    pub pending: i64,
+    pub dead: i64,
+}
+
+/// Which of the listed events are meant.
+#[derive(Clone, Debug, Default)]
+pub struct EventChoice {
+    /// None: of all receivers.
+    pub receiver: Option<String>,
+    /// Empty: all dead ones.
+    pub ids: Vec<String>,
+}
+
+/// The oldest waiting event of each key, of those that are due and that nobody delivers.
+const DUE: &str = "SELECT e.id, e.receiver, e.name, e.sealed, e.attempts, e.came_ms FROM events e \
+    WHERE e.state = 'pending' AND e.next_ms <= $1 AND e.lease_ms <= $1 AND NOT EXISTS \
+    (SELECT 1 FROM events o WHERE o.receiver = e.receiver AND o.event_key = e.event_key AND o.state = 'pending' AND o.seq < e.seq) \
+    ORDER BY e.seq LIMIT $2";
+
+impl Store {
+    /// Takes an event in. Once this returns [`Queued::New`] it is durable.
+    pub async fn event_put(&self, new: &NewEvent<'_>, bounds: QueueBounds) -> Result<Queued, StoreError> {
+        let parts: [Part<'_>; 2] = [new.receiver.into(), new.key.into()];
+        let key = self.hasher.row(HashOf::EventKey, &parts);
+        let mut tx = self.write().await?;
+        let now = tx.now_ms(&self.clock).await?;
+        let message = new.message.map(|message| {
+            let parts: [Part<'_>; 2] = [new.receiver.into(), message.into()];
+            self.hasher.row(HashOf::EventMessage, &parts)
+        });
+        if let Some(message) = &message {
+            tx.run(
+                "DELETE FROM event_messages WHERE receiver = $1 AND expires_ms <= $2",
+                args![new.receiver, now],
+            )
+            .await?;
+            let known = "SELECT 1 AS known FROM event_messages WHERE receiver = $1 AND message = $2";
+            if tx.row(known, args![new.receiver, &message[..]]).await?.is_some() {
+                return tx.commit().await.map(|()| Queued::Known);
+            }
+        }
+        let sql = "SELECT COUNT(*) AS events, CAST(COALESCE(SUM(bytes), 0) AS BIGINT) AS bytes FROM events WHERE receiver = $1";
+        let waiting = tx.row(sql, args![new.receiver]).await?;
+        let waiting = waiting.ok_or_else(|| StoreError::Corrupt("the queue of events".to_owned()))?;
+        let (events, bytes) = (waiting.int("events")?, waiting.int("bytes")?);
+        let length = i64::try_from(new.body.len()).unwrap_or(i64::MAX);
+        let is_full = events >= i64::try_from(bounds.events_max).unwrap_or(i64::MAX)
+            || bytes.saturating_add(length) > i64::try_from(bounds.bytes_max).unwrap_or(i64::MAX);
+        if is_full {
+            // Its message is not noted: its sender comes again.
+            return tx.commit().await.map(|()| Queued::Full);
+        }
+        if let Some(message) = &message {
+            tx.run(
+                "INSERT INTO event_messages (receiver, message, expires_ms) VALUES ($1, $2, $3)",
+                args![new.receiver, &message[..], now.saturating_add(millis(bounds.remember))],
+            )
+            .await?;
+        }
+        let id = new_id();
+        let plain = Secret::new(encode(new.message, new.body));
+        let sealed = self.keys.seal(&place(new.receiver, &id), plain.expose());
+        let state = if new.dead.is_some() { DEAD } else { PENDING };
+        tx.run(
+            "INSERT INTO events (id, receiver, event_key, name, sealed, bytes, state, came_ms, attempts, next_ms, failure, \
+             lease, lease_ms) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, $8, $9, '', 0)",
+            args![id.as_str(), new.receiver, &key[..], new.name, sealed, length, state, now, new.dead],
+        )
+        .await?;
+        tx.commit().await?;
+        Ok(Queued::New)
+    }
+
+    /// Leases up to `count` events that are due to `owner`, oldest first, and of each key the oldest alone.
+    pub async fn events_claim(
+        &self,
+        owner: &str,
+        lease: Duration,
+        count: usize,
+    ) -> Result<Vec<LeasedEvent>, StoreError> {
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        // Most looks find nothing, and reading costs no write.
+        let soon = self.clock.unix_ms().saturating_add(CLOCKS_APART_MS);
+        if self.db.row(DUE, args![soon, 1_i64]).await?.is_none() {
+            return Ok(Vec::new());
+        }
+        let mut tx = self.db.write().await?;
+        let now = tx.now_ms(&self.clock).await?;
+        let rows = tx.rows(DUE, args![now, count]).await?;
+        let mut leased = Vec::with_capacity(rows.len());
+        for row in &rows {
+            let event = self.leased(row)?;
+            tx.run(
+                "UPDATE events SET lease = $2, lease_ms = $3 WHERE id = $1",
+                args![event.id.as_str(), owner, now.saturating_add(millis(lease))],
+            )
+            .await?;
+            leased.push(event);
+        }
+        tx.commit().await?;
+        Ok(leased)
+    }
+
+    fn leased(&self, row: &Row) -> Result<LeasedEvent, StoreError> {
+        let (id, receiver) = (row.text("id")?, row.text("receiver")?);
+        let plain = self.keys.open(&place(&receiver, &id), &row.bytes("sealed")?)?;
+        let (message, body) = decode(plain.expose())?;
+        let attempts = u32::try_from(row.int("attempts")?).unwrap_or(u32::MAX);
+        Ok(LeasedEvent {
+            name: row.text("name")?,
+            came_ms: row.int("came_ms")?,
+            id,
+            receiver,
+            message,
+            body,
+            attempts,
+        })
+    }
+
+    /// It was delivered, and is forgotten. False where its lease had ended: somebody else may deliver it once more.
+    pub async fn event_delivered(&self, id: &str, owner: &str) -> Result<bool, StoreError> {
+        let sql = "DELETE FROM events WHERE id = $1 AND lease = $2";
+        Ok(self.db.run_alone(sql, args![id, owner]).await? > 0)
+    }
+
+    /// It was not delivered: it is tried again after `wait`, or waits for somebody who looks after it.
+    pub async fn event_failed(
+        &self,
+        id: &str,
+        owner: &str,
+        failure: &str,
+        wait: Option<Duration>,
+    ) -> Result<(), StoreError> {
+        let mut tx = self.db.write().await?;
+        let now = tx.now_ms(&self.clock).await?;
+        let next = now.saturating_add(wait.map_or(0, millis));
+        let state = if wait.is_some() { PENDING } else { DEAD };
+        tx.run(
+            "UPDATE events SET state = $3, failure = $4, next_ms = $5, attempts = attempts + 1, lease = '', lease_ms = 0 \
+             WHERE id = $1 AND lease = $2",
+            args![id, owner, state, failure, next],
+        )
+        .await?;
+        tx.commit().await
+    }
+
+    /// Ends the leases that a gateway before this one has left behind: on SQLite there is no other.
+    pub async fn events_release(&self) -> Result<(), StoreError> {
+        if self.is_shared() {
+            return Ok(());
+        }
+        self.db.run_alone("UPDATE events SET lease = '', lease_ms = 0 WHERE lease_ms > 0", &[]).await?;
+        Ok(())
+    }
+
+    /// What waits, oldest first; with `dead` only what nobody tries again.
+    pub async fn events(
+        &self,
+        receiver: Option<&str>,
+        dead: bool,
+        count: usize,
+    ) -> Result<Vec<EventSummary>, StoreError> {
+        let sql = "SELECT id, receiver, name, state, bytes, came_ms, attempts, next_ms, failure FROM events \
+                   WHERE (receiver = $1 OR $1 = '') AND (state = 'dead' OR $2 = 0) ORDER BY seq LIMIT $3";
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        let rows = self.db.rows(sql, args![receiver.unwrap_or(""), i64::from(dead), count]).await?;
+        let row = |row: &Row| {
+            Ok(EventSummary {
+                id: row.text("id")?,
+                receiver: row.text("receiver")?,
+                event: row.text("name")?,
+                state: row.text("state")?,
+                bytes: row.int("bytes")?,
+                came_ms: row.int("came_ms")?,
+                attempts: row.int("attempts")?,
+                next_ms: row.int("next_ms")?,
+                failure: row.text_or_none("failure")?,
+            })
+        };
+        rows.iter().map(row).collect()
+    }
+
+    /// How much waits, by receiver.
+    pub async fn event_counts(&self) -> Result<Vec<EventCount>, StoreError> {
+        let sql = "SELECT receiver, SUM(CASE WHEN state = 'pending' THEN 1 ELSE 0 END) AS pending, \
+                   SUM(CASE WHEN state = 'dead' THEN 1 ELSE 0 END) AS dead FROM events GROUP BY receiver ORDER BY receiver";
+        let row = |row: &Row| {
+            Ok(EventCount {
+                receiver: row.text("receiver")?,
+                pending: row.int("pending")?,
+                dead: row.int("dead")?,
+            })
+        };
+        self.db.rows(sql, &[]).await?.iter().map(row).collect()
+    }
+
+    /// Has events tried again, from now on and as if for the first time; gives how many. They keep their place in their order.
+    pub async fn events_retry(&self, choice: &EventChoice) -> Result<u64, StoreError> {
+        let mut tx = self.db.write().await?;
+        let now = tx.now_ms(&self.clock).await?;
+        let receiver = choice.receiver.as_deref().unwrap_or("");
+        let mut touched = 0;
+        if choice.ids.is_empty() {
+            let sql = "UPDATE events SET state = 'pending', next_ms = $2, attempts = 0 \
+                       WHERE state = 'dead' AND (receiver = $1 OR $1 = '')";
+            touched += tx.run(sql, args![receiver, now]).await?;
+        }
+        for id in &choice.ids {
+            let sql = "UPDATE events SET state = 'pending', next_ms = $2, attempts = 0 \
+                       WHERE id = $3 AND (receiver = $1 OR $1 = '')";
+            touched += tx.run(sql, args![receiver, now, id.as_str()]).await?;
+        }
+        tx.commit().await?;
+        Ok(touched)
+    }
+
+    /// Forgets events for good; gives how many. One that is being delivered may arrive all the same.
+    pub async fn events_drop(&self, choice: &EventChoice) -> Result<u64, StoreError> {
+        let mut tx = self.db.write().await?;
+        let receiver = choice.receiver.as_deref().unwrap_or("");
+        let mut touched = 0;
+        if choice.ids.is_empty() {
+            let sql = "DELETE FROM events WHERE state = 'dead' AND (receiver = $1 OR $1 = '')";
+            touched += tx.run(sql, args![receiver]).await?;
+        }
+        for id in &choice.ids {
+            let sql = "DELETE FROM events WHERE id = $2 AND (receiver = $1 OR $1 = '')";
+            touched += tx.run(sql, args![receiver, id.as_str()]).await?;
+        }
+        tx.commit().await?;
+        Ok(touched)
+    }
+}
+
+/// How far the clock of a gateway may be behind that of its database before events wait longer than they must.
+const CLOCKS_APART_MS: i64 = 60_000;
+
+/// Seals all events anew; gives how many.
+pub(super) async fn reseal(tx: &mut Tx, keys: &KeyRing) -> Result<u64, StoreError> {
+    let mut values = 0;
+    for row in tx.rows("SELECT id, receiver, sealed FROM events", &[]).await? {
+        let (id, receiver) = (row.text("id")?, row.text("receiver")?);
+        let plain = keys.open(&place(&receiver, &id), &row.bytes("sealed")?)?;
+        let sealed = keys.seal(&place(&receiver, &id), plain.expose());
+        values += tx.run("UPDATE events SET sealed = $2 WHERE id = $1", args![id.as_str(), sealed]).await?;
+    }
+    Ok(values)
+}
+
+fn place<'a>(receiver: &'a str, id: &'a str) -> Place<'a> {
+    Place { column: COLUMN, client: receiver, row: id.as_bytes() }
+}
+
+fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Whether there is a name of the message, its length, the name, and the body.
+fn encode(message: Option<&str>, body: &[u8]) -> Vec<u8> {
+    let name = message.unwrap_or_default().as_bytes();
+    let length = u32::try_from(name.len()).unwrap_or(u32::MAX).to_be_bytes();
+    [&[u8::from(message.is_some())][..], &length, name, body].concat()
+}
+
+fn decode(bytes: &[u8]) -> Result<(Option<String>, Secret<Vec<u8>>), StoreError> {
+    let corrupt = || StoreError::Corrupt("an event of the queue".to_owned());
+    let (has_name, rest) = bytes.split_first().ok_or_else(corrupt)?;
+    let (length, rest) = rest.split_first_chunk().ok_or_else(corrupt)?;
+    let length = usize::try_from(u32::from_be_bytes(*length)).map_err(|_| corrupt())?;
+    let (name, body) = rest.split_at_checked(length).ok_or_else(corrupt)?;
+    let name = std::str::from_utf8(name).map_err(|_| corrupt())?;
+    Ok(((*has_name == 1).then(|| name.to_owned()), Secret::new(body.to_vec())))
+}
