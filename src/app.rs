@@ -25,6 +25,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use switchback_gateway::capture::Tap;
 use switchback_gateway::clock::{Clock, rfc3339};
+use switchback_gateway::events::deliver::Deliverer;
+use switchback_gateway::events::receive::Receiving;
 use switchback_gateway::proxy::calls::retry::Budget;
 use switchback_gateway::proxy::headers::Pseudonym;
 use switchback_gateway::proxy::program::Current;
@@ -104,6 +106,9 @@ pub enum StartError {
     Traces(#[from] OtlpError),
     #[error("shadow: {0}")]
     Shadow(#[from] shadow::StartError),
+    /// No HTTP client can be made for the deliveries of events.
+    #[error("events: {0}")]
+    Events(reqwest::Error),
     /// The runtime is shutting down.
     #[error("interrupted")]
     Interrupted,
@@ -157,6 +162,8 @@ pub struct App {
     registry: Registry,
     tokens: Tokens,
     usage: Usage,
+    /// Delivers events, where somebody receives some.
+    deliverer: Option<Deliverer>,
     store: Store,
     current: Current,
 }
@@ -255,6 +262,7 @@ impl App {
             workbench: workbench.clone(),
             program: Arc::clone(&current),
             clock: clock.clone(),
+            store: store.clone(),
             access: Access {
                 token: config.admin.token.clone(),
                 read_token: config.admin.read_token.clone(),
@@ -274,7 +282,9 @@ impl App {
             );
         }
         let admin_options = Arc::new(assemble::admin_options(&config.limits));
-        let cores = CoreRuntimes::start(listeners, &stack::stack(parts), &options, &drain_clients)
+        let (receiving, deliverer) = assemble::events(&config, &current, &store, &memory, &clock)?;
+        let service = Receiving::new(stack::stack(parts), receiving);
+        let cores = CoreRuntimes::start(listeners, &service, &options, &drain_clients)
             .map_err(|error| StartError::Listen(LISTEN, address, error))?;
         let addresses = Addresses {
             clients: address,
@@ -314,7 +324,7 @@ impl App {
             workbench,
             clock,
         };
-        let background = vec![
+        let mut background = vec![
             tokio::spawn(tokens.clone().run()),
             tokio::spawn(phases.clone().run()),
             tokio::spawn(retirement.run()),
@@ -323,6 +333,7 @@ impl App {
             tokio::spawn(reload_when_asked(reloader, watch, Arc::clone(&reload))),
             tokio::spawn(keep_up(metrics)),
         ];
+        background.extend(deliverer.clone().map(|deliverer| tokio::spawn(deliverer.run())));
         Ok(App {
             addresses,
             drain_clients,
@@ -339,6 +350,7 @@ impl App {
             registry,
             tokens,
             usage,
+            deliverer,
             store,
             current,
         })
@@ -391,6 +403,9 @@ impl App {
             tracing::warn!(%error, "the last calls are not counted");
         }
         self.tokens.drain(self.grace).await;
+        if let Some(deliverer) = &self.deliverer {
+            deliverer.drain(end.saturating_duration_since(Instant::now())).await;
+        }
         // The program that serves knows where they go now, whatever was reloaded.
         if let Some(traces) = self.current.load().traces().cloned() {
             traces.flush(TRACES_PATIENCE).await;

@@ -12,6 +12,7 @@ mod api;
 mod callback;
 mod capture;
 mod diff;
+mod events;
 mod guard;
 mod health;
 mod phases;
@@ -46,6 +47,7 @@ use switchback_gateway::proxy::unknown_calls::UnknownCalls;
 use switchback_gateway::retire::{Retirement, Usage};
 use switchback_gateway::server::{Drain, Standing};
 use switchback_gateway::shadow::{Archive, Phases};
+use switchback_gateway::store::Store;
 use switchback_gateway::telemetry::metrics::Metrics;
 use switchback_gateway::token::{Registry, Tokens};
 use tokio::sync::Notify;
@@ -77,6 +79,8 @@ pub struct Parts {
     /// Where requests and mapping texts are tried.
     pub workbench: Workbench,
     pub clock: Clock,
+    /// Where events wait.
+    pub store: Store,
     /// Who may come.
     pub access: Access,
     /// Host names allowed beside addresses and `localhost`, in lower case.
@@ -223,6 +227,9 @@ async fn route(parts: &Arc<Parts>, request: Request<Body>) -> Answer {
         ("POST", ["api", "clients", name, "connect"]) => api::connect(parts, name, request).await,
         ("POST", ["api", "capture"]) => capture::capture(parts, request).await,
         ("POST", ["api", "capture", "end"]) => capture::end(parts),
+        ("GET", ["api", "events"]) => events::list(parts).await,
+        ("POST", ["api", "events", "retry"]) => events::retry(parts, request).await,
+        ("POST", ["api", "events", "drop"]) => events::drop(parts, request).await,
         ("POST", ["api", "reload"]) => api::reload(parts),
         ("GET", ["api", "phases"]) => phases::list(parts),
         ("POST", ["api", "phases"]) => phases::set(parts, request).await,

@@ -9,21 +9,27 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use switchback_engine::translate::stream::Check;
 use switchback_gateway::body::BodyTimeout;
+use switchback_gateway::clock::Clock;
+use switchback_gateway::events::deliver::Deliverer;
+use switchback_gateway::events::receive::Intake;
+use switchback_gateway::events::{Receiver, Receivers};
 use switchback_gateway::memory::{self, Memory};
 use switchback_gateway::proxy::forwarding::Forwarding;
 use switchback_gateway::proxy::limits::Limits;
 use switchback_gateway::proxy::origin::CallOrigin;
-use switchback_gateway::proxy::program::{Front, Program, ShadowUpstreams};
+use switchback_gateway::proxy::program::{Current, Front, Program, ShadowUpstreams};
 use switchback_gateway::proxy::upstream::Upstream;
 use switchback_gateway::retire::{Brownout, ClientSunset, Rules, SideOperations};
 use switchback_gateway::server;
 use switchback_gateway::shadow::{self, Served, Table};
+use switchback_gateway::store::Store;
 use switchback_gateway::telemetry::otlp::{OtlpSettings, Traces};
 use switchback_gateway::token::OAuth;
 use switchback_gateway::tunnel::TunnelLimits;
 use switchback_json::{self as json, Value};
 use switchback_plan::router::Router;
 use switchback_plan::{Effect, Pack, PerSide, Route, SideId};
+use tokio::sync::{Notify, Semaphore};
 
 /// A size as the program counts in memory. Sizes that no machine has are as good as none.
 fn bytes(size: u64) -> usize {
@@ -259,6 +265,42 @@ fn traces(
         None => Traces::start(settings)?,
     };
     Ok(Some((settings.clone(), traces)))
+}
+
+/// What takes events in, and what delivers them where somebody receives some.
+pub(super) fn events(
+    config: &Config,
+    program: &Current,
+    store: &Store,
+    memory: &Memory,
+    clock: &Clock,
+) -> Result<(Intake, Option<Deliverer>), StartError> {
+    let receiver = |receiver: &config::EventReceiver| Receiver {
+        name: receiver.name.clone(),
+        path: receiver.path.clone(),
+        verify: receiver.verify.clone(),
+        url: receiver.url.uri().clone(),
+        sign: receiver.sign.clone(),
+    };
+    let receivers = Receivers::new(config.events.receivers.iter().map(receiver).collect());
+    let (settings, queued) = (config.events.settings, Arc::new(Notify::new()));
+    let intake = Intake {
+        receivers: receivers.clone(),
+        settings,
+        program: Arc::clone(program),
+        store: store.clone(),
+        memory: memory.part(config.limits.held_bytes_all),
+        clock: clock.clone(),
+        tempo: limits(&config.limits).request_tempo,
+        places: Arc::new(Semaphore::new(count(config.limits.requests_per_client))),
+        queued: Arc::clone(&queued),
+    };
+    if receivers.is_empty() {
+        return Ok((intake, None));
+    }
+    let (program, store) = (Arc::clone(program), store.clone());
+    let deliverer = Deliverer::new(receivers, settings, program, store, clock.clone(), queued);
+    Ok((intake, Some(deliverer.map_err(StartError::Events)?)))
 }
 
 /// What the shadow may cost.

@@ -12,6 +12,7 @@ mod completions;
 #[cfg(feature = "sandbox")]
 mod demo;
 mod diff;
+mod events;
 mod explain;
 mod export;
 mod init;
@@ -61,6 +62,8 @@ enum Verb {
     Completions(completions::Args),
     /// What the dual run found: report, export
     Diff(diff::Args),
+    /// Events that wait for their receivers: list, retry, drop
+    Events(events::Args),
     /// What a request would become, and which line of the mapping says so
     Explain(explain::Args),
     /// Drafts a pack from the contracts of two versions
@@ -109,6 +112,7 @@ pub fn main() -> ExitCode {
         Verb::Client(args) => client::run(args),
         Verb::Completions(args) => completions::run(&args),
         Verb::Diff(args) => diff::run(args),
+        Verb::Events(args) => events::run(args),
         Verb::Explain(args) => explain::run(&args),
         Verb::Init(args) => init::run(&args),
         Verb::Key(args) => key::run(args),

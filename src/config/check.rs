@@ -61,6 +61,8 @@ pub(super) fn check(raw: RawConfig, findings: &mut Findings) -> Option<Config> {
     let clients = clients(raw.clients.value, has_oauth, oauth.as_ref(), findings);
     let upstreams = upstreams(raw.upstreams, findings);
     let fronts = fronts(raw.fronts, findings);
+    let prefixes: Vec<Placed<Prefix>> = fronts.iter().map(|front| front.prefix.clone()).collect();
+    let events = super::events::events(raw.events.value, &prefixes, findings);
     let phases = phases(raw.phases.value);
     let (gate, gate_keys) = dual::gate(&raw.gate.value, findings);
     let sunsets = sunsets(raw.sunset.value, findings);
@@ -86,6 +88,7 @@ pub(super) fn check(raw: RawConfig, findings: &mut Findings) -> Option<Config> {
         shadow: dual::shadow(&raw.shadow.value),
         gate,
         gate_keys,
+        events,
         sunsets,
         brownouts,
         limits: limits(&raw.limits.value),

@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 use switchback_compiler::diagnostic::Span;
+use switchback_gateway::events::signature::Signature;
 use switchback_gateway::proxy::forwarding::ForwardedFields;
 use switchback_gateway::proxy::program::Strangers;
 use switchback_gateway::secret::Secret;
@@ -51,6 +52,7 @@ pub struct Config {
     pub gate: GateSettings,
     /// What `gate` names.
     pub gate_keys: Vec<Placed<OperationKey>>,
+    pub events: Events,
     pub sunsets: Vec<Sunset>,
     pub brownouts: Vec<Brownout>,
     pub limits: Limits,
@@ -293,4 +295,22 @@ pub struct Reload {
     pub watch: bool,
     /// How long files must stay unchanged.
     pub settle: Duration,
+}
+
+/// Events of the one version for receivers of the other.
+#[derive(Clone, Debug)]
+pub struct Events {
+    pub receivers: Vec<EventReceiver>,
+    pub settings: switchback_gateway::events::Settings,
+}
+
+/// Somebody who receives events.
+#[derive(Clone, Debug)]
+pub struct EventReceiver {
+    pub name: String,
+    /// Where the service delivers to.
+    pub path: String,
+    pub verify: Signature,
+    pub url: WebUrl,
+    pub sign: Option<Signature>,
 }

@@ -9,6 +9,7 @@ mod against_pack;
 mod check;
 mod checked;
 mod dual;
+mod events;
 mod quoting;
 mod read;
 mod references;
@@ -19,7 +20,7 @@ mod tests;
 
 pub use against_pack::{PackFacts, SettingFacts, SettingKind, SideFacts, against_pack};
 pub use checked::{
-    Admin, Brownout, Client, ClientSunset, Config, Front, Grant, Limits, OAuth, Phases, Places, Reload,
+    Admin, Brownout, Client, ClientSunset, Config, EventReceiver, Events, Front, Grant, Limits, OAuth, Phases, Places, Reload,
     Shadow, Sunset, TlsFiles, Upstream,
 };
 pub use read::Placed;

@@ -2,6 +2,7 @@
 //! reference; the JSON Schema and the masked dump are made from it. Rules between keys are in `check`.
 
 use super::dual::{RawGate, RawShadow};
+use super::events::RawEvents;
 use super::read::{
     Count, Free, FromYaml, Named, OneOrMore, Placed, Reading, described, scalar_text, section,
 };
@@ -70,6 +71,8 @@ section! {
         /// Moving operations by what was found: `default` and operations, each a policy or `never`. Without this nothing moves
         /// by itself.
         gate: Named<String, RawGate> = Named(Vec::new()),
+        /// Events of the one version for receivers of the other.
+        events: RawEvents = RawEvents::assumed(),
         /// What answers say about the end of a side, by the name of the side.
         sunset: Named<String, RawSunset> = Named(Vec::new()),
         /// Windows in which calls are turned away with 503 and `Retry-After`, so that clients notice that an end is near. Others

@@ -87,7 +87,7 @@ impl Port {
                 fronts: Vec::new(),
                 upstreams: Vec::new(),
             }),
-            registry: Registry::new(store, Some(endpoint)),
+            registry: Registry::new(store.clone(), Some(endpoint)),
             tokens,
             board: board(),
             drain: Drain::new(),
@@ -96,6 +96,7 @@ impl Port {
             tap: Tap::default(),
             unknown: UnknownCalls::new(Clock::machine()),
             clock,
+            store,
             access: Access {
                 token: token.map(Secret::from),
                 read_token: token.map(|_| Secret::from(READ_TOKEN)),

@@ -18,6 +18,7 @@ mod dual_evidence;
 mod dual_gate;
 mod dual_phases;
 mod dual_shadow;
+mod events;
 mod gateway_layers;
 mod gateway_load;
 mod gateway_two_witnesses;

@@ -1,0 +1,60 @@
+//! Events at the admin port: what waits, what is dead, and what is done about it. Nothing shows what an event says.
+
+use super::answer::Answer;
+use super::{Parts, api};
+use http::{Request, StatusCode};
+use serde::Deserialize;
+use serde_json::json;
+use switchback_gateway::body::Body;
+use switchback_gateway::store::{EventChoice, StoreError};
+
+/// Most events that are listed.
+const LISTED_MAX: usize = 1_000;
+
+/// How much waits for whom, and the oldest of it.
+pub(super) async fn list(parts: &Parts) -> Answer {
+    let counts = parts.store.event_counts().await;
+    let events = parts.store.events(None, false, LISTED_MAX).await;
+    match (counts, events) {
+        (Ok(receivers), Ok(events)) => {
+            Answer::json(StatusCode::OK, &json!({ "receivers": receivers, "events": events }))
+        }
+        (Err(error), _) | (_, Err(error)) => refused(&error),
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Choice {
+    receiver: Option<String>,
+    /// Without ids all dead events are meant.
+    #[serde(default)]
+    ids: Vec<String>,
+}
+
+pub(super) async fn retry(parts: &Parts, request: Request<Body>) -> Answer {
+    let choice = match api::read::<Choice>(request).await {
+        Ok(Choice { receiver, ids }) => EventChoice { receiver, ids },
+        Err(answer) => return answer,
+    };
+    match parts.store.events_retry(&choice).await {
+        Ok(retried) => Answer::json(StatusCode::OK, &json!({ "retried": retried })),
+        Err(error) => refused(&error),
+    }
+}
+
+pub(super) async fn drop(parts: &Parts, request: Request<Body>) -> Answer {
+    let choice = match api::read::<Choice>(request).await {
+        Ok(Choice { receiver, ids }) => EventChoice { receiver, ids },
+        Err(answer) => return answer,
+    };
+    match parts.store.events_drop(&choice).await {
+        Ok(dropped) => Answer::json(StatusCode::OK, &json!({ "dropped": dropped })),
+        Err(error) => refused(&error),
+    }
+}
+
+fn refused(error: &StoreError) -> Answer {
+    tracing::error!(%error, "the store did not do what the admin API asked");
+    Answer::error(StatusCode::SERVICE_UNAVAILABLE, "the store did not do it; the log says why")
+}

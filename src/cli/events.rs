@@ -1,0 +1,115 @@
+//! `switchback events`: what waits for its receivers, and what somebody has to look after.
+
+use super::stored::{Failure, Format, StoreArgs, block_on, print_json};
+use clap::Subcommand;
+use serde_json::json;
+use std::process::ExitCode;
+use switchback_gateway::clock::rfc3339;
+use switchback_gateway::store::EventChoice;
+
+/// Arguments of `switchback events`.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    store: StoreArgs,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// What waits, oldest first: to be delivered, or for somebody who looks after it
+    List(ListArgs),
+    /// Try events again, from now on and as if for the first time [default: all dead ones]
+    #[command(after_help = "Example:\n  switchback events retry --receiver acme --config switchback.yaml")]
+    Retry(ChoiceArgs),
+    /// Forget events for good, undelivered
+    #[command(
+        after_help = "Example:\n  switchback events drop 3f6c0f5b8f0e4d0a9d7c5b1a2e3f4a5b --config switchback.yaml"
+    )]
+    Drop(DropArgs),
+}
+
+#[derive(clap::Args)]
+struct ListArgs {
+    /// Name of a receiver [default: all]
+    #[arg(long, value_name = "NAME")]
+    receiver: Option<String>,
+    /// Only what nobody tries again by himself
+    #[arg(long)]
+    dead: bool,
+    /// Events to list, at most
+    #[arg(long, value_name = "COUNT", default_value = "100", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    limit: u32,
+}
+
+#[derive(clap::Args)]
+struct ChoiceArgs {
+    /// Ids of events, as `list` shows them
+    ids: Vec<String>,
+    /// Only those of this receiver
+    #[arg(long, value_name = "NAME")]
+    receiver: Option<String>,
+}
+
+#[derive(clap::Args)]
+struct DropArgs {
+    /// Ids of events, as `list` shows them
+    #[arg(required_unless_present = "all_dead")]
+    ids: Vec<String>,
+    /// All dead ones
+    #[arg(long, conflicts_with = "ids")]
+    all_dead: bool,
+    /// Only those of this receiver
+    #[arg(long, value_name = "NAME")]
+    receiver: Option<String>,
+}
+
+/// Runs the verb.
+pub fn run(args: Args) -> ExitCode {
+    block_on(manage(args))
+}
+
+async fn manage(args: Args) -> Result<(), Failure> {
+    let opened = args.store.open_existing().await?;
+    let (store, format) = (&opened.store, args.store.format);
+    let told = |word: &str, count: u64| match format {
+        Format::Json => print_json(&json!({ word: count })),
+        Format::Text => println!("{count} events {word}"),
+    };
+    match args.verb {
+        Verb::List(list) => {
+            let count = usize::try_from(list.limit).unwrap_or(usize::MAX);
+            let events = store.events(list.receiver.as_deref(), list.dead, count).await?;
+            match format {
+                Format::Json => print_json(&events),
+                Format::Text if events.is_empty() => println!("nothing waits"),
+                Format::Text => {
+                    for event in &events {
+                        let failure =
+                            event.failure.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+                        println!(
+                            "{} {} {} {} since {}, {} tries{failure}",
+                            event.id,
+                            event.receiver,
+                            event.event,
+                            event.state,
+                            rfc3339(event.came_ms),
+                            event.attempts
+                        );
+                    }
+                }
+            }
+        }
+        Verb::Retry(of) => {
+            let choice = EventChoice { receiver: of.receiver, ids: of.ids };
+            told("retried", store.events_retry(&choice).await?);
+        }
+        Verb::Drop(of) => {
+            let choice = EventChoice { receiver: of.receiver, ids: of.ids };
+            told("dropped", store.events_drop(&choice).await?);
+        }
+    }
+    opened.store.close().await;
+    Ok(())
+}

@@ -1,0 +1,246 @@
+//! The section about events: who receives them, whose signatures are checked and made, and what the queue may hold.
+
+use super::checked::{EventReceiver, Events};
+use super::read::{Count, FromYaml, Named, OneOrMore, Placed, Reading, described, section};
+use super::scalars::{Period, Prefix, Size, WebUrl};
+use serde_json::{Value, json};
+use std::time::Duration;
+use switchback_compiler::diagnostic::{Code, Finding, Findings, Span};
+use switchback_compiler::yaml::Node;
+use switchback_gateway::events::signature::{Encoding, Form, HmacForm, Signature};
+use switchback_gateway::secret::Secret;
+
+section! {
+    /// Events of the one version for receivers of the other. Without receivers none are taken in.
+    RawEvents is "`events`",
+    required {}
+    optional {
+        /// Who receives, by a name for logs, metrics and `switchback events`.
+        receivers: Named<String, RawReceiver> = Named(Vec::new()),
+        /// How far the moment of a signature may be from now, before or after.
+        tolerance: Period = Period(Duration::from_secs(300)),
+        /// How long messages are known again: one that came before is answered and not delivered once more.
+        remember: Period = Period(Duration::from_secs(3 * 86_400)),
+        /// Events that may wait for one receiver, those included that nobody tries again by himself; further ones earn 503.
+        queue: Count = Count(10_000),
+        /// Bytes of them.
+        queue_bytes: Size = Size(64 << 20),
+        /// Body of one event; more earns 413.
+        body_bytes: Size = Size(256 << 10),
+        /// Time for the answer of a receiver.
+        timeout: Period = Period(Duration::from_secs(15)),
+        /// Deliveries at one time.
+        deliveries: Count = Count(32),
+        /// Tries after which an event waits for somebody who looks after it.
+        attempts: Count = Count(12),
+        /// The pause after the first try that failed; it doubles from try to try, and has some jitter.
+        retry_first: Period = Period(Duration::from_secs(5)),
+        /// The longest pause between two tries.
+        retry_max: Period = Period(Duration::from_secs(3_600)),
+    }
+}
+
+section! {
+    /// Somebody who receives events in the form of the version that he knows.
+    RawReceiver is "a receiver",
+    required {
+        /// How the service signs what it delivers to this gateway.
+        verify: RawSignature,
+        /// Where the events are delivered.
+        url: WebUrl,
+    }
+    optional {
+        /// The path, on the port for clients, to which the service delivers; without it `/events/` and the name.
+        path: Prefix,
+        /// How the events are signed for the receiver; without it they are not.
+        sign: RawSignature,
+    }
+}
+
+section! {
+    /// How messages are signed: by Standard Webhooks, or with an HMAC-SHA-256 in a header field.
+    RawSignature is "a signature",
+    required {
+        /// What is signed with; of Standard Webhooks in base64 after `whsec_`. In a list the first signs and all are good, which
+        /// is how a secret is changed.
+        secret: OneOrMore<Placed<Secret<String>>>,
+    }
+    optional {
+        /// `standard-webhooks` or `hmac`.
+        form: RawForm = RawForm::StandardWebhooks,
+        /// Of `hmac`: the field with the signature.
+        header: String,
+        /// Of `hmac`: what stands before it in the field, such as `sha256=`.
+        prefix: String,
+        /// Of `hmac`: how it is written, `hex` or `base64`.
+        encoding: RawEncoding,
+        /// Of `hmac`: the field with the moment of signing in seconds since 1970; then this, a dot and the body are signed,
+        /// else the body alone.
+        timestamp: String,
+        /// Of `hmac`: the field by which a message is known again.
+        id: String,
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RawForm {
+    StandardWebhooks,
+    Hmac,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RawEncoding {
+    Hex,
+    Base64,
+}
+
+/// A closed list of words.
+macro_rules! words {
+    ($($name:ident: $first:ident $first_word:literal, $second:ident $second_word:literal;)+) => { $(
+        impl FromYaml for $name {
+            const IS_HARMLESS: bool = true;
+
+            fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
+                match node.word(&[$first_word, $second_word], reading.findings)? {
+                    $second_word => Some($name::$second),
+                    _ => Some($name::$first),
+                }
+            }
+
+            fn schema() -> Value {
+                json!({"enum": [$first_word, $second_word]})
+            }
+
+            fn shown(&self) -> Value {
+                json!(match self {
+                    $name::$first => $first_word,
+                    $name::$second => $second_word,
+                })
+            }
+        }
+    )+ };
+}
+words! {
+    RawForm: StandardWebhooks "standard-webhooks", Hmac "hmac";
+    RawEncoding: Hex "hex", Base64 "base64";
+}
+
+/// The section, checked. `fronts` are the prefixes at which clients speak.
+pub(super) fn events(raw: RawEvents, fronts: &[Placed<Prefix>], findings: &mut Findings) -> Events {
+    let mut receivers: Vec<EventReceiver> = Vec::new();
+    for (name, receiver) in raw.receivers.value.0 {
+        let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
+        if name.len() > NAME_CHARS_MAX || !name.bytes().all(is_plain) {
+            let what =
+                format!("a receiver's name is 1 to {NAME_CHARS_MAX} letters, digits, `.`, `_` and `-`");
+            findings.push(Finding::error(Code::ValueForm, name.span, what));
+            continue;
+        }
+        let path = receiver
+            .path
+            .as_ref()
+            .map_or_else(|| format!("/events/{}", *name), |path| path.as_str().to_owned());
+        let span = receiver.path.as_ref().map_or(name.span, |path| path.span);
+        let lies_in = fronts.iter().find(|front| {
+            let prefix = front.as_str();
+            path == prefix || path.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('/'))
+        });
+        if let Some(front) = lies_in {
+            let what = format!("`{path}` lies in the front `{}`, where clients speak", front.as_str());
+            findings
+                .push(Finding::error(Code::Conflict, span, what).help("give the receiver a path of its own"));
+        }
+        if let Some(other) = receivers.iter().find(|other| other.path == path) {
+            let what = format!("the receiver `{}` has the path `{path}` already", other.name);
+            findings.push(
+                Finding::error(Code::Conflict, span, what).help("give each receiver a path of its own"),
+            );
+        }
+        let verify = receiver.verify.and_then(|raw| signature(raw, findings));
+        let sign = receiver.sign.map(|raw| signature(raw, findings));
+        let (Some(verify), Some(url)) = (verify, receiver.url) else { continue };
+        if !url.is_https() && !url.is_loopback() {
+            let what = "events would travel unencrypted to another machine";
+            findings.push(Finding::warning(Code::Conflict, url.span, what).help("use an `https` URL"));
+        }
+        receivers.push(EventReceiver {
+            name: name.value,
+            path,
+            verify,
+            url: url.value,
+            sign: sign.flatten(),
+        });
+    }
+    if raw.retry_max.0 < raw.retry_first.0 {
+        let what = "the longest pause is shorter than the first one";
+        findings.push(Finding::error(Code::Conflict, raw.retry_max.span, what).help("raise `retry_max`"));
+    }
+    Events {
+        receivers,
+        settings: switchback_gateway::events::Settings {
+            queue: u64::from(raw.queue.0),
+            queue_bytes: raw.queue_bytes.0,
+            body_bytes: raw.body_bytes.0,
+            tolerance: raw.tolerance.0,
+            remember: raw.remember.0,
+            timeout: raw.timeout.0,
+            deliveries: usize::try_from(raw.deliveries.0).unwrap_or(usize::MAX),
+            attempts: raw.attempts.0,
+            retry_first: raw.retry_first.0,
+            retry_max: raw.retry_max.0,
+        },
+    }
+}
+
+const NAME_CHARS_MAX: usize = 64;
+
+fn signature(raw: Placed<RawSignature>, findings: &mut Findings) -> Option<Signature> {
+    let (raw, span) = (raw.value, raw.span);
+    let secrets = raw.secret?;
+    let mut field = |given: Option<Placed<String>>| match given {
+        None => Some(None),
+        Some(name) => match http::HeaderName::from_bytes(name.as_bytes()) {
+            Ok(parsed) => Some(Some(parsed)),
+            Err(_) => {
+                let what = "this is not the name of a header field";
+                findings.push(Finding::error(Code::ValueForm, name.span, what));
+                None
+            }
+        },
+    };
+    let form = match raw.form.value {
+        RawForm::StandardWebhooks => {
+            let own = [&raw.header, &raw.prefix, &raw.timestamp, &raw.id].into_iter().flatten().next();
+            if let Some(own) = own {
+                let what = "Standard Webhooks says itself where its signature stands";
+                findings.push(
+                    Finding::error(Code::Conflict, own.span, what).help("leave it out, or set `form: hmac`"),
+                );
+                return None;
+            }
+            Form::StandardWebhooks
+        }
+        RawForm::Hmac => {
+            let (header, timestamp, id) = (field(raw.header)?, field(raw.timestamp)?, field(raw.id)?);
+            let Some(header) = header else {
+                let what = "`form: hmac` needs the key `header`: the field with the signature";
+                findings.push(Finding::error(Code::MissingKey, span, what));
+                return None;
+            };
+            let encoding = match raw.encoding.map(|encoding| encoding.value) {
+                Some(RawEncoding::Base64) => Encoding::Base64,
+                _ => Encoding::Hex,
+            };
+            let prefix = raw.prefix.map(|prefix| prefix.value).unwrap_or_default();
+            Form::Hmac(HmacForm { header, prefix, encoding, timestamp, id })
+        }
+    };
+    let texts: Vec<Secret<String>> = secrets.value.0.iter().map(|secret| secret.value.clone()).collect();
+    let made = Signature::new(form, &texts);
+    if made.is_none() {
+        let what = "this is no secret of Standard Webhooks";
+        let help = "base64 after `whsec_`, such as `echo whsec_$(openssl rand -base64 24)` makes";
+        findings.push(Finding::error(Code::ValueForm, secrets.span, what).help(help));
+    }
+    made
+}
