@@ -20,8 +20,8 @@ mod tests;
 
 pub use against_pack::{PackFacts, SettingFacts, SettingKind, SideFacts, against_pack};
 pub use checked::{
-    Admin, Brownout, Client, ClientSunset, Config, EventReceiver, Events, Front, Grant, Limits, OAuth, Phases, Places, Reload,
-    Shadow, Sunset, TlsFiles, Upstream,
+    Admin, Brownout, Client, ClientSunset, Config, EventReceiver, Events, Front, Grant, Limits, OAuth,
+    Phases, Places, Reload, Shadow, Sunset, TlsFiles, Upstream,
 };
 pub use read::Placed;
 pub use scalars::{Moment, Period, Prefix, Size, StoreUrl, WebUrl};

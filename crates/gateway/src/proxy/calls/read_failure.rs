@@ -1,6 +1,6 @@
 //! Some services answer failures with a success and say in the body what went wrong. Where the pack knows how they say it
 //! (`errors: {failures: …}`), the answer is read as one with the status that the pack gives: whatever stands above (renewal of
-//! tokens, captures, retries of flows, plans) needs to know nothing of it. Such an answer is short: of a long body nothing but
+//! tokens, captures, half-done work, plans) needs to know nothing of it. Such an answer is short: of a long body nothing but
 //! the beginning is held, and it is passed on as it comes.
 
 use super::call::{Call, Caller};
