@@ -243,6 +243,8 @@ impl App {
                 generation: 1,
                 last_reload: None,
             },
+            shown: Some(Arc::clone(&loaded.shown)),
+            before: None,
         }));
         let reload = Arc::new(Notify::new());
         let (drain_clients, drain_admin) = (Drain::new(), Drain::new());
@@ -261,6 +263,7 @@ impl App {
             retirement: retirement.clone(),
             workbench: workbench.clone(),
             program: Arc::clone(&current),
+            gate: config.gate.clone(),
             clock: clock.clone(),
             store: store.clone(),
             access: Access {
@@ -292,6 +295,7 @@ impl App {
             health: health.as_ref().map(|(_, address)| *address),
             callback: callback.as_ref().map(|(_, address)| *address),
         };
+        let studio = admin.clone();
         let area = if callback.is_some() { Area::AllButCallback } else { Area::All };
         let apart = [(health, Area::Health), (callback, Area::Callback)];
         let apart = apart.into_iter().filter_map(|(bound, area)| Some((bound?.0, area)));
@@ -322,6 +326,7 @@ impl App {
             phases: phases.clone(),
             retirement: retirement.clone(),
             workbench,
+            store: store.clone(),
             clock,
         };
         let mut background = vec![
@@ -332,6 +337,7 @@ impl App {
             tokio::spawn(gate),
             tokio::spawn(reload_when_asked(reloader, watch, Arc::clone(&reload))),
             tokio::spawn(keep_up(metrics)),
+            tokio::spawn(studio.watch()),
         ];
         background.extend(deliverer.clone().map(|deliverer| tokio::spawn(deliverer.run())));
         Ok(App {

@@ -73,7 +73,7 @@ impl Answer {
     }
 
     /// The response; without its body to a `HEAD`, whose head is the same.
-    pub(super) fn into_response(self, is_head: bool) -> Response<Body> {
+    pub(crate) fn into_response(self, is_head: bool) -> Response<Body> {
         let (length, body) = match self.body {
             Content::Text(text) => (Some(text.len()), Body::full(text)),
             Content::Stream(body) => (None, *body),

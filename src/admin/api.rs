@@ -88,7 +88,7 @@ pub(super) async fn add(parts: &Parts, request: Request<Body>) -> Answer {
         app,
         refresh_token: asked.refresh_token,
     };
-    changed(parts, StatusCode::CREATED, parts.registry.add(new).await.map(shown)).await
+    changed(parts, "client added", StatusCode::CREATED, parts.registry.add(new).await.map(shown)).await
 }
 
 #[derive(Deserialize)]
@@ -108,7 +108,8 @@ pub(super) async fn rotate(parts: &Parts, name: &str, request: Request<Body>) ->
     };
     let grace = asked.grace_seconds.map(Duration::from_secs);
     let new = NewToken { side: asked.side, token: asked.token };
-    changed(parts, StatusCode::OK, parts.registry.rotate(name, new, grace).await.map(shown)).await
+    changed(parts, "token rotated", StatusCode::OK, parts.registry.rotate(name, new, grace).await.map(shown))
+        .await
 }
 
 #[derive(Deserialize)]
@@ -125,12 +126,13 @@ pub(super) async fn credential(parts: &Parts, name: &str, request: Request<Body>
     };
     let new = NewCredential { side: asked.side, token: asked.token };
     let client = parts.registry.set_credential(name, new).await;
-    changed(parts, StatusCode::OK, client.map(|client| json!({ "client": client }))).await
+    changed(parts, "credential set", StatusCode::OK, client.map(|client| json!({ "client": client }))).await
 }
 
 pub(super) async fn revoke(parts: &Parts, name: &str) -> Answer {
     changed(
         parts,
+        "client revoked",
         StatusCode::OK,
         parts.registry.revoke(name).await.map(|client| json!({ "client": client })),
     )
@@ -154,7 +156,10 @@ pub(super) async fn connect(parts: &Parts, name: &str, request: Request<Body>) -
         Err(answer) => return answer,
     };
     match parts.registry.connect(name, app).await {
-        Ok(link) => Answer::json(StatusCode::OK, &link),
+        Ok(link) => {
+            parts.note("connect link made", name, "admin API", "").await;
+            Answer::json(StatusCode::OK, &link)
+        }
         Err(ConnectError::Registry(error)) => refused(&error),
         Err(error) => Answer::error(StatusCode::CONFLICT, error.to_string()),
     }
@@ -166,7 +171,12 @@ pub(super) fn reload(parts: &Parts) -> Answer {
 }
 
 /// The answer to a change of clients, which the data path is to know at once.
-async fn changed(parts: &Parts, status: StatusCode, outcome: Result<Value, RegistryError>) -> Answer {
+async fn changed(
+    parts: &Parts,
+    what: &str,
+    status: StatusCode,
+    outcome: Result<Value, RegistryError>,
+) -> Answer {
     let value = match outcome {
         Ok(value) => value,
         Err(error) => return refused(&error),
@@ -174,10 +184,9 @@ async fn changed(parts: &Parts, status: StatusCode, outcome: Result<Value, Regis
     if let Err(error) = parts.tokens.sync().await {
         tracing::warn!(%error, "a change of clients is stored; it is taken up at the next look at the store");
     }
-    tracing::info!(
-        client = value["client"]["name"].as_str().unwrap_or_default(),
-        "a client was changed by the admin API"
-    );
+    let client = value["client"]["name"].as_str().unwrap_or_default();
+    tracing::info!(client, what, "a client was changed by the admin API");
+    parts.note(what, client, "admin API", "").await;
     Answer::json(status, &value)
 }
 

@@ -29,7 +29,7 @@ pub(crate) use playground::{tried, written};
 pub use retire::told as retire_told;
 pub(crate) use session::cookie;
 pub use session::{Access, Role};
-pub use status::{Board, PackStatus, ReloadOutcome, Status};
+pub use status::{Board, PackFile, PackShown, PackStatus, ReloadOutcome, Status};
 
 use crate::playground::Workbench;
 use crate::studio::Studio;
@@ -46,8 +46,8 @@ use switchback_gateway::proxy::program::Current;
 use switchback_gateway::proxy::unknown_calls::UnknownCalls;
 use switchback_gateway::retire::{Retirement, Usage};
 use switchback_gateway::server::{Drain, Standing};
-use switchback_gateway::shadow::{Archive, Phases};
-use switchback_gateway::store::Store;
+use switchback_gateway::shadow::{Archive, GateSettings, Phases};
+use switchback_gateway::store::{HistoryRow, Store};
 use switchback_gateway::telemetry::metrics::Metrics;
 use switchback_gateway::token::{Registry, Tokens};
 use tokio::sync::Notify;
@@ -79,12 +79,30 @@ pub struct Parts {
     /// Where requests and mapping texts are tried.
     pub workbench: Workbench,
     pub clock: Clock,
-    /// Where events wait.
+    /// What the gate demands.
+    pub gate: GateSettings,
+    /// Where events wait, and where what happens is written down.
     pub store: Store,
     /// Who may come.
     pub access: Access,
     /// Host names allowed beside addresses and `localhost`, in lower case.
     pub hosts: Vec<String>,
+}
+
+impl Parts {
+    /// Writes down what happened, for the history. A store that does not take it keeps nobody from going on.
+    pub(crate) async fn note(&self, kind: &str, subject: &str, who: &str, detail: &str) {
+        let row = HistoryRow {
+            at_ms: self.clock.unix_ms(),
+            kind: kind.to_owned(),
+            subject: subject.to_owned(),
+            who: who.to_owned(),
+            detail: detail.to_owned(),
+        };
+        if let Err(error) = self.store.note(&row).await {
+            tracing::warn!(%error, kind, subject, "what happened could not be written down");
+        }
+    }
 }
 
 /// The service behind the admin port, or behind a port that has a part of it. Clones share its parts.
@@ -126,6 +144,11 @@ impl Admin {
         let parts = Arc::new(parts);
         let studio = Arc::new(Studio::new(Arc::clone(&parts), Arc::clone(&guard)));
         Admin { parts, guard, studio, area: Area::All }
+    }
+
+    /// Watches traffic for the studio's charts, for ever.
+    pub async fn watch(self) {
+        self.studio.watch().await;
     }
 
     /// The same parts, as far as a port has them.

@@ -5,6 +5,7 @@ use arc_swap::ArcSwap;
 use serde::Serialize;
 use serde_json::Value;
 use std::sync::Arc;
+use switchback_plan::Report;
 
 /// Where the status is posted and read.
 pub type Board = Arc<ArcSwap<Status>>;
@@ -15,6 +16,37 @@ pub struct Status {
     /// The configuration with secrets as `***`.
     pub config: Value,
     pub pack: PackStatus,
+    /// The pack as people look at it; none where it was not read from files.
+    pub shown: Option<Arc<PackShown>>,
+    /// The one that was served before.
+    pub before: Option<Arc<PackShown>>,
+}
+
+/// A pack as people look at it.
+#[derive(Debug)]
+pub struct PackShown {
+    /// With what only checks need, which what serves has not.
+    pub report: Report,
+    pub files: Vec<PackFile>,
+}
+
+/// A file of a pack.
+#[derive(Debug)]
+pub struct PackFile {
+    pub name: String,
+    /// Empty where it is larger than [`PackFile::BYTES_MAX`].
+    pub text: String,
+}
+
+impl PackFile {
+    /// Files beyond this are not kept: they are contracts that nobody reads as text.
+    pub const BYTES_MAX: usize = 4 << 20;
+
+    /// A file that people may look at.
+    pub fn new(name: &str, content: &[u8]) -> PackFile {
+        let shown = if content.len() <= PackFile::BYTES_MAX { content } else { &[] };
+        PackFile { name: name.to_owned(), text: String::from_utf8_lossy(shown).into_owned() }
+    }
 }
 
 /// The pack that serves, and the last try to replace it.

@@ -2,6 +2,7 @@
 //! a reload.
 
 use super::builtin::{self, BUILT_IN};
+use crate::admin::{PackFile, PackShown};
 use crate::config::{PackFacts, SettingFacts, SettingKind, SideFacts};
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
@@ -25,6 +26,7 @@ pub(super) struct ReadPack {
     source: String,
     hash: String,
     files: PackSource,
+    shown: Arc<PackShown>,
 }
 
 /// A pack with the operator's settings.
@@ -44,6 +46,8 @@ pub(super) struct LoadedPack {
     pub(super) hash: String,
     /// The files themselves, for trying others in their place.
     pub(super) files: PackSource,
+    /// As people look at it.
+    pub(super) shown: Arc<PackShown>,
 }
 
 /// Reads the files of a pack; `None` is the built-in one.
@@ -64,11 +68,13 @@ pub(super) fn load(folder: Option<&Path>) -> Result<ReadPack, String> {
         return Err(to_text(&compiled.sources, &compiled.findings, Colour::Never));
     };
     check_examples(&pack)?;
+    let texts = source.files().iter().map(|(name, content)| PackFile::new(name, content)).collect();
+    let shown = Arc::new(PackShown { report: plan::report(&pack), files: texts });
     let pack = without_checks(pack);
     let files = source;
     let source = folder.map_or_else(|| BUILT_IN.to_owned(), |folder| folder.display().to_string());
     let contracts = compiled.contracts.expect("a pack is compiled out of its contracts");
-    Ok(ReadPack { pack, contracts, source, hash, files })
+    Ok(ReadPack { pack, contracts, source, hash, files, shown })
 }
 
 impl ReadPack {
@@ -95,8 +101,8 @@ impl ReadPack {
             .map(|contract| Box::new(Promised(contract)) as Box<dyn CallContract>);
         let knowledge = Arc::new(Knowledge::new(Arc::clone(&self.pack), &served, contracts));
         let settings = Arc::new(settings);
-        let ReadPack { pack, source, hash, files, .. } = self;
-        Ok(LoadedPack { pack, settings, served, knowledge, source, hash, files })
+        let ReadPack { pack, source, hash, files, shown, .. } = self;
+        Ok(LoadedPack { pack, settings, served, knowledge, source, hash, files, shown })
     }
 }
 

@@ -15,6 +15,7 @@ use switchback_gateway::proxy::limits::Limits;
 use switchback_gateway::proxy::program::Current;
 use switchback_gateway::retire::Retirement;
 use switchback_gateway::shadow::Phases;
+use switchback_gateway::store::{HistoryRow, Store};
 use switchback_gateway::telemetry::metrics;
 use switchback_gateway::token::{Registry, Tokens};
 use tokio::task::spawn_blocking;
@@ -36,6 +37,8 @@ pub(super) struct Reloader {
     pub(super) phases: Phases,
     pub(super) retirement: Retirement,
     pub(super) workbench: Workbench,
+    /// Where it is written down how a reload went.
+    pub(super) store: Store,
     pub(super) clock: Clock,
 }
 
@@ -64,8 +67,21 @@ impl Reloader {
         let at = rfc3339(now_ms);
         let outcome = ReloadOutcome { succeeded: error.is_none(), at, error, needs_restart };
         let mut status = Status::clone(&self.board.load());
+        let row = HistoryRow {
+            at_ms: now_ms,
+            kind: if outcome.succeeded { "reload" } else { "reload failed" }.to_owned(),
+            subject: status.pack.name.clone(),
+            who: String::new(),
+            detail: match &outcome.error {
+                Some(error) => error.lines().next().unwrap_or_default().to_owned(),
+                None => format!("pack {}", status.pack.hash.get(..16).unwrap_or(&status.pack.hash)),
+            },
+        };
         status.pack.last_reload = Some(outcome);
         self.board.store(Arc::new(status));
+        if let Err(error) = self.store.note(&row).await {
+            tracing::warn!(%error, "the reload could not be written down");
+        }
     }
 
     /// Gives the keys whose changes take a restart.
@@ -100,16 +116,23 @@ impl Reloader {
         }
         let needs_restart = needs_restart(&self.config, &config);
         let before = self.board.load();
+        let hash = loaded.hash;
         self.board.store(Arc::new(Status {
             config: config.masked.clone(),
             pack: PackStatus {
                 name: loaded.pack.name.clone(),
                 source: loaded.source,
-                hash: loaded.hash,
+                hash: hash.clone(),
                 loaded_at: rfc3339(self.clock.unix_ms()),
                 generation: before.pack.generation + 1,
                 last_reload: None,
             },
+            before: before
+                .shown
+                .clone()
+                .filter(|_| before.pack.hash != hash)
+                .or_else(|| before.before.clone()),
+            shown: Some(loaded.shown),
         }));
         self.services = services;
         self.config = kept(&self.config, config);

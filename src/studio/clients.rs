@@ -63,7 +63,19 @@ pub(super) async fn form(visit: &Visit<'_>, rest: &[&str], form: &Fields) -> Ans
         [name, "revoke"] => registry.revoke(name).await.map(|_| None).map_err(|error| error.to_string()),
         _ => return visit.not_found(),
     };
-    visit.studio.clients.outdate();
+    visit.studio.outdate();
+    if said.is_ok() {
+        let (what, subject) = match rest {
+            ["brownouts"] => ("brownout set", form.get("operation")),
+            ["brownouts", ..] => ("brownout removed", ""),
+            [name, "sunset"] => ("sunset set", *name),
+            [name, "connect"] => ("connect link made", *name),
+            [name, "rotate"] => ("token rotated", *name),
+            [name, ..] => ("client revoked", *name),
+            [] => ("", ""),
+        };
+        parts.note(what, subject, visit.who(), form.get("reason")).await;
+    }
     if let Err(error) = parts.tokens.sync().await {
         tracing::warn!(%error, "a change of clients is stored; it is taken up at the next look at the store");
     }
@@ -150,8 +162,7 @@ async fn sunset(visit: &Visit<'_>, name: &str, form: &Fields) -> Result<(), Stri
 // All clients ------------------------------------------------------------------------------------------------------------
 
 async fn list(visit: &Visit<'_>, told: Option<Markup>) -> Answer {
-    let registry = visit.parts.registry.clone();
-    let clients = visit.studio.clients.look(async move { registry.list().await }).await;
+    let clients = visit.clients().await;
     let usage = usage(visit).await;
     let status = if told.is_some() { StatusCode::CONFLICT } else { StatusCode::OK };
     let body = html! {
@@ -455,8 +466,7 @@ pub(super) fn client_field(visit: &Visit<'_>, words: &str, name: &str, none: &st
 // One client -------------------------------------------------------------------------------------------------------------
 
 async fn one(visit: &Visit<'_>, name: &str, told: Option<Markup>) -> Answer {
-    let registry = visit.parts.registry.clone();
-    let clients = visit.studio.clients.look(async move { registry.list().await }).await;
+    let clients = visit.clients().await;
     let found = clients.value.as_ref().and_then(|all| all.iter().find(|client| client.name == name));
     if found.is_none() && clients.failing_since.is_none() {
         return visit.not_found();

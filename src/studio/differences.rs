@@ -29,8 +29,7 @@ pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
 }
 
 async fn list(visit: &Visit<'_>) -> Answer {
-    let archive = visit.parts.archive.clone();
-    let summaries = visit.studio.summaries.look(async move { archive.summaries().await }).await;
+    let summaries = visit.summaries().await;
     let body = html! {
         div.page-head { h1 { "Differences" } p.lead { "What a client would get otherwise, by operation. Open one to see the fields, and the line of the mapping behind each." } }
         (visit.staleness(&summaries))
@@ -76,8 +75,7 @@ fn table(visit: &Visit<'_>, operations: &[OperationReport]) -> Markup {
 }
 
 async fn one(visit: &Visit<'_>, side: &str, name: &str) -> Answer {
-    let archive = visit.parts.archive.clone();
-    let summaries = visit.studio.summaries.look(async move { archive.summaries().await }).await;
+    let summaries = visit.summaries().await;
     let found = summaries
         .value
         .as_ref()

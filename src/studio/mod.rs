@@ -12,18 +12,20 @@
 //!   that session's token, from somebody who may.
 
 mod assets;
+mod charts;
 mod clients;
 mod differences;
-#[allow(dead_code, reason = "the pages that need the rest of it are to come")]
 mod fields;
-#[allow(dead_code, reason = "the pages that need the rest of it are to come")]
+mod history;
 mod layout;
+mod operations;
 mod overview;
+mod pack;
 mod playground;
-#[allow(dead_code, reason = "the pages that need the rest of it are to come")]
+mod route;
 mod seen;
 mod signin;
-#[allow(dead_code, reason = "the pages that need the rest of it are to come")]
+mod traffic;
 mod words;
 
 pub(crate) use layout::bare;
@@ -34,16 +36,22 @@ use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, Method, Request, StatusCode, Uri, request};
 use layout::{Page, Theme};
 use maud::html;
-use seen::Readings;
+use seen::{Readings, Seen};
 use std::sync::Arc;
-use switchback_engine::diff::Summary;
+use switchback_engine::diff::{Report, Summary, Threshold, report as report_on};
 use switchback_gateway::body::Body;
 use switchback_gateway::retire::UsageInfo;
 use switchback_gateway::server::Peer;
+use switchback_gateway::shadow::{GateView, Move, gate_views};
+use switchback_gateway::store::HistoryRow;
 use switchback_gateway::token::ClientInfo;
+use tokio::task::spawn_blocking;
+use traffic::Traffic;
 
 /// Most bytes of a form: an exchange pasted into the playground is the largest thing that anybody sends.
 const FORM_BYTES_MAX: u64 = 2 << 20;
+/// Moves, and things that happened beside them, that are read at once.
+const HISTORY_MAX: u32 = 2_000;
 /// The cookie of the colours.
 const THEME_COOKIE: &str = "switchback_theme";
 
@@ -51,9 +59,14 @@ const THEME_COOKIE: &str = "switchback_theme";
 pub(crate) struct Studio {
     parts: Arc<Parts>,
     guard: Arc<Guard>,
+    traffic: Traffic,
     clients: Readings<Vec<ClientInfo>>,
     usage: Readings<Vec<UsageInfo>>,
     summaries: Readings<Vec<Summary>>,
+    reports: Readings<Report>,
+    moves: Readings<Vec<Move>>,
+    notes: Readings<Vec<HistoryRow>>,
+    gates: Readings<Vec<GateView>>,
 }
 
 /// One look at a page: what it is made from.
@@ -78,6 +91,53 @@ impl Visit<'_> {
         self.visitor.role == Role::Operate && self.visitor.session.is_some()
     }
 
+    /// Who the history says has changed something; empty where they said nothing.
+    pub(crate) fn who(&self) -> &str {
+        self.visitor.session.as_ref().map_or("", |session| &session.name)
+    }
+
+    /// All clients.
+    pub(crate) async fn clients(&self) -> Seen<Vec<ClientInfo>> {
+        let registry = self.parts.registry.clone();
+        self.studio.clients.look(async move { registry.list().await }).await
+    }
+
+    /// What was counted of each operation in the dual run.
+    pub(crate) async fn summaries(&self) -> Seen<Vec<Summary>> {
+        let archive = self.parts.archive.clone();
+        self.studio.summaries.look(async move { archive.summaries().await }).await
+    }
+
+    /// The report of that. It is made apart and once for all pages, since bounds cost much to work out.
+    pub(crate) async fn reports(&self) -> Seen<Report> {
+        let archive = self.parts.archive.clone();
+        let read = async move {
+            let summaries = archive.summaries().await.map_err(|error| error.to_string())?;
+            let report = move || report_on(&summaries, Threshold::default());
+            spawn_blocking(report).await.map_err(|error| error.to_string())
+        };
+        self.studio.reports.look(read).await
+    }
+
+    /// The last moves, newest first.
+    pub(crate) async fn moves(&self) -> Seen<Vec<Move>> {
+        let phases = self.parts.phases.clone();
+        self.studio.moves.look(async move { phases.moves(HISTORY_MAX).await }).await
+    }
+
+    /// What happened beside moves, newest first.
+    pub(crate) async fn notes(&self) -> Seen<Vec<HistoryRow>> {
+        let store = self.parts.store.clone();
+        self.studio.notes.look(async move { store.history(HISTORY_MAX).await }).await
+    }
+
+    /// What the gate makes of the operations that it is open for.
+    pub(crate) async fn gates(&self) -> Seen<Vec<GateView>> {
+        let (phases, archive) = (self.parts.phases.clone(), self.parts.archive.clone());
+        let (clock, settings) = (self.parts.clock.clone(), self.parts.gate.clone());
+        self.studio.gates.look(async move { gate_views(&phases, &archive, &clock, &settings).await }).await
+    }
+
     /// The address of this page.
     pub(crate) fn address(&self) -> String {
         let query = self.query.with("", "");
@@ -97,12 +157,33 @@ impl Studio {
     pub(crate) fn new(parts: Arc<Parts>, guard: Arc<Guard>) -> Studio {
         let clock = parts.clock.clone();
         Studio {
+            traffic: Traffic::new(parts.metrics.clone(), clock.clone()),
             clients: Readings::new(clock.clone()),
             usage: Readings::new(clock.clone()),
-            summaries: Readings::new(clock),
+            summaries: Readings::new(clock.clone()),
+            reports: Readings::new(clock.clone()),
+            moves: Readings::new(clock.clone()),
+            notes: Readings::new(clock.clone()),
+            gates: Readings::new(clock),
             parts,
             guard,
         }
+    }
+
+    /// Watches traffic for ever.
+    pub(crate) async fn watch(&self) {
+        self.traffic.keep().await;
+    }
+
+    /// Something was changed: the next page reads it anew.
+    pub(crate) fn outdate(&self) {
+        self.clients.outdate();
+        self.usage.outdate();
+        self.summaries.outdate();
+        self.reports.outdate();
+        self.moves.outdate();
+        self.notes.outdate();
+        self.gates.outdate();
     }
 
     /// Answers a request for anything that is not the API's.
@@ -150,6 +231,9 @@ impl Studio {
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
         match segments.as_slice() {
             [""] => overview::page(&visit).await,
+            ["operations", rest @ ..] => operations::look(&visit, rest).await,
+            ["pack", rest @ ..] => pack::look(&visit, rest).await,
+            ["history", rest @ ..] => history::look(&visit, rest).await,
             ["clients", rest @ ..] => clients::look(&visit, rest).await,
             ["differences", rest @ ..] => differences::look(&visit, rest).await,
             ["playground", rest @ ..] => playground::look(&visit, rest).await,
@@ -211,7 +295,11 @@ impl Studio {
         match segments.as_slice() {
             ["clients", rest @ ..] => clients::form(&visit, rest, &form).await,
             ["playground", rest @ ..] => playground::form(&visit, rest, &form).await,
+            ["operations", rest @ ..] => operations::form(&visit, rest, &form).await,
             ["reload"] => {
+                self.parts
+                    .note("reload asked for", &self.parts.board.load().pack.name, visit.who(), "")
+                    .await;
                 self.parts.reload.notify_one();
                 Answer::see(fields::own_path(form.get("to")))
             }

@@ -1,82 +1,360 @@
-//! The first page: is it healthy, what is failing, since when, whose fault; and what needs somebody.
+//! The first page: is it healthy, what is failing, since when, whose fault; how far the migration is; and what needs
+//! somebody, with the button that helps.
 
 use super::Visit;
+use super::charts::{Chart, Series, bar};
+use super::fields::encoded;
 use super::layout::{Page, Tab};
-use super::words::{counted, moment_text};
+use super::operations::{address, next_phase};
+use super::traffic::{Line, Point, Span, errors_of, requests_of};
+use super::words::{count, counted, duration, moment_text, operation, percent, rate};
 use crate::admin::{Answer, PackStatus};
 use maud::{Markup, html};
+use switchback_engine::diff::{OperationReport, Proof};
+use switchback_gateway::shadow::{Move, PHASES, PhaseInfo};
 use switchback_gateway::store::GrantState;
+use switchback_gateway::telemetry::metrics::{OUTCOMES, Outcome};
 use switchback_gateway::token::ClientInfo;
+
+/// Most things of one kind that are listed.
+const LISTED_MAX: usize = 5;
 
 pub(super) async fn page(visit: &Visit<'_>) -> Answer {
     let board = visit.parts.board.load();
-    let registry = visit.parts.registry.clone();
-    let clients = visit.studio.clients.look(async move { registry.list().await }).await;
-    let waiting = attention(visit, &board.pack, clients.value.as_deref().map_or(&[], Vec::as_slice));
+    let span = Span::of(visit.query.get("span"));
+    let (clients, reports, moves) = (visit.clients().await, visit.reports().await, visit.moves().await);
+    let phases = visit.parts.phases.list();
+    let known = clients.value.as_deref().map_or(&[][..], Vec::as_slice);
+    let reported = reports.value.as_deref().map_or(&[][..], |report| &report.operations);
+    let moved = moves.value.as_deref().map_or(&[][..], Vec::as_slice);
+    let mut waiting = of_the_pack(visit, &board.pack);
+    waiting.extend(of_operations(visit, &phases, reported, moved));
+    waiting.extend(of_clients(known));
+    waiting.extend(of_unknown_calls(visit));
     let body = html! {
-        div.page-head { h1 { "Overview" } }
-        (visit.staleness(&clients))
-        section.panel #attention aria-labelledby="attention-title" {
-            header { h2 #attention-title { "Needs attention" } span.soft { (counted(waiting.len() as u64, "thing")) } }
-            @if waiting.is_empty() {
-                p.soft { "Nothing needs you." }
-            } @else {
-                ul.todo { @for one in &waiting { (one) } }
+        div.page-head {
+            h1 { "Overview" }
+            nav.aside.segmented aria-label="Time shown" {
+                a href="/" aria-current=[(span == Span::Hour).then_some("true")] { "Last hour" }
+                a href="/?span=day" aria-current=[(span == Span::Day).then_some("true")] { "Last day" }
             }
         }
-        section.panel #serving aria-labelledby="serving-title" {
-            header { h2 #serving-title { "What serves" } }
-            dl.facts {
-                dt { "Pack" } dd { (board.pack.name) }
-                dt { "From" } dd { (board.pack.source) }
-                dt { "Loaded" } dd { (moment_text(&board.pack.loaded_at, visit.now_ms)) }
-                dt { "Hash" } dd { code { (board.pack.hash.get(..16).unwrap_or(&board.pack.hash)) } }
+        (visit.staleness(&clients))
+        div.grid.narrow-2 {
+            (now(visit))
+            section.panel.w8 #attention aria-labelledby="attention-title" {
+                header { h2 #attention-title { "Needs attention" } span.soft { (counted(waiting.len() as u64, "thing")) } }
+                @if waiting.is_empty() {
+                    p.soft { "Nothing needs you: the pack is loaded, grants are alive, nothing waits to be moved." }
+                } @else {
+                    ul.todo { @for one in &waiting { (one) } }
+                }
             }
+            section.panel.w4 #progress aria-labelledby="progress-title" {
+                header { h2 #progress-title { "How far" } a.aside href="/operations" { "Operations" } }
+                (progress(visit, &phases))
+            }
+            (charts(visit, span, &phases))
         }
     };
     visit.page(Page::live(Tab::Overview, "Overview", body))
 }
 
-/// What needs somebody, worst first, each with what helps.
-fn attention(visit: &Visit<'_>, pack: &PackStatus, clients: &[ClientInfo]) -> Vec<Markup> {
-    let mut waiting = Vec::new();
-    if let Some(reload) = &pack.last_reload {
-        if let Some(error) = &reload.error {
-            waiting.push(html! {
-                li #todo-reload {
-                    div.what {
-                        p { strong { "The last reload failed" } " " (moment_text(&reload.at, visit.now_ms)) "; what was loaded before goes on serving." }
-                        details { summary { "What is wrong" } pre { (error) } }
-                    }
-                    @if visit.may_operate() {
-                        form method="post" action="/reload" { (visit.form_token()) button.small type="submit" { "Reload again" } }
-                    }
-                }
-            });
+/// The numbers of the last seconds.
+fn now(visit: &Visit<'_>) -> Markup {
+    let (point, seconds) = visit.studio.traffic.now();
+    let per_second =
+        |number: u64| if seconds > 0.0 { rate(number as f64 / seconds) } else { "–".to_owned() };
+    let (requests, errors) = (requests_of(&point.outcomes), errors_of(&point.outcomes));
+    let share = if requests > 0 { percent(errors as f64 / requests as f64) } else { "no request".to_owned() };
+    let latency = |share| point.durations.quantile(share).map_or("–".to_owned(), duration);
+    let (median, unit) = split(&latency(0.5));
+    let own = point.own_seconds().map_or("–".to_owned(), duration);
+    let (own, own_unit) = split(&own);
+    let totals = visit.studio.traffic.totals();
+    let of = |outcome: Outcome| -> u64 {
+        totals.operations.values().map(|one| one.outcomes[outcome as usize]).sum()
+    };
+    let failed = of(Outcome::UpstreamError) + of(Outcome::GatewayError);
+    html! {
+        section.panel.w3 #now-requests {
+            p.stat-name { "Requests" }
+            p.stat { (per_second(requests)) span.unit { "/s" } }
+            p.stat-note { (count(totals.requests_in_flight.max(0.0) as u64)) " in flight, " (counted(totals.connections.max(0.0) as u64, "connection")) }
         }
-        if !reload.needs_restart.is_empty() {
-            waiting.push(html! {
-                li #todo-restart { div.what { p {
-                    strong { "A restart is pending" } ": changes of " (reload.needs_restart.join(", ")) " take one."
-                } } }
-            });
+        section.panel.w3 #now-errors {
+            p.stat-name { "Errors" }
+            p class=(if errors > 0 { "stat bad-text" } else { "stat" }) { (per_second(errors)) span.unit { "/s" } }
+            p.stat-note { (share) " failing now, " (count(failed)) " since the start" }
+        }
+        section.panel.w3 #now-latency {
+            p.stat-name { "Latency, median" }
+            p.stat { (median) span.unit { (unit) } }
+            p.stat-note { "99 % within " (latency(0.99)) }
+        }
+        section.panel.w3 #now-own {
+            p.stat-name { "Added by Switchback" }
+            p.stat { (own) span.unit { (own_unit) } }
+            p.stat-note title="The time of requests, less the time of the calls that were made for them" {
+                "mean, beside the upstreams"
+            }
         }
     }
-    let unwell = clients.iter().filter(|client| {
-        let is_unused = client.grant.state == GrantState::Unconnected && !client.credentials.is_empty();
-        client.revoked_at.is_none() && client.grant.state != GrantState::Active && !is_unused
-    });
-    for client in unwell {
-        waiting.push(html! {
-            li id={ "todo-client-" (client.name) } {
-                div.what { p {
-                    strong { (client.name) } ": its grant is " (client.grant.state.name().replace('_', " "))
-                    @if let Some(reason) = &client.grant.reason { " (" (reason) ")" }
-                    "."
+}
+
+/// `4.2 ms` → its number and its unit.
+fn split(text: &str) -> (String, String) {
+    let (number, unit) = text.split_once(' ').unwrap_or((text, ""));
+    (number.to_owned(), unit.to_owned())
+}
+
+fn charts(visit: &Visit<'_>, span: Span, phases: &[PhaseInfo]) -> Markup {
+    let Line { seconds, slots } = visit.studio.traffic.all(span);
+    let times: Vec<i64> = slots.iter().map(|(at, _)| *at).collect();
+    let values = |of: &dyn Fn(&Point) -> Option<f64>| -> Vec<Option<f64>> {
+        slots.iter().map(|(_, point)| point.as_ref().and_then(of)).collect()
+    };
+    let per_second = |number: u64| Some(number as f64 / seconds);
+    let series = |name, unit, class, is_filled, values| Series { name, unit, class, is_filled, values };
+    let words = if span == Span::Hour { "the last hour" } else { "the last day" };
+    let traffic = Chart {
+        id: "chart-traffic",
+        label: format!("Requests and errors per second over {words}"),
+        times: times.clone(),
+        series: vec![
+            series(
+                "requests",
+                "/s",
+                "s-requests",
+                true,
+                values(&|point| per_second(requests_of(&point.outcomes))),
+            ),
+            series("errors", "/s", "s-errors", true, values(&|point| per_second(errors_of(&point.outcomes)))),
+        ],
+        threshold: None,
+        axis: |value| format!("{}/s", rate(value)),
+    };
+    let quantile = |share: f64| values(&|point| Some(point.durations.quantile(share)? * 1e3));
+    let latency = Chart {
+        id: "chart-latency",
+        label: format!("Latency and what Switchback adds to it over {words}"),
+        times,
+        series: vec![
+            series("median", "ms", "s-requests", false, quantile(0.5)),
+            series("99 %", "ms", "s-second", false, quantile(0.99)),
+            series("added, mean", "ms", "s-third", false, values(&|point| Some(point.own_seconds()? * 1e3))),
+        ],
+        threshold: None,
+        axis: |value| duration(value / 1e3),
+    };
+    let outcomes = visit.studio.traffic.outcomes(span);
+    let all = requests_of(&outcomes);
+    let mut busiest: Vec<(&PhaseInfo, u64, u64)> = phases
+        .iter()
+        .map(|info| {
+            let (requests, errors) = visit.studio.traffic.of_the_hour(&info.side, &info.operation);
+            (info, requests, errors)
+        })
+        .filter(|(_, requests, _)| *requests > 0)
+        .collect();
+    busiest.sort_by_key(|(_, requests, errors)| std::cmp::Reverse((*errors, *requests)));
+    html! {
+        section.panel.w6 aria-labelledby="traffic-title" { header { h2 #traffic-title { "Traffic" } } (traffic.draw()) }
+        section.panel.w6 aria-labelledby="latency-title" { header { h2 #latency-title { "Latency" } } (latency.draw()) }
+        section.panel.w4 #outcomes aria-labelledby="outcomes-title" {
+            header { h2 #outcomes-title { "How requests ended" } span.soft { (words) } }
+            table {
+                thead { tr { th { "Outcome" } th.n { "Requests" } th.n { "Share" } } }
+                tbody { @for (outcome, number) in OUTCOMES.iter().zip(outcomes) {
+                    tr id={ "outcome-" (outcome.as_str()) } {
+                        td { (outcome.as_str().replace('_', " ")) }
+                        td.n { (count(number)) }
+                        td.n { @if all > 0 { (percent(number as f64 / all as f64)) } @else { "–" } }
+                    }
                 } }
-                a.button.small href="/clients" { "Look at it" }
+            }
+        }
+        section.panel.w8 #busiest aria-labelledby="busiest-title" {
+            header { h2 #busiest-title { "Where it fails, then where it is busy" } span.soft { "the last hour" } }
+            @if busiest.is_empty() { p.soft { "No request in the last hour." } } @else {
+                div.scroll role="region" aria-label="Operations that fail or are busy" tabindex="0" { table {
+                    thead { tr { th { "Operation" } th.n { "Requests" } th.n { "Errors" } th.n { "Failing" } } }
+                    tbody { @for (info, requests, errors) in busiest.iter().take(8) {
+                        tr id={ "busy-" (info.side) "-" (encoded(&info.operation)) } {
+                            td { a.quiet-link href=(address(&info.side, &info.operation)) { (operation(&info.operation)) } }
+                            td.n { (count(*requests)) } td.n { (count(*errors)) }
+                            td.n { (percent(*errors as f64 / *requests as f64)) }
+                        }
+                    } }
+                } }
+            }
+        }
+    }
+}
+
+/// How many operations are in each phase, and how much of the traffic.
+fn progress(visit: &Visit<'_>, phases: &[PhaseInfo]) -> Markup {
+    const CLASSES: [&str; 4] = ["b-legacy", "b-shadow", "b-canary", "b-translated"];
+    let of = |weight: &dyn Fn(&PhaseInfo) -> u64| -> Vec<(&'static str, u64)> {
+        let sum = |phase: &str| phases.iter().filter(|info| info.now.phase == phase).map(weight).sum();
+        PHASES.iter().zip(CLASSES).map(|(phase, class)| (class, sum(phase))).collect()
+    };
+    let operations = of(&|_| 1);
+    let requests = of(&|info| visit.studio.traffic.of_the_hour(&info.side, &info.operation).0);
+    let said = |parts: &[(&str, u64)], thing: &str| {
+        let parts = PHASES.iter().zip(parts).map(|(phase, (_, part))| format!("{phase} {part}"));
+        format!("{thing} by phase: {}", parts.collect::<Vec<_>>().join(", "))
+    };
+    let all: u64 = requests.iter().map(|(_, part)| part).sum();
+    html! {
+        p.stat-name { "Operations" }
+        (bar(&operations, &said(&operations, "Operations")))
+        p.stat-name.above { "Traffic of the last hour" }
+        (bar(&requests, &said(&requests, "Requests of the last hour")))
+        table.phases-table {
+            thead { tr { th { "Phase" } th.n { "Operations" } th.n { "Traffic" } } }
+            tbody { @for (at, phase) in PHASES.iter().enumerate() {
+                tr id={ "progress-" (phase) } {
+                    td { a.quiet-link href={ "/operations?phase=" (phase) } { (super::words::phase(phase, None)) } }
+                    td.n { (count(operations[at].1)) }
+                    td.n { @if all > 0 { (percent(requests[at].1 as f64 / all as f64)) } @else { "–" } }
+                }
+            } }
+        }
+    }
+}
+
+fn of_the_pack(visit: &Visit<'_>, pack: &PackStatus) -> Vec<Markup> {
+    let mut waiting = Vec::new();
+    if visit.parts.drain.is_leaving() {
+        waiting.push(html! { li #todo-leaving { div.what { p { strong { "The gateway is about to stop" } ": it is unready and takes leave of its clients." } } } });
+    }
+    let health = visit.parts.tokens.health();
+    if health.unpersisted > 0 {
+        waiting.push(html! { li #todo-unpersisted { div.what { p {
+            strong { (counted(health.unpersisted as u64, "grant")) } " have their newest tokens in memory only: a restart would lose them. The store has to answer again."
+        } } } });
+    }
+    let Some(reload) = &pack.last_reload else { return waiting };
+    if reload.error.is_some() {
+        waiting.push(html! {
+            li #todo-reload {
+                div.what { p { strong { "The last reload failed" } " " (moment_text(&reload.at, visit.now_ms)) "; what was loaded before goes on serving." } }
+                a.button.small href="/pack?show=reload" { "What is wrong" }
+                @if visit.may_operate() {
+                    form method="post" action="/reload" { (visit.form_token()) button.small type="submit" { "Reload again" } }
+                }
             }
         });
     }
+    if !reload.needs_restart.is_empty() {
+        waiting.push(html! {
+            li #todo-restart { div.what { p {
+                strong { "A restart is pending" } ": changes of " code { (reload.needs_restart.join(", ")) } " take one."
+            } } }
+        });
+    }
     waiting
+}
+
+/// What was rolled back, what is too different, and what may be moved on.
+fn of_operations(
+    visit: &Visit<'_>,
+    phases: &[PhaseInfo],
+    reports: &[OperationReport],
+    moves: &[Move],
+) -> Vec<Markup> {
+    let mut waiting = Vec::new();
+    let mut ready = Vec::new();
+    for info in phases {
+        let at = || format!("{}-{}", info.side, encoded(&info.operation));
+        let last = moves.iter().find(|one| one.side == info.side && one.operation == info.operation);
+        let is_back =
+            |one: &&Move| one.by == "gate" && one.to == "shadow" && one.evidence.starts_with("rolled back");
+        if let Some(back) = last.filter(is_back) {
+            waiting.push(html! { li id={ "todo-back-" (at()) } {
+                div.what { p { (operation(&info.operation)) " " strong { "was rolled back" } " " (moment_text(&back.at, visit.now_ms)) ": " (back.evidence) } }
+                a.button.small href=(address(&info.side, &info.operation)) { "Look at it" }
+            } });
+        }
+        let report = reports.iter().find(|report| {
+            report.side == info.side && report.operation == info.operation && report.phase == info.now.phase
+        });
+        match report {
+            Some(report) if report.proof == Proof::Above => waiting.push(html! { li id={ "todo-above-" (at()) } {
+                div.what { p { (operation(&info.operation)) " " strong { "differs too much" } ": " (count(report.counts.different)) " of " (count(report.counts.compared())) " answers. " (report.next) } }
+                a.button.small href={ "/differences/" (encoded(&info.side)) "/" (encoded(&info.operation)) } { "See the differences" }
+            } }),
+            Some(report) if report.proof == Proof::Within => {
+                let Some((next, share)) = next_phase(&info.now) else { continue };
+                ready.push(html! { li id={ "todo-ready-" (at()) } {
+                    div.what { p { (operation(&info.operation)) " " strong { "can be moved on" } ": at most " (percent(report.mismatch_bound)) " of its answers differ." } }
+                    @if visit.may_operate() {
+                        a.button.small.primary href={ (address(&info.side, &info.operation)) "/move?phase=" (next) "&share=" (share) } { "Move to " (next) }
+                    } @else {
+                        a.button.small href=(address(&info.side, &info.operation)) { "Look at it" }
+                    }
+                } });
+            }
+            _ => {}
+        }
+    }
+    waiting.truncate(LISTED_MAX * 2);
+    ready.truncate(LISTED_MAX);
+    waiting.extend(ready);
+    waiting
+}
+
+fn of_clients(clients: &[ClientInfo]) -> Vec<Markup> {
+    let unwell: Vec<&ClientInfo> = clients
+        .iter()
+        .filter(|client| {
+            let is_unused = client.grant.state == GrantState::Unconnected && !client.credentials.is_empty();
+            client.revoked_at.is_none() && client.grant.state != GrantState::Active && !is_unused
+        })
+        .collect();
+    let more = unwell.len().saturating_sub(LISTED_MAX);
+    let mut waiting: Vec<Markup> = unwell
+        .iter()
+        .take(LISTED_MAX)
+        .map(|client| {
+            html! { li id={ "todo-client-" (client.name) } {
+                div.what { p {
+                    "The grant of " strong { (client.name) } " is " strong { (client.grant.state.name().replace('_', " ")) }
+                    @if let Some(reason) = &client.grant.reason { " (" (reason) ")" }
+                    "."
+                } }
+                a.button.small href={ "/clients/" (encoded(&client.name)) } { "Send its owner a link" }
+            } }
+        })
+        .collect();
+    if more > 0 {
+        waiting.push(html! { li #todo-clients-more { div.what { p { (counted(more as u64, "further client")) " without a grant that works." } } a.button.small href="/clients" { "All clients" } } });
+    }
+    waiting
+}
+
+fn of_unknown_calls(visit: &Visit<'_>) -> Vec<Markup> {
+    let unknown = visit.parts.unknown.newest();
+    let calls: u64 = unknown.iter().map(|call| call.count).sum();
+    if calls == 0 {
+        return Vec::new();
+    }
+    vec![html! { li #todo-unknown {
+        div.what {
+            details {
+                summary { strong { (counted(calls, "call")) } " that no contract or enrolment knows went to the old service" }
+                div.scroll role="region" aria-label="Unknown calls" tabindex="0" { table {
+                    thead { tr { th { "Call" } th { "Unknown" } th { "Client" } th.n { "Calls" } th { "Last" } } }
+                    tbody { @for call in unknown.iter().take(20) {
+                        tr {
+                            td { (operation(&format!("{} {}", call.method, call.path))) } td { (call.unknown.replace('_', " ")) }
+                            td { @if call.client.is_empty() { span.soft { "nobody enrolled" } } @else { (call.client) } }
+                            td.n { (count(call.count)) } td { (moment_text(&call.last, visit.now_ms)) }
+                        }
+                    } }
+                } }
+            }
+        }
+    } }]
 }

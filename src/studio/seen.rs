@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(readings.look(read(4)).await.value.as_deref(), Some(&4), "it is too old to be shown");
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn a_store_that_is_gone_leaves_what_was_read_last_and_says_so() {
         let clock = Clock::paused_at(0);
         let readings = Readings::<u32>::new(clock.clone());
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!((seen.value.as_deref(), seen.failing_since), (Some(&2), None));
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn a_store_that_does_not_answer_is_not_waited_for() {
         let readings = Readings::<u32>::new(Clock::paused_at(0));
         let seen = readings.look(pending::<Result<u32, String>>()).await;

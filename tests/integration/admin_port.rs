@@ -18,7 +18,7 @@ use switchback_gateway::proxy::unknown_calls::UnknownCalls;
 use switchback_gateway::retire::{Retirement, Usage};
 use switchback_gateway::secret::Secret;
 use switchback_gateway::server::{self, Drain, Listener};
-use switchback_gateway::shadow::{Archive, Phases};
+use switchback_gateway::shadow::{Archive, GateSettings, Phases};
 use switchback_gateway::store::seal::{KeyRing, SealingKey};
 use switchback_gateway::store::{Missing, Store};
 use switchback_gateway::telemetry::metrics;
@@ -88,6 +88,7 @@ impl Port {
                 upstreams: Vec::new(),
             }),
             registry: Registry::new(store.clone(), Some(endpoint)),
+            gate: GateSettings::default(),
             tokens,
             board: board(),
             drain: Drain::new(),
@@ -154,6 +155,8 @@ fn board() -> Board {
             generation: 1,
             last_reload: None,
         },
+        shown: None,
+        before: None,
     }))
 }
 

@@ -61,13 +61,11 @@ async fn shown(admin: SocketAddr, path: &str) -> Value {
     serde_json::from_slice(&answer.body).expect("JSON")
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_operation_is_promoted_while_both_sides_agree_and_rolled_back_when_they_do_not() {
-    let service = Sandbox::start(Options::default()).await.expect("a loopback address");
-    let dual = Dual::new();
+/// A gateway whose gate is open for an operation in shadow, on a clock that the test moves.
+async fn gated(dual: &Dual, service: &Sandbox) -> (App, Clock) {
     let more = "phases: { 'GET /contacts/{id}': shadow }\nshadow: { noise: 0 }\nreload: { watch: false }\n\
         gate: { 'GET /contacts/{id}': { mismatch: 0.2, compared: 20, stay: 1m, share: 1, check: 1 } }\n";
-    dual.configure(&service, Upstreams::of(&service), &["administrator"], more);
+    dual.configure(service, Upstreams::of(service), &["administrator"], more);
     let key = SealingKey::generate().expose().clone();
     let variable = move |name: &str| (name == "TEST_KEY").then(|| key.clone());
     let surroundings = Surroundings { variable: &variable, read_file: &|path| std::fs::read(path) };
@@ -77,6 +75,78 @@ async fn an_operation_is_promoted_while_both_sides_agree_and_rolled_back_when_th
     let app = App::start(Start { config, file: None, clock: clock.clone(), inherited: Inherited::default() })
         .await
         .expect("it starts");
+    (app, clock)
+}
+
+/// A browser that has signed in to the studio, as far as forms go.
+struct Operator {
+    http: reqwest::Client,
+    base: String,
+    cookie: String,
+}
+
+impl Operator {
+    async fn sign_in(admin: SocketAddr) -> Operator {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).no_proxy();
+        let http = http.build().expect("a client");
+        let mut operator = Operator { http, base: format!("http://{admin}"), cookie: String::new() };
+        let answer = operator.send("/login", &format!("token={}", crate::support::dual::ADMIN_TOKEN)).await;
+        let cookie = answer.headers()["set-cookie"].to_str().expect("visible characters");
+        operator.cookie = cookie.split(';').next().expect("a pair").to_owned();
+        operator
+    }
+
+    async fn send(&self, path: &str, form: &str) -> reqwest::Response {
+        let request = self.http.post(format!("{}{path}", self.base)).header("origin", &self.base);
+        let request = request.header("content-type", "application/x-www-form-urlencoded");
+        request.header("cookie", &self.cookie).body(form.to_owned()).send().await.expect("the port answers")
+    }
+
+    /// Sends a form that a page holds, with what else it asks for.
+    async fn send_from(&self, page: &str, path: &str, fields: &str) -> u16 {
+        let request = self.http.get(format!("{}{page}", self.base)).header("cookie", &self.cookie);
+        let page = request.send().await.expect("the port answers").text().await.expect("a text");
+        let (_, rest) = page.split_once("name=\"form_token\" value=\"").expect("the page has a form");
+        let token = rest.split('"').next().expect("the value ends");
+        self.send(path, &format!("form_token={token}&{fields}")).await.status().as_u16()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_held_is_left_where_it_is_until_it_is_let_go() {
+    let service = Sandbox::start(Options::default()).await.expect("a loopback address");
+    let dual = Dual::new();
+    let (app, clock) = gated(&dual, &service).await;
+    let (admin, account) = (app.addresses().admin, service.credentials().account("administrator"));
+    let account = account.expect("every sandbox has one");
+    let operator = Operator::sign_in(admin).await;
+    let page = "/operations/v2/GET%20%2Fcontacts%2F%7Bid%7D";
+    let held = operator.send_from(page, &format!("{page}/hold"), "reason=holidays").await;
+    assert_eq!(held, 303);
+    // More than enough speaks for a promotion, and long enough.
+    let counted = async || shown(admin, "/api/diff").await["operations"][0]["counts"]["equal"].as_u64();
+    while counted().await.unwrap_or(0) < 100 {
+        let mut client = Client::connect(app.addresses().clients).await;
+        client.send(request(account, "GET /v2/contacts/1001", "", "")).await;
+        assert_eq!(client.answer().await.expect("an answer").status, 200);
+        clock.advance(Duration::from_secs(30));
+    }
+    let info = shown(admin, "/api/phases").await;
+    let info = info.as_array().expect("a list").iter().find(|info| info["operation"] == OPERATION);
+    let info = info.expect("it is served");
+    assert_eq!((&info["phase"], &info["held"]["reason"]), (&json!("shadow"), &json!("holidays")));
+    assert_eq!(shown(admin, "/api/phases/moves").await, json!([]));
+    assert_eq!(operator.send_from(page, &format!("{page}/release"), "").await, 303);
+    until_moved_to("canary", &app, &clock, admin, account).await;
+    app.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operation_is_promoted_while_both_sides_agree_and_rolled_back_when_they_do_not() {
+    let service = Sandbox::start(Options::default()).await.expect("a loopback address");
+    let dual = Dual::new();
+    let (app, clock) = gated(&dual, &service).await;
     let (admin, account) = (app.addresses().admin, service.credentials().account("administrator"));
     let account = account.expect("every sandbox has one");
 

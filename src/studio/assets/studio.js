@@ -50,7 +50,7 @@
       return;
     }
     if (from.nodeType !== 1 || from.isEqualNode(to)) return;
-    if (from.hasAttribute("data-keep") || from.nodeName === "TEXTAREA") return;
+    if (from.hasAttribute("data-keep") || from.classList.contains("cursor") || from.nodeName === "TEXTAREA") return;
     if (from.nodeName === "TIME" && from.dataset.ms === to.dataset.ms) return;
     takeAttributes(from, to);
     takeChildren(from, to);

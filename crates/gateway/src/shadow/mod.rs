@@ -37,8 +37,8 @@ pub use job::{Done, Dropped, Job, Outcome, PlanEnd, Planned, PlannedCall, ReadBa
 pub use knowledge::{CallContract, Knowledge};
 pub use operations::{OperationKey, PerOperation};
 pub use phase::{PHASES, Phase, PhaseFault, Share};
-pub use phases::{Move, Mover, PhaseInfo, Phases, PhasesError, Shown};
-pub use promotion::{GatePolicy, GateSettings, keep_gate};
+pub use phases::{Held, Move, Mover, PhaseInfo, Phases, PhasesError, Shown, Word};
+pub use promotion::{GatePolicy, GateSettings, GateView, gate_views, keep_gate};
 pub use record::{Archive, CallRecord, Evidence, Exported, PlannedRecord};
 pub use table::{Served, Table};
 pub use workers::{Judging, Settings, Shadow, StartError, Workers};

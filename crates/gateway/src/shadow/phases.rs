@@ -6,7 +6,7 @@
 use super::phase::{PHASES, Phase, Share};
 use super::table::{Row, Table};
 use crate::clock::{Clock, rfc3339};
-use crate::store::{MoveRow, PhaseRow, Store, StoreError};
+use crate::store::{HoldRow, MoveRow, PhaseRow, Store, StoreError};
 use crate::telemetry::metrics;
 use serde::Serialize;
 use std::collections::HashMap;
@@ -35,6 +35,8 @@ struct State {
     tables: Vec<Arc<Table>>,
     /// What was set at run time, by side and operation.
     set: HashMap<(String, String), PhaseRow>,
+    /// What the gate leaves where it is, by the same.
+    held: HashMap<(String, String), HoldRow>,
     /// The number of the store's write up to which `set` is known.
     change: i64,
 }
@@ -69,6 +71,33 @@ pub struct PhaseInfo {
     /// RFC 3339; none while it is as configured.
     pub since: Option<String>,
     pub configured: Shown,
+    /// The number of the store's write that set or reset it; 0 while neither was done. Who moves it may say which one they
+    /// have seen.
+    pub version: i64,
+    /// Set while the gate leaves it where it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held: Option<Held>,
+}
+
+/// Why the gate leaves an operation where it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Held {
+    /// RFC 3339.
+    pub since: String,
+    /// Empty where nobody said so.
+    pub who: String,
+    pub reason: String,
+}
+
+/// A person's word about an operation.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Word<'w> {
+    /// What they are called; empty where they said nothing.
+    pub who: &'w str,
+    /// Why.
+    pub reason: &'w str,
+    /// [`PhaseInfo::version`] as they have seen it: where it is another by now, nothing is done.
+    pub seen: Option<i64>,
 }
 
 /// Where an operation stands, as the gate sees it.
@@ -82,6 +111,7 @@ pub(super) struct Current {
     pub(super) pack: String,
     /// Wall time in milliseconds since 1970; none while it was neither set nor reset.
     pub(super) since_ms: Option<i64>,
+    pub(super) is_held: bool,
 }
 
 /// A phase in an answer.
@@ -110,7 +140,9 @@ pub struct Move {
     pub to: String,
     /// `operator` or `gate`.
     pub by: String,
-    /// Why: what the gate saw; empty when a person moved it.
+    /// What the operator is called; empty where nobody said so.
+    pub who: String,
+    /// Why: what the gate saw, or what the operator said.
     pub evidence: String,
 }
 
@@ -161,8 +193,11 @@ impl Phases {
             return Ok(());
         }
         let rows = self.shared.store.phases().await?;
+        let holds = self.shared.store.holds().await?;
         let mut state = self.state();
         if state.change <= change {
+            state.held =
+                holds.into_iter().map(|row| ((row.side.clone(), row.operation.clone()), row)).collect();
             state.set =
                 rows.into_iter().map(|row| ((row.side.clone(), row.operation.clone()), row)).collect();
             state.change = change;
@@ -206,6 +241,7 @@ impl Phases {
                 stay: table.stay(at),
                 pack: table.pack().to_owned(),
                 since_ms: state.set_for(table.side(), &row.operation).map(|set| set.set_ms),
+                is_held: state.held_for(table.side(), &row.operation).is_some(),
             };
             table.rows().iter().enumerate().map(current).collect::<Vec<_>>()
         };
@@ -234,14 +270,57 @@ impl Phases {
         if phase.needs_own() && !table.has_own() {
             return Err(PhasesError::NoUpstream { side: table.side().to_string(), phase: phase.name() });
         }
-        self.change(&table, at, Some(phase), by, expected, evidence).await
+        let word = Word { reason: evidence, ..Word::default() };
+        self.change(&table, at, Some(phase), by, expected, word).await
+    }
+
+    /// Sets a phase on a person's word; without a phase takes back what was set.
+    pub async fn set_by_word(
+        &self,
+        side: Option<&str>,
+        operation: &str,
+        phase: Option<Phase>,
+        word: Word<'_>,
+    ) -> Result<PhaseInfo, PhasesError> {
+        let (table, at) = self.state().find(side, operation)?;
+        if let Some(phase) = phase.filter(|phase| phase.needs_own() && !table.has_own()) {
+            return Err(PhasesError::NoUpstream { side: table.side().to_string(), phase: phase.name() });
+        }
+        self.change(&table, at, phase, Mover::Operator, None, word).await
+    }
+
+    /// Has the gate leave an operation where it is, or lets go of it.
+    pub async fn hold(
+        &self,
+        side: Option<&str>,
+        operation: &str,
+        is_held: bool,
+        word: Word<'_>,
+    ) -> Result<PhaseInfo, PhasesError> {
+        let (table, at) = self.state().find(side, operation)?;
+        let (side, operation) = (table.side().to_string(), table.rows()[at].operation.to_string());
+        if is_held {
+            let row = HoldRow {
+                side: side.clone(),
+                operation: operation.clone(),
+                who: word.who.to_owned(),
+                reason: word.reason.to_owned(),
+                at_ms: self.shared.clock.unix_ms(),
+            };
+            self.shared.store.put_hold(&row).await?;
+        } else {
+            self.shared.store.end_hold(&side, &operation).await?;
+        }
+        tracing::info!(side, operation, is_held, who = word.who, reason = word.reason, "the gate was told");
+        self.sync().await?;
+        self.get(Some(&side), &operation)
     }
 
     /// Takes back what was set, if anything was: the operation is in its configured phase, and what is counted of it is counted
     /// anew.
     pub async fn reset(&self, side: Option<&str>, operation: &str) -> Result<PhaseInfo, PhasesError> {
         let (table, at) = self.state().find(side, operation)?;
-        self.change(&table, at, None, Mover::Operator, None, "").await
+        self.change(&table, at, None, Mover::Operator, None, Word::default()).await
     }
 
     async fn change(
@@ -251,7 +330,7 @@ impl Phases {
         to: Option<Phase>,
         by: Mover,
         expected: Option<Phase>,
-        evidence: &str,
+        word: Word<'_>,
     ) -> Result<PhaseInfo, PhasesError> {
         self.sync().await?;
         let row = &table.rows()[at];
@@ -261,6 +340,9 @@ impl Phases {
             let set = state.set_for(side, operation);
             (set.and_then(phase_of), set.map(|row| row.change))
         };
+        if word.seen.is_some_and(|known| known != seen.unwrap_or(0)) {
+            return Err(PhasesError::Moved);
+        }
         let before = set.unwrap_or(row.configured);
         if expected.is_some_and(|expected| expected != before) {
             return Err(PhasesError::Moved);
@@ -273,8 +355,9 @@ impl Phases {
             from: before.to_string(),
             to: after.to_string(),
             by: by.name().to_owned(),
+            who: word.who.to_owned(),
             at_ms: now_ms,
-            evidence: evidence.to_owned(),
+            evidence: word.reason.to_owned(),
         };
         // Who resets what nobody has set moves nothing.
         let moved = (to.is_some() || set.is_some()).then_some(moved);
@@ -291,7 +374,7 @@ impl Phases {
             return Err(PhasesError::Moved);
         }
         if moved.is_some() {
-            tracing::info!(side, operation, from = %before, to = %after, by = by.name(), evidence, "phase moved");
+            tracing::info!(side, operation, from = %before, to = %after, by = by.name(), who = word.who, evidence = word.reason, "phase moved");
             metrics::phase_moved(operation, after.name(), by.name());
         } else {
             tracing::info!(side, operation, phase = %after, by = by.name(), "evidence is counted anew");
@@ -310,6 +393,7 @@ impl Phases {
             from: row.from,
             to: row.to,
             by: row.by,
+            who: row.who,
             evidence: row.evidence,
         };
         Ok(rows.into_iter().map(shown).collect())
@@ -326,6 +410,10 @@ impl State {
         self.set.get(&(side.to_owned(), operation.to_owned()))
     }
 
+    fn held_for(&self, side: &str, operation: &str) -> Option<&HoldRow> {
+        self.held.get(&(side.to_owned(), operation.to_owned()))
+    }
+
     fn settle(&self) {
         for table in &self.tables {
             let set = |operation: &str| {
@@ -340,8 +428,17 @@ impl State {
     }
 
     fn info(&self, table: &Table, row: &Row) -> PhaseInfo {
-        let set = self.set_for(table.side(), &row.operation).filter(|set| phase_of(set).is_some());
+        let set = self.set_for(table.side(), &row.operation);
+        let version = set.map_or(0, |set| set.change);
+        let set = set.filter(|set| phase_of(set).is_some());
+        let held = self.held_for(table.side(), &row.operation).map(|held| Held {
+            since: rfc3339(held.at_ms),
+            who: held.who.clone(),
+            reason: held.reason.clone(),
+        });
         PhaseInfo {
+            version,
+            held,
             side: table.side().to_string(),
             operation: row.operation.to_string(),
             writes: row.writes,

@@ -55,12 +55,41 @@ pub async fn keep_gate(phases: Phases, archive: Archive, clock: Clock, settings:
     }
 }
 
+/// What the gate makes of an operation that it is open for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GateView {
+    pub side: String,
+    pub operation: String,
+    pub policy: GatePolicy,
+    pub decision: Decision,
+    current: Current,
+}
+
 async fn look(
     phases: &Phases,
     archive: &Archive,
     clock: &Clock,
     settings: &GateSettings,
 ) -> Result<(), StoreError> {
+    for view in gate_views(phases, archive, clock, settings).await? {
+        let to = target(&view.decision, &view.policy).filter(|_| !view.current.is_held);
+        if let Some(to) = to {
+            make(phases, &view.current, to, &view.decision).await?;
+        }
+    }
+    Ok(())
+}
+
+/// What the gate would do with each operation that it is open for, if nothing held it.
+pub async fn gate_views(
+    phases: &Phases,
+    archive: &Archive,
+    clock: &Clock,
+    settings: &GateSettings,
+) -> Result<Vec<GateView>, StoreError> {
+    if !settings.is_open() {
+        return Ok(Vec::new());
+    }
     let evidence = archive.evidence().await?;
     let of = |current: &Current| {
         evidence.iter().find(|evidence| {
@@ -71,6 +100,7 @@ async fn look(
                 && evidence.summary.operation == current.operation
         })
     };
+    let mut views = Vec::new();
     for current in phases.current() {
         let Some(policy) = settings.of(&current.side, &current.operation) else { continue };
         let summary = of(&current).map(|evidence| &evidence.summary);
@@ -81,11 +111,10 @@ async fn look(
         let counted = summary.map(|summary| summary.counts.counted()).unwrap_or_default();
         let in_phase_ms = u64::try_from(in_phase_ms).unwrap_or(0);
         let decision = Gate::new(policy.policy).decide(stage(current.phase), counted, in_phase_ms);
-        if let Some(to) = target(&decision, &policy) {
-            make(phases, &current, to, &decision).await?;
-        }
+        let (side, operation) = (current.side.clone(), current.operation.clone());
+        views.push(GateView { side, operation, policy, decision, current });
     }
-    Ok(())
+    Ok(views)
 }
 
 async fn make(phases: &Phases, current: &Current, to: Phase, decision: &Decision) -> Result<(), StoreError> {

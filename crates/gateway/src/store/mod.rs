@@ -17,6 +17,7 @@ mod db;
 mod dual;
 mod events;
 mod grants;
+mod history;
 mod keys;
 mod outage;
 mod phases;
@@ -37,8 +38,9 @@ pub use dual::{DualBatch, DualRecordRow, EvidenceKey, EvidenceRow, NoiseRow};
 pub use events::{EventChoice, EventCount, EventSummary, LeasedEvent, NewEvent, QueueBounds, Queued};
 pub(crate) use grants::GrantSeed;
 pub use grants::{Begin, Finish, Flow, GrantKey, GrantRow, GrantState, GrantSummary, NewTokens, Opened};
+pub use history::HistoryRow;
 pub use keys::Resealed;
-pub use phases::{MoveRow, PhaseRow};
+pub use phases::{HoldRow, MoveRow, PhaseRow};
 pub use reach::{Reach, reach};
 pub use retire::{BrownoutRow, SunsetRow, UsageRow};
 

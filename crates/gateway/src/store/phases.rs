@@ -27,9 +27,22 @@ pub struct MoveRow {
     pub from: String,
     pub to: String,
     pub by: String,
+    /// What the person is called; empty where nobody said so.
+    pub who: String,
     /// Wall time in milliseconds since 1970.
     pub at_ms: i64,
     pub evidence: String,
+}
+
+/// An operation that the gate leaves where it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HoldRow {
+    pub side: String,
+    pub operation: String,
+    pub who: String,
+    pub reason: String,
+    /// Wall time in milliseconds since 1970.
+    pub at_ms: i64,
 }
 
 impl Store {
@@ -66,8 +79,8 @@ impl Store {
         .await?;
         if let Some(moved) = moved {
             tx.run(
-                "INSERT INTO phase_moves (id, side, operation, moved_from, moved_to, moved_by, at_ms, evidence, change) \
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+                "INSERT INTO phase_moves (id, side, operation, moved_from, moved_to, moved_by, who, at_ms, evidence, change) \
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
                 args![
                     new_id().as_str(),
                     side,
@@ -75,6 +88,7 @@ impl Store {
                     moved.from.as_str(),
                     moved.to.as_str(),
                     moved.by.as_str(),
+                    moved.who.as_str(),
                     moved.at_ms,
                     moved.evidence.as_str(),
                     change,
@@ -86,9 +100,35 @@ impl Store {
         Ok(true)
     }
 
+    /// Everything that is held.
+    pub async fn holds(&self) -> Result<Vec<HoldRow>, StoreError> {
+        let sql = "SELECT side, operation, who, reason, at_ms FROM phase_holds";
+        self.db.rows(sql, &[]).await?.iter().map(hold).collect()
+    }
+
+    /// Holds an operation, or changes why it is held.
+    pub async fn put_hold(&self, row: &HoldRow) -> Result<(), StoreError> {
+        let (side, operation) = (row.side.as_str(), row.operation.as_str());
+        let mut tx = self.write().await?;
+        tx.run("DELETE FROM phase_holds WHERE side = $1 AND operation = $2", args![side, operation]).await?;
+        tx.run(
+            "INSERT INTO phase_holds (side, operation, who, reason, at_ms) VALUES ($1, $2, $3, $4, $5)",
+            args![side, operation, row.who.as_str(), row.reason.as_str(), row.at_ms],
+        )
+        .await?;
+        tx.commit().await
+    }
+
+    /// Lets go of an operation.
+    pub async fn end_hold(&self, side: &str, operation: &str) -> Result<(), StoreError> {
+        let mut tx = self.write().await?;
+        tx.run("DELETE FROM phase_holds WHERE side = $1 AND operation = $2", args![side, operation]).await?;
+        tx.commit().await
+    }
+
     /// The last `count` moves, newest first.
     pub async fn phase_moves(&self, count: u32) -> Result<Vec<MoveRow>, StoreError> {
-        let sql = "SELECT side, operation, moved_from, moved_to, moved_by, at_ms, evidence FROM phase_moves \
+        let sql = "SELECT side, operation, moved_from, moved_to, moved_by, who, at_ms, evidence FROM phase_moves \
                    ORDER BY change DESC LIMIT $1";
         self.db.rows(sql, args![i64::from(count)]).await?.iter().map(moved).collect()
     }
@@ -106,6 +146,16 @@ fn phase(row: &Row) -> Result<PhaseRow, StoreError> {
     })
 }
 
+fn hold(row: &Row) -> Result<HoldRow, StoreError> {
+    Ok(HoldRow {
+        side: row.text("side")?,
+        operation: row.text("operation")?,
+        who: row.text("who")?,
+        reason: row.text("reason")?,
+        at_ms: row.int("at_ms")?,
+    })
+}
+
 fn moved(row: &Row) -> Result<MoveRow, StoreError> {
     Ok(MoveRow {
         side: row.text("side")?,
@@ -113,6 +163,7 @@ fn moved(row: &Row) -> Result<MoveRow, StoreError> {
         from: row.text("moved_from")?,
         to: row.text("moved_to")?,
         by: row.text("moved_by")?,
+        who: row.text("who")?,
         at_ms: row.int("at_ms")?,
         evidence: row.text("evidence")?,
     })

@@ -26,6 +26,7 @@ migrations! {
     "0007_archives"
     "0008_events"
     "0009_retirement"
+    "0010_studio"
 }
 
 /// What brings an SQLite file up to date.

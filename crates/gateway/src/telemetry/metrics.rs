@@ -60,10 +60,10 @@ pub const PROCESS_THREADS: &str = "process_threads";
 pub const PROCESS_STARTED: &str = "process_start_time_seconds";
 
 /// Label value where there is no operation or no client, so that a query over all requests misses none.
-const NONE: &str = "none";
+pub(super) const NONE: &str = "none";
 
 /// Upper bounds of the duration histograms, in seconds: from well under a translation to beyond the total timeout.
-const DURATION_BUCKETS: [f64; 14] =
+pub(super) const DURATION_BUCKETS: [f64; 14] =
     [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0];
 
 /// How a request ended, as the label `outcome` says it.

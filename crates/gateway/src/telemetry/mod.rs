@@ -11,5 +11,6 @@ pub mod metrics;
 pub mod non_blocking;
 pub mod otlp;
 mod process;
+pub mod reading;
 pub mod redact;
 pub mod trace;

@@ -1,0 +1,270 @@
+//! A reading of the program's own numbers for people: totals since the start, by outcome and by operation. It is made out of
+//! the text that `/metrics` gives, because the recorder offers no other view of itself; nothing of it is on the way of a
+//! request.
+
+use super::metrics::{
+    CONNECTIONS, DURATION_BUCKETS, Metrics, OUTCOMES, REQUEST_DURATION, REQUESTS, REQUESTS_IN_FLIGHT,
+    SHADOW_COMPARED, UPSTREAM_DURATION, UPSTREAM_REQUESTS,
+};
+use std::collections::{BTreeMap, HashSet};
+
+/// Buckets of a duration: those of the recorder, and one for what is beyond them.
+pub const BUCKETS: usize = DURATION_BUCKETS.len() + 1;
+
+/// Durations, as counted since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Durations {
+    /// How many ended in each bucket, the last one being beyond all bounds.
+    pub buckets: [u64; BUCKETS],
+    /// All of them together.
+    pub seconds: f64,
+}
+
+/// One operation of a side, over all clients.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OperationReading {
+    /// In the order of [`OUTCOMES`].
+    pub outcomes: [u64; OUTCOMES.len()],
+    pub durations: Durations,
+    /// How many clients have called it.
+    pub clients: usize,
+}
+
+/// All of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reading {
+    /// By side and operation; calls of no operation are under empty names.
+    pub operations: BTreeMap<(String, String), OperationReading>,
+    /// Answers of both sides that were compared in the dual run, and those that differed, by operation.
+    pub compared: BTreeMap<String, (u64, u64)>,
+    /// What upstreams took until the heads of their answers, over the calls that were made for clients.
+    pub upstreams: Durations,
+    /// Calls that upstreams failed: 5xx, or no answer.
+    pub upstream_failures: u64,
+    pub requests_in_flight: f64,
+    pub connections: f64,
+}
+
+impl Durations {
+    /// How many there were.
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().sum()
+    }
+
+    /// The duration that this share of them does not pass, in seconds: exact to the bucket, and within it as if its members
+    /// were evenly spread. None without any.
+    pub fn quantile(&self, share: f64) -> Option<f64> {
+        let count = self.count();
+        let wanted = share * count as f64;
+        let mut below = 0.0;
+        for (at, members) in self.buckets.iter().map(|members| *members as f64).enumerate() {
+            if members > 0.0 && below + members >= wanted {
+                let from = if at == 0 { 0.0 } else { DURATION_BUCKETS[at - 1] };
+                let to = DURATION_BUCKETS.get(at).copied().unwrap_or(from);
+                return Some(from + (to - from) * ((wanted - below) / members));
+            }
+            below += members;
+        }
+        None
+    }
+
+    /// What came since an earlier reading.
+    pub fn since(&self, before: &Durations) -> Durations {
+        let mut buckets = self.buckets;
+        for (bucket, before) in buckets.iter_mut().zip(before.buckets) {
+            *bucket = bucket.saturating_sub(before);
+        }
+        Durations { buckets, seconds: (self.seconds - before.seconds).max(0.0) }
+    }
+
+    /// Both together.
+    pub fn add(&mut self, more: &Durations) {
+        for (bucket, more) in self.buckets.iter_mut().zip(more.buckets) {
+            *bucket += more;
+        }
+        self.seconds += more.seconds;
+    }
+}
+
+impl OperationReading {
+    /// All requests.
+    pub fn requests(&self) -> u64 {
+        self.outcomes.iter().sum()
+    }
+}
+
+impl Metrics {
+    /// What is counted now.
+    pub fn reading(&self) -> Reading {
+        read(&self.render())
+    }
+}
+
+/// What the names of all metrics of upstreams begin with.
+const UPSTREAM: &str = "switchback_upstream_";
+
+fn read(text: &str) -> Reading {
+    let mut reading = Reading::default();
+    let mut clients: BTreeMap<(String, String), HashSet<&str>> = BTreeMap::new();
+    let mut upstream_cumulated = [0; BUCKETS];
+    let bucket_line = |line: &'static str| format!("{line}_bucket");
+    let (request_bucket, upstream_bucket) = (bucket_line(REQUEST_DURATION), bucket_line(UPSTREAM_DURATION));
+    let (request_sum, upstream_sum) = (format!("{REQUEST_DURATION}_sum"), format!("{UPSTREAM_DURATION}_sum"));
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let Some((head, value)) = line.rsplit_once(' ') else { continue };
+        let (name, labels) =
+            head.split_once('{').map_or((head, ""), |(name, rest)| (name, rest.trim_end_matches('}')));
+        let Ok(value) = value.parse::<f64>() else { continue };
+        // Counts stay far below 2^53, where floats begin to skip numbers.
+        let whole = value as u64;
+        match name {
+            REQUESTS => {
+                let Some(outcome) = label(labels, "outcome") else { continue };
+                let Some(at) = OUTCOMES.iter().position(|known| known.as_str() == outcome) else { continue };
+                let key = key(labels);
+                if whole > 0
+                    && let Some(client) = label(labels, "client")
+                {
+                    clients.entry(key.clone()).or_default().insert(client);
+                }
+                reading.operations.entry(key).or_default().outcomes[at] += whole;
+            }
+            SHADOW_COMPARED => {
+                let is_different = match label(labels, "result") {
+                    Some("different") => true,
+                    Some("equal") => false,
+                    _ => continue,
+                };
+                let counted = reading.compared.entry(key(labels).1).or_default();
+                counted.0 += whole;
+                counted.1 += if is_different { whole } else { 0 };
+            }
+            REQUESTS_IN_FLIGHT => reading.requests_in_flight = value,
+            CONNECTIONS => reading.connections = value,
+            _ if name.starts_with(UPSTREAM) && label(labels, "role") != Some("client") => {}
+            UPSTREAM_REQUESTS if matches!(label(labels, "status"), Some("5xx" | "none")) => {
+                reading.upstream_failures += whole;
+            }
+            _ if name == request_bucket => {
+                let Some(at) = bucket(labels) else { continue };
+                reading.operations.entry(key(labels)).or_default().durations.buckets[at] = whole;
+            }
+            _ if name == request_sum => {
+                reading.operations.entry(key(labels)).or_default().durations.seconds = value
+            }
+            _ if name == upstream_bucket => {
+                let Some(at) = bucket(labels) else { continue };
+                upstream_cumulated[at] += whole;
+            }
+            _ if name == upstream_sum => reading.upstreams.seconds += value,
+            _ => {}
+        }
+    }
+    reading.upstreams.buckets = apart(upstream_cumulated);
+    for (key, operation) in &mut reading.operations {
+        operation.durations.buckets = apart(operation.durations.buckets);
+        operation.clients = clients.get(key).map_or(0, HashSet::len);
+    }
+    reading
+}
+
+/// The side and the operation that a line is about.
+fn key(labels: &str) -> (String, String) {
+    let named = |name| {
+        let value = label(labels, name).unwrap_or_default();
+        if value == super::metrics::NONE { String::new() } else { unescaped(value) }
+    };
+    (named("side"), named("operation"))
+}
+
+/// The value of a label, as the text has it. Names of labels are ours, and no value can look like one: quotes in values are
+/// escaped.
+fn label<'l>(labels: &'l str, name: &str) -> Option<&'l str> {
+    let mut rest = labels;
+    while let Some((found, quoted)) = rest.split_once("=\"") {
+        let bytes = quoted.as_bytes();
+        let mut end = 0;
+        while end < bytes.len() && bytes[end] != b'"' {
+            end += if bytes[end] == b'\\' { 2 } else { 1 };
+        }
+        let value = quoted.get(..end)?;
+        if found.trim_start_matches(',') == name {
+            return Some(value);
+        }
+        rest = quoted.get(end + 1..)?;
+    }
+    None
+}
+
+fn unescaped(value: &str) -> String {
+    value.replace("\\\"", "\"").replace("\\n", "\n").replace("\\\\", "\\")
+}
+
+/// Which bucket a line is about.
+fn bucket(labels: &str) -> Option<usize> {
+    let bound = label(labels, "le")?;
+    if bound == "+Inf" {
+        return Some(BUCKETS - 1);
+    }
+    let bound: f64 = bound.parse().ok()?;
+    DURATION_BUCKETS.iter().position(|known| (known - bound).abs() < f64::EPSILON)
+}
+
+/// What the text counts up to each bound → what is in each bucket.
+fn apart(cumulated: [u64; BUCKETS]) -> [u64; BUCKETS] {
+    let mut apart = cumulated;
+    for at in (1..BUCKETS).rev() {
+        apart[at] = cumulated[at].saturating_sub(cumulated[at - 1]);
+    }
+    apart
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::metrics::{Outcome, RequestMeter, install};
+    use super::*;
+
+    #[test]
+    fn what_was_counted_is_read_by_operation_with_its_clients() {
+        let metrics = install();
+        let operation = "GET /reading-test/{\"id\"}";
+        for (client, outcome, seconds) in [
+            ("reading a", Outcome::Ok, 0.003),
+            ("reading b", Outcome::Ok, 0.003),
+            ("reading b", Outcome::GatewayError, 60.0),
+        ] {
+            RequestMeter::new(client, operation, "old").record(outcome, seconds);
+        }
+        let reading = metrics.reading();
+        let found = &reading.operations[&("old".to_owned(), operation.to_owned())];
+        assert_eq!((found.requests(), found.outcomes[0], found.outcomes[4], found.clients), (3, 2, 1, 2));
+        assert_eq!((found.durations.count(), found.durations.buckets[BUCKETS - 1]), (3, 1));
+        assert!((found.durations.seconds - 60.006).abs() < 1e-6);
+    }
+
+    #[test]
+    fn quantiles_are_within_their_bucket() {
+        let mut durations = Durations::default();
+        assert_eq!(durations.quantile(0.5), None);
+        durations.buckets[3] = 90;
+        durations.buckets[6] = 10;
+        let median = durations.quantile(0.5).unwrap();
+        assert!(median > 0.0025 && median < 0.005, "{median}");
+        let slow = durations.quantile(0.99).unwrap();
+        assert!(slow > 0.025 && slow <= 0.05, "{slow}");
+        let before = Durations { buckets: [0; BUCKETS], seconds: 0.0 };
+        assert_eq!(durations.since(&before), durations);
+        let mut both = before;
+        both.add(&durations);
+        assert_eq!(both, durations);
+    }
+
+    #[test]
+    fn labels_are_told_apart_whatever_they_hold() {
+        let labels = r#"client="a \"side=\\",side="v1",operation="GET /x""#;
+        assert_eq!(label(labels, "client"), Some(r#"a \"side=\\"#));
+        assert_eq!(label(labels, "side"), Some("v1"));
+        assert_eq!(label(labels, "outcome"), None);
+        assert_eq!(unescaped(r#"a \"b\" \\ c"#), r#"a "b" \ c"#);
+    }
+}

@@ -1,0 +1,233 @@
+//! Charts as SVG, made here: lines over time, a spark for a row, a bar of parts. They have a text beside them that says the
+//! same, and what is under the pointer is shown by the script out of `data-chart`.
+
+use super::words::moment;
+use maud::{Markup, html};
+use serde_json::json;
+use std::fmt::Write as _;
+
+/// One line of a chart; places without a value are gaps.
+pub(crate) struct Series {
+    pub(crate) name: &'static str,
+    pub(crate) unit: &'static str,
+    /// Its class in the style sheet: `s-requests`, `s-errors`, `s-second`, `s-third`.
+    pub(crate) class: &'static str,
+    pub(crate) is_filled: bool,
+    pub(crate) values: Vec<Option<f64>>,
+}
+
+/// A chart over time.
+pub(crate) struct Chart<'c> {
+    pub(crate) id: &'c str,
+    /// What a person who does not see it is told.
+    pub(crate) label: String,
+    /// Milliseconds since 1970, one for each value.
+    pub(crate) times: Vec<i64>,
+    pub(crate) series: Vec<Series>,
+    /// A line that something must stay below, with its name.
+    pub(crate) threshold: Option<(f64, &'static str)>,
+    /// How a value is written at the axis.
+    pub(crate) axis: fn(f64) -> String,
+}
+
+const WIDTH: f64 = 600.0;
+const HEIGHT: f64 = 130.0;
+
+impl Chart<'_> {
+    pub(crate) fn draw(&self) -> Markup {
+        let values = self.series.iter().flat_map(|series| series.values.iter().flatten());
+        let top = values.fold(0.0_f64, |top, value| top.max(*value));
+        let top = nice(top.max(self.threshold.map_or(0.0, |(at, _)| at)));
+        let y = |value: f64| HEIGHT - value / top * (HEIGHT - 4.0);
+        let data = json!({
+            "times": self.times,
+            "series": self.series.iter().map(|series| json!({
+                "name": series.name,
+                "unit": series.unit,
+                "values": series.values.iter().map(|value| value.map(short)).collect::<Vec<_>>(),
+            })).collect::<Vec<_>>(),
+        });
+        let (first, last) = (self.times.first().copied(), self.times.last().copied());
+        html! {
+            figure.figure {
+                ul.legend {
+                    @for series in &self.series { li { (sign(series.class)) (series.name) } }
+                    @if let Some((_, name)) = self.threshold { li { (sign("threshold")) (name) } }
+                    li.top { "up to " ((self.axis)(top)) }
+                }
+                svg.chart id=(self.id) role="img" aria-label=(self.label) tabindex="0" viewBox={ "0 0 " (WIDTH) " " (HEIGHT) }
+                    preserveAspectRatio="none" height=(HEIGHT) data-chart=(data) {
+                    line.axis x1="0" x2=(WIDTH) y1=(HEIGHT) y2=(HEIGHT) {}
+                    line.axis x1="0" x2=(WIDTH) y1=(y(top / 2.0)) y2=(y(top / 2.0)) {}
+                    line.axis x1="0" x2=(WIDTH) y1=(y(top)) y2=(y(top)) {}
+                    @for series in &self.series {
+                        @if series.is_filled { path.area.(series.class) d=(area(&series.values, &y)) {} }
+                        path.(series.class) d=(line(&series.values, &y)) {}
+                    }
+                    @if let Some((at, _)) = self.threshold { line.threshold x1="0" x2=(WIDTH) y1=(y(at)) y2=(y(at)) {} }
+                    line.cursor x1="0" x2="0" y1="0" y2=(HEIGHT) {}
+                }
+                @if let (Some(first), Some(last)) = (first, last) {
+                    div.chart-axis {
+                        (moment(first, last)) (moment(last, last))
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A small line for a row of a table.
+pub(crate) fn spark(values: &[Option<f64>], label: &str) -> Markup {
+    let top = nice(values.iter().flatten().fold(0.0_f64, |top, value| top.max(*value)));
+    let y = |value: f64| HEIGHT - value / top * (HEIGHT - 10.0) - 2.0;
+    html! {
+        svg.spark role="img" aria-label=(label) viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } preserveAspectRatio="none" {
+            path.area.s-requests d=(area(values, &y)) {}
+            path.s-requests d=(line(values, &y)) {}
+        }
+    }
+}
+
+/// A bar of parts, each with its class; parts of nothing are left out.
+pub(crate) fn bar(parts: &[(&'static str, u64)], label: &str) -> Markup {
+    let whole: u64 = parts.iter().map(|(_, part)| part).sum();
+    let mut at = 0.0;
+    let placed: Vec<(&str, f64, f64)> = parts
+        .iter()
+        .filter(|(_, part)| *part > 0)
+        .map(|(class, part)| {
+            let width = *part as f64 / whole as f64 * 100.0;
+            at += width;
+            (*class, at - width, width)
+        })
+        .collect();
+    html! {
+        svg.bar role="img" aria-label=(label) viewBox="0 0 100 10" preserveAspectRatio="none" {
+            @if placed.is_empty() { rect.b-none x="0" y="0" width="100" height="10" {} }
+            @for (class, x, width) in placed { rect.(class) x=(short(x)) y="0" width=(short(width)) height="10" {} }
+        }
+    }
+}
+
+fn sign(class: &str) -> Markup {
+    html! {
+        svg viewBox="0 0 18 6" width="18" height="6" aria-hidden="true" focusable="false" {
+            path.(class) d="M0 3h18" fill="none" stroke-width="2.500" {}
+        }
+    }
+}
+
+fn x(at: usize, count: usize) -> f64 {
+    at as f64 / (count.max(2) - 1) as f64 * WIDTH
+}
+
+/// The path of a line; a value between two gaps is a short stroke.
+fn line(values: &[Option<f64>], y: &impl Fn(f64) -> f64) -> String {
+    let mut path = String::new();
+    for (at, value) in values.iter().enumerate() {
+        let Some(value) = value else { continue };
+        let is_first = at == 0 || values[at - 1].is_none();
+        let _ = write!(
+            path,
+            "{}{} {}",
+            if is_first { 'M' } else { 'L' },
+            short(x(at, values.len())),
+            short(y(*value))
+        );
+        if is_first && values.get(at + 1).is_none_or(Option::is_none) {
+            path.push_str("h1");
+        }
+    }
+    path
+}
+
+/// The path of what is below a line.
+fn area(values: &[Option<f64>], y: &impl Fn(f64) -> f64) -> String {
+    let mut path = String::new();
+    for run in runs(values) {
+        let (first, last) = (x(run.start, values.len()), x(run.end - 1, values.len()));
+        let _ = write!(path, "M{} {HEIGHT}", short(first));
+        for at in run {
+            let _ = write!(path, "L{} {}", short(x(at, values.len())), short(y(values[at].unwrap_or(0.0))));
+        }
+        let _ = write!(path, "L{} {HEIGHT}Z", short(last));
+    }
+    path
+}
+
+/// Where values follow one another without a gap.
+fn runs(values: &[Option<f64>]) -> Vec<std::ops::Range<usize>> {
+    let mut runs: Vec<std::ops::Range<usize>> = Vec::new();
+    for at in (0..values.len()).filter(|at| values[*at].is_some()) {
+        match runs.last_mut() {
+            Some(run) if run.end == at => run.end += 1,
+            _ => runs.push(at..at + 1),
+        }
+    }
+    runs
+}
+
+/// The next round number: 1, 2 or 5 times a power of ten.
+fn nice(top: f64) -> f64 {
+    if top <= 0.0 {
+        return 1.0;
+    }
+    let power = 10_f64.powf(top.log10().floor());
+    let steps = [1.0, 2.0, 5.0, 10.0];
+    steps.into_iter().map(|step| step * power).find(|step| *step >= top * 0.999).unwrap_or(top)
+}
+
+/// A number for a file: three significant places after the point and no more.
+fn short(value: f64) -> f64 {
+    (value * 1e3).round() / 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_break_a_line_and_stay_gaps() {
+        let values = [Some(1.0), Some(2.0), None, Some(4.0), None];
+        let y = |value: f64| value;
+        assert_eq!(line(&values, &y), "M0 1L150 2M450 4h1");
+        assert_eq!(runs(&values), [0..2, 3..4]);
+        assert_eq!(area(&values, &y), "M0 130L0 1L150 2L150 130ZM450 130L450 4L450 130Z");
+    }
+
+    #[test]
+    fn axes_end_at_round_numbers() {
+        assert_eq!([0.0, 0.7, 1.0, 3.2, 61.0, 480.0].map(nice), [1.0, 1.0, 1.0, 5.0, 100.0, 500.0]);
+    }
+
+    #[test]
+    fn parts_of_a_bar_fill_it() {
+        let html = bar(&[("b-legacy", 1), ("b-canary", 0), ("b-shadow", 3)], "one").into_string();
+        assert!(
+            html.contains("x=\"25\"") && html.contains("width=\"75\"") && !html.contains("b-canary"),
+            "{html}"
+        );
+        assert!(bar(&[], "none").into_string().contains("b-none"));
+    }
+
+    #[test]
+    fn a_chart_carries_its_values_as_data_and_no_markup_of_others() {
+        let chart = Chart {
+            id: "c",
+            label: "\"><script>".to_owned(),
+            times: vec![0, 1_000],
+            series: vec![Series {
+                name: "requests",
+                unit: "/s",
+                class: "s-requests",
+                is_filled: true,
+                values: vec![Some(1.0), None],
+            }],
+            threshold: None,
+            axis: |value| value.to_string(),
+        };
+        let html = chart.draw().into_string();
+        assert!(html.contains("&quot;values&quot;:[1.0,null]") && !html.contains("<script>"), "{html}");
+    }
+}

@@ -1,0 +1,159 @@
+//! The history: moves, reloads, clients that were added, connected, changed and revoked; by whom, when and why. For
+//! auditors as CSV and JSON too.
+
+use super::Visit;
+use super::layout::{Page, Tab, empty, pager};
+use super::words::{Tone, badge, moment_text, unix_ms};
+use crate::admin::Answer;
+use http::StatusCode;
+use maud::html;
+use serde::Serialize;
+use switchback_gateway::clock::rfc3339;
+use switchback_gateway::shadow::Move;
+use switchback_gateway::store::HistoryRow;
+
+/// Entries on one page.
+const LISTED: usize = 100;
+
+/// Something that happened.
+#[derive(Clone, Debug, Serialize)]
+struct Entry {
+    at: String,
+    kind: String,
+    subject: String,
+    by: String,
+    what: String,
+    why: String,
+}
+
+pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
+    let (moves, notes) = (visit.moves().await, visit.notes().await);
+    let moved = moves.value.as_deref().map_or(&[][..], Vec::as_slice);
+    let noted = notes.value.as_deref().map_or(&[][..], Vec::as_slice);
+    let (asked, kind) = (visit.query.get("q").to_lowercase(), visit.query.get("kind"));
+    let all = entries(moved, noted);
+    let mut kinds: Vec<String> = all.iter().map(|entry| entry.kind.clone()).collect();
+    kinds.sort();
+    kinds.dedup();
+    let fits = |entry: &&Entry| {
+        let texts = [&entry.subject, &entry.by, &entry.what, &entry.why];
+        (kind.is_empty() || entry.kind == kind)
+            && texts.iter().any(|text| text.to_lowercase().contains(&asked))
+    };
+    let found: Vec<&Entry> = all.iter().filter(fits).collect();
+    match rest {
+        [] => {}
+        ["export.csv"] => return csv(&found),
+        ["export.json"] => return Answer::json(StatusCode::OK, &found),
+        _ => return visit.not_found(),
+    }
+    let shown: Vec<&&Entry> =
+        found.iter().skip((visit.query.page() - 1).saturating_mul(LISTED)).take(LISTED).collect();
+    let query = visit.query.with("page", "");
+    let body = html! {
+        div.page-head {
+            h1 { "History" }
+            p.lead { "Who moved, reloaded, connected and revoked what, when, and on which evidence." }
+            div.aside.actions {
+                a.button.small href={ "/history/export.csv" (query) } download { "CSV" }
+                a.button.small href={ "/history/export.json" (query) } download { "JSON" }
+            }
+        }
+        (visit.staleness(&moves))
+        form.filter method="get" action="/history" role="search" {
+            label.grow { "Search" input #q type="search" name="q" value=(visit.query.get("q")) placeholder="Operation, client, person, reason"; }
+            label { "Kind" select name="kind" data-submit {
+                option value="" { "All" }
+                @for known in &kinds { option value=(known) selected[known == kind] { (known) } }
+            } }
+            button type="submit" { "Show" }
+        }
+        section.panel #history aria-label="History" {
+            @if shown.is_empty() {
+                (empty("Nothing happened yet", &html! { "Moves of operations, reloads and changes of clients are written down here." }))
+            } @else {
+                div.scroll role="region" aria-label="Table of what happened" tabindex="0" { table {
+                    thead { tr { th { "When" } th { "Kind" } th { "Of" } th { "What" } th { "By" } th { "Why" } } }
+                    tbody { @for entry in &shown {
+                        tr {
+                            td { (moment_text(&entry.at, visit.now_ms)) } td { (badge(Tone::Quiet, &entry.kind)) }
+                            td.break { (entry.subject) } td { (entry.what) } td { (entry.by) } td { (entry.why) }
+                        }
+                    } }
+                } }
+                (pager(visit, shown.len(), found.len(), LISTED))
+            }
+        }
+    };
+    visit.page(Page::live(Tab::History, "History", body))
+}
+
+/// Both lists as one, newest first.
+fn entries(moves: &[Move], notes: &[HistoryRow]) -> Vec<Entry> {
+    let by = |by: &str, who: &str| if who.is_empty() { by.to_owned() } else { format!("{by}, {who}") };
+    let moved = moves.iter().map(|one| Entry {
+        at: one.at.clone(),
+        kind: "move".to_owned(),
+        subject: format!("{} {}", one.side, one.operation),
+        by: by(&one.by, &one.who),
+        what: format!("{} → {}", one.from, one.to),
+        why: one.evidence.clone(),
+    });
+    let noted = notes.iter().map(|row| Entry {
+        at: rfc3339(row.at_ms),
+        kind: row.kind.clone(),
+        subject: row.subject.clone(),
+        by: row.who.clone(),
+        what: String::new(),
+        why: row.detail.clone(),
+    });
+    let mut all: Vec<Entry> = moved.chain(noted).collect();
+    all.sort_by_key(|entry| std::cmp::Reverse(unix_ms(&entry.at)));
+    all
+}
+
+fn csv(entries: &[&Entry]) -> Answer {
+    let mut text = "at,kind,of,what,by,why\r\n".to_owned();
+    for entry in entries {
+        let cells = [&entry.at, &entry.kind, &entry.subject, &entry.what, &entry.by, &entry.why];
+        text.push_str(&cells.map(|cell| quoted(cell)).join(","));
+        text.push_str("\r\n");
+    }
+    Answer::text(StatusCode::OK, "text/csv; charset=utf-8", text)
+        .with_header("content-disposition", "attachment; filename=\"switchback-history.csv\"")
+}
+
+/// A cell of RFC 4180. What a spreadsheet would take for a formula begins with an apostrophe.
+fn quoted(text: &str) -> String {
+    let guard = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
+    format!("\"{guard}{}\"", text.replace('"', "\"\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_happened_is_one_list_newest_first() {
+        let moves = [Move {
+            at: "2026-01-01T00:00:01Z".to_owned(),
+            side: "old".to_owned(),
+            operation: "GET /a".to_owned(),
+            from: "legacy".to_owned(),
+            to: "shadow".to_owned(),
+            by: "operator".to_owned(),
+            who: "Ada".to_owned(),
+            evidence: "=1+1".to_owned(),
+        }];
+        let notes = [HistoryRow {
+            at_ms: 4_000_000_000_000,
+            kind: "reload".to_owned(),
+            subject: "pack".to_owned(),
+            who: String::new(),
+            detail: "a \"b\"".to_owned(),
+        }];
+        let all = entries(&moves, &notes);
+        assert_eq!([all[0].kind.as_str(), all[1].by.as_str()], ["reload", "operator, Ada"]);
+        assert_eq!([quoted("=1+1"), quoted("a \"b\"")], ["\"'=1+1\"", "\"a \"\"b\"\"\""]);
+    }
+}

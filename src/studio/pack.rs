@@ -1,0 +1,247 @@
+//! The pack that serves: what becomes of each operation, the shapes between types, what the last reload said, the mapping
+//! files, and what is different from the pack that was served before.
+
+use super::Visit;
+use super::fields::encoded;
+use super::layout::{Page, Tab, empty};
+use super::operations::address;
+use super::route::tone;
+use super::words::{Tone, badge, bytes, count, counted, moment_text, operation};
+use crate::admin::{Answer, PackFile, PackShown, PackStatus};
+use http::StatusCode;
+use maud::{Markup, html};
+use switchback_plan::{LossReport, OperationReport, SideReport, report};
+
+/// The parts of the page.
+const PARTS: [(&str, &str); 6] = [
+    ("", "Routes"),
+    ("shapes", "Shapes"),
+    ("settings", "Settings"),
+    ("files", "Files and contracts"),
+    ("changes", "Changes"),
+    ("reload", "Last reload"),
+];
+/// Lines of a difference that are shown.
+const DIFF_LINES_MAX: usize = 2_000;
+
+pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
+    if !rest.is_empty() {
+        return visit.not_found();
+    }
+    let board = visit.parts.board.load();
+    let part = visit.query.get("show");
+    let known = PARTS.iter().any(|(name, _)| *name == part);
+    let program = visit.parts.program.load_full();
+    let body = html! {
+        div.page-head {
+            h1 { "Pack " (board.pack.name) }
+            p.lead { (board.pack.source) ", loaded " (moment_text(&board.pack.loaded_at, visit.now_ms)) ", hash " code { (board.pack.hash.get(..16).unwrap_or(&board.pack.hash)) } }
+            @if visit.may_operate() {
+                form.aside method="post" action="/reload" { (visit.form_token()) input type="hidden" name="to" value="/pack?show=reload"; button.small type="submit" { "Reload" } }
+            }
+        }
+        (failed(visit, &board.pack))
+        nav.tabs aria-label="Parts of the pack" {
+            @for (name, title) in PARTS {
+                a href={ "/pack" @if !name.is_empty() { "?show=" (name) } } aria-current=[(name == part || (!known && name.is_empty())).then_some("true")] { (title) }
+            }
+        }
+        @match part {
+            "shapes" => (shapes(board.shown.as_deref())),
+            "settings" => (settings(board.shown.as_deref())),
+            "files" => (files(visit, board.shown.as_deref())),
+            "changes" => (changes(board.shown.as_deref(), board.before.as_deref())),
+            "reload" => (reload(visit, &board.pack)),
+            _ => @for side in &report(program.pack()).sides { (routes(side)) },
+        }
+    };
+    let status = if known { StatusCode::OK } else { StatusCode::NOT_FOUND };
+    visit.page(Page::live(Tab::Pack, "Pack", body).status(status))
+}
+
+fn failed(visit: &Visit<'_>, pack: &PackStatus) -> Markup {
+    html! {
+        @if let Some(reload) = pack.last_reload.as_ref().filter(|reload| reload.error.is_some()) {
+            div.notice.bad #reload-failed role="alert" {
+                strong { "The last reload failed" } " " (moment_text(&reload.at, visit.now_ms)) "; what was loaded before goes on serving. "
+                a href="/pack?show=reload" { "What is wrong" }
+            }
+        }
+    }
+}
+
+fn routes(side: &SideReport) -> Markup {
+    let answered = side.exact + side.different + side.partly;
+    html! {
+        section.panel id={ "routes-" (side.side) } {
+            header {
+                h2 { "Clients of " (side.side) ", answered by " (side.backend) }
+                span.soft { (answered) " of " (counted(side.operations.len() as u64, "operation")) " are answered" @if side.degraded > 0 { ", " (side.degraded) " of them degraded" } }
+            }
+            div.scroll role="region" aria-label={ "Routes of " (side.side) } tabindex="0" { table {
+                thead { tr { th { "Operation" } th { "Kept" } th { "Route" } th { "Counterpart" } th.n { "Calls" } th.n { "Lost" } th.n { "Without source" } th { "Line" } } }
+                tbody { @for one in &side.operations { (route_row(side, one)) } }
+            } }
+        }
+    }
+}
+
+fn route_row(side: &SideReport, one: &OperationReport) -> Markup {
+    let calls = if one.calls_min == one.calls_max {
+        one.calls_max.to_string()
+    } else {
+        format!("{}–{}", one.calls_min, one.calls_max)
+    };
+    html! {
+        tr id={ "route-" (side.side) "-" (encoded(&one.operation)) } {
+            td { a.quiet-link href=(address(&side.side, &one.operation)) { (operation(&one.operation)) } }
+            td { (badge(tone(one.verdict), one.verdict)) @if one.degraded { " " (badge(Tone::Quiet, "degraded")) } }
+            td { (one.route) }
+            td { @if let Some(counterpart) = &one.counterpart { (operation(counterpart)) } }
+            td.n { (calls) } td.n { (one.lost.len()) } td.n { (one.without_source.len()) }
+            td { span.place { (one.place) } }
+        }
+    }
+}
+
+fn shapes(shown: Option<&PackShown>) -> Markup {
+    let all = shown.map_or(&[][..], |shown| &shown.report.shapes);
+    html! {
+        section.panel #shapes {
+            @if all.is_empty() { (empty("No shape", &html! { "This pack relates no types by name." })) } @else {
+                div.scroll role="region" aria-label="Shapes" tabindex="0" { table {
+                    thead { tr { th { "Shape" } th { "Carries" } th { "What does not survive" } th { "Line" } } }
+                    tbody { @for shape in all {
+                        tr id={ "shape-" (encoded(&shape.shape)) } {
+                            td { code { (shape.shape) } }
+                            td { @match shape.law { "iso" => (badge(Tone::Good, "everything")), "lens" => (badge(Tone::Busy, "one side has more")), _ => (badge(Tone::Warn, "both sides have more")) } }
+                            td { (lost(&shape.lost)) }
+                            td { span.place { (shape.place) } }
+                        }
+                    } }
+                } }
+            }
+        }
+    }
+}
+
+fn lost(losses: &[LossReport]) -> Markup {
+    html! {
+        @if losses.is_empty() { span.soft { "–" } } @else if losses.len() <= 3 {
+            @for loss in losses { code { (loss.place) } " of " (loss.side) " " }
+        } @else {
+            details { summary { (counted(losses.len() as u64, "field")) } ul.plain { @for loss in losses { li { code { (loss.place) } " of " (loss.side) } } } }
+        }
+    }
+}
+
+fn settings(shown: Option<&PackShown>) -> Markup {
+    let all = shown.map_or(&[][..], |shown| &shown.report.settings);
+    html! {
+        section.panel #settings {
+            @if all.is_empty() { (empty("No setting", &html! { "This pack reads nothing under " code { "settings" } " of the configuration." })) } @else {
+                div.scroll role="region" aria-label="Settings" tabindex="0" { table {
+                    thead { tr { th { "Setting" } th { "Type" } th { "Default" } th { "About" } th { "Line" } } }
+                    tbody { @for one in all { tr {
+                        td { code { (one.setting) } @if one.required { " " (badge(Tone::Warn, "required")) } } td { (one.kind) }
+                        td { @match &one.default { Some(default) => code { (default) }, None => span.soft { "–" } } } td { (one.about) } td { span.place { (one.place) } }
+                    } } }
+                } }
+            }
+        }
+    }
+}
+
+/// The files of the pack, and one of them with its lines numbered.
+fn files(visit: &Visit<'_>, shown: Option<&PackShown>) -> Markup {
+    let Some(shown) = shown else {
+        return html! { (empty("No files", &html! { "This pack was not read from files." })) };
+    };
+    let asked = visit.query.get("file");
+    let line: usize = visit.query.get("line").parse().unwrap_or(0);
+    let file = shown.files.iter().find(|file| file.name == asked);
+    html! {
+        div.grid {
+            section.panel.w4 #files aria-label="Files" {
+                ul.plain { @for file in &shown.files { li id={ "file-" (encoded(&file.name)) } {
+                    a href={ "/pack?show=files&file=" (encoded(&file.name)) } aria-current=[(file.name == asked).then_some("true")] { (file.name) } " " span.soft { (bytes(file.text.len() as u64)) }
+                } } }
+            }
+            section.panel.w8 #file data-keep aria-label="File" {
+                @match file {
+                    None => (empty("Choose a file", &html! { "Contracts and mapping files as they were loaded." })),
+                    Some(file) => {
+                        header { h2 { (file.name) } span.soft { (count(file.text.lines().count() as u64)) " lines" } }
+                        (numbered(file, line))
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A file with its lines numbered and one of them marked; of a long file what is around the mark, or its beginning.
+fn numbered(file: &PackFile, marked: usize) -> Markup {
+    const AROUND: usize = 1_500;
+    let first = marked.saturating_sub(AROUND / 2);
+    let all = file.text.lines().count();
+    html! {
+        pre.numbered tabindex="0" aria-label={ "Text of " (file.name) } {
+            @for (at, text) in file.text.lines().enumerate().skip(first).take(AROUND) {
+                span.line id={ "L" (at + 1) } aria-current=[(at + 1 == marked).then_some("true")] { span.line-number { (at + 1) } (text) "\n" }
+            }
+        }
+        @if all > first + AROUND { p.soft { (count((all - first - AROUND) as u64)) " further lines." } }
+    }
+}
+
+/// What is different from the pack before.
+fn changes(shown: Option<&PackShown>, before: Option<&PackShown>) -> Markup {
+    let (Some(now), Some(before)) = (shown, before) else {
+        return html! { section.panel { (empty("No pack before this one", &html! { "After a reload, what it changed stands here." })) } };
+    };
+    let of = |shown: &PackShown, name: &str| {
+        shown.files.iter().find(|file| file.name == name).map(|file| file.text.clone()).unwrap_or_default()
+    };
+    let mut names: Vec<&str> = now.files.iter().chain(&before.files).map(|file| file.name.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let changed: Vec<(&str, String)> = names
+        .into_iter()
+        .map(|name| (name, of(before, name), of(now, name)))
+        .filter(|(_, old, new)| old != new)
+        .map(|(name, old, new)| (name, diffy::create_patch(&old, &new).to_string()))
+        .collect();
+    html! {
+        section.panel #changes {
+            @if changed.is_empty() { (empty("Nothing is different", &html! { "The pack was loaded again with the same files." })) }
+            @for (name, patch) in &changed {
+                h2 { (name) }
+                pre.diff tabindex="0" aria-label={ "Changes of " (name) } {
+                    @for line in patch.lines().skip(2).take(DIFF_LINES_MAX) {
+                        @let class = match line.as_bytes().first() { Some(b'+') => "added", Some(b'-') => "removed", Some(b'@') => "where", _ => "same" };
+                        span.line.(class) { (line) "\n" }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn reload(visit: &Visit<'_>, pack: &PackStatus) -> Markup {
+    html! {
+        section.panel #reload {
+            @match &pack.last_reload {
+                None => (empty("Nothing was reloaded yet", &html! { "What serves is what was loaded at the start." })),
+                Some(reload) => {
+                    p {
+                        @if reload.succeeded { (badge(Tone::Good, "reloaded")) } @else { (badge(Tone::Bad, "failed")) }
+                        " " (moment_text(&reload.at, visit.now_ms))
+                    }
+                    @if let Some(error) = &reload.error { pre.diagnostics tabindex="0" aria-label="What was found" { (error) } }
+                    @if !reload.needs_restart.is_empty() { p.notice.warn { "Changes of " code { (reload.needs_restart.join(", ")) } " take a restart." } }
+                }
+            }
+        }
+    }
+}

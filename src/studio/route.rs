@@ -1,0 +1,251 @@
+//! The route of an operation as a diagram: what is checked, called, chosen and decided, and how it ends, in its order; and
+//! what of either side does not survive. Made of lists, so that it is read aloud as it is seen.
+
+use super::fields::encoded;
+use super::words::{Tone, badge};
+use maud::{Markup, html};
+use switchback_plan::{
+    Answer, Block, CallHead, Cell, CheckElse, Decision, Effect, End, Location, Loss, OnFail, Origin, Pack,
+    PathPart, Predicate, ReasonId, Response, ResponseBody, Route, RouteKind, SideId, StatusFrom, StatusTo,
+    Step, StepAction, explain,
+};
+
+/// How a route goes, with the whole of what the compiler says below it.
+pub(super) fn diagram(pack: &Pack, serves: SideId, route: &Route) -> Markup {
+    let drawing = Drawing { pack, serves, route };
+    html! {
+        ol.flow {
+            li.flow-step.start { div.flow-card { p.flow-what { (route.operation.key) } p.hint { "of " (pack.sides[serves].name) ", asked by the client" } } }
+            @match &route.kind {
+                RouteKind::Refuse(refusal) => (drawing.refused(refusal.reason, refusal.status)),
+                RouteKind::Pair(pair) => {
+                    (drawing.call(&pair.call, None))
+                    li.flow-step { div.flow-card {
+                        p.flow-what { "Answer" }
+                        ul.flow-outcomes { @for response in &pair.responses { (answered(response)) } }
+                    } }
+                }
+                RouteKind::Serve(serve) => {
+                    @for check in &serve.checks {
+                        li.flow-step { div.flow-card.check {
+                            p.flow-what { "Check " (predicate(&check.predicate)) (place(&check.origin)) }
+                            p.hint { @match &check.otherwise {
+                                CheckElse::Answer { status, reason } => { "else " (status) ": “" (drawing.reason(*reason)) "”" }
+                                CheckElse::Refuse(refusal) => { "else refused: “" (drawing.reason(refusal.reason)) "”" }
+                            } }
+                        } }
+                    }
+                    (drawing.block(&serve.block))
+                }
+            }
+        }
+        details { summary { "Every field, with its line" } pre tabindex="0" aria-label="The route in full" { (explain(pack, serves, route)) } }
+    }
+}
+
+/// What is lost, what stands in for what has no source, and what differs.
+pub(super) fn losses(pack: &Pack, serves: SideId, route: &Route) -> Markup {
+    let served = &pack.sides[serves].name;
+    let (gaps, lost): (Vec<&Loss>, Vec<&Loss>) =
+        route.losses.iter().partition(|loss| loss.instead.is_some() && loss.side == *served);
+    html! {
+        p { (badge(tone(route.verdict.word()), route.verdict.word())) }
+        @if lost.is_empty() && gaps.is_empty() && route.notes.is_empty() { p.soft { "Nothing: every field survives both ways." } }
+        @if !lost.is_empty() {
+            h3 { "Fields that do not survive" }
+            ul.plain { @for loss in lost { li { code { (loss.place) } " of " (loss.side) (place(&loss.origin)) } } }
+        }
+        @if !gaps.is_empty() {
+            h3 { "Fields without a source" }
+            ul.plain { @for loss in gaps { li { code { (loss.place) } " is " code { (loss.instead.as_deref().unwrap_or("null")) } @if loss.unless_found { " where nothing is found" } (place(&loss.origin)) } } }
+        }
+        @if !route.notes.is_empty() {
+            h3 { "Declared" }
+            ul.plain { @for note in &route.notes { li { (note.text) (place(&note.origin)) } } }
+        }
+    }
+}
+
+/// How a verdict is coloured.
+pub(super) fn tone(verdict: &str) -> Tone {
+    match verdict {
+        "exact" => Tone::Good,
+        "different" => Tone::Busy,
+        "partly" => Tone::Warn,
+        _ => Tone::Bad,
+    }
+}
+
+struct Drawing<'d> {
+    pack: &'d Pack,
+    serves: SideId,
+    route: &'d Route,
+}
+
+impl Drawing<'_> {
+    fn reason(&self, id: ReasonId) -> &str {
+        let texts = &self.pack.reasons[id].texts;
+        self.pack.languages.first().and_then(|language| texts.get(language)).map_or("", String::as_str)
+    }
+
+    fn refused(&self, reason: ReasonId, status: u16) -> Markup {
+        html! { li.flow-step.end { div.flow-card.refuse { p.flow-what { "Refused with " (status) } p.hint { "“" (self.reason(reason)) "”" } } } }
+    }
+
+    fn address(&self, path: &[PathPart]) -> String {
+        let part = |part: &PathPart| match part {
+            PathPart::Literal(text) => text.to_string(),
+            PathPart::Variable(index) => {
+                format!("{{{}}}", self.route.operation.variables[usize::from(*index)].name)
+            }
+            PathPart::Value(_) => "{…}".to_owned(),
+        };
+        path.iter().map(part).collect()
+    }
+
+    fn call(&self, head: &CallHead, more: Option<Markup>) -> Markup {
+        let effect = match (head.effect, head.repeatable) {
+            (Effect::None, _) => "reads",
+            (Effect::Write, true) => "writes, may be repeated",
+            (Effect::Write, false) => "writes, sent once",
+        };
+        html! {
+            li.flow-step { div.flow-card.call {
+                p.flow-what { (super::words::operation(&format!("{} {}", head.method, self.address(&head.path)))) (place(&head.origin)) }
+                p.hint { "call of " (self.pack.sides[self.serves.other()].name) ", " (effect) }
+                @if let Some(more) = more { (more) }
+            } }
+        }
+    }
+
+    fn block(&self, block: &Block) -> Markup {
+        html! {
+            @for step in &block.steps { (self.step(step)) }
+            @match &block.end {
+                End::Answer(answer) => (ended(answer)),
+                End::Refuse(refusal) => (self.refused(refusal.reason, refusal.status)),
+                End::Decide(decision) => (self.decision(decision)),
+            }
+        }
+    }
+
+    fn step(&self, step: &Step) -> Markup {
+        let name = step.name.as_ref().map(|name| name.text.to_string()).unwrap_or_default();
+        let plain = |what: &str| {
+            html! {
+                li.flow-step { div.flow-card { p.flow-what { (what) @if !name.is_empty() { " " code { "$." (name) } } (place(&step.origin)) } } }
+            }
+        };
+        match &step.action {
+            StepAction::Call(call) => {
+                let more = html! {
+                    ul.flow-facts {
+                        @if !name.is_empty() { li { "its reply is " code { "$." (name) } } }
+                        @if let Some(when) = &call.when { li { "only where " (predicate(when)) } }
+                        @if let Some(each) = &call.each { li { "for each " code { (each.name.text) } " of a list, up to " (each.upto) } }
+                        @if let Some(pages) = &call.pages { li { "page by page, up to " (pages.upto) } }
+                        @if let Some(fail) = self.fails(&call.on_fail) { li { (fail) } }
+                    }
+                };
+                self.call(&call.head, Some(more))
+            }
+            StepAction::Select(_) => plain("Choose"),
+            StepAction::Make(_) => plain("Make"),
+            StepAction::Recall(_) => plain("Look into an archive"),
+            StepAction::Keep(_) => plain("Keep in an archive"),
+        }
+    }
+
+    fn fails(&self, on_fail: &OnFail) -> Option<String> {
+        match on_fail {
+            OnFail::Pass | OnFail::PassWith(_) => None,
+            OnFail::Answer(answer) => Some(format!("when it fails, the answer is {}", answer.status)),
+            OnFail::Use(_) => Some("when it fails, goes on with a value in its place".to_owned()),
+            OnFail::Refuse(refusal) => {
+                Some(format!("when it fails, refused: “{}”", self.reason(refusal.reason)))
+            }
+            OnFail::Absent(_) => Some("when it fails, goes on without it".to_owned()),
+        }
+    }
+
+    fn decision(&self, decision: &Decision) -> Markup {
+        html! {
+            li.flow-step.end { div.flow-card.decide {
+                p.flow-what { "Decide" }
+                div.scroll role="region" aria-label="Decision table" tabindex="0" { table {
+                    thead { tr { @for at in 0..decision.columns.len() { th { "Condition " (at + 1) } } th { "Outcome" } } }
+                    tbody { @for row in &decision.rows { tr {
+                        @for cell in &row.cells { td { (shown(cell)) } }
+                        td { (decision.outcomes.get(usize::from(row.outcome)).map_or("", |outcome| outcome.name.as_str())) (place(&row.origin)) }
+                    } } }
+                } }
+                @for outcome in &decision.outcomes {
+                    details { summary { "Outcome " strong { (outcome.name) } } ol.flow { (self.block(&outcome.block)) } }
+                }
+            } }
+        }
+    }
+}
+
+fn ended(answer: &Answer) -> Markup {
+    html! { li.flow-step.end { div.flow-card.answer { p.flow-what { "Answer " (answer.status) } p.hint { @if answer.body.is_some() { "with a body that is made of what was read" } @else { "without a body" } } } } }
+}
+
+fn answered(response: &Response) -> Markup {
+    let from = match response.from {
+        StatusFrom::Exact(status) => status.to_string(),
+        StatusFrom::Class(class) => format!("{class}xx"),
+    };
+    let to = match response.to {
+        StatusTo::Same => "the same".to_owned(),
+        StatusTo::Exact(status) => status.to_string(),
+    };
+    let body = match &response.body {
+        ResponseBody::Empty => "without a body",
+        ResponseBody::Opaque => "with the body as it comes",
+        ResponseBody::Error(_) => "with the error in the client's form",
+        ResponseBody::Plan(_) => "with the body translated",
+    };
+    html! { li { code { (from) } " → " code { (to) } ", " (body) } }
+}
+
+fn shown(cell: &Cell) -> Markup {
+    html! {
+        @match cell {
+            Cell::Any => span.soft { "any" },
+            Cell::Absent => "absent",
+            Cell::OneOf(values) => { @for (at, value) in values.iter().enumerate() { @if at > 0 { " or " } code { (String::from_utf8_lossy(value)) } } }
+        }
+    }
+}
+
+/// A condition in words.
+fn predicate(of: &Predicate) -> Markup {
+    let places: Vec<String> = of.places().into_iter().map(location).collect();
+    let places = places.join(", ");
+    let words = match of {
+        Predicate::Present(_) => "is there",
+        Predicate::Missing(_) => "is not there",
+        Predicate::NotNull(_) => "is not null",
+        Predicate::AnyPresent(_) => "one of them is there",
+        Predicate::AllPresent(_) => "all of them are there",
+        Predicate::NonePresent(_) => "none of them is there",
+        Predicate::OneOf(..) => "has one of the listed values",
+        Predicate::Kind(..) => "is of its type",
+        Predicate::Equal(..) => "are equal",
+        Predicate::AbsentOrEqual(..) => "are equal, where there",
+        Predicate::Conforms(_) => return html! { "that the request is what the contract says" },
+    };
+    html! { code { (places) } " " (words) }
+}
+
+/// A place in the context.
+fn location(of: &Location) -> String {
+    of.text.to_string()
+}
+
+/// The line of the mapping behind something, as a link to it.
+fn place(origin: &Origin) -> Markup {
+    let (file, line) = (&origin.file, origin.line);
+    html! { " " a.place href={ "/pack?show=files&file=" (encoded(file)) "&line=" (line) "#L" (line) } { (file) ":" (line) } }
+}
