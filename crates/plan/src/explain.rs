@@ -584,6 +584,10 @@ fn expr(pack: &Pack, value: &Expr) -> String {
             None => format!("{} or nothing", expr(pack, then)),
         },
         Expr::Present(_) => "a list of what is there".to_owned(),
+        Expr::Lookup { value, list, by, field } => {
+            let field = field.as_ref().map(|field| format!("`{}` of ", field.text)).unwrap_or_default();
+            format!("{field}the one in {} whose `{}` is {}", list.text, by.text, expr(pack, value))
+        }
         Expr::Lines { .. } => "a text of lines".to_owned(),
         Expr::FirstOf(items) => items.iter().map(|item| expr(pack, item)).collect::<Vec<_>>().join(", else "),
     }

@@ -50,6 +50,16 @@ pub enum Expr {
         list: Box<Expr>,
         give: Box<Expr>,
     },
+    /// The element of a list whose member is the value: side-loaded records, of which an answer has a second list. For a list
+    /// of values, those elements that are there, in the order of the values. Nothing where there is none.
+    Lookup {
+        value: Box<Expr>,
+        /// Singular.
+        list: Location,
+        by: Key,
+        /// Of the element found; the element itself without it.
+        field: Option<Key>,
+    },
     If {
         predicate: Predicate,
         then: Box<Expr>,

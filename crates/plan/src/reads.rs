@@ -199,6 +199,10 @@ impl Reads<'_> {
             Expr::Constant(_) => {}
             Expr::At(place) => self.place(place),
             Expr::Convert { from, conversion: _ } => self.expr(from),
+            Expr::Lookup { value, list, by: _, field: _ } => {
+                self.expr(value);
+                self.place(list);
+            }
             Expr::Object(members) => members.iter().for_each(|(_, value)| self.expr(value)),
             Expr::Array(values) | Expr::FirstOf(values) | Expr::Present(values) => self.exprs(values),
             Expr::Text { reason: _, with } => with.iter().for_each(|(_, value)| self.expr(value)),

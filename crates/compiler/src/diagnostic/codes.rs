@@ -137,6 +137,7 @@ codes! {
 
     ParameterStyle "M175" "parameter-style": "A list goes to a list, and the fields of an object to those of an object.";
     ConstantParameter "M176" "constant-parameter": "A constant parameter has a value that its contract takes.";
+    Lookup "M177" "lookup": "What is looked up is looked up in a list of objects, by a member that can be equal.";
 
     // Paths and values.
     PathSyntax "M120" "path-syntax": "A path is JSONPath as RFC 9535 has it, without `..`.";

@@ -544,6 +544,13 @@ pub enum ExprKind {
     FirstOf(Vec<Expr>),
     /// `{$present: [expr, …]}`: a list of those that are there and not null.
     Present(Vec<Expr>),
+    /// `{$lookup: value, in: list, by: member, field: member}`
+    Lookup {
+        value: Box<Expr>,
+        list: Spanned<String>,
+        by: Spanned<String>,
+        field: Option<Spanned<String>>,
+    },
     /// `{$each: {name: list}, give: expr}`: a list of what each element gives.
     Each {
         name: Spanned<String>,

@@ -476,7 +476,7 @@ impl Tree<'_> {
                 }
             }
             Expr::Shape { op, .. } => node = self.op(op, at),
-            Expr::At(_) => node.source = Source::Copied(self.origin.clone()),
+            Expr::At(_) | Expr::Lookup { .. } => node.source = Source::Copied(self.origin.clone()),
             Expr::Text { .. } => node.is_text = true,
             Expr::Present(items) => {
                 for item in items {

@@ -7,10 +7,11 @@
 use jsonpath_rust::query::js_path_process;
 use jsonpath_rust::query::queryable::Queryable;
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use switchback_json::{Number, Object, Value};
-use switchback_plan::{Location, Path, Segment};
+use switchback_plan::{Key, Location, Path, Segment};
 
 /// `{request: {path, query, headers, body}, config, <step>: …}`. A copy shares all values with its original.
 #[derive(Clone, Default)]
@@ -25,6 +26,46 @@ struct Root {
     value: Arc<Value>,
     /// Made when the first path needs it.
     node: Arc<OnceLock<Arc<Node>>>,
+    /// Of lists in it that are looked into, by path and member: made once, however many look.
+    indexes: Arc<Mutex<Vec<(Arc<str>, Arc<str>, Arc<Index>)>>>,
+}
+
+/// The elements of a list, by one member.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    places: HashMap<String, usize>,
+}
+
+impl Index {
+    fn of(list: &[Value], by: &str) -> Index {
+        let mut places = HashMap::with_capacity(list.len());
+        for (at, element) in list.iter().enumerate() {
+            if let Some(key) = element.get(by).and_then(index_key) {
+                // The first of several is found.
+                places.entry(key).or_insert(at);
+            }
+        }
+        Index { places }
+    }
+
+    /// The place of the element whose member is this value.
+    pub fn find(&self, value: &Value) -> Option<usize> {
+        self.places.get(&index_key(value)?).copied()
+    }
+}
+
+/// A scalar as an index knows it: numbers by what they count, as [`same`] has it.
+fn index_key(value: &Value) -> Option<String> {
+    Some(match value {
+        Value::String(text) => format!("s{}", text.decode()),
+        Value::Number(number) => match exact(number) {
+            // Minus nothing is nothing.
+            Some(exact) => format!("n{:x}", (exact + 0.0).to_bits()),
+            None => format!("t{}", number.text()),
+        },
+        Value::Bool(value) => format!("b{value}"),
+        Value::Null | Value::Array(_) | Value::Object(_) => return None,
+    })
 }
 
 /// Names only: the values are somebody's messages.
@@ -38,7 +79,8 @@ impl Context {
     /// Sets or replaces one member of the document.
     pub fn set(&mut self, name: &str, value: Value) {
         self.remove(name);
-        self.roots.push(Root { name: name.into(), value: Arc::new(value), node: Arc::default() });
+        let (value, node, indexes) = (Arc::new(value), Arc::default(), Arc::default());
+        self.roots.push(Root { name: name.into(), value, node, indexes });
     }
 
     /// Takes a member out of the document.
@@ -50,6 +92,7 @@ impl Context {
     pub fn get_mut(&mut self, name: &str) -> Option<&mut Value> {
         let root = self.roots.iter_mut().find(|root| &*root.name == name)?;
         root.node = Arc::default();
+        root.indexes = Arc::default();
         Some(Arc::make_mut(&mut root.value))
     }
 
@@ -84,6 +127,27 @@ impl Context {
             document.insert(&*root.name, Value::clone(&root.value));
         }
         Value::Object(document)
+    }
+
+    /// The index of a list by a member of its elements, made when it is first wanted.
+    pub fn index(&self, list: &Location, by: &Key) -> Option<Arc<Index>> {
+        let Path::Singular(segments) = &list.path else { return None };
+        let Some(Segment::Member(first)) = segments.first() else { return None };
+        let root = self.roots.iter().find(|root| root.name == first.text)?;
+        let mut indexes = root.indexes.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let known = indexes.iter().find(|(path, member, _)| *path == list.text && *member == by.text);
+        if let Some((_, _, index)) = known {
+            return Some(Arc::clone(index));
+        }
+        let index = Arc::new(Index::of(self.walk(segments)?.as_array()?, &by.text));
+        indexes.push((Arc::clone(&list.text), Arc::clone(&by.text), Arc::clone(&index)));
+        Some(index)
+    }
+
+    /// An element of a list.
+    pub fn element(&self, list: &Location, at: usize) -> Option<&Value> {
+        let Path::Singular(segments) = &list.path else { return None };
+        self.walk(segments)?.as_array()?.get(at)
     }
 
     pub fn walk(&self, segments: &[Segment]) -> Option<&Value> {
@@ -286,5 +350,39 @@ impl Queryable for Node {
 
     fn null() -> Node {
         Node::Null
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use switchback_json::Limits;
+
+    fn location(names: &[&str]) -> Location {
+        let path = Path::Singular(names.iter().map(|name| Segment::Member(Key::new(name))).collect());
+        Location { text: format!("$.{}", names.join(".")).into(), path }
+    }
+
+    fn context(json: &str) -> Context {
+        let mut context = Context::default();
+        context.set("page", Value::parse(json.as_bytes(), &Limits::DOCUMENT).expect("it is JSON"));
+        context
+    }
+
+    #[test]
+    fn an_index_is_made_once_for_each_list_and_shared_by_copies() {
+        let mut context = context(r#"{"users":[{"id":1},{"id":"1"},{"id":1.0,"second":true}]}"#);
+        let (users, id) = (location(&["page", "users"]), Key::new("id"));
+        let index = context.index(&users, &id).expect("there is a list");
+        let copy = context.clone();
+        assert!(Arc::ptr_eq(&index, &copy.index(&users, &id).expect("there is a list")));
+        assert!(!Arc::ptr_eq(&index, &copy.index(&users, &Key::new("name")).expect("there is a list")));
+        let number = |text: &str| Value::parse(text.as_bytes(), &Limits::DOCUMENT).expect("it is JSON");
+        assert_eq!((index.find(&number("1.0")), index.find(&number("\"1\""))), (Some(0), Some(1)));
+        assert_eq!((index.find(&number("2")), index.find(&Value::Null)), (None, None));
+        // What is set anew is indexed anew.
+        context.set("page", number(r#"{"users":[]}"#));
+        assert_eq!(context.index(&users, &id).expect("there is a list").find(&number("1")), None);
+        assert!(context.index(&location(&["page", "none"]), &id).is_none());
     }
 }

@@ -70,6 +70,21 @@ impl Scope<'_> {
                 Ok(Some(Value::from(present)))
             }
             Expr::Each { name, list, give } => self.each(name, list, give),
+            Expr::Lookup { value, list, by, field } => {
+                let Some(wanted) = self.value(value)? else { return Ok(None) };
+                let Some(index) = self.context.index(list, by) else { return Ok(None) };
+                let find = |key: &Value| {
+                    let found = self.context.element(list, index.find(key)?)?;
+                    match field {
+                        Some(field) => found.get(&field.text).cloned(),
+                        None => Some(found.clone()),
+                    }
+                };
+                Ok(match &wanted {
+                    Value::Array(keys) => Some(Value::from(keys.iter().filter_map(find).collect::<Vec<_>>())),
+                    key => find(key),
+                })
+            }
             Expr::If { predicate, then, otherwise } => match self.context.holds(predicate) {
                 true => self.value(then),
                 false => otherwise.as_ref().map_or(Ok(None), |expr| self.value(expr)),

@@ -61,6 +61,9 @@ impl RouteCheck<'_, '_> {
             ExprKind::Shape(shape) => self.shape(shape, wanted),
             ExprKind::FirstOf(items) => self.first_of(items, expr.span, wanted, to),
             ExprKind::Present(items) => self.present(items, expr.span, wanted, to),
+            ExprKind::Lookup { value, list, by, field } => {
+                self.lookup(value, list, [Some(by), field.as_ref()], wanted, expr.span)
+            }
             ExprKind::Each { name, list, give } => self.each_value(name, list, give, wanted, to),
             ExprKind::If { predicate, then, otherwise } => {
                 self.conditional(predicate, then, otherwise.as_deref(), expr.span, wanted)

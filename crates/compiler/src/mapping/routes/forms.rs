@@ -40,6 +40,64 @@ impl RouteCheck<'_, '_> {
     }
 
     /// `{$each: {name: list}, give: value}`
+    /// `{$lookup: value, in: list, by: member, field: member}`: one element of a list of a reply, or one for each of several
+    /// values.
+    pub(super) fn lookup(
+        &mut self,
+        value: &Expr,
+        written: &Spanned<String>,
+        [by, field]: [Option<&Spanned<String>>; 2],
+        wanted: Option<Wanted<'_>>,
+        span: Span,
+    ) -> Option<Made> {
+        let key = self.value(value, None);
+        let found = self.reading().find_one(&written.value, written.span);
+        let (key, found, by) = (key?, found?, by?);
+        let types = self.ground.types(found.held.side);
+        let TypeKind::Array(array) = types.resolve(&found.held.ty).kind else {
+            self.findings.push(faults::lookup_in_no_list(written.span, &found.held.ty));
+            return None;
+        };
+        let items = &*array.items;
+        let TypeKind::Object(object) = types.resolve(items).kind else {
+            self.findings.push(faults::lookup_in_no_list(written.span, &found.held.ty));
+            return None;
+        };
+        let known: Vec<&str> = object.fields.iter().map(|field| field.name.as_str()).collect();
+        for name in [Some(by), field].into_iter().flatten() {
+            if object.field(&name.value).is_none() {
+                self.findings.push(faults::unknown_field(&name.value, name.span, &known));
+                return None;
+            }
+        }
+        let element = match field.and_then(|field| object.field(&field.value)) {
+            Some(field) => field.ty.clone(),
+            None => items.clone(),
+        };
+        let key_types = self.ground.types(key.held.side);
+        let (many, key_ty) = match key_types.resolve(&key.held.ty).kind {
+            TypeKind::Array(array) => (true, (*array.items).clone()),
+            _ => (false, key.held.ty.clone()),
+        };
+        let by_ty = object.field(&by.value).map(|field| field.ty.clone())?;
+        let (wants, has) = (key_types.json_kinds(&key_ty), types.json_kinds(&by_ty));
+        if !wants.iter().any(|kind| has.contains(kind)) {
+            self.findings.push(faults::lookup_never_found(span, &key_ty, &by.value, &by_ty));
+            return None;
+        }
+        let absent = if many { key.held.absent } else { true };
+        let ty = if many { list(element, span) } else { element };
+        let held = Held { ty, side: found.held.side, absent };
+        self.fits(&held, wanted, span)?;
+        let expr = plan::Expr::Lookup {
+            value: Box::new(key.expr),
+            list: found.location,
+            by: Key::new(&by.value),
+            field: field.map(|field| Key::new(&field.value)),
+        };
+        Some(Made { expr, held })
+    }
+
     pub(super) fn each_value(
         &mut self,
         name: &Spanned<String>,

@@ -322,6 +322,10 @@ fn all(expr: &plan::Expr, see: &mut dyn FnMut(&Location)) {
         Expr::Constant(_) => {}
         Expr::At(location) => see(location),
         Expr::Convert { from, .. } => all(from, see),
+        Expr::Lookup { value, list, .. } => {
+            all(value, see);
+            see(list);
+        }
         Expr::Object(members) => members.iter().for_each(|(_, expr)| all(expr, &mut *see)),
         Expr::Array(items) | Expr::FirstOf(items) | Expr::Present(items) => each(items),
         Expr::Text { with, .. } => with.iter().for_each(|(_, expr)| all(expr, &mut *see)),
@@ -361,6 +365,8 @@ fn verbatim(expr: &plan::Expr, see: &mut dyn FnMut(&Location)) {
         }
         // Lines and texts are judged where they are made.
         Expr::Lines { .. } | Expr::Text { .. } | Expr::Constant(_) => {}
+        // What is looked up decides which element it is, and is not in it.
+        Expr::Lookup { list, .. } => see(list),
         Expr::At(_) | Expr::Object(_) | Expr::Shape { .. } | Expr::Each { .. } => all(expr, see),
     }
 }

@@ -54,6 +54,15 @@ pub(super) fn value() -> Value {
             ("give", "What the element gives.", reference("value")),
         ],
     );
+    let lookup = object(
+        &keys::LOOKUP,
+        &[
+            ("$lookup", "The value that is looked up; of a list, each.", reference("value")),
+            ("in", "The path of a list of objects.", text()),
+            ("by", "The member that is the value.", text()),
+            ("field", "The member that is given; the object itself without it.", text()),
+        ],
+    );
     let conditional = object(
         &keys::IF,
         &[
@@ -75,6 +84,6 @@ pub(super) fn value() -> Value {
     let scalar = json!({"type": ["null", "boolean", "number", "string"]});
     json!({"anyOf": [
         scalar, list_of(&reference("value")), plain, from, localised, shaped, literal, first, present, each,
-        conditional, lines,
+        lookup, conditional, lines,
     ]})
 }

@@ -36,6 +36,13 @@ impl Reader<'_> {
                 Some(ExprKind::Present(self.values(fields.get("$present"))))
             }
             "$each" => self.each_value(node),
+            "$lookup" => {
+                let fields = self.fields(node, &keys::LOOKUP)?;
+                let value = fields.get("$lookup").and_then(|n| self.expr(n));
+                let (list, by) = (self.text_of(fields.get("in")), self.text_of(fields.get("by")));
+                let field = self.text_of(fields.get("field"));
+                Some(ExprKind::Lookup { value: Box::new(value?), list: list?, by: by?, field })
+            }
             "$if" => self.conditional(node),
             "$lines" => {
                 let fields = self.fields(node, &keys::NUMBERED)?;

@@ -149,7 +149,7 @@ pub(in crate::mapping) const HARVEST: Keys = Keys::new("a harvest", &["about", "
 // values
 /// The keys that make a map one of the forms of a value.
 pub(in crate::mapping) const FORMS: &[&str] =
-    &["$from", "$text", "$shape", "$value", "$first", "$present", "$each", "$if", "$lines"];
+    &["$from", "$text", "$shape", "$value", "$first", "$present", "$each", "$lookup", "$if", "$lines"];
 pub(in crate::mapping) const FROM: Keys = Keys::new("`$from`", &["$from", "as"], &["else"]);
 pub(in crate::mapping) const TEXT: Keys = Keys::new("`$text`", &["$text"], &["with"]);
 pub(in crate::mapping) const SHAPED: Keys =
@@ -158,6 +158,7 @@ pub(in crate::mapping) const VALUE: Keys = Keys::new("`$value`", &["$value"], &[
 pub(in crate::mapping) const FIRST_OF: Keys = Keys::new("`$first`", &["$first"], &[]);
 pub(in crate::mapping) const PRESENT: Keys = Keys::new("`$present`", &["$present"], &[]);
 pub(in crate::mapping) const EACH: Keys = Keys::new("`$each`", &["$each", "give"], &[]);
+pub(in crate::mapping) const LOOKUP: Keys = Keys::new("`$lookup`", &["$lookup", "in", "by"], &["field"]);
 pub(in crate::mapping) const IF: Keys = Keys::new("`$if`", &["$if", "then"], &["else"]);
 pub(in crate::mapping) const NUMBERED: Keys = Keys::new("`$lines`", &["$lines"], &["numbered"]);
 

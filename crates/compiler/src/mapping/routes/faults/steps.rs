@@ -209,6 +209,20 @@ pub(in super::super) fn each_of_no_list(span: Span, ty: &Type) -> Finding {
         .help("lead the path to a list, or to the elements of one: `$.step.body[*]`")
 }
 
+pub(in super::super) fn lookup_in_no_list(span: Span, ty: &Type) -> Finding {
+    Finding::error(Code::Lookup, span, format!("nothing can be looked up here: this is {ty}"))
+        .help("lead the path to a list of objects: `$.step.body.users`")
+}
+
+pub(in super::super) fn lookup_never_found(span: Span, key: &Type, by: &str, ty: &Type) -> Finding {
+    Finding::error(
+        Code::Lookup,
+        span,
+        format!("nothing is ever found: {key} is looked up by `{by}`, which is {ty}"),
+    )
+    .help("convert the value: `{$from: path, as: conversion}`")
+}
+
 pub(in super::super) fn each_of_request(span: Span) -> Finding {
     Finding::error(
         Code::FanOut,
