@@ -8,7 +8,7 @@ use reqwest::{Client, Url, redirect};
 use std::time::Duration;
 use switchback_engine::har::Exchange;
 use switchback_engine::translate::{Call, Event, FailKind, Reply};
-use switchback_plan::Effect;
+use switchback_plan::{BodyFormat, Effect};
 
 /// Longest wait for one reply.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -102,7 +102,8 @@ impl Live {
             headers.entry(header::ACCEPT_LANGUAGE).or_insert(language);
         }
         if call.body.is_some() {
-            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            let json = HeaderValue::from_static(BodyFormat::JSON);
+            headers.entry(header::CONTENT_TYPE).or_insert(json);
         }
         headers.extend(self.headers.clone());
         let request =

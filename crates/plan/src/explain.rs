@@ -1,10 +1,10 @@
 //! What a route does, for a person who asks: the calls it would make, and where each field of what goes out comes from.
 
 use super::{
-    Absent, Answer, Beyond, Block, BodyPlan, Captured, Cell, Check, CheckElse, ChooseBy, ChooseOp, Close,
-    CloseFrom, Column, End, Expr, ListStyle, Location, MemberAction, ObjectOp, OnFail, Origin, Others, Pack,
-    PathPart, Predicate, QueryFrom, Raw, ReasonId, Response, ResponseBody, Route, RouteKind, SideId,
-    StatusFrom, StatusTo, Step, StepAction, StepCall, ValueOp,
+    Absent, Answer, Beyond, Block, BodyFormat, BodyPlan, Captured, Cell, Check, CheckElse, ChooseBy,
+    ChooseOp, Close, CloseFrom, Column, End, Expr, ListStyle, Location, MemberAction, ObjectOp, OnFail,
+    Origin, Others, Pack, PathPart, Predicate, QueryFrom, Raw, ReasonId, Response, ResponseBody, Route,
+    RouteKind, SideId, StatusFrom, StatusTo, Step, StepAction, StepCall, ValueOp,
 };
 use std::fmt::Write as _;
 
@@ -231,6 +231,9 @@ impl Text<'_> {
         }
         for rule in &head.headers {
             self.line(&format!("header {} ← {}", rule.name.text, expr(self.pack, &rule.value)), None);
+        }
+        if let BodyFormat::Form(_) = head.format {
+            self.line(&format!("body as {}", BodyFormat::FORM), None);
         }
         self.depth -= 1;
     }

@@ -2,6 +2,7 @@
 
 use super::body::Raw;
 use super::expr::Expr;
+use super::format::BodyFormat;
 use super::parameter::ListStyle;
 use super::route::Effect;
 use super::{Key, Origin, ReasonId};
@@ -17,6 +18,8 @@ pub struct CallHead {
     pub path: Vec<PathPart>,
     pub query: Vec<QueryRule>,
     pub headers: Vec<HeaderRule>,
+    /// What its body is written in; an opaque one goes out as the client's came.
+    pub format: BodyFormat,
     pub effect: Effect,
     /// Whether a repeat of this call is harmless; only then may the retry layer send it twice.
     pub repeatable: bool,

@@ -15,6 +15,7 @@ mod example;
 mod explain;
 mod expr;
 mod form;
+mod format;
 mod head;
 mod oauth;
 mod parameter;
@@ -43,6 +44,7 @@ pub use example::{
 pub use explain::explain;
 pub use expr::{Expr, Location, NullElse, Overlay, Path, Segment};
 pub use form::{Conform, Form, FormField, FormKind, Listed};
+pub use format::{BodyFormat, FormFormat, is_json};
 pub use head::{CallHead, HeaderRule, PathPart, QueryFrom, QueryRefusal, QueryRule, StatusFrom, StatusTo};
 pub use oauth::{BodyForm, ClientAuth, RefreshExtra, TokenRequests};
 pub use parameter::{ListStyle, ParameterKind, ParameterShape, Variable};

@@ -53,7 +53,7 @@ impl Reads<'_> {
     }
 
     fn pair(&mut self, pair: &Pair) {
-        let Pair { refused: _, constants: _, call, request, request_opaque: _, responses } = pair;
+        let Pair { refused: _, constants: _, call, request, responses } = pair;
         self.call(call);
         request.iter().for_each(|body| self.body(body));
         for Response { from: _, to: _, headers, body } in responses {
@@ -66,8 +66,17 @@ impl Reads<'_> {
     }
 
     fn call(&mut self, call: &CallHead) {
-        let CallHead { operation: _, method: _, path, query, headers, effect: _, repeatable: _, origin: _ } =
-            call;
+        let CallHead {
+            operation: _,
+            method: _,
+            path,
+            query,
+            headers,
+            format: _,
+            effect: _,
+            repeatable: _,
+            origin: _,
+        } = call;
         path.iter().for_each(|part| self.part(part));
         for rule in query {
             match &rule.from {

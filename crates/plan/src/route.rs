@@ -1,6 +1,7 @@
 //! How one operation of the served side is answered.
 
 use super::body::{BodyPlan, Class};
+use super::format::BodyFormat;
 use super::head::{CallHead, HeaderRule, QueryRefusal, StatusFrom, StatusTo};
 use super::parameter::Variable;
 use super::step::Serve;
@@ -85,6 +86,8 @@ pub struct Operation {
     /// Query parameters that the contract knows; others are dropped and counted.
     pub query: Vec<Variable>,
     pub body: BodyExpected,
+    /// What its body is written in.
+    pub format: BodyFormat,
     pub effect: Effect,
 }
 
@@ -123,8 +126,6 @@ pub struct Pair {
     pub call: CallHead,
     /// None: no body is sent, and one that comes is dropped.
     pub request: Option<BodyPlan>,
-    /// The body of the request goes out as it came, in its own media type: it is no JSON.
-    pub request_opaque: bool,
     /// First match wins. A status no rule matches is answered by [`Response`]s for errors, which the compiler appends,
     /// so something always matches.
     pub responses: Vec<Response>,

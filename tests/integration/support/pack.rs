@@ -14,10 +14,10 @@ use http::Method;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use switchback_plan::{
-    BodyExpected, BodyPlan, CallHead, Class, Credential, Direction, Effect, Emit, ErrorPiece, ErrorStyle,
-    Key, ListStyle, Member, MemberAction, ObjectOp, Operation, Origin, Others, Pack, Pair, ParameterKind,
-    PathPart, QueryFrom, QueryRule, Raw, Reason, ReasonId, Refusal, RefusePolicy, Response, ResponseBody,
-    Route, RouteId, RouteKind, Side, SideId, StatusFrom, StatusTo, ValueOp, Variable, Verdict,
+    BodyExpected, BodyFormat, BodyPlan, CallHead, Class, Credential, Direction, Effect, Emit, ErrorPiece,
+    ErrorStyle, Key, ListStyle, Member, MemberAction, ObjectOp, Operation, Origin, Others, Pack, Pair,
+    ParameterKind, PathPart, QueryFrom, QueryRule, Raw, Reason, ReasonId, Refusal, RefusePolicy, Response,
+    ResponseBody, Route, RouteId, RouteKind, Side, SideId, StatusFrom, StatusTo, ValueOp, Variable, Verdict,
 };
 
 /// The pack.
@@ -129,7 +129,16 @@ fn route(
     let key = format!("{method} {template}").into();
     Route {
         id: RouteId(id),
-        operation: Operation { key, method, template: template.into(), variables, query, body, effect },
+        operation: Operation {
+            key,
+            method,
+            template: template.into(),
+            variables,
+            query,
+            body,
+            format: BodyFormat::Json,
+            effect,
+        },
         kind,
         verdict: Verdict::Exact,
         notes: Vec::new(),
@@ -158,6 +167,7 @@ fn call(
         path,
         query,
         headers: Vec::new(),
+        format: BodyFormat::Json,
         effect,
         origin: origin(),
     }
@@ -167,14 +177,7 @@ fn pair(call: CallHead, request: Option<BodyPlan>, answer: ResponseBody) -> Rout
     let response = |from, body| Response { from, to: StatusTo::Same, headers: Vec::new(), body };
     let mut responses = vec![response(StatusFrom::Class(2), answer)];
     responses.extend([3, 4, 5].map(|class| response(StatusFrom::Class(class), ResponseBody::Error(keep()))));
-    RouteKind::Pair(Box::new(Pair {
-        refused: Vec::new(),
-        constants: Vec::new(),
-        call,
-        request,
-        request_opaque: false,
-        responses,
-    }))
+    RouteKind::Pair(Box::new(Pair { refused: Vec::new(), constants: Vec::new(), call, request, responses }))
 }
 
 fn keep() -> BodyPlan {

@@ -21,6 +21,8 @@ fn body_breaches(types: &Types, operation: &Operation, body: Option<&[u8]>) -> V
         (None, Some(_)) => vec!["a body is sent and none is taken".to_owned()],
         (Some(wanted), None) if wanted.required => vec!["the body is required and missing".to_owned()],
         (Some(_), None) => Vec::new(),
+        // A form is written after its contract; bytes are not looked into.
+        (Some(wanted), Some(_)) if !wanted.media.is_json() => Vec::new(),
         (Some(wanted), Some(text)) => match Value::parse(text, &Limits::DOCUMENT) {
             Err(_) => vec!["the body is not JSON".to_owned()],
             Ok(value) => breaches(types, &wanted.ty, &value).iter().map(ToString::to_string).collect(),

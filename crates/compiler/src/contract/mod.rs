@@ -46,7 +46,7 @@ use http::Method;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
-use switchback_plan::ListStyle;
+use switchback_plan::{BodyFormat, ListStyle};
 
 /// Everything one side promises.
 #[derive(Debug, Clone, Default)]
@@ -133,8 +133,10 @@ pub enum Media {
     Json,
     /// JSON under another name, such as `application/vnd.thing+json`.
     OtherJson(Arc<str>),
-    /// A form, urlencoded or multipart. Its type is shown, its text is opaque.
-    Form(Arc<str>),
+    /// An urlencoded form, and how it writes its lists that have no brackets.
+    Form(Arc<str>, Vec<(String, ListStyle)>),
+    /// A form of parts. Its type is shown, its text is opaque.
+    Multipart(Arc<str>),
     /// Anything else: opaque.
     Bytes(Arc<str>),
 }
@@ -143,13 +145,27 @@ impl Media {
     /// Of a media type that stands for JSON.
     fn of_json(media: &str) -> Media {
         let essence = media.split(';').next().unwrap_or("").trim();
-        match essence.contains('*') || essence.eq_ignore_ascii_case("application/json") {
+        match essence.contains('*') || essence.eq_ignore_ascii_case(BodyFormat::JSON) {
             true => Media::Json,
             false => Media::OtherJson(essence.into()),
         }
     }
 
-    /// Whether the gateway reads it.
+    /// Of a form.
+    fn of_form(media: &str, lists: Vec<(String, ListStyle)>) -> Media {
+        let essence = media.split(';').next().unwrap_or("").trim();
+        match essence.eq_ignore_ascii_case(BodyFormat::FORM) {
+            true => Media::Form(essence.into(), lists),
+            false => Media::Multipart(essence.into()),
+        }
+    }
+
+    /// Whether the gateway reads it, as JSON or as another spelling of it.
+    pub fn is_read(&self) -> bool {
+        self.is_json() || matches!(self, Media::Form(..))
+    }
+
+    /// Whether it is JSON, under whichever name.
     pub fn is_json(&self) -> bool {
         matches!(self, Media::Json | Media::OtherJson(_))
     }
@@ -157,8 +173,10 @@ impl Media {
     /// Its name in messages.
     pub fn name(&self) -> &str {
         match self {
-            Media::Json => "application/json",
-            Media::OtherJson(name) | Media::Form(name) | Media::Bytes(name) => name,
+            Media::Json => BodyFormat::JSON,
+            Media::OtherJson(name) | Media::Form(name, _) | Media::Multipart(name) | Media::Bytes(name) => {
+                name
+            }
         }
     }
 }

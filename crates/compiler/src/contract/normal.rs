@@ -82,8 +82,8 @@ pub(super) struct RawResponse<'n> {
 pub(super) enum Content<'n> {
     /// JSON, with its media type as the document has it.
     Json { media: &'n str, schema: Option<&'n Node> },
-    /// A form, by a schema of an object.
-    Form { media: &'n str, schema: Option<&'n Node> },
+    /// A form, by a schema of an object; and the lists that it says the style of.
+    Form { media: &'n str, schema: Option<&'n Node>, lists: Vec<(&'n str, ListStyle)> },
     /// A form, by parameters.
     Fields { media: &'n str, fields: Vec<RawParameter<'n>> },
     /// Anything else.

@@ -14,6 +14,7 @@ use super::{Body, Contract, Media, Operation, Parameter, ParameterForm, Response
 use crate::diagnostic::{Findings, Span};
 use crate::yaml::Key;
 use std::collections::HashMap;
+use switchback_plan::ListStyle;
 
 /// Reads the contract of the side called `name` from its document. Everything that can be read is read, and what cannot
 /// is reported, once for each construct; a contract with errors serves only to find more of them.
@@ -293,14 +294,21 @@ impl<'n> Reader<'n, '_> {
                 };
                 (ty, Media::of_json(media))
             }
-            Content::Form { schema, media } => {
+            Content::Form { schema, media, lists } => {
                 let ty = match schema {
                     Some(schema) => self.schemas.read(schema, self.findings),
                     None => Type::any(span),
                 };
-                (ty, Media::Form((*media).into()))
+                let lists = lists.iter().map(|(name, style)| ((*name).to_owned(), *style));
+                (ty, Media::of_form(media, lists.collect()))
             }
             Content::Fields { fields, media } => {
+                let style = |field: &RawParameter<'n>| match field.style {
+                    Style::Exploded => Some((field.name.to_owned(), ListStyle::Repeated)),
+                    Style::Joined(style) => Some((field.name.to_owned(), style)),
+                    Style::Text | Style::Deep => None,
+                };
+                let lists = fields.iter().filter_map(style).collect();
                 let fields = fields.iter().map(|field| {
                     let required = field.required;
                     let Parameter { name, ty, span, .. } = self.parameter(field);
@@ -308,7 +316,7 @@ impl<'n> Reader<'n, '_> {
                 });
                 let object = Object { fields: fields.collect(), additional: Additional::Open };
                 let ty = Type { kind: TypeKind::Object(object), nullable: false, span };
-                (ty, Media::Form((*media).into()))
+                (ty, Media::of_form(media, lists))
             }
             Content::Bytes { media } => {
                 let key = format!("bytes {media}");

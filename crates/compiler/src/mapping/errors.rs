@@ -159,7 +159,7 @@ pub(super) fn style(
             }
         }
         let form = types[side].map(|ty| form::of(ty, &contracts[side].types));
-        let content_type = "application/json".to_owned();
+        let content_type = switchback_plan::BodyFormat::JSON.to_owned();
         ErrorStyle { body, content_type, statuses, texts: texts.clone(), words, status: common, form }
     });
     if let ([(first, _), ..], false) = (errors.kind.as_slice(), tells_kind) {

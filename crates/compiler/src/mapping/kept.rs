@@ -4,9 +4,9 @@
 use crate::contract::{Contract, Operation, Parameter, Scalar, StatusPattern, TypeKind, Types, sample};
 use serde_json::Value;
 use switchback_plan::{
-    Direction, Example, ExampleCall, ExampleEnd, ExampleKind, Exchange, Expr, HeaderRule, Pack, Pair,
-    QueryFrom, QueryRule, Raw, ResponseBody, Route, RouteExample, RouteKind, StatusFrom, StatusTo, ValueOp,
-    Wanted,
+    BodyFormat, Direction, Example, ExampleCall, ExampleEnd, ExampleKind, Exchange, Expr, HeaderRule, Pack,
+    Pair, QueryFrom, QueryRule, Raw, ResponseBody, Route, RouteExample, RouteKind, StatusFrom, StatusTo,
+    ValueOp, Wanted,
 };
 
 /// An example for each success of each operation that is kept as it is.
@@ -50,7 +50,7 @@ fn is_kept(pair: &Pair) -> bool {
     });
     let is_constant = |rule: &HeaderRule| matches!(rule.value, Expr::Constant(_));
     pair.request.as_ref().is_none_or(|plan| matches!(plan.op, ValueOp::Keep))
-        && !pair.request_opaque
+        && matches!(pair.call.format, BodyFormat::Json)
         && pair.refused.is_empty()
         && same_query
         && pair.call.headers.iter().all(is_constant)

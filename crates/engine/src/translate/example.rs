@@ -10,6 +10,7 @@ use super::run::Run;
 use super::settings::Settings;
 use super::text::gateway_error;
 use super::turn::{Answer, Call, Entries, Entry, Event, Lookup, Next, Reply};
+use super::urlencoded;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::collections::{BTreeSet, HashMap};
@@ -18,8 +19,8 @@ use std::sync::Arc;
 use switchback_json::{Limits, Object, Value};
 use switchback_plan::router::{Found, Router};
 use switchback_plan::{
-    Archived, BodyPlan, Example, ExampleCall, ExampleEnd, ExampleKind, Exchange, HarvestExample, Origin,
-    Pack, PerSide, QueryFrom, Raw, Response, ResponseBody, Route, RouteExample, RouteId, RouteKind,
+    Archived, BodyFormat, BodyPlan, Example, ExampleCall, ExampleEnd, ExampleKind, Exchange, HarvestExample,
+    Origin, Pack, PerSide, QueryFrom, Raw, Response, ResponseBody, Route, RouteExample, RouteId, RouteKind,
     ShapeExample, SideId, ValueOp, Wanted,
 };
 
@@ -238,7 +239,10 @@ impl Trial<'_> {
             path: values.into_iter().map(std::borrow::Cow::into_owned).collect(),
             query: Some(query.to_owned()),
             headers,
-            body: example.body.as_ref().map_or_else(Bytes::new, bytes_of),
+            body: example
+                .body
+                .as_ref()
+                .map_or_else(Bytes::new, |body| self.spelt(example.serves, route, body)),
             language,
         };
         let mut world = World { archived: example.archived.clone(), ..World::default() };
@@ -253,6 +257,18 @@ impl Trial<'_> {
             );
             let ended = self.exchange(run, exchange, &mut world, Some((example.serves, route)), language);
             self.end(ended, exchange);
+        }
+    }
+
+    /// A body as its operation has it: of a form, the text that the example gives.
+    fn spelt(&self, serves: SideId, route: RouteId, body: &Raw) -> Bytes {
+        let operation =
+            self.pack.directions[serves].routes.get(usize::from(route.0)).map(|route| &route.operation);
+        let is_json = operation.is_none_or(|operation| matches!(operation.format, BodyFormat::Json));
+        let value = own(body);
+        match value.as_str().filter(|_| !is_json) {
+            Some(text) => Bytes::copy_from_slice(text.as_bytes()),
+            None => bytes_of(body),
         }
     }
 
@@ -413,8 +429,18 @@ impl Trial<'_> {
                 self.problem_at(scripted.origin.clone(), what, Vec::new());
             }
         }
-        let sent = call.body.as_deref().map(own_bytes);
-        let differences = compare(scripted.body.as_ref().map(own).as_ref(), sent.as_ref());
+        let is_form =
+            call.headers.get(http::header::CONTENT_TYPE).is_some_and(|named| named == BodyFormat::FORM);
+        let (wanted, sent) = match (is_form, call.body.as_deref()) {
+            // A form is compared by its names and values, however they are escaped.
+            (true, Some(sent)) => {
+                let wanted = scripted.body.as_ref().map(own);
+                let wanted = wanted.as_ref().and_then(Value::as_str).map(|text| urlencoded::pairs(&text));
+                (wanted, Some(urlencoded::pairs(&String::from_utf8_lossy(sent))))
+            }
+            (_, sent) => (scripted.body.as_ref().map(own), sent.map(own_bytes)),
+        };
+        let differences = compare(wanted.as_ref(), sent.as_ref());
         if !differences.is_empty() {
             let what = format!("the body of {} {} is another one", call.method, call.target);
             self.problem_at(scripted.origin.clone(), what, differences);

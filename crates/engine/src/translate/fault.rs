@@ -6,13 +6,14 @@ use std::fmt;
 use std::sync::Arc;
 use switchback_plan::{Expr, Origin, Path, ReasonId, Segment};
 
-/// The kinds of fault, a part of [`switchback_plan::GATEWAY_ERRORS`]. The first four are the client's, the next four the
+/// The kinds of fault, a part of [`switchback_plan::GATEWAY_ERRORS`]. The first five are the client's, the next four the
 /// upstream's, the last is ours or the operator's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FaultKind {
     BadRequest,
     BadBody,
     TooLarge,
+    UnsupportedMedia,
     NotFound,
     UpstreamUnreachable,
     UpstreamTimeout,
@@ -28,6 +29,7 @@ impl FaultKind {
             FaultKind::BadRequest => "bad_request",
             FaultKind::BadBody => "bad_body",
             FaultKind::TooLarge => "too_large",
+            FaultKind::UnsupportedMedia => "unsupported_media",
             FaultKind::NotFound => "not_found",
             FaultKind::UpstreamUnreachable => "upstream_unreachable",
             FaultKind::UpstreamTimeout => "upstream_timeout",

@@ -338,7 +338,7 @@ pub(super) fn headers(rules: &[HeaderRule], values: Values<'_>) -> Result<Header
 /// What a body that nobody reads is known by: its media type, and the ones that the client takes.
 pub fn opaque_headers(pair: &Pair, client: &HeaderMap, headers: &mut HeaderMap) {
     let is_opaque = |response: &Response| matches!(response.body, switchback_plan::ResponseBody::Opaque);
-    let request = pair.request_opaque.then_some(http::header::CONTENT_TYPE);
+    let request = pair.call.format.is_opaque().then_some(http::header::CONTENT_TYPE);
     let answer = pair.responses.iter().any(is_opaque).then_some(http::header::ACCEPT);
     for name in request.into_iter().chain(answer) {
         if let Some(value) = client.get(&name) {

@@ -37,6 +37,7 @@ pub(crate) mod testing;
 mod tests;
 mod text;
 mod turn;
+pub mod urlencoded;
 mod value;
 
 pub use coverage::{Mark, Reach, ends};

@@ -4,6 +4,7 @@
 use super::turn::Reply;
 use http::{HeaderMap, header};
 use switchback_json::{Limits, Value};
+use switchback_plan::is_json;
 
 /// Bytes of a media type that the log shows.
 const SHOWN_BYTES_MAX: usize = 64;
@@ -80,15 +81,8 @@ fn media_type(headers: &HeaderMap) -> Option<&str> {
     Some(named.split(';').next().unwrap_or("").trim()).filter(|named| !named.is_empty())
 }
 
-fn is_json(media_type: &str) -> bool {
-    let ends_in_json = media_type.len() > 5
-        && media_type.get(media_type.len() - 5..).is_some_and(|end| end.eq_ignore_ascii_case("+json"));
-    media_type.eq_ignore_ascii_case("application/json")
-        || media_type.eq_ignore_ascii_case("text/json")
-        || ends_in_json
-}
-
-fn begins_as_json(body: &[u8]) -> bool {
+/// Whether a text may be JSON, by its first byte.
+pub(super) fn begins_as_json(body: &[u8]) -> bool {
     let text = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
     let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
     first.is_none_or(|byte| matches!(byte, b'{' | b'[' | b'"' | b'-' | b'0'..=b'9' | b't' | b'f' | b'n'))

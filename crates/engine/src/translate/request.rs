@@ -325,6 +325,7 @@ mod tests {
                 },
             ],
             body: BodyExpected::No,
+            format: switchback_plan::BodyFormat::Json,
             effect: Effect::None,
         }
     }

@@ -11,21 +11,23 @@ use super::failure::{ErrorAnswer, error_answer, failure_status, kind_of_status};
 use super::fault::{Fault, FaultKind, Sender, Stop};
 use super::gather::{After, Fanned, Paged};
 use super::head::{self, PairHeads, with_parameter};
-use super::reply::{foreign_success, redirect};
+use super::reply::{begins_as_json, foreign_success, redirect};
 use super::request::{Request, context_of, header_values};
 use super::settings::Settings;
 use super::sources::{self, Traced};
 use super::text::text;
 use super::turn::{Answer, Call, Entry, Event, FailKind, Failed, Next, Refused, Reply};
+use super::urlencoded;
 use super::value::{Scope, constant};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header};
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 use switchback_json::{Limits, Object, Value};
 use switchback_plan::{
-    self as plan, Beyond, BodyExpected, CallHead, CheckElse, Each, Effect, End, HeaderRule, OnFail, Origin,
-    PARAMETER, Pack, Pair, ReasonId, Refusal, ResponseBody, Route, RouteId, RouteKind, Serve, SideId, Step,
-    StepAction, StepCall,
+    self as plan, Beyond, BodyExpected, BodyFormat, CallHead, CheckElse, Each, Effect, End, HeaderRule,
+    OnFail, Origin, PARAMETER, Pack, Pair, ReasonId, Refusal, ResponseBody, Route, RouteId, RouteKind, Serve,
+    SideId, Step, StepAction, StepCall,
 };
 
 /// One request on its way through its route.
@@ -271,19 +273,54 @@ impl Run {
 
     fn pair_body(&self, route: &Route, pair: &Pair) -> Result<Option<Bytes>, Stop> {
         let Some(plan) = &pair.request else { return Ok(None) };
-        let body: &[u8] = match route.operation.body {
-            // The other side wants a body that is made of constants alone.
-            BodyExpected::No => b"{}",
-            BodyExpected::Optional if self.request.body.is_empty() => return Ok(None),
-            _ => &self.request.body,
-        };
-        if pair.request_opaque {
-            return Ok(Some(self.request.body.clone()));
+        if pair.call.format.is_opaque() {
+            let is_missing = route.operation.body != BodyExpected::Required && self.request.body.is_empty();
+            return Ok((!is_missing).then(|| self.request.body.clone()));
         }
+        let body: Cow<'_, [u8]> = match route.operation.body {
+            // The other side wants a body that is made of constants alone.
+            BodyExpected::No => Cow::Borrowed(b"{}"),
+            BodyExpected::Optional if self.request.body.is_empty() => return Ok(None),
+            _ => self.json_of_request(route)?,
+        };
         let mut out = Vec::with_capacity(body.len());
-        document(&plan.op, body, &Env::of(&self.settings), &self.limits, &mut out)
+        document(&plan.op, &body, &Env::of(&self.settings), &self.limits, &mut out)
             .map_err(|error| Stop::of_body(Sender::ClientBody, &error))?;
-        Ok(Some(out.into()))
+        self.written(&pair.call.format, out).map(Some)
+    }
+
+    /// The client's body as JSON, whatever it is written in.
+    fn json_of_request(&self, route: &Route) -> Result<Cow<'_, [u8]>, Stop> {
+        let body = &self.request.body;
+        let named = self.request.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let format = &route.operation.format;
+        let is_foreign = named.is_some_and(|named| named.contains('/') && !format.takes(named));
+        match format {
+            BodyFormat::Form(form) => {
+                if is_foreign && !body.is_empty() {
+                    return Err(unsupported(BodyFormat::FORM));
+                }
+                let mut out = Vec::with_capacity(body.len() * 2);
+                urlencoded::decode(form, body, &self.limits, &mut out)
+                    .map_err(|detail| Fault::new(FaultKind::BadBody, detail))?;
+                Ok(out.into())
+            }
+            // Clients name other types and send JSON all the same, because their tools do so unasked.
+            _ if is_foreign && !begins_as_json(body) => Err(unsupported(BodyFormat::JSON)),
+            _ => Ok(Cow::Borrowed(body)),
+        }
+    }
+
+    /// JSON in what a call sends.
+    fn written(&self, format: &BodyFormat, json: Vec<u8>) -> Result<Bytes, Stop> {
+        match format {
+            BodyFormat::Form(form) => {
+                let text = urlencoded::encode(form, &json, &self.limits)
+                    .map_err(|error| Fault::of_body(Sender::ClientBody, &error))?;
+                Ok(text.into_bytes().into())
+            }
+            _ => Ok(json.into()),
+        }
     }
 
     fn pair_answer(&mut self, route: &Route, pair: &Pair, reply: &Reply) -> Result<Next, Stop> {
@@ -374,7 +411,7 @@ impl Run {
         let mut body = match route.operation.body {
             BodyExpected::No => return Ok(None),
             BodyExpected::Optional if self.request.body.is_empty() => Value::Object(Object::new()),
-            _ => Value::parse(&self.request.body, &self.limits)
+            _ => Value::parse(&self.json_of_request(route)?, &self.limits)
                 .map_err(|error| Fault::of_body(Sender::ClientBody, &error.into()))?,
         };
         if let Some(members) = body.as_object_mut() {
@@ -545,7 +582,10 @@ impl Run {
         let target = head::target(head, self.request.head(), &values)?;
         let headers = head::headers(&head.headers, &values)?;
         let body = match body {
-            Some(expr) => scope.value(expr)?.map(|value| Bytes::from(value.to_vec())),
+            Some(expr) => {
+                let json = scope.value(expr)?.map(|value| value.to_vec());
+                json.map(|json| self.written(&head.format, json)).transpose()?
+            }
             None => None,
         };
         let mut next = Call { is_read, ..call(head, at.calls, target, headers, body) };
@@ -792,7 +832,7 @@ impl Run {
             let style = (status >= 400)
                 .then(|| HeaderValue::from_str(&self.pack.errors[self.direction].content_type).ok())
                 .flatten();
-            let json = HeaderValue::from_static("application/json");
+            let json = HeaderValue::from_static(BodyFormat::JSON);
             headers.insert(header::CONTENT_TYPE, style.unwrap_or(json));
         }
         Next::Answer(Answer { status, headers, body: body.map(Bytes::from), cause, error: None })
@@ -859,7 +899,15 @@ fn elements(context: &Context, each: &Each) -> Vec<Value> {
     }
 }
 
-fn call(head: &CallHead, step: u32, target: String, headers: HeaderMap, body: Option<Bytes>) -> Call {
+fn unsupported(wanted: &str) -> Stop {
+    let detail = format!("the body is of another media type than {wanted}");
+    Fault::new(FaultKind::UnsupportedMedia, detail).into()
+}
+
+fn call(head: &CallHead, step: u32, target: String, mut headers: HeaderMap, body: Option<Bytes>) -> Call {
+    if let (BodyFormat::Form(_), Some(_)) = (&head.format, &body) {
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(BodyFormat::FORM));
+    }
     Call {
         step,
         operation: Arc::clone(&head.operation),

@@ -47,7 +47,7 @@ impl ErrorForm {
             (name, Ready { status: code, said: said.collect() })
         });
         let content_type = HeaderValue::from_str(&style.content_type)
-            .unwrap_or_else(|_| HeaderValue::from_static("application/json"));
+            .unwrap_or_else(|_| HeaderValue::from_static(switchback_plan::BodyFormat::JSON));
         ErrorForm { kinds: kinds.collect(), content_type, pack: Arc::clone(pack), serves }
     }
 

@@ -136,7 +136,7 @@ pub fn translated_request(
             to.insert(name.clone(), value.clone());
         }
     }
-    to.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
+    to.insert(header::ACCEPT, HeaderValue::from_static(switchback_plan::BodyFormat::JSON));
     to.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     add_trace(from, &mut to, trace);
     add_via(from, &mut to, version, pseudonym);

@@ -138,7 +138,20 @@ fn content<'n>(
     }
     let form = all.iter().find(|(key, _)| request && is_form(&key.name));
     if let Some((key, node)) = form {
-        return Some(Content::Form { media: &key.name, schema: schema(node) });
+        return Some(Content::Form { media: &key.name, schema: schema(node), lists: lists(node, follow) });
     }
     all.first().map(|(key, _)| Content::Bytes { media: &key.name })
+}
+
+/// The lists of a form that are not written with brackets, by its `encoding`. Without one they have brackets: so the forms of
+/// most services are read, whichever style OpenAPI has for its default.
+fn lists<'n>(media: &'n Node, follow: &Follow<'n>) -> Vec<(&'n str, ListStyle)> {
+    let encoding = follow.follow(media).and_then(|media| media.get("encoding")).and_then(Node::as_map);
+    let style = |(key, node): &'n (Key, Node)| match parameter(&key.name, node).style {
+        _ if node.get("style").is_none() && node.get("explode").is_none() => None,
+        Style::Exploded => Some((key.name.as_str(), ListStyle::Repeated)),
+        Style::Joined(style) => Some((key.name.as_str(), style)),
+        Style::Text | Style::Deep => None,
+    };
+    encoding.unwrap_or_default().iter().filter_map(style).collect()
 }

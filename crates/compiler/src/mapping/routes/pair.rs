@@ -8,7 +8,8 @@ use crate::diagnostic::Span;
 use crate::mapping::ast::{Body, Pair};
 use crate::mapping::lens::{Lens, Supply};
 use switchback_plan::{
-    self as plan, BodyPlan, CallHead, Class, Effect, PathPart, ResponseBody, RouteKind, SideId, ValueOp,
+    self as plan, BodyFormat, BodyPlan, CallHead, Class, Effect, PathPart, ResponseBody, RouteKind, SideId,
+    ValueOp,
 };
 
 /// What a body line makes of one body.
@@ -49,6 +50,11 @@ impl<'a> RouteCheck<'_, 'a> {
             }
         }
         let responses = (!self.findings.errors_since(mark)).then_some(responses);
+        let mut operation = operation(self.operation, self.ground.types(self.serves), Effect::None);
+        let mut format = super::route::format(called, self.ground.types(self.serves.other()));
+        if opaque?[0] {
+            (operation.format, format) = (BodyFormat::Opaque, BodyFormat::Opaque);
+        }
         let verdict = self.verdict(&pair.notes, pair.span);
         let effect = effect(&called.key.method, pair.effect.as_ref());
         let call = CallHead {
@@ -57,19 +63,19 @@ impl<'a> RouteCheck<'_, 'a> {
             path: path?,
             query,
             headers,
+            format,
             effect,
             repeatable: effect == Effect::None || pair.retry.as_ref().is_some_and(|flag| flag.value),
             origin: self.ground.origin(pair.span),
         };
-        let served = super::route::effect(&self.operation.key.method, pair.effect.as_ref());
+        operation.effect = super::route::effect(&self.operation.key.method, pair.effect.as_ref());
         Some(Served {
-            operation: operation(self.operation, self.ground.types(self.serves), served),
+            operation,
             kind: RouteKind::Pair(Box::new(plan::Pair {
                 refused,
                 constants,
                 call,
                 request: request?,
-                request_opaque: opaque?[0],
                 responses: responses?,
             })),
             verdict: verdict?,
@@ -82,8 +88,8 @@ impl<'a> RouteCheck<'_, 'a> {
         })
     }
 
-    /// Whether the request and the answers are opaque: no JSON, of one media type on both sides, and kept. `None` after a
-    /// finding: what is no JSON is not mapped, and not taken for JSON either.
+    /// Whether the request and the answers are opaque: not read, or forms on both sides, and kept. `None` after a finding: what
+    /// is not read is not mapped, and not taken for JSON either.
     fn opaque(&mut self, pair: &Pair, called: &Operation) -> Option<[bool; 2]> {
         let sides = [self.operation, called];
         let requests: Vec<&Media> =
@@ -94,11 +100,13 @@ impl<'a> RouteCheck<'_, 'a> {
             .map(|answer| &answer.media)
             .collect();
         let mut is_opaque = |line: Option<&Body>, medias: Vec<&Media>| {
-            let Some(opaque) = medias.iter().find(|media| !media.is_json()) else { return Some(false) };
-            match line {
-                None | Some(Body::Empty(_)) => return Some(false),
-                Some(Body::Keep(_)) if medias.iter().all(|media| !media.is_json()) => return Some(true),
-                Some(_) => {}
+            let are_other = medias.iter().all(|media| !media.is_json());
+            if let (Some(Body::Keep(_)), true, false) = (line, are_other, medias.is_empty()) {
+                return Some(true);
+            }
+            let Some(opaque) = medias.iter().find(|media| !media.is_read()) else { return Some(false) };
+            if matches!(line, None | Some(Body::Empty(_))) {
+                return Some(false);
             }
             self.findings.push(faults::opaque_body(pair.span, opaque.name()));
             None

@@ -5,16 +5,17 @@ use super::Ground;
 use super::context::Context;
 use super::faults;
 use super::paths::Reading;
-use crate::contract::{Field, Operation, Parameter, ParameterForm, ScalarKind, Type, TypeKind, Types};
+use crate::contract::{Field, Media, Operation, Parameter, ParameterForm, ScalarKind, Type, TypeKind, Types};
 use crate::diagnostic::{Findings, Span};
 use crate::mapping::ast::{Notes, Refuse, Spanned};
+use crate::mapping::form;
 use crate::mapping::lens::Lens;
 use crate::mapping::literal;
 use crate::yaml::Node;
 use std::sync::Arc;
 use switchback_plan::{
-    self as plan, BodyExpected, Effect, HeaderRule, Key, ListStyle, Loss, Note, NoteKind, ParameterKind,
-    ParameterShape, Refusal, SideId, Variable,
+    self as plan, BodyExpected, BodyFormat, Effect, FormFormat, HeaderRule, Key, ListStyle, Loss, Note,
+    NoteKind, ParameterKind, ParameterShape, Refusal, SideId, Variable,
 };
 
 /// One route, served to clients of one side.
@@ -257,7 +258,20 @@ pub(super) fn operation(operation: &Operation, types: &Types, effect: Effect) ->
             Some(body) if body.required => BodyExpected::Required,
             Some(_) => BodyExpected::Optional,
         },
+        format: format(operation, types),
         effect,
+    }
+}
+
+/// What the body of a request is written in.
+pub(super) fn format(operation: &Operation, types: &Types) -> BodyFormat {
+    match operation.body.as_ref().map(|body| (&body.media, body)) {
+        None | Some((Media::Json | Media::OtherJson(_), _)) => BodyFormat::Json,
+        Some((Media::Form(_, lists), body)) => {
+            let lists = lists.iter().map(|(name, style)| (Key::new(name), *style)).collect();
+            BodyFormat::Form(Arc::new(FormFormat { form: form::of(&body.ty, types), lists }))
+        }
+        Some((Media::Multipart(_) | Media::Bytes(_), _)) => BodyFormat::Opaque,
     }
 }
 

@@ -5,10 +5,10 @@ use super::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use switchback_plan::{
-    Answer, Beyond, Block, BodyExpected, BodyPlan, CallHead, Cell, Check, CheckElse, Choice, Class, Column,
-    Credential, Decision, Direction, Effect, End, ErrorPiece, ErrorStyle, Expr, HeaderRule, ListStyle,
-    Location, NullElse, OnFail, Operation, Outcome, Overlay, Pack, Pages, Pair, ParameterKind, Path,
-    PathPart, Predicate, QueryFrom, QueryRule, Reason, ReasonId, Refusal, RefusePolicy, Response,
+    Answer, Beyond, Block, BodyExpected, BodyFormat, BodyPlan, CallHead, Cell, Check, CheckElse, Choice,
+    Class, Column, Credential, Decision, Direction, Effect, End, ErrorPiece, ErrorStyle, Expr, HeaderRule,
+    ListStyle, Location, NullElse, OnFail, Operation, Outcome, Overlay, Pack, Pages, Pair, ParameterKind,
+    Path, PathPart, Predicate, QueryFrom, QueryRule, Reason, ReasonId, Refusal, RefusePolicy, Response,
     ResponseBody, Route, RouteId, RouteKind, Row, Segment, Selection, Serve, Setting, SettingKind, Side,
     SideId, StatusFrom, StatusTo, Step, StepAction, StepCall, Take, ValueOp, Variable, Verdict,
 };
@@ -121,6 +121,7 @@ fn route(id: RouteId, method: &str, template: &str, body: BodyExpected, kind: Ro
             variables: variables.map(|name| variable(name, ParameterKind::Integer)).collect(),
             query: vec![variable("page", ParameterKind::Integer), variable("q", ParameterKind::String)],
             body,
+            format: BodyFormat::Json,
             effect: Effect::None,
         },
         kind,
@@ -147,6 +148,7 @@ fn head(method: &str, path: Vec<PathPart>) -> CallHead {
         path,
         query: Vec::new(),
         headers: Vec::new(),
+        format: BodyFormat::Json,
         origin: origin(),
     }
 }
@@ -206,14 +208,7 @@ fn get() -> Route {
         },
     ];
     call.headers = vec![HeaderRule { name: key("x-trace"), value: at("$.request.headers.x-trace") }];
-    let pair = Pair {
-        refused: Vec::new(),
-        constants: Vec::new(),
-        call,
-        request: None,
-        request_opaque: false,
-        responses,
-    };
+    let pair = Pair { refused: Vec::new(), constants: Vec::new(), call, request: None, responses };
     route(GET, "GET", "/notes/{id}", BodyExpected::No, RouteKind::Pair(Box::new(pair)))
 }
 
@@ -374,7 +369,6 @@ fn refused() -> Route {
 fn send() -> Route {
     let pair = Pair {
         constants: Vec::new(),
-        request_opaque: false,
         refused: Vec::new(),
         call: head("PUT", vec![literal("/items/"), PathPart::Variable(0), literal("/send")]),
         request: Some(plan(shape().same("text").refuse("colour", 2).op())),

@@ -30,8 +30,8 @@ use switchback_engine::translate::{
 };
 use switchback_json as json;
 use switchback_plan as plan;
-use switchback_plan::Effect;
 use switchback_plan::router::encode_segment;
+use switchback_plan::{BodyFormat, Effect};
 
 /// As many values as a text can have: one before each comma, one in each bracket, and one.
 pub(super) fn tree_nodes_max(text: &[u8]) -> usize {
@@ -235,15 +235,15 @@ impl Exchange<'_> {
             headers.insert(name.clone(), value.clone());
         }
         for (name, value) in &call.headers {
-            // There is one `Accept`, and the plan's wins.
-            if *name == header::ACCEPT {
+            // There is one of each, and the plan's wins.
+            if *name == header::ACCEPT || *name == header::CONTENT_TYPE {
                 headers.insert(name, value.clone());
             } else {
                 headers.append(name, value.clone());
             }
         }
         if call.body.is_some() && !headers.contains_key(header::CONTENT_TYPE) {
-            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(BodyFormat::JSON));
         }
         let scope = self.scope(backend)?;
         Ok(Call {
@@ -436,6 +436,7 @@ fn kind_of(kind: FaultKind) -> Kind {
         FaultKind::BadRequest => Kind::BadRequest,
         FaultKind::BadBody => Kind::BadBody,
         FaultKind::TooLarge => Kind::TooLarge,
+        FaultKind::UnsupportedMedia => Kind::UnsupportedMedia,
         FaultKind::NotFound => Kind::NotFound,
         FaultKind::UpstreamUnreachable => Kind::UpstreamUnreachable,
         FaultKind::UpstreamTimeout => Kind::UpstreamTimeout,

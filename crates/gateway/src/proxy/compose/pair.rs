@@ -20,7 +20,7 @@ use switchback_engine::translate::{
     head, is_foreign_type, redirect,
 };
 use switchback_json as json;
-use switchback_plan::{BodyPlan, Origin, Pair, ResponseBody, Route};
+use switchback_plan::{BodyFormat, BodyPlan, Origin, Pair, ResponseBody, Route};
 
 /// What a body that nobody reads is known by.
 const OPAQUE_KEPT: [header::HeaderName; 3] =
@@ -147,7 +147,7 @@ impl Exchange<'_> {
             }
         } else if !answer.body().is_empty() && !answer.headers().contains_key(header::CONTENT_TYPE) {
             let is_error = matches!(response.body, ResponseBody::Error(_));
-            let json = HeaderValue::from_static("application/json");
+            let json = HeaderValue::from_static(BodyFormat::JSON);
             let errors = self.facts.program.errors(self.matched().front.serves);
             let kind = if is_error { errors.content_type().clone() } else { json };
             answer.headers_mut().insert(header::CONTENT_TYPE, kind);

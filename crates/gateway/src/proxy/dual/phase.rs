@@ -16,7 +16,7 @@ use futures_util::future::BoxFuture;
 use http::{HeaderMap, header};
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use switchback_plan::{Route, RouteKind};
+use switchback_plan::{BodyFormat, Route, RouteKind};
 use tower::Service;
 
 /// The last of the layers that see a client's request. Its futures are boxed: here the stack of layers ends and the
@@ -127,8 +127,7 @@ fn is_foreign(route: &Route, headers: &HeaderMap) -> bool {
     const UNASKED: [&str; 3] =
         ["application/x-www-form-urlencoded", "text/plain", "application/octet-stream"];
     let takes_json = match &route.kind {
-        RouteKind::Pair(pair) => !pair.request_opaque,
-        RouteKind::Serve(_) => true,
+        RouteKind::Pair(_) | RouteKind::Serve(_) => matches!(route.operation.format, BodyFormat::Json),
         RouteKind::Refuse(_) => false,
     };
     let named = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());

@@ -1,0 +1,635 @@
+//! Forms (`application/x-www-form-urlencoded`) as another spelling of JSON's tree: `a[b][]=c` is `{"a": {"b": ["c"]}}`.
+//!
+//! A form has no kinds of values: its contract says which texts are numbers and booleans, and which names are lists. What is
+//! not of its type stays a text, as it would in JSON, and is judged like any other. Read are `name=`, `name[field]=`,
+//! `name[]=`, `name[0]=` and lists that repeat their name or stand in one text; written is what the contract's `encoding`
+//! says, brackets without it. A form cannot say null, nor that a list or an object is empty: null is written as an empty text,
+//! which is null again where no text may stand; what is empty is left out.
+//!
+//! Names are found by hash as soon as there are many, so that no body takes quadratic time.
+
+use super::error::TranslateError;
+use percent_encoding::percent_decode;
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use switchback_json::{Container, Limits, Object, Reader, Scalar, Sink, Value, text};
+use switchback_json::{ErrorKind, Str};
+use switchback_plan::router::path::encode_query;
+use switchback_plan::{Form, FormFormat, FormKind, ListStyle};
+
+/// Children of a node that are looked for one by one.
+const FEW: usize = 8;
+
+/// Why a text is no form of its contract, in words that repeat none of it.
+pub type FormFault = String;
+
+/// Appends the JSON text of a form. An empty text is an empty object.
+pub fn decode(format: &FormFormat, body: &[u8], limits: &Limits, out: &mut Vec<u8>) -> Result<(), FormFault> {
+    let body = std::str::from_utf8(body).map_err(|_| "the form is not UTF-8".to_owned())?;
+    let mut tree = Tree::new(&format.form, limits);
+    for pair in body.split('&').filter(|pair| !pair.is_empty()) {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        tree.add(decoded(name)?, decoded(value)?, &format.lists)?;
+    }
+    tree.write(0, out)
+}
+
+/// A name or value, decoded.
+fn decoded(raw: &str) -> Result<Cow<'_, str>, FormFault> {
+    if !raw.bytes().any(|byte| matches!(byte, b'%' | b'+')) {
+        return Ok(Cow::Borrowed(raw));
+    }
+    let spaced: Cow<'_, str> = if raw.contains('+') { raw.replace('+', " ").into() } else { raw.into() };
+    let bytes: Vec<u8> = percent_decode(spaced.as_bytes()).collect();
+    String::from_utf8(bytes).map(Cow::Owned).map_err(|_| "the form is not UTF-8".to_owned())
+}
+
+/// The tree that the names of a form make, each node after the one it is in.
+struct Tree<'f, 't> {
+    nodes: Vec<Node<'f, 't>>,
+    /// Children of nodes that have many, by node and name.
+    many: HashMap<(u32, Cow<'t, str>), u32>,
+    nodes_max: usize,
+    depth_max: usize,
+}
+
+struct Node<'f, 't> {
+    /// Under which it stands in its object; a number in a list.
+    name: Cow<'t, str>,
+    /// What the contract says of it; none = nothing.
+    form: Option<&'f Form>,
+    /// The usual node has one: it needs no list.
+    value: Option<Cow<'t, str>>,
+    more: Vec<Cow<'t, str>>,
+    children: Vec<u32>,
+    /// Whether all children so far are elements of a list.
+    is_list: bool,
+}
+
+impl<'f, 't> Node<'f, 't> {
+    fn new(name: Cow<'t, str>, form: Option<&'f Form>) -> Node<'f, 't> {
+        Node { name, form, value: None, more: Vec::new(), children: Vec::new(), is_list: false }
+    }
+
+    fn push(&mut self, value: Cow<'t, str>) {
+        match self.value {
+            None => self.value = Some(value),
+            Some(_) => self.more.push(value),
+        }
+    }
+}
+
+impl<'f, 't> Tree<'f, 't> {
+    fn new(form: &'f Form, limits: &Limits) -> Tree<'f, 't> {
+        Tree {
+            nodes: vec![Node::new("".into(), Some(form))],
+            many: HashMap::new(),
+            nodes_max: limits.nodes,
+            depth_max: limits.depth as usize,
+        }
+    }
+
+    fn add(
+        &mut self,
+        name: Cow<'t, str>,
+        value: Cow<'t, str>,
+        lists: &[(switchback_plan::Key, ListStyle)],
+    ) -> Result<(), FormFault> {
+        let declared = |name: &str| self.nodes[0].form.and_then(|form| field(form, name)).is_some();
+        let brackets = name.find('[').filter(|at| *at > 0 && name.ends_with(']'));
+        let at = match brackets.filter(|_| !declared(&name)) {
+            None => self.child(0, name)?,
+            Some(first) => self.nested(&name, first)?,
+        };
+        let node = &mut self.nodes[at as usize];
+        let joined =
+            lists.iter().find(|(key, _)| *key.text == *node.name).and_then(|(_, style)| style.delimiter());
+        match joined.filter(|_| node.form.is_some_and(|form| matches!(form.kind, FormKind::Array { .. }))) {
+            None => node.push(value),
+            Some(_) if value.is_empty() => node.is_list = true,
+            Some(delimiter) => match value {
+                Cow::Borrowed(text) => text.split(delimiter).for_each(|one| node.push(Cow::Borrowed(one))),
+                Cow::Owned(text) => {
+                    text.split(delimiter).for_each(|one| node.push(Cow::Owned(one.to_owned())));
+                }
+            },
+        }
+        Ok(())
+    }
+
+    /// The node of `a[b][]`; `first` is where the brackets begin.
+    fn nested(&mut self, name: &Cow<'t, str>, first: usize) -> Result<u32, FormFault> {
+        let part = |from: usize, to: usize| match name {
+            Cow::Borrowed(text) => Cow::Borrowed(&text[from..to]),
+            Cow::Owned(text) => Cow::Owned(text[from..to].to_owned()),
+        };
+        let mut at = self.child(0, part(0, first))?;
+        let (mut from, mut depth) = (first, 0);
+        while from < name.len() {
+            let open = name[from..].starts_with('[');
+            let Some(end) = name[from..].find(']').filter(|_| open) else {
+                return Err("a name of the form has brackets that do not fit".to_owned());
+            };
+            let (inner, next) = (part(from + 1, from + end), from + end + 1);
+            depth += 1;
+            if depth > self.depth_max {
+                return Err("the form is nested too deeply".to_owned());
+            }
+            at = match inner.is_empty() {
+                // The last one appends: values of one node are elements, if a list stands there.
+                true if next == name.len() => {
+                    self.nodes[at as usize].is_list = true;
+                    return Ok(at);
+                }
+                true => self.element(at, &name[next..])?,
+                false => self.child(at, inner)?,
+            };
+            from = next;
+        }
+        Ok(at)
+    }
+
+    /// The element that `a[][b]` means: the last one, or a new one if that has a `b` already.
+    fn element(&mut self, at: u32, rest: &str) -> Result<u32, FormFault> {
+        let node = &self.nodes[at as usize];
+        let count = node.children.len();
+        let key = rest.trim_start_matches('[').split(']').next().unwrap_or("");
+        let last = node.children.last().copied();
+        let has = |last: u32| self.known(last, key).is_some();
+        match last.filter(|last| !has(*last)) {
+            Some(last) => Ok(last),
+            None => self.child(at, count.to_string().into()),
+        }
+    }
+
+    /// The node within `at` of this name.
+    fn known(&self, at: u32, name: &str) -> Option<u32> {
+        let children = &self.nodes[at as usize].children;
+        match children.len() {
+            0..=FEW => children.iter().copied().find(|child| self.nodes[*child as usize].name == name),
+            _ => self.many.get(&(at, Cow::Borrowed(name))).copied(),
+        }
+    }
+
+    /// The node within `at` of this name, made if it is not there yet.
+    fn child(&mut self, at: u32, name: Cow<'t, str>) -> Result<u32, FormFault> {
+        let made = self.nodes.len() as u32;
+        let parent = &self.nodes[at as usize];
+        let count = parent.children.len();
+        if count <= FEW {
+            if let Some(known) = self.known(at, &name) {
+                return Ok(known);
+            }
+            if count == FEW {
+                for child in &parent.children {
+                    self.many.insert((at, self.nodes[*child as usize].name.clone()), *child);
+                }
+                self.many.insert((at, name.clone()), made);
+            }
+        } else {
+            match self.many.entry((at, name.clone())) {
+                Entry::Occupied(known) => return Ok(*known.get()),
+                Entry::Vacant(place) => drop(place.insert(made)),
+            }
+        }
+        if self.nodes.len() >= self.nodes_max {
+            return Err("the form has too many values".to_owned());
+        }
+        let is_index = name.bytes().all(|byte| byte.is_ascii_digit()) && name.len() < 10;
+        let form = parent.form.and_then(|form| inner(form, &name));
+        let parent = &mut self.nodes[at as usize];
+        parent.is_list = is_index && (count == 0 || parent.is_list);
+        parent.children.push(made);
+        self.nodes.push(Node::new(name, form));
+        Ok(made)
+    }
+
+    fn write(&self, at: u32, out: &mut Vec<u8>) -> Result<(), FormFault> {
+        let node = &self.nodes[at as usize];
+        let kind = node.form.map(|form| kind_for(form, node));
+        let wants_list = matches!(kind, Some(FormKind::Array { .. }));
+        let is_open = kind.is_none_or(|kind| matches!(kind, FormKind::Any));
+        if node.value.is_some() && !node.children.is_empty() {
+            return Err("a name of the form has both a value and values within it".to_owned());
+        }
+        if at != 0 && node.children.is_empty() {
+            let items = match kind {
+                Some(FormKind::Array { items, .. }) => Some(&**items),
+                _ => None,
+            };
+            return match (&node.value, &node.more[..]) {
+                (Some(one), []) if !wants_list && !(is_open && node.is_list) => {
+                    scalar(one, node.form, out);
+                    Ok(())
+                }
+                _ if !wants_list && !is_open => {
+                    Err("a name of the form is no list and comes more than once".to_owned())
+                }
+                (first, more) => list(first.iter().chain(more), out, |value, out| {
+                    scalar(value, items, out);
+                    Ok(())
+                }),
+            };
+        }
+        if at != 0 && node.is_list && (wants_list || is_open) {
+            let mut children = node.children.clone();
+            // Elements stand where their numbers say, whichever came first.
+            children.sort_by_key(|child| self.nodes[*child as usize].name.parse::<u32>().unwrap_or(u32::MAX));
+            return list(children.iter(), out, |child, out| self.write(*child, out));
+        }
+        if wants_list {
+            return Err("a list of the form has elements without a number".to_owned());
+        }
+        out.push(b'{');
+        for (place, child) in node.children.iter().enumerate() {
+            if place > 0 {
+                out.push(b',');
+            }
+            out.push(b'"');
+            out.extend_from_slice(text::escape(&self.nodes[*child as usize].name).as_bytes());
+            out.extend_from_slice(b"\":");
+            self.write(*child, out)?;
+        }
+        out.push(b'}');
+        Ok(())
+    }
+}
+
+fn list<T>(
+    values: impl Iterator<Item = T>,
+    out: &mut Vec<u8>,
+    mut write: impl FnMut(T, &mut Vec<u8>) -> Result<(), FormFault>,
+) -> Result<(), FormFault> {
+    out.push(b'[');
+    for (at, value) in values.enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        write(value, out)?;
+    }
+    out.push(b']');
+    Ok(())
+}
+
+/// Of alternatives, the one that a node can be.
+fn kind_for<'f>(form: &'f Form, node: &Node<'_, '_>) -> &'f FormKind {
+    let FormKind::OneOf(alternatives) = &form.kind else { return &form.kind };
+    let is_it = |kind: &FormKind| match kind {
+        FormKind::Object { .. } => !node.children.is_empty() && !node.is_list,
+        FormKind::Array { .. } => node.is_list,
+        _ => node.children.is_empty() && !node.is_list,
+    };
+    alternatives.iter().map(|one| &one.kind).find(|kind| is_it(kind)).unwrap_or(&FormKind::Any)
+}
+
+fn field<'f>(form: &'f Form, name: &str) -> Option<&'f Form> {
+    match &form.kind {
+        FormKind::Object { fields, .. } => {
+            fields.iter().find(|field| *field.name.text == *name).map(|field| &*field.form)
+        }
+        _ => None,
+    }
+}
+
+/// What the contract says of a member, or of an element.
+fn inner<'f>(form: &'f Form, name: &str) -> Option<&'f Form> {
+    match &form.kind {
+        FormKind::Object { others, .. } => field(form, name).or(others.as_deref()),
+        FormKind::Array { items, .. } => Some(items),
+        FormKind::OneOf(alternatives) => alternatives.iter().find_map(|one| inner(one, name)),
+        _ => None,
+    }
+}
+
+/// A text as the scalar that its type says.
+fn scalar(value: &str, form: Option<&Form>, out: &mut Vec<u8>) {
+    let is_number = |value: &str, fraction: bool| {
+        switchback_json::Number::from_text(value).is_some() && (fraction || !value.contains(['.', 'e', 'E']))
+    };
+    let is_it = |form: &Form| match &form.kind {
+        FormKind::Boolean => matches!(value, "true" | "false"),
+        FormKind::Integer(_) => is_number(value, false),
+        FormKind::Number(_) => is_number(value, true),
+        _ => false,
+    };
+    let takes_text = |form: &Form| matches!(form.kind, FormKind::String(_) | FormKind::Any);
+    let (is_plain, takes_text, nullable) = match form {
+        None => (false, true, false),
+        Some(Form { kind: FormKind::OneOf(all), nullable }) => {
+            (all.iter().any(|one| is_it(one)), all.iter().any(|one| takes_text(one)), *nullable)
+        }
+        Some(form) => (is_it(form), takes_text(form), form.nullable),
+    };
+    if is_plain {
+        out.extend_from_slice(value.as_bytes());
+    } else if value.is_empty() && nullable && !takes_text {
+        out.extend_from_slice(b"null");
+    } else {
+        out.push(b'"');
+        out.extend_from_slice(text::escape(value).as_bytes());
+        out.push(b'"');
+    }
+}
+
+/// The form of a JSON object, checked whole. An error is that of a body which is no JSON object.
+pub fn encode(format: &FormFormat, json: &[u8], limits: &Limits) -> Result<String, TranslateError> {
+    let mut reader =
+        Reader::new(Writer { format, out: String::with_capacity(json.len()), places: Vec::new() }, *limits);
+    reader.feed(json)?;
+    Ok(reader.finish()?.out)
+}
+
+/// Writes a form while JSON is read.
+struct Writer<'f> {
+    format: &'f FormFormat,
+    out: String,
+    /// The containers that the reader is in, outermost first.
+    places: Vec<Within>,
+}
+
+/// A container, and what leads to the value at work in it.
+struct Within {
+    /// Encoded, what stands before the brackets of its members.
+    prefix: String,
+    /// Of an object: the member at work. Of a list: its number.
+    key: String,
+    count: usize,
+    container: Container,
+    /// How a list of the form itself is written.
+    style: Option<ListStyle>,
+}
+
+impl Writer<'_> {
+    /// The name of the value that comes next. `nests`: it holds others.
+    fn name(&mut self, nests: bool) -> Option<String> {
+        let depth = self.places.len();
+        let within = self.places.last_mut()?;
+        within.count += 1;
+        Some(match within.container {
+            Container::Object if depth == 1 => within.key.clone(),
+            Container::Object => format!("{}%5B{}%5D", within.prefix, within.key),
+            Container::Array if nests => format!("{}%5B{}%5D", within.prefix, within.count - 1),
+            Container::Array if within.style == Some(ListStyle::Repeated) => within.prefix.clone(),
+            // The name that the contract has for it ends so.
+            Container::Array if depth == 2 && within.prefix.ends_with("%5B%5D") => within.prefix.clone(),
+            Container::Array => format!("{}%5B%5D", within.prefix),
+        })
+    }
+
+    fn value(&mut self, value: &str) {
+        let within = self.places.last();
+        let delimiter =
+            within.and_then(|within| within.style.and_then(ListStyle::delimiter).zip(Some(within.count)));
+        if let Some((delimiter, count @ 1..)) = delimiter {
+            // A further element of a list in one text.
+            self.out.push_str(match delimiter {
+                ',' => ",",
+                ' ' => "+",
+                _ => "%7C",
+            });
+            encode_query(value, &mut self.out);
+            if let Some(within) = self.places.last_mut() {
+                within.count = count + 1;
+            }
+            return;
+        }
+        let name = match delimiter {
+            Some(_) => self.places.last_mut().map(|within| {
+                within.count = 1;
+                within.prefix.clone()
+            }),
+            None => self.name(false),
+        };
+        let Some(name) = name else { return };
+        if !self.out.is_empty() {
+            self.out.push('&');
+        }
+        self.out.push_str(&name);
+        self.out.push('=');
+        encode_query(value, &mut self.out);
+    }
+}
+
+impl Sink for Writer<'_> {
+    fn open(&mut self, container: Container) -> Result<(), ErrorKind> {
+        let style = match (container, &self.places[..]) {
+            (Container::Array, [root]) => {
+                let named = |(key, _): &&(switchback_plan::Key, ListStyle)| {
+                    let mut name = String::new();
+                    encode_query(&key.text, &mut name);
+                    name == root.key
+                };
+                self.format.lists.iter().find(named).map(|(_, style)| *style)
+            }
+            _ => None,
+        };
+        let prefix = self.name(true).unwrap_or_default();
+        self.places.push(Within { prefix, key: String::new(), count: 0, container, style });
+        Ok(())
+    }
+
+    fn key(&mut self, raw: &str) -> Result<(), ErrorKind> {
+        if let Some(within) = self.places.last_mut() {
+            within.key.clear();
+            encode_query(&text::decode(raw), &mut within.key);
+        }
+        Ok(())
+    }
+
+    fn scalar(&mut self, scalar: Scalar<'_>) -> Result<(), ErrorKind> {
+        match scalar {
+            Scalar::Null => self.value(""),
+            Scalar::Bool(value) => self.value(if value { "true" } else { "false" }),
+            Scalar::Number(number) => self.value(number),
+            Scalar::String(raw) => self.value(&text::decode(raw)),
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, _: Container) -> Result<(), ErrorKind> {
+        self.places.pop();
+        Ok(())
+    }
+}
+
+/// The pairs of a form as a list that can be compared: names and values decoded, in order.
+pub(super) fn pairs(text: &str) -> Value {
+    let pairs = super::request::query_pairs(text).map(|(name, value)| {
+        let (name, value) =
+            (super::request::decode_query(name), super::request::decode_query(value.unwrap_or("")));
+        let mut object = Object::new();
+        let _ = object.insert_new(Str::new(&name), Value::string(&value));
+        Value::Object(object)
+    });
+    Value::from(pairs.collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::sync::Arc;
+    use switchback_plan::{FormField, Key};
+
+    fn kind(kind: FormKind) -> Arc<Form> {
+        Arc::new(Form { kind, nullable: false })
+    }
+
+    fn list_of(items: Arc<Form>) -> Arc<Form> {
+        kind(FormKind::Array { items, items_min: 0, items_max: None })
+    }
+
+    fn object(fields: Vec<(&str, Arc<Form>)>) -> Arc<Form> {
+        let field = |(name, form): (&str, _)| FormField { name: Key::new(name), form, required: false };
+        kind(FormKind::Object { fields: fields.into_iter().map(field).collect(), others: None })
+    }
+
+    fn format() -> FormFormat {
+        let text = || kind(FormKind::String(None));
+        let inner = object(vec![("b", text()), ("n", kind(FormKind::Integer(None)))]);
+        let form = object(vec![
+            ("a", text()),
+            ("n", kind(FormKind::Integer(None))),
+            ("yes", kind(FormKind::Boolean)),
+            ("maybe", Arc::new(Form { kind: FormKind::Number(None), nullable: true })),
+            ("l", list_of(kind(FormKind::Integer(None)))),
+            ("csv", list_of(text())),
+            ("again", list_of(text())),
+            ("o", inner.clone()),
+            ("many", list_of(inner)),
+            ("x[]", list_of(text())),
+            ("any", kind(FormKind::Any)),
+        ]);
+        let lists = vec![(Key::new("csv"), ListStyle::Comma), (Key::new("again"), ListStyle::Repeated)];
+        FormFormat { form, lists }
+    }
+
+    fn read(text: &str) -> Result<String, FormFault> {
+        let mut out = Vec::new();
+        decode(&format(), text.as_bytes(), &Limits::DOCUMENT, &mut out)?;
+        Ok(String::from_utf8(out).expect("JSON is UTF-8"))
+    }
+
+    #[test]
+    fn a_form_is_the_tree_that_its_contract_says() {
+        for (form, json) in [
+            ("", "{}"),
+            ("a=x+y%26&n=7&yes=true", r#"{"a":"x y&","n":7,"yes":true}"#),
+            ("n=seven&yes=1&maybe=&a=", r#"{"n":"seven","yes":"1","maybe":null,"a":""}"#),
+            ("l=1", r#"{"l":[1]}"#),
+            ("l[]=1&n=2&l%5B%5D=3", r#"{"l":[1,3],"n":2}"#),
+            ("l[10]=1&l[2]=3", r#"{"l":[3,1]}"#),
+            ("csv=a,b%2Cc&again=a&again=b", r#"{"csv":["a","b","c"],"again":["a","b"]}"#),
+            ("csv=&x[]=q", r#"{"csv":[],"x[]":["q"]}"#),
+            ("o[b]=x&o[n]=1", r#"{"o":{"b":"x","n":1}}"#),
+            ("many[0][b]=x&many[1][n]=2&many[0][n]=1", r#"{"many":[{"b":"x","n":1},{"n":2}]}"#),
+            ("many[][b]=x&many[][n]=1&many[][b]=y", r#"{"many":[{"b":"x","n":1},{"b":"y"}]}"#),
+            (
+                "any=1&other=2&other=3&more[]=4&m[k]=5",
+                r#"{"any":"1","other":["2","3"],"more":["4"],"m":{"k":"5"}}"#,
+            ),
+        ] {
+            assert_eq!(read(form).as_deref(), Ok(json), "{form}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_form_of_its_contract_is_said_so() {
+        for form in ["a=%ff", "a[b]c]=1", "a=1&a=2", "o=1&o[b]=2", "l[]=1&l[a]=2"] {
+            assert!(read(form).is_err(), "{form}: {:?}", read(form));
+        }
+        let deep = format!("a{}=1", "[b]".repeat(100_000));
+        assert!(read(&deep).is_err());
+    }
+
+    #[test]
+    fn what_is_written_is_what_the_contract_says() {
+        let json = r#"{"a":"x y&","n":7,"yes":true,"maybe":null,"l":[1,2],"csv":["a","b"],"again":["a","b"],
+            "o":{"b":"x"},"many":[{"b":"x"},{"n":1}],"deep":[[1],[2,3]],"none":[],"x[]":["q"]}"#;
+        let form = encode(&format(), json.as_bytes(), &Limits::DOCUMENT).expect("it is JSON");
+        let plain = percent_encoding::percent_decode_str(&form).decode_utf8_lossy().into_owned();
+        assert_eq!(
+            plain,
+            "a=x y&&n=7&yes=true&maybe=&l[]=1&l[]=2&csv=a,b&again=a&again=b&o[b]=x&many[0][b]=x&many[1][n]=1\
+             &deep[0][]=1&deep[1][]=2&deep[1][]=3&x[]=q"
+        );
+        assert!(form.starts_with("a=x%20y%26&n=7"), "{form}");
+        assert!(encode(&format(), b"{\"a\":", &Limits::DOCUMENT).is_err());
+    }
+
+    #[test]
+    fn a_form_of_a_hundred_thousand_names_is_read() {
+        // With names looked for one by one this takes minutes.
+        let flat: Vec<String> = (0..100_000).map(|n| format!("k{n}={n}")).collect();
+        assert!(read(&flat.join("&")).is_ok());
+        let nested: Vec<String> = (0..100_000).map(|n| format!("m[][k{n}]={n}")).collect();
+        assert!(read(&nested.join("&")).is_ok());
+        let elements: Vec<String> = (0..40_000).map(|n| format!("m[{n}][a]={n}")).collect();
+        assert!(read(&elements.join("&")).is_ok());
+    }
+
+    /// A tree that a form can say, and its type.
+    fn tree() -> impl Strategy<Value = (Value, Arc<Form>)> {
+        let text = "[ -~äß]{0,6}".prop_map(|text| (Value::string(&text), kind(FormKind::String(None))));
+        let number = any::<i64>().prop_map(|n| (Value::from(n), kind(FormKind::Integer(None))));
+        let boolean = any::<bool>().prop_map(|value| (Value::Bool(value), kind(FormKind::Boolean)));
+        let leaf = prop_oneof![text, number, boolean];
+        leaf.prop_recursive(4, 40, 5, |inner| {
+            let members = proptest::collection::btree_map("[a-z0-9 &=+%.äß]{1,5}", inner.clone(), 1..5);
+            let object = members.prop_map(|members| {
+                let mut object = Object::new();
+                let mut fields = Vec::new();
+                for (name, (value, form)) in members {
+                    object.insert(&*name, value);
+                    fields.push(FormField { name: Key::new(&name), form, required: false });
+                }
+                (Value::Object(object), kind(FormKind::Object { fields, others: None }))
+            });
+            let list = (inner, 1..4_usize)
+                .prop_map(|((value, form), count)| (Value::from(vec![value; count]), list_of(form)));
+            prop_oneof![2 => object, 1 => list]
+        })
+        .prop_map(|(value, form)| {
+            if value.as_object().is_some() {
+                return (value, form);
+            }
+            let mut object = Object::new();
+            object.insert("k", value);
+            let fields = vec![FormField { name: Key::new("k"), form, required: false }];
+            (Value::Object(object), kind(FormKind::Object { fields, others: None }))
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_a_form_can_say_comes_back((value, form) in tree(), repeated in any::<bool>()) {
+            let lists = match (&form.kind, repeated) {
+                (FormKind::Object { fields, .. }, true) => {
+                    let scalars = |form: &Form| match &form.kind {
+                        FormKind::Array { items, .. } => {
+                            !matches!(items.kind, FormKind::Array { .. } | FormKind::Object { .. })
+                        }
+                        _ => false,
+                    };
+                    let lists = fields.iter().filter(|field| scalars(&field.form));
+                    lists.map(|field| (field.name.clone(), ListStyle::Repeated)).collect()
+                }
+                _ => Vec::new(),
+            };
+            let format = FormFormat { form, lists };
+            let text = encode(&format, &value.to_vec(), &Limits::DOCUMENT).expect("it is JSON");
+            let mut out = Vec::new();
+            decode(&format, text.as_bytes(), &Limits::DOCUMENT, &mut out).expect("it is a form");
+            prop_assert_eq!(Value::parse(&out, &Limits::DOCUMENT).expect("it is JSON"), value, "{}", text);
+        }
+
+        #[test]
+        fn no_form_makes_anything_but_json_or_an_error(text in "[a-c=&\\[\\]%+0-2]{0,40}") {
+            let mut out = Vec::new();
+            if decode(&format(), text.as_bytes(), &Limits::DOCUMENT, &mut out).is_ok() {
+                prop_assert!(Value::parse(&out, &Limits::DOCUMENT).is_ok(), "{}", String::from_utf8_lossy(&out));
+            }
+        }
+    }
+}
