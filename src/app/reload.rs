@@ -5,7 +5,7 @@
 use super::assemble::{self, Services};
 use super::{StartError, client_of, examine, pack, warn_of};
 use crate::admin::{Board, PackStatus, ReloadOutcome, Status};
-use crate::config::{self, Config, Surroundings, against_pack};
+use crate::config::{self, Config, Environment, against_pack};
 use crate::playground::Workbench;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -194,7 +194,7 @@ fn needs_restart(running: &Config, new: &Config) -> Vec<String> {
 }
 
 fn read_config(file: &std::path::Path) -> Result<Config, String> {
-    let outcome = config::load(file, &Surroundings::process())
+    let outcome = config::load(file, &Environment::process())
         .map_err(|error| format!("{} cannot be read: {error}", file.display()))?;
     outcome.config.ok_or_else(|| to_text(&outcome.sources, &outcome.findings, Colour::Never))
 }
@@ -218,7 +218,7 @@ fn shown(findings: Findings, file: Option<&std::path::Path>) -> Result<Option<St
     if findings.is_empty() {
         return Ok(None);
     }
-    let reread = file.and_then(|file| config::load(file, &Surroundings::process()).ok());
+    let reread = file.and_then(|file| config::load(file, &Environment::process()).ok());
     let shown = match reread {
         Some(outcome) => to_text(&outcome.sources, &findings, Colour::Never),
         None => {

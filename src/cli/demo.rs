@@ -5,7 +5,7 @@
 use super::admin_port::http;
 use super::serve::{Failure, Signals, block_on, until_stopped};
 use crate::app::{App, Start};
-use crate::config::{self, Config, Surroundings};
+use crate::config::{self, Config, Environment};
 use std::fs;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -152,7 +152,7 @@ fn written(
 }
 
 fn configuration(file: &Path) -> Result<Config, Failure> {
-    let outcome = config::load(file, &Surroundings::process())?;
+    let outcome = config::load(file, &Environment::process())?;
     outcome.config.ok_or_else(|| Failure::new(to_text(&outcome.sources, &outcome.findings, Colour::Never)))
 }
 

@@ -2,7 +2,7 @@
 
 use super::stored::Format;
 use crate::app::{self, App, Examined, Start, StartError, Try};
-use crate::config::{self, Outcome, Surroundings};
+use crate::config::{self, Environment, Outcome};
 use sd_notify::NotifyState;
 use serde_json::json;
 use std::future::Future;
@@ -45,7 +45,7 @@ enum Check {
 
 /// Serves until told to stop.
 pub fn run(args: &Args) -> ExitCode {
-    let outcome = match config::load(&args.config, &Surroundings::process()) {
+    let outcome = match config::load(&args.config, &Environment::process()) {
         Ok(outcome) => outcome,
         Err(error) => {
             eprintln!("switchback serve: {} cannot be read: {error}", args.config.display());

@@ -2,7 +2,7 @@
 
 use crate::admin::{retire_told, told};
 use crate::app::StartError;
-use crate::config::{self, Config, Surroundings};
+use crate::config::{self, Config, Environment};
 use clap::ValueEnum;
 use reqwest::Url;
 use serde::Serialize;
@@ -124,7 +124,7 @@ impl StoreArgs {
 
 /// The configuration, or all that is wrong with it.
 pub(super) fn configured(path: &Path) -> Result<Config, Failure> {
-    let outcome = config::load(path, &Surroundings::process())
+    let outcome = config::load(path, &Environment::process())
         .map_err(|error| Failure::Usage(format!("cannot read {}: {error}", path.display())))?;
     match outcome.config {
         Some(config) => Ok(config),

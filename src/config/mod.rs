@@ -32,17 +32,17 @@ use switchback_compiler::diagnostic::{Code, Findings, Sources};
 use switchback_compiler::yaml;
 
 /// Where values come from that are not in the file.
-pub struct Surroundings<'a> {
+pub struct Environment<'a> {
     /// A variable of the environment.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
     /// The content of a file that a secret refers to.
     pub read_file: &'a dyn Fn(&Path) -> std::io::Result<Vec<u8>>,
 }
 
-impl Surroundings<'static> {
+impl Environment<'static> {
     /// Those of this process.
-    pub fn process() -> Surroundings<'static> {
-        Surroundings { variable: &|name| std::env::var(name).ok(), read_file: &|path| std::fs::read(path) }
+    pub fn process() -> Environment<'static> {
+        Environment { variable: &|name| std::env::var(name).ok(), read_file: &|path| std::fs::read(path) }
     }
 }
 
@@ -58,7 +58,7 @@ pub struct Outcome {
 }
 
 /// Reads and checks the text of a configuration file; `name` is what findings call it.
-pub fn parse(name: &str, text: &str, surroundings: &Surroundings<'_>) -> Outcome {
+pub fn parse(name: &str, text: &str, environment: &Environment<'_>) -> Outcome {
     let mut findings = Findings::new();
     let file = Sources::new().add(name, text);
     let (references, replaced) = references::References::take_out(text, file, &mut findings);
@@ -72,9 +72,9 @@ pub fn parse(name: &str, text: &str, surroundings: &Surroundings<'_>) -> Outcome
         sources.add(name, quotable);
         return Outcome { config: None, findings, sources };
     };
-    let references::Resolved { tree, unset } = references.resolve(tree, surroundings.variable, &mut findings);
+    let references::Resolved { tree, unset } = references.resolve(tree, environment.variable, &mut findings);
     let mut reading =
-        Reading { findings: &mut findings, read_file: surroundings.read_file, text, quotable: Vec::new() };
+        Reading { findings: &mut findings, read_file: environment.read_file, text, quotable: Vec::new() };
     let raw = sections::RawConfig::read(&tree, &mut reading);
     let shown = quoting::Shown::of(&tree, reading.quotable, &references);
     let config = raw.and_then(|raw| check::check(raw, &mut findings)).filter(|_| !findings.has_errors());
@@ -86,11 +86,11 @@ pub fn parse(name: &str, text: &str, surroundings: &Surroundings<'_>) -> Outcome
 }
 
 /// Reads and checks a configuration file.
-pub fn load(path: &Path, surroundings: &Surroundings<'_>) -> std::io::Result<Outcome> {
+pub fn load(path: &Path, environment: &Environment<'_>) -> std::io::Result<Outcome> {
     let bytes = std::fs::read(path)?;
     let text = String::from_utf8(bytes)
         .map_err(|_| std::io::Error::new(std::io::ErrorKind::InvalidData, "the file is not UTF-8"))?;
-    Ok(parse(&path.display().to_string(), &text, surroundings))
+    Ok(parse(&path.display().to_string(), &text, environment))
 }
 
 /// JSON Schema (2020-12) of the configuration file, for editors. References are texts, so scalar keys also take those.

@@ -19,7 +19,7 @@ fn parsed(text: &str) -> Outcome {
         Some("/run/secrets/empty") => Ok(b"\n".to_vec()),
         _ => Err(std::io::ErrorKind::NotFound.into()),
     };
-    parse("switchback.yaml", text, &Surroundings { variable: &variable, read_file: &read_file })
+    parse("switchback.yaml", text, &Environment { variable: &variable, read_file: &read_file })
 }
 
 fn config(text: &str) -> Config {

@@ -1,7 +1,7 @@
 //! The configuration files that the project ships: each is read without a finding, and the sample has every key.
 
 use std::path::{Path, PathBuf};
-use switchback::config::{self, Limits, Outcome, Surroundings};
+use switchback::config::{self, Environment, Limits, Outcome};
 use switchback_compiler::diagnostic::{Colour, to_text};
 use switchback_compiler::yaml::{self, Kind};
 
@@ -21,7 +21,7 @@ fn read(name: &str, text: &str) -> Outcome {
         other => Some(format!("value-of-{other}")),
     };
     let read_file = |path: &Path| Ok(format!("content of {}", path.display()).into_bytes());
-    config::parse(name, text, &Surroundings { variable: &variable, read_file: &read_file })
+    config::parse(name, text, &Environment { variable: &variable, read_file: &read_file })
 }
 
 fn assert_read(name: &str, text: &str) -> config::Config {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::time::Duration;
 use switchback::app::{App, Start};
-use switchback::config::{self, Surroundings};
+use switchback::config::{self, Environment};
 use switchback_gateway::clock::Clock;
 use switchback_gateway::server::Inherited;
 use switchback_gateway::store::seal::SealingKey;
@@ -68,8 +68,8 @@ async fn gated(dual: &Dual, service: &Sandbox) -> (App, Clock) {
     dual.configure(service, Upstreams::of(service), &["administrator"], more);
     let key = SealingKey::generate().expose().clone();
     let variable = move |name: &str| (name == "TEST_KEY").then(|| key.clone());
-    let surroundings = Surroundings { variable: &variable, read_file: &|path| std::fs::read(path) };
-    let config = config::load(&dual.file(), &surroundings).expect("the file is there");
+    let environment = Environment { variable: &variable, read_file: &|path| std::fs::read(path) };
+    let config = config::load(&dual.file(), &environment).expect("the file is there");
     let config = config.config.expect("it is right");
     let clock = Clock::paused_at(1_767_225_600_000);
     let app = App::start(Start { config, file: None, clock: clock.clone(), inherited: Inherited::default() })

@@ -524,7 +524,7 @@ fn at<'v>(value: &'v Value, steps: &[Step]) -> Option<&'v Value> {
     })
 }
 
-/// Puts a value at a place whose surroundings are there, or takes the member away.
+/// Puts a value at a place whose environment are there, or takes the member away.
 fn set(value: &mut Value, steps: &[Step], new: Option<Value>) {
     let Some((last, around)) = steps.split_last() else {
         *value = new.expect("the value itself is there");

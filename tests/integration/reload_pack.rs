@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use switchback::admin::Status;
 use switchback::app::{App, Start};
-use switchback::config::{self, Surroundings};
+use switchback::config::{self, Environment};
 use switchback_compiler::diagnostic::{Colour, to_text};
 use switchback_gateway::clock::Clock;
 use switchback_gateway::server::Inherited;
@@ -32,7 +32,7 @@ impl Running {
         let sandbox = Sandbox::start(Options::default()).await.expect("a sandbox starts");
         let file = folder.path().join("switchback.yaml");
         std::fs::write(&file, configuration(folder.path(), &sandbox, watch)).expect("a file is written");
-        let outcome = config::load(&file, &Surroundings::process()).expect("the file is there");
+        let outcome = config::load(&file, &Environment::process()).expect("the file is there");
         let shown = to_text(&outcome.sources, &outcome.findings, Colour::Never);
         let config = outcome.config.unwrap_or_else(|| panic!("{shown}"));
         let start =

@@ -11,13 +11,13 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Has a transport's task polled once more, after those that are ready now.
-pub trait Requeue {
+pub(crate) trait Requeue {
     fn requeue(&self, cx: &Context<'_>);
 }
 
 /// For transports that are polled with the waker of their task.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct OwnTask;
+pub(crate) struct OwnTask;
 
 impl Requeue for OwnTask {
     fn requeue(&self, cx: &Context<'_>) {
@@ -27,14 +27,14 @@ impl Requeue for OwnTask {
 
 /// A transport whose first write after each flush waits for a turn.
 #[derive(Debug)]
-pub struct Batched<T, R> {
+pub(crate) struct Batched<T, R> {
     transport: T,
     task: R,
     has_waited: bool,
 }
 
 impl<T, R: Requeue> Batched<T, R> {
-    pub fn new(transport: T, task: R) -> Batched<T, R> {
+    pub(crate) fn new(transport: T, task: R) -> Batched<T, R> {
         Batched { transport, task, has_waited: false }
     }
 

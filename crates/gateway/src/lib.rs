@@ -1,6 +1,9 @@
 //! The data path and what it needs: listeners, the tower stack, clients and their grants, the store, recording, the dual run and
 //! telemetry. It sees plans, never the text of a mapping.
 
+// What no other crate can reach says so, and the compiler finds it when nothing calls it.
+#![warn(unreachable_pub)]
+
 mod batch;
 pub mod body;
 pub mod capture;

@@ -155,13 +155,13 @@ pub(super) struct Target<'n> {
 }
 
 impl<'n> Follow<'n> {
-    pub fn new(documents: &'n Documents) -> Follow<'n> {
+    pub(super) fn new(documents: &'n Documents) -> Follow<'n> {
         let files = documents.trees.iter().enumerate().map(|(at, tree)| (tree.file, at)).collect();
         Follow { documents, files, found: RefCell::default(), indexes: RefCell::default() }
     }
 
     /// What the text of a `$ref` leads to.
-    pub fn target(&self, reference: &'n Node) -> Option<Target<'n>> {
+    pub(super) fn target(&self, reference: &'n Node) -> Option<Target<'n>> {
         let text = reference.as_str()?;
         let file = reference.span.file;
         let known = self.found.borrow().get(&(file, text)).copied();
@@ -209,7 +209,7 @@ impl<'n> Follow<'n> {
     }
 
     /// [`Node::get`], with an index for large maps.
-    pub fn get(&self, node: &'n Node, name: &str) -> Option<&'n Node> {
+    pub(super) fn get(&self, node: &'n Node, name: &str) -> Option<&'n Node> {
         let entries = node.as_map()?;
         if entries.len() < INDEXED_MIN {
             return node.get(name);
@@ -222,7 +222,7 @@ impl<'n> Follow<'n> {
     }
 
     /// The node itself, or what its `$ref` leads to in the end; none where that is nowhere.
-    pub fn follow(&self, node: &'n Node) -> Option<&'n Node> {
+    pub(super) fn follow(&self, node: &'n Node) -> Option<&'n Node> {
         let mut node = node;
         for _ in 0..STEPS_MAX {
             match node.get("$ref").filter(|reference| reference.as_str().is_some()) {
@@ -234,7 +234,7 @@ impl<'n> Follow<'n> {
     }
 
     /// [`Follow::follow`], with a finding where it leads nowhere.
-    pub fn followed(&self, node: &'n Node, findings: &mut Grouped) -> Option<&'n Node> {
+    pub(super) fn followed(&self, node: &'n Node, findings: &mut Grouped) -> Option<&'n Node> {
         let found = self.follow(node);
         if found.is_none() {
             self.report(node.get("$ref").unwrap_or(node), findings);
@@ -243,7 +243,7 @@ impl<'n> Follow<'n> {
     }
 
     /// Reports a reference that leads nowhere, or round in a circle.
-    pub fn report(&self, reference: &'n Node, findings: &mut Grouped) {
+    pub(super) fn report(&self, reference: &'n Node, findings: &mut Grouped) {
         let text = reference.as_str().unwrap_or("");
         if self.target(reference).is_some() {
             return findings.add("cycle", reference.span, || faults::reference_cycle(reference.span, text));

@@ -20,7 +20,7 @@ pub(super) struct Grouped {
 
 impl Grouped {
     /// One more place of the construct `key`. The finding is only made for the first.
-    pub fn add(&mut self, key: &str, span: Span, finding: impl FnOnce() -> Finding) {
+    pub(super) fn add(&mut self, key: &str, span: Span, finding: impl FnOnce() -> Finding) {
         let at = match self.by_key.get(key) {
             Some(at) => *at,
             None => {
@@ -40,7 +40,7 @@ impl Grouped {
     }
 
     /// Moves everything to the findings of the run, worst first where there are too many.
-    pub fn finish(mut self, document: Span, findings: &mut Findings) {
+    pub(super) fn finish(mut self, document: Span, findings: &mut Findings) {
         self.kinds.sort_by_key(|(finding, _)| finding.severity);
         let more = self.kinds.len().saturating_sub(KINDS_MAX);
         for (finding, group) in self.kinds.drain(..).take(KINDS_MAX) {

@@ -51,7 +51,7 @@ pub(super) struct Schemas<'n, 'f> {
 
 impl<'n, 'f> Schemas<'n, 'f> {
     /// `named`: the schemas that have names of their own, in the order of their ids.
-    pub fn new(follow: &'f Follow<'n>, named: &'n [(Key, Node)]) -> Schemas<'n, 'f> {
+    pub(super) fn new(follow: &'f Follow<'n>, named: &'n [(Key, Node)]) -> Schemas<'n, 'f> {
         let mut schemas = Schemas {
             follow,
             slots: Vec::new(),
@@ -88,7 +88,7 @@ impl<'n, 'f> Schemas<'n, 'f> {
     }
 
     /// Reads all named types that wait, and those that come up meanwhile.
-    pub fn finish(&mut self, findings: &mut Grouped) {
+    pub(super) fn finish(&mut self, findings: &mut Grouped) {
         while let Some((id, layers)) = self.waiting.pop_front() {
             let ty = match layers.as_slice() {
                 [Layer { node, bare: false }] => self.root(id, node, findings),
@@ -116,7 +116,7 @@ impl<'n, 'f> Schemas<'n, 'f> {
     }
 
     /// All named types; after [`Schemas::finish`].
-    pub fn types(self) -> (Types, Discriminators) {
+    pub(super) fn types(self) -> (Types, Discriminators) {
         let mut types = Types::default();
         for (name, span, ty) in self.slots {
             types.add(NamedType { name, ty: ty.unwrap_or_else(|| Type::any(span)), span });
@@ -125,7 +125,7 @@ impl<'n, 'f> Schemas<'n, 'f> {
     }
 
     /// The type that a schema describes.
-    pub fn read(&mut self, node: &'n Node, findings: &mut Grouped) -> Type {
+    pub(super) fn read(&mut self, node: &'n Node, findings: &mut Grouped) -> Type {
         let span = node.span;
         self.work += 1;
         if self.work > WORK_MAX {

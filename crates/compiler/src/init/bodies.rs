@@ -111,7 +111,7 @@ type Drafted<T> = Result<T, String>;
 const DEPTH_MAX: usize = 24;
 
 impl<'c> Bodies<'c> {
-    pub fn new(contracts: [&'c Contract; 2], names: [&'c str; 2], given: &'c Given<'c>) -> Bodies<'c> {
+    pub(super) fn new(contracts: [&'c Contract; 2], names: [&'c str; 2], given: &'c Given<'c>) -> Bodies<'c> {
         Bodies {
             old: contracts[0],
             new: contracts[1],
@@ -128,7 +128,7 @@ impl<'c> Bodies<'c> {
     }
 
     /// The lines of a pair, or why it is not written.
-    pub fn route(&mut self, old: &Operation, new: &Operation) -> Drafted<Route> {
+    pub(super) fn route(&mut self, old: &Operation, new: &Operation) -> Drafted<Route> {
         let mut route = Route::default();
         self.path(old, new, &mut route)?;
         self.query(old, new, &mut route)?;
@@ -704,13 +704,13 @@ impl<'c> Bodies<'c> {
     }
 
     /// Forgets shapes that none of these names.
-    pub fn forget_unused<'s>(&mut self, used: impl Iterator<Item = &'s String>) {
+    pub(super) fn forget_unused<'s>(&mut self, used: impl Iterator<Item = &'s String>) {
         let used = self.reached(used);
         self.shapes.retain(|name, _| used.contains(name));
     }
 
     /// The text of all shapes; none when there are none.
-    pub fn shapes(&self) -> Option<String> {
+    pub(super) fn shapes(&self) -> Option<String> {
         (!self.shapes.is_empty()).then(|| self.shapes.values().map(|shape| shape.text.as_str()).collect())
     }
 }

@@ -16,12 +16,12 @@ pub(super) struct Descriptions<'s> {
 }
 
 impl<'s> Descriptions<'s> {
-    pub fn new(sides: &'s [Side; 2], sources: &'s Sources) -> Descriptions<'s> {
+    pub(super) fn new(sides: &'s [Side; 2], sources: &'s Sources) -> Descriptions<'s> {
         Descriptions { sides, sources, by_place: OnceCell::new() }
     }
 
     /// What is said of a field, or else of its type.
-    pub fn of(&self, types: &Types, field: &Field) -> Option<&str> {
+    pub(super) fn of(&self, types: &Types, field: &Field) -> Option<&str> {
         let of_type = match &field.ty.kind {
             TypeKind::Named(reference) => self.at(types.by_id(reference.id).span),
             _ => None,

@@ -6,14 +6,14 @@ use switchback_plan::Pack;
 
 /// The words of each of a pack's languages.
 #[derive(Debug, Default)]
-pub struct Vocabulary {
+pub(super) struct Vocabulary {
     languages: Vec<String>,
     /// By word: the languages, by index, in whose texts it stands.
     words: BTreeMap<String, BTreeSet<usize>>,
 }
 
 impl Vocabulary {
-    pub fn of(pack: &Pack) -> Vocabulary {
+    pub(super) fn of(pack: &Pack) -> Vocabulary {
         let mut vocabulary = Vocabulary { languages: pack.languages.clone(), words: BTreeMap::new() };
         for reason in &pack.reasons {
             for (at, language) in pack.languages.iter().enumerate() {
@@ -26,7 +26,7 @@ impl Vocabulary {
     }
 
     /// The language of a text, if more of its words belong to it than to any other.
-    pub fn language(&self, text: &str) -> Option<&str> {
+    pub(super) fn language(&self, text: &str) -> Option<&str> {
         let mut score = vec![0usize; self.languages.len()];
         for word in words(text) {
             for at in self.words.get(&word).into_iter().flatten() {
@@ -40,7 +40,7 @@ impl Vocabulary {
     }
 
     /// Whether two texts are in two languages, as far as can be told.
-    pub fn differ(&self, a: &str, b: &str) -> bool {
+    pub(super) fn differ(&self, a: &str, b: &str) -> bool {
         matches!((self.language(a), self.language(b)), (Some(a), Some(b)) if a != b)
     }
 }

@@ -19,12 +19,12 @@ pub(super) struct Part<'v> {
 }
 
 impl<'v> Part<'v> {
-    pub fn is_open(self) -> bool {
+    pub(super) fn is_open(self) -> bool {
         self.open > 0
     }
 
     /// The child with this index out of `count`: only the last one of an open container is open itself.
-    pub fn child(self, value: &'v Value, at: usize, count: usize) -> Part<'v> {
+    pub(super) fn child(self, value: &'v Value, at: usize, count: usize) -> Part<'v> {
         Part { value, open: if at + 1 == count { self.open.saturating_sub(1) } else { 0 } }
     }
 }
@@ -44,7 +44,7 @@ pub(super) struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    pub fn new(
+    pub(super) fn new(
         rules: &'a OperationRules,
         noise: &'a Noise,
         limits: &'a Limits,
@@ -62,22 +62,22 @@ impl<'a> Walk<'a> {
         }
     }
 
-    pub fn finish(self) -> Comparison {
+    pub(super) fn finish(self) -> Comparison {
         self.found
     }
 
     /// What may be shown of the bodies that are walked next.
-    pub fn disclosing(&mut self, root: Disclosed<'a>) {
+    pub(super) fn disclosing(&mut self, root: Disclosed<'a>) {
         self.root = root;
     }
 
     /// Something was not looked at.
-    pub fn sampled(&mut self) {
+    pub(super) fn sampled(&mut self) {
         self.found.coverage = Coverage::Sample;
     }
 
     /// Walks two values at the same place.
-    pub fn value(&mut self, a: Part<'_>, b: Part<'_>, node: &Node, around: &Cause) {
+    pub(super) fn value(&mut self, a: Part<'_>, b: Part<'_>, node: &Node, around: &Cause) {
         if self.has_counted_enough() {
             return;
         }
@@ -164,7 +164,7 @@ impl<'a> Walk<'a> {
     }
 
     /// A value that only one side has.
-    pub fn lone(&mut self, kind: FindingKind, value: &Value, node: &Node, around: &Cause) {
+    pub(super) fn lone(&mut self, kind: FindingKind, value: &Value, node: &Node, around: &Cause) {
         let is_missing = kind == FindingKind::Missing;
         let there = (!is_missing).then_some(value);
         if node.expected.as_ref().is_some_and(|expected| expected.is_met(there)) {
@@ -175,7 +175,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Takes down a difference at the place in hand.
-    pub fn note(
+    pub(super) fn note(
         &mut self,
         kind: FindingKind,
         reference: Option<&Value>,
@@ -205,7 +205,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Adds a finding to those like it.
-    pub fn keep(&mut self, finding: Finding) {
+    pub(super) fn keep(&mut self, finding: Finding) {
         let like = |known: &&mut Finding| {
             known.kind == finding.kind && known.pattern == finding.pattern && known.cause == finding.cause
         };
@@ -217,20 +217,20 @@ impl<'a> Walk<'a> {
         }
     }
 
-    pub fn excuse_if(&mut self, differs: bool, which: impl Fn(&mut Excused) -> &mut u32) {
+    pub(super) fn excuse_if(&mut self, differs: bool, which: impl Fn(&mut Excused) -> &mut u32) {
         if differs && self.counting.is_none() {
             *which(&mut self.found.excused) += 1;
         }
     }
 
     /// How many differences there are between two values, two meaning two or more. Nothing is taken down.
-    pub fn differences(&mut self, a: Part<'_>, b: Part<'_>, node: &Node, around: &Cause) -> u32 {
+    pub(super) fn differences(&mut self, a: Part<'_>, b: Part<'_>, node: &Node, around: &Cause) -> u32 {
         let before = self.counting.replace(0);
         self.value(a, b, node, around);
         std::mem::replace(&mut self.counting, before).unwrap_or(0).min(2)
     }
 
-    pub fn has_counted_enough(&self) -> bool {
+    pub(super) fn has_counted_enough(&self) -> bool {
         self.counting.is_some_and(|count| count >= 2)
     }
 }

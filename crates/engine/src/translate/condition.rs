@@ -12,7 +12,7 @@ use switchback_plan::{
 };
 
 impl Context {
-    pub fn holds(&self, predicate: &Predicate) -> bool {
+    pub(super) fn holds(&self, predicate: &Predicate) -> bool {
         match predicate {
             Predicate::Present(place) => self.is_present(place),
             Predicate::Missing(place) => self.matches(place).is_empty(),
@@ -35,7 +35,7 @@ impl Context {
     }
 
     /// The place to name where a condition does not hold: the first that keeps it from holding.
-    pub fn fails_at<'p>(&self, predicate: &'p Predicate) -> Option<&'p Location> {
+    pub(super) fn fails_at<'p>(&self, predicate: &'p Predicate) -> Option<&'p Location> {
         let first = |places: &'p [Location], fails: &dyn Fn(&Location) -> bool| {
             places.iter().find(|place| fails(place))
         };
@@ -83,12 +83,12 @@ impl Context {
     }
 
     /// Whether this place holds `true`.
-    pub fn is_true(&self, place: &Location) -> bool {
+    pub(super) fn is_true(&self, place: &Location) -> bool {
         self.value(place).is_some_and(|value| value.as_bool() == Some(true))
     }
 
     /// What a selection takes; none when no condition holds or nothing matches.
-    pub fn select(&self, selection: &Selection) -> Option<Value> {
+    pub(super) fn select(&self, selection: &Selection) -> Option<Value> {
         let holds = |choice: &&Choice| choice.when.as_ref().is_none_or(|when| self.holds(when));
         let choice = selection.choices.iter().find(holds)?;
         match &choice.take {
@@ -115,7 +115,7 @@ impl Context {
     }
 
     /// The first row of a table that matches.
-    pub fn decide<'d>(&self, decision: &'d Decision) -> Option<(usize, &'d Row)> {
+    pub(super) fn decide<'d>(&self, decision: &'d Decision) -> Option<(usize, &'d Row)> {
         let values: Vec<_> = decision.columns.iter().map(|column| self.column(column)).collect();
         decision.rows.iter().enumerate().find(|(_, row)| {
             row.cells.len() == values.len()

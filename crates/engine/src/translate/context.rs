@@ -49,7 +49,7 @@ impl Index {
     }
 
     /// The place of the element whose member is this value.
-    pub fn find(&self, value: &Value) -> Option<usize> {
+    pub(super) fn find(&self, value: &Value) -> Option<usize> {
         self.places.get(&index_key(value)?).copied()
     }
 }
@@ -77,19 +77,19 @@ impl fmt::Debug for Context {
 
 impl Context {
     /// Sets or replaces one member of the document.
-    pub fn set(&mut self, name: &str, value: Value) {
+    pub(super) fn set(&mut self, name: &str, value: Value) {
         self.remove(name);
         let (value, node, indexes) = (Arc::new(value), Arc::default(), Arc::default());
         self.roots.push(Root { name: name.into(), value, node, indexes });
     }
 
     /// Takes a member out of the document.
-    pub fn remove(&mut self, name: &str) {
+    pub(super) fn remove(&mut self, name: &str) {
         self.roots.retain(|root| &*root.name != name);
     }
 
     /// A member of the document, to be changed.
-    pub fn get_mut(&mut self, name: &str) -> Option<&mut Value> {
+    pub(super) fn get_mut(&mut self, name: &str) -> Option<&mut Value> {
         let root = self.roots.iter_mut().find(|root| &*root.name == name)?;
         root.node = Arc::default();
         root.indexes = Arc::default();
@@ -97,7 +97,7 @@ impl Context {
     }
 
     /// The value at a place; for a path that may match several, the array of all matches.
-    pub fn value(&self, location: &Location) -> Option<Cow<'_, Value>> {
+    pub(super) fn value(&self, location: &Location) -> Option<Cow<'_, Value>> {
         match &location.path {
             Path::Singular(segments) => self.walk(segments).map(Cow::Borrowed),
             Path::Query(_) => {
@@ -108,7 +108,7 @@ impl Context {
     }
 
     /// All matches of a path, in document order.
-    pub fn matches(&self, location: &Location) -> Vec<Cow<'_, Value>> {
+    pub(super) fn matches(&self, location: &Location) -> Vec<Cow<'_, Value>> {
         match &location.path {
             Path::Singular(segments) => self.walk(segments).map(Cow::Borrowed).into_iter().collect(),
             Path::Query(query) => {
@@ -121,7 +121,7 @@ impl Context {
     }
 
     /// All of it.
-    pub fn document(&self) -> Value {
+    pub(super) fn document(&self) -> Value {
         let mut document = Object::new();
         for root in &self.roots {
             document.insert(&*root.name, Value::clone(&root.value));
@@ -130,7 +130,7 @@ impl Context {
     }
 
     /// The index of a list by a member of its elements, made when it is first wanted.
-    pub fn index(&self, list: &Location, by: &Key) -> Option<Arc<Index>> {
+    pub(super) fn index(&self, list: &Location, by: &Key) -> Option<Arc<Index>> {
         let Path::Singular(segments) = &list.path else { return None };
         let Some(Segment::Member(first)) = segments.first() else { return None };
         let root = self.roots.iter().find(|root| root.name == first.text)?;
@@ -145,12 +145,12 @@ impl Context {
     }
 
     /// An element of a list.
-    pub fn element(&self, list: &Location, at: usize) -> Option<&Value> {
+    pub(super) fn element(&self, list: &Location, at: usize) -> Option<&Value> {
         let Path::Singular(segments) = &list.path else { return None };
         self.walk(segments)?.as_array()?.get(at)
     }
 
-    pub fn walk(&self, segments: &[Segment]) -> Option<&Value> {
+    pub(super) fn walk(&self, segments: &[Segment]) -> Option<&Value> {
         let (first, rest) = segments.split_first()?;
         let Segment::Member(name) = first else { return None };
         let root = self.roots.iter().find(|root| root.name == name.text)?;

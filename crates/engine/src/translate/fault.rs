@@ -163,14 +163,14 @@ pub(super) enum Stop {
 
 impl Stop {
     /// The same with the mapping line at work, where none is known yet.
-    pub fn at(self, origin: &Origin) -> Stop {
+    pub(super) fn at(self, origin: &Origin) -> Stop {
         match self {
             Stop::Fault(fault) => Stop::Fault(fault.at(origin)),
             refused @ Stop::Refused(_) => refused,
         }
     }
 
-    pub fn of_body(sender: Sender, error: &TranslateError) -> Stop {
+    pub(super) fn of_body(sender: Sender, error: &TranslateError) -> Stop {
         match error.cause {
             Cause::Refused(reason) => Stop::Refused(reason),
             _ => Stop::Fault(Fault::of_body(sender, error)),

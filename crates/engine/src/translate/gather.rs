@@ -24,7 +24,7 @@ pub(super) enum After {
 
 impl Paged {
     /// Takes in a page; the error is for the log.
-    pub fn add(&mut self, page: Option<Value>, pages: &Pages) -> Result<After, String> {
+    pub(super) fn add(&mut self, page: Option<Value>, pages: &Pages) -> Result<After, String> {
         let Some(Value::Array(page)) = page else {
             return Err("a page that is no array".into());
         };
@@ -39,7 +39,7 @@ impl Paged {
     }
 
     /// All pages so far, as one list.
-    pub fn so_far(&self) -> Value {
+    pub(super) fn so_far(&self) -> Value {
         Value::from(self.elements.clone())
     }
 }
@@ -54,27 +54,27 @@ pub(super) struct Fanned {
 }
 
 impl Fanned {
-    pub fn new(elements: Vec<Value>) -> Fanned {
+    pub(super) fn new(elements: Vec<Value>) -> Fanned {
         Fanned { results: Vec::with_capacity(elements.len()), elements, called: Vec::new() }
     }
 
     /// The element at work; none when all have their result.
-    pub fn element(&self) -> Option<&Value> {
+    pub(super) fn element(&self) -> Option<&Value> {
         self.elements.get(self.results.len())
     }
 
     /// Whether the element at work stands within the bound.
-    pub fn is_within(&self, each: &Each) -> bool {
+    pub(super) fn is_within(&self, each: &Each) -> bool {
         u32::try_from(self.results.len()).is_ok_and(|at| at < each.upto)
     }
 
     /// Notes that the element at work has this address called for it.
-    pub fn calling(&mut self, target: &str) {
+    pub(super) fn calling(&mut self, target: &str) {
         self.called.push((target.to_owned(), self.results.len()));
     }
 
     /// Gives the element at work the reply of an earlier one for which the same address was called.
-    pub fn repeat(&mut self, each: &Each, target: &str) -> bool {
+    pub(super) fn repeat(&mut self, each: &Each, target: &str) -> bool {
         let Some((_, at)) = self.called.iter().find(|(called, _)| called == target) else { return false };
         if let Value::Object(earlier) = self.results[*at].clone() {
             self.put(each, earlier);
@@ -83,7 +83,7 @@ impl Fanned {
     }
 
     /// Gives the element at work its result: what its reply consists of, or nothing.
-    pub fn put(&mut self, each: &Each, mut reply: Object) {
+    pub(super) fn put(&mut self, each: &Each, mut reply: Object) {
         if let Some(element) = self.element().cloned() {
             reply.insert(&*each.name.text, element);
             self.results.push(Value::Object(reply));
@@ -91,7 +91,7 @@ impl Fanned {
     }
 
     /// The results, in the order of the elements.
-    pub fn finish(self) -> Value {
+    pub(super) fn finish(self) -> Value {
         Value::from(self.results)
     }
 }

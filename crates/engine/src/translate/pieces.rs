@@ -40,13 +40,13 @@ pub(super) struct MemberWriter<'o> {
 }
 
 impl<'o> MemberWriter<'o> {
-    pub fn open(out: &'o mut Vec<u8>) -> MemberWriter<'o> {
+    pub(super) fn open(out: &'o mut Vec<u8>) -> MemberWriter<'o> {
         out.push(b'{');
         MemberWriter { out, empty: true }
     }
 
     /// Writes a member, whose name is JSON text with its quotes, if `value` writes one (returns true).
-    pub fn member<E>(
+    pub(super) fn member<E>(
         &mut self,
         name: &[u8],
         value: impl FnOnce(&mut Vec<u8>) -> Result<bool, E>,
@@ -66,7 +66,7 @@ impl<'o> MemberWriter<'o> {
         Ok(written)
     }
 
-    pub fn close(self) {
+    pub(super) fn close(self) {
         self.out.push(b'}');
     }
 }

@@ -37,25 +37,25 @@ pub(crate) fn shape() -> Shape {
 }
 
 impl Shape {
-    pub fn emit(self, from: &str, to: &str, op: ValueOp) -> Shape {
+    pub(crate) fn emit(self, from: &str, to: &str, op: ValueOp) -> Shape {
         self.member(from, MemberAction::Emit(Emit { name: key(to), op }), None)
     }
 
-    pub fn same(self, name: &str) -> Shape {
+    pub(crate) fn same(self, name: &str) -> Shape {
         self.emit(name, name, ValueOp::Keep)
     }
 
-    pub fn refuse(self, name: &str, reason: u16) -> Shape {
+    pub(crate) fn refuse(self, name: &str, reason: u16) -> Shape {
         self.member(name, MemberAction::Refuse(ReasonId(reason)), None)
     }
 
     /// Keeps a member's text in a slot, besides dropping it.
-    pub fn capture(mut self, name: &str, slot: u16) -> Shape {
+    pub(crate) fn capture(mut self, name: &str, slot: u16) -> Shape {
         self.0.captures = self.0.captures.max(slot + 1);
         self.member(name, MemberAction::Drop, Some(slot))
     }
 
-    pub fn member(mut self, name: &str, action: MemberAction, capture: Option<u16>) -> Shape {
+    pub(crate) fn member(mut self, name: &str, action: MemberAction, capture: Option<u16>) -> Shape {
         if let Some(slot) = capture {
             self.0.captures = self.0.captures.max(slot + 1);
         }
@@ -64,33 +64,33 @@ impl Shape {
         self
     }
 
-    pub fn others(mut self, others: Others) -> Shape {
+    pub(crate) fn others(mut self, others: Others) -> Shape {
         self.0.others = others;
         self
     }
 
-    pub fn close(mut self, name: &str, from: CloseFrom) -> Shape {
+    pub(crate) fn close(mut self, name: &str, from: CloseFrom) -> Shape {
         self.0.close.push(close(name, from));
         self
     }
 
     /// As `close`, for a member that must be there.
-    pub fn needed(mut self, name: &str, from: CloseFrom) -> Shape {
+    pub(crate) fn needed(mut self, name: &str, from: CloseFrom) -> Shape {
         self.0.close.push(Close { needed: true, ..close(name, from) });
         self
     }
 
-    pub fn supplied(mut self, count: u16) -> Shape {
+    pub(crate) fn supplied(mut self, count: u16) -> Shape {
         self.0.supplied = count;
         self
     }
 
     /// Index of the member of this name.
-    pub fn index(&self, name: &str) -> u16 {
+    pub(crate) fn index(&self, name: &str) -> u16 {
         self.0.member(name).map(|(at, _)| u16::try_from(at).unwrap()).unwrap()
     }
 
-    pub fn op(self) -> ValueOp {
+    pub(crate) fn op(self) -> ValueOp {
         ValueOp::Object(Arc::new(self.0))
     }
 }

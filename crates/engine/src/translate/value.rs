@@ -24,7 +24,7 @@ pub(super) struct Scope<'a> {
 impl Scope<'_> {
     /// The value; none = nothing, and what it was meant for is left out. Expressions nest as deep as the mapping writes
     /// them.
-    pub fn value(&self, expr: &Expr) -> Result<Option<Value>, Stop> {
+    pub(super) fn value(&self, expr: &Expr) -> Result<Option<Value>, Stop> {
         match expr {
             Expr::Constant(raw) => Ok(Some(constant(raw))),
             Expr::At(location) => Ok(self.context.value(location).map(std::borrow::Cow::into_owned)),

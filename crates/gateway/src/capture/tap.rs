@@ -89,11 +89,11 @@ impl Tap {
         })
     }
 
-    /// The open capture, when it takes this request. `dice` is between 0 and 1.
-    pub fn take(&self, dice: impl FnOnce() -> f64) -> Option<Arc<Capture>> {
+    /// The open capture, when it takes this request. `sample_roll` is between 0 and 1.
+    pub fn take(&self, sample_roll: impl FnOnce() -> f64) -> Option<Arc<Capture>> {
         let capture = self.0.load();
         let capture = capture.as_ref()?;
-        if dice() >= capture.wanted.share {
+        if sample_roll() >= capture.wanted.share {
             return None;
         }
         if capture.at_work.fetch_add(1, Relaxed) >= RECORDINGS_MAX {

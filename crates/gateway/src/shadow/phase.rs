@@ -50,9 +50,9 @@ impl Share {
         }
     }
 
-    /// Whether one request out of many is among this share; `dice` is any number, evenly spread.
-    pub fn takes(self, dice: u64) -> bool {
-        scaled(dice) < self.0
+    /// Whether one request out of many is among this share; `sample_roll` is any number, evenly spread.
+    pub fn takes(self, sample_roll: u64) -> bool {
+        scaled(sample_roll) < self.0
     }
 }
 
@@ -247,8 +247,8 @@ mod tests {
 
     #[test]
     fn requests_are_taken_in_proportion() {
-        let mut dice = fastrand::Rng::with_seed(7);
-        let taken = (0..100_000).filter(|_| share(0.25).takes(dice.u64(..))).count();
+        let mut sample_roll = fastrand::Rng::with_seed(7);
+        let taken = (0..100_000).filter(|_| share(0.25).takes(sample_roll.u64(..))).count();
         assert!((24_000..26_000).contains(&taken), "{taken}");
         assert!(Share::ALL.takes(u64::MAX) && !Share::NONE.takes(0));
     }

@@ -149,11 +149,11 @@ impl Shadow {
     }
 
     /// Whether a request of an operation in this phase is to be compared.
-    pub fn takes(&self, phase: Phase, dice: u64) -> bool {
+    pub fn takes(&self, phase: Phase, sample_roll: u64) -> bool {
         match phase {
             Phase::Legacy => false,
-            Phase::Shadow | Phase::Canary(_) => self.shared.settings.sample.takes(dice),
-            Phase::Translated { check } => check.takes(dice),
+            Phase::Shadow | Phase::Canary(_) => self.shared.settings.sample.takes(sample_roll),
+            Phase::Translated { check } => check.takes(sample_roll),
         }
     }
 

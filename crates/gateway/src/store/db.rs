@@ -140,22 +140,22 @@ macro_rules! query {
 pub(super) struct Row(Either<SqliteRow, PgRow>);
 
 impl Row {
-    pub fn int(&self, column: &'static str) -> Result<i64, StoreError> {
+    pub(super) fn int(&self, column: &'static str) -> Result<i64, StoreError> {
         Ok(either!(&self.0, row => row.try_get(column))?)
     }
-    pub fn int_or_none(&self, column: &'static str) -> Result<Option<i64>, StoreError> {
+    pub(super) fn int_or_none(&self, column: &'static str) -> Result<Option<i64>, StoreError> {
         Ok(either!(&self.0, row => row.try_get(column))?)
     }
-    pub fn text(&self, column: &'static str) -> Result<String, StoreError> {
+    pub(super) fn text(&self, column: &'static str) -> Result<String, StoreError> {
         Ok(either!(&self.0, row => row.try_get(column))?)
     }
-    pub fn text_or_none(&self, column: &'static str) -> Result<Option<String>, StoreError> {
+    pub(super) fn text_or_none(&self, column: &'static str) -> Result<Option<String>, StoreError> {
         Ok(either!(&self.0, row => row.try_get(column))?)
     }
-    pub fn bytes(&self, column: &'static str) -> Result<Vec<u8>, StoreError> {
+    pub(super) fn bytes(&self, column: &'static str) -> Result<Vec<u8>, StoreError> {
         Ok(either!(&self.0, row => row.try_get(column))?)
     }
-    pub fn bytes_or_none(&self, column: &'static str) -> Result<Option<Vec<u8>>, StoreError> {
+    pub(super) fn bytes_or_none(&self, column: &'static str) -> Result<Option<Vec<u8>>, StoreError> {
         Ok(either!(&self.0, row => row.try_get(column))?)
     }
     /// The first column, whatever its name; for statements of the databases' own.
@@ -166,7 +166,7 @@ impl Row {
 
 impl Db {
     /// Opens `url` (`sqlite:FILE` or `postgres://…`). With `create`, a missing SQLite file is made, readable by its owner only.
-    pub async fn open(url: &str, create: bool) -> Result<Self, StoreError> {
+    pub(super) async fn open(url: &str, create: bool) -> Result<Self, StoreError> {
         if let Some(file) = url.strip_prefix("sqlite:") {
             let file = PathBuf::from(file.strip_prefix("//").unwrap_or(file));
             open_sqlite(file, create).await
@@ -178,7 +178,7 @@ impl Db {
     }
 
     /// The SQLite file, when it is one.
-    pub fn file(&self) -> Option<&Path> {
+    pub(super) fn file(&self) -> Option<&Path> {
         match self {
             Db::Sqlite { file, .. } => Some(file),
             Db::Postgres { .. } => None,
@@ -186,12 +186,12 @@ impl Db {
     }
 
     /// Whether other gateways may work on the same database at the same time.
-    pub fn is_shared(&self) -> bool {
+    pub(super) fn is_shared(&self) -> bool {
         matches!(self, Db::Postgres { .. })
     }
 
     /// Brings the schema up to this program's; refuses a schema that a newer program has made, and then writes nothing.
-    pub async fn migrate(&self) -> Result<(), StoreError> {
+    pub(super) async fn migrate(&self) -> Result<(), StoreError> {
         let first = self.migrate_once().await;
         match first {
             // Two programs opened a new file at the same moment and the other one was first: its work is now ours.
@@ -216,7 +216,7 @@ impl Db {
     }
 
     /// Asks SQLite whether its pages are sound; PostgreSQL watches over its own.
-    pub async fn check_soundness(&self) -> Result<(), StoreError> {
+    pub(super) async fn check_soundness(&self) -> Result<(), StoreError> {
         let Db::Sqlite { .. } = self else { return Ok(()) };
         let rows = self.rows("PRAGMA quick_check(1)", &[]).await?;
         let verdict = rows.first().map(Row::first_text).transpose()?.unwrap_or_default();
@@ -224,7 +224,7 @@ impl Db {
     }
 
     /// Whether a table called `name` exists.
-    pub async fn has_table(&self, name: &str) -> Result<bool, StoreError> {
+    pub(super) async fn has_table(&self, name: &str) -> Result<bool, StoreError> {
         let sql = match self {
             Db::Sqlite { .. } => "SELECT name FROM sqlite_master WHERE type = 'table' AND name = $1",
             Db::Postgres { .. } => {
@@ -236,7 +236,7 @@ impl Db {
     }
 
     /// Rows of a reading statement.
-    pub async fn rows(&self, sql: &'static str, args: &[Arg]) -> Result<Vec<Row>, StoreError> {
+    pub(super) async fn rows(&self, sql: &'static str, args: &[Arg]) -> Result<Vec<Row>, StoreError> {
         match self {
             Db::Sqlite { reader, .. } => {
                 let rows = query!(sql, args).fetch_all(reader).await?;
@@ -258,12 +258,12 @@ impl Db {
     }
 
     /// The first row of a reading statement, if any.
-    pub async fn row(&self, sql: &'static str, args: &[Arg]) -> Result<Option<Row>, StoreError> {
+    pub(super) async fn row(&self, sql: &'static str, args: &[Arg]) -> Result<Option<Row>, StoreError> {
         Ok(self.rows(sql, args).await?.into_iter().next())
     }
 
     /// Begins a writing transaction. It is undone unless committed.
-    pub async fn write(&self) -> Result<Tx, StoreError> {
+    pub(super) async fn write(&self) -> Result<Tx, StoreError> {
         let mut tx = self.begin().await?;
         let bumped =
             tx.row("UPDATE change_counter SET value = value + 1 WHERE id = 1 RETURNING value", &[]).await?;
@@ -274,7 +274,7 @@ impl Db {
 
     /// Begins a writing transaction that no reader follows: it has no number. Rows that others write too are touched in the
     /// order of their keys, or two such transactions might wait for one another.
-    pub async fn begin(&self) -> Result<Tx, StoreError> {
+    pub(super) async fn begin(&self) -> Result<Tx, StoreError> {
         let (connection, begin, outage) = match self {
             Db::Sqlite { writer, .. } => (Either::Sqlite(writer.acquire().await?), "BEGIN IMMEDIATE", None),
             Db::Postgres { pool, outage } => {
@@ -288,7 +288,7 @@ impl Db {
     }
 
     /// Runs one statement that changes what no reader follows, outside of any transaction; gives the number of rows touched.
-    pub async fn run_alone(&self, sql: &'static str, args: &[Arg]) -> Result<u64, StoreError> {
+    pub(super) async fn run_alone(&self, sql: &'static str, args: &[Arg]) -> Result<u64, StoreError> {
         match self {
             Db::Sqlite { writer, .. } => Ok(query!(sql, args).execute(writer).await?.rows_affected()),
             Db::Postgres { pool, outage } => {
@@ -300,7 +300,7 @@ impl Db {
     }
 
     /// Makes sure that what is to be written soon will find room, where that is known: on the disk of a SQLite file.
-    pub async fn reserve(&self) -> Result<(), StoreError> {
+    pub(super) async fn reserve(&self) -> Result<(), StoreError> {
         match self {
             Db::Sqlite { reserve, .. } => Reserve::hold(reserve).await,
             Db::Postgres { .. } => Ok(()),
@@ -308,7 +308,7 @@ impl Db {
     }
 
     /// Makes room on a full disk: gives up what was reserved, and has SQLite empty its write-ahead log.
-    pub async fn make_room(&self) {
+    pub(super) async fn make_room(&self) {
         let Db::Sqlite { writer, reserve, .. } = self else { return };
         Reserve::release(reserve).await;
         // Best effort: it needs room itself, and a reader may be in its way.
@@ -318,7 +318,7 @@ impl Db {
     }
 
     /// Closes all connections, waiting for work under way, but not for ever: a caller that closes is about to end.
-    pub async fn close(&self) {
+    pub(super) async fn close(&self) {
         let closing = async {
             match self {
                 Db::Sqlite { reader, writer, .. } => {
@@ -393,12 +393,12 @@ impl Drop for Tx {
 
 impl Tx {
     /// The number of this write; rows it touches carry it in their `change` column.
-    pub fn change(&self) -> i64 {
+    pub(super) fn change(&self) -> i64 {
         self.change
     }
 
     /// Wall time for leases, in milliseconds since 1970: the database's own where several gateways share it, else ours.
-    pub async fn now_ms(&mut self, clock: &Clock) -> Result<i64, StoreError> {
+    pub(super) async fn now_ms(&mut self, clock: &Clock) -> Result<i64, StoreError> {
         if let Either::Sqlite(_) = self.connection {
             return Ok(clock.unix_ms());
         }
@@ -407,24 +407,24 @@ impl Tx {
     }
 
     /// Runs a statement; gives the number of rows it touched.
-    pub async fn run(&mut self, sql: &'static str, args: &[Arg]) -> Result<u64, StoreError> {
+    pub(super) async fn run(&mut self, sql: &'static str, args: &[Arg]) -> Result<u64, StoreError> {
         let outcome = self.connection.run(sql, args).await;
         self.note(outcome)
     }
 
     /// Rows of a statement run within the transaction.
-    pub async fn rows(&mut self, sql: &'static str, args: &[Arg]) -> Result<Vec<Row>, StoreError> {
+    pub(super) async fn rows(&mut self, sql: &'static str, args: &[Arg]) -> Result<Vec<Row>, StoreError> {
         let outcome = self.connection.rows(sql, args).await;
         self.note(outcome)
     }
 
     /// The first row of a statement run within the transaction, if any.
-    pub async fn row(&mut self, sql: &'static str, args: &[Arg]) -> Result<Option<Row>, StoreError> {
+    pub(super) async fn row(&mut self, sql: &'static str, args: &[Arg]) -> Result<Option<Row>, StoreError> {
         Ok(self.rows(sql, args).await?.into_iter().next())
     }
 
     /// Makes the transaction durable. After an error it may be or may not be: a caller that cares must read again.
-    pub async fn commit(mut self) -> Result<(), StoreError> {
+    pub(super) async fn commit(mut self) -> Result<(), StoreError> {
         self.run("COMMIT", &[]).await?;
         self.is_open = false;
         Ok(())
@@ -432,7 +432,7 @@ impl Tx {
 
     /// Undoes the transaction, so that its connection can be used again. Dropping it undoes it too, at the cost of the
     /// connection.
-    pub async fn undo(mut self) {
+    pub(super) async fn undo(mut self) {
         if self.run("ROLLBACK", &[]).await.is_ok() {
             self.is_open = false;
         }

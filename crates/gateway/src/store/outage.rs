@@ -21,7 +21,10 @@ pub(super) struct Outage {
 
 impl Outage {
     /// Asks the database, unless it is known to be away, and takes note of how it went.
-    pub async fn guard<T>(&self, work: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+    pub(super) async fn guard<T>(
+        &self,
+        work: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
         self.admit()?;
         let outcome = work.await;
         self.note(&outcome);
@@ -29,7 +32,7 @@ impl Outage {
     }
 
     /// Takes note of an answer.
-    pub fn note<T>(&self, outcome: &Result<T, StoreError>) {
+    pub(super) fn note<T>(&self, outcome: &Result<T, StoreError>) {
         let mut next_try = self.next_try();
         match outcome {
             Err(StoreError::Unavailable(_)) => *next_try = Some(Instant::now() + PAUSE),

@@ -24,14 +24,14 @@ pub(super) struct Reserve {
 
 impl Reserve {
     /// That of the database in `file`.
-    pub fn beside(file: &Path) -> Reserve {
+    pub(super) fn beside(file: &Path) -> Reserve {
         let mut name = file.as_os_str().to_owned();
         name.push("-reserve");
         Reserve { file: name.into() }
     }
 
     /// Holds the room from here on. An error means that there is none.
-    pub async fn hold(this: &Arc<Self>) -> Result<(), StoreError> {
+    pub(super) async fn hold(this: &Arc<Self>) -> Result<(), StoreError> {
         let reserve = Arc::clone(this);
         let held = spawn_blocking(move || reserve.fill()).await;
         let outcome = held.unwrap_or_else(|_| Err(io::Error::other("interrupted")));
@@ -45,7 +45,7 @@ impl Reserve {
     }
 
     /// Gives the room up, to be used by the database.
-    pub async fn release(this: &Arc<Self>) {
+    pub(super) async fn release(this: &Arc<Self>) {
         let reserve = Arc::clone(this);
         let removed = spawn_blocking(move || std::fs::remove_file(&reserve.file)).await;
         match removed {

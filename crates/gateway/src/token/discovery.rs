@@ -36,7 +36,7 @@ pub(super) struct Discovery {
 }
 
 impl Discovery {
-    pub fn new(oauth: &OAuth) -> Discovery {
+    pub(super) fn new(oauth: &OAuth) -> Discovery {
         let scope = oauth.scopes.join(" ");
         let found = oauth.token_url.clone().filter(|_| oauth.authorize_url.is_some()).map(|token_url| {
             Arc::new(Found {
@@ -56,12 +56,12 @@ impl Discovery {
     }
 
     /// The scopes as requests carry them.
-    pub fn scope(&self) -> Option<&str> {
+    pub(super) fn scope(&self) -> Option<&str> {
         self.scope.as_deref()
     }
 
     /// What is known, asked for where nothing is. The error is for logs.
-    pub async fn found(&self, http: &reqwest::Client, oauth: &OAuth) -> Result<Arc<Found>, String> {
+    pub(super) async fn found(&self, http: &reqwest::Client, oauth: &OAuth) -> Result<Arc<Found>, String> {
         if let Some(found) = self.found.load_full() {
             return Ok(found);
         }
@@ -73,7 +73,7 @@ impl Discovery {
     }
 
     /// Asks anew.
-    pub async fn again(&self, http: &reqwest::Client, oauth: &OAuth) -> Result<(), String> {
+    pub(super) async fn again(&self, http: &reqwest::Client, oauth: &OAuth) -> Result<(), String> {
         if !self.is_needed {
             return Ok(());
         }

@@ -45,7 +45,7 @@ impl Operation {
 pub(super) struct WorkedFor([AtomicU64; WORDS]);
 
 impl WorkedFor {
-    pub fn note(&self, operation: Operation) {
+    pub(super) fn note(&self, operation: Operation) {
         let (word, bit) = self.place(operation);
         // Usually it is known, and a load costs less than a write that other cores must hear of.
         if word.load(Relaxed) & bit == 0 {
@@ -53,7 +53,7 @@ impl WorkedFor {
         }
     }
 
-    pub fn has(&self, operation: Operation) -> bool {
+    pub(super) fn has(&self, operation: Operation) -> bool {
         let (word, bit) = self.place(operation);
         word.load(Relaxed) & bit != 0
     }
@@ -85,12 +85,12 @@ struct Judged {
 }
 
 impl Rejections {
-    pub fn new(quiet: Duration, quiet_max: Duration) -> Rejections {
+    pub(super) fn new(quiet: Duration, quiet_max: Duration) -> Rejections {
         Rejections { quiet, quiet_max, refreshed: None, judged: HashMap::new() }
     }
 
     /// Whether a 401 for `operation` with the token of `generation`, which is the newest, is to cause a refresh.
-    pub fn is_worth_refresh(
+    pub(super) fn is_worth_refresh(
         &mut self,
         generation: i64,
         operation: Operation,
@@ -116,12 +116,12 @@ impl Rejections {
     }
 
     /// Whether `operation` is known not to be permitted.
-    pub fn is_judged(&self, operation: Operation, now: Duration) -> bool {
+    pub(super) fn is_judged(&self, operation: Operation, now: Duration) -> bool {
         self.judged.get(&operation).is_some_and(|judged| now < judged.until)
     }
 
     /// The token of `generation`, fresh, is refused for `operation`.
-    pub fn refused(&mut self, generation: i64, operation: Operation, now: Duration) {
+    pub(super) fn refused(&mut self, generation: i64, operation: Operation, now: Duration) {
         let before = self.judged.get(&operation);
         // One of many calls that went out again together.
         if before.is_some_and(|judged| judged.generation == generation) {

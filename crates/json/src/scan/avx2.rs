@@ -13,7 +13,7 @@ pub(super) struct Avx2(());
 
 impl Avx2 {
     #[inline]
-    pub fn detect() -> Option<Avx2> {
+    pub(super) fn detect() -> Option<Avx2> {
         (is_x86_feature_detected!("avx2") && scalar_extras()).then_some(Avx2(()))
     }
 }

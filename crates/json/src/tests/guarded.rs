@@ -6,13 +6,13 @@
 use std::ptr;
 
 /// A page that can be read, and one behind it that cannot.
-pub struct Guarded {
+pub(crate) struct Guarded {
     start: *mut u8,
     page_bytes: usize,
 }
 
 impl Guarded {
-    pub fn new() -> Guarded {
+    pub(crate) fn new() -> Guarded {
         // SAFETY: asks for a number.
         let page_bytes =
             usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).expect("a page has a size");
@@ -28,7 +28,7 @@ impl Guarded {
     }
 
     /// The same bytes, the last of them at the end of the page.
-    pub fn at_the_end(&mut self, bytes: &[u8]) -> &[u8] {
+    pub(crate) fn at_the_end(&mut self, bytes: &[u8]) -> &[u8] {
         assert!(bytes.len() <= self.page_bytes);
         // SAFETY: so many bytes are left of the first page, which is mapped, can be written and is borrowed for this.
         unsafe {

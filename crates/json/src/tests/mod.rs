@@ -5,7 +5,7 @@ mod document;
 mod grammar;
 mod grammar_alone;
 #[cfg(unix)]
-pub mod guarded;
+pub(crate) mod guarded;
 mod laws;
 mod scanning;
 mod suite;

@@ -15,7 +15,7 @@ use switchback_plan::convert::{
 use switchback_plan::{Kinds, Raw, SideId};
 
 /// A conversion with its arguments read.
-pub enum Read {
+pub(crate) enum Read {
     Convert {
         kind: ConversionKind,
         otherwise: Otherwise,
@@ -25,10 +25,10 @@ pub enum Read {
 }
 
 /// Name of the conversion that is an op of its own.
-pub const SINGLE_IN_ARRAY: &str = "single_in_array";
+pub(crate) const SINGLE_IN_ARRAY: &str = "single_in_array";
 
 /// Reads a conversion; `types` are those of its two places, as far as they are known.
-pub fn read(
+pub(crate) fn read(
     used: &ConversionUse,
     types: [Option<TypeIn<'_>>; 2],
     world: &World<'_>,
@@ -167,7 +167,7 @@ fn patterns(node: &Node, world: &World<'_>, findings: &mut Findings) -> Option<C
 }
 
 /// The JSON kinds of a type's values, null included.
-pub fn kinds_of(ty: TypeIn<'_>) -> Kinds {
+pub(super) fn kinds_of(ty: TypeIn<'_>) -> Kinds {
     use crate::contract::JsonKind;
     let resolved = ty.types.resolve(ty.ty);
     let mut kinds =
@@ -204,7 +204,7 @@ fn beyond(have: Kinds, allowed: Kinds) -> Vec<&'static str> {
 
 /// What going there by a conversion loses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lost {
+pub(in crate::mapping) enum Lost {
     Nothing,
     /// What the source says besides.
     Besides,
@@ -213,7 +213,11 @@ pub enum Lost {
 }
 
 /// Whether a conversion in one direction takes what the source may be, and gives what the target takes.
-pub fn check(conversion: &Conversion, from: TypeIn<'_>, to: TypeIn<'_>) -> Result<Lost, String> {
+pub(in crate::mapping) fn check(
+    conversion: &Conversion,
+    from: TypeIn<'_>,
+    to: TypeIn<'_>,
+) -> Result<Lost, String> {
     let from_side = conversion.from();
     if matches!(conversion.kind, ConversionKind::AbsentToNull) {
         super::goes_but_for_null(from, to).map_err(|why| why.to_string())?;
@@ -266,7 +270,7 @@ pub fn check(conversion: &Conversion, from: TypeIn<'_>, to: TypeIn<'_>) -> Resul
 }
 
 /// Members of a list's entries that the old side has no place for; `*` for those that are not declared.
-pub fn passed_over(kind: &ConversionKind, list: TypeIn<'_>) -> Vec<String> {
+pub(super) fn passed_over(kind: &ConversionKind, list: TypeIn<'_>) -> Vec<String> {
     let pairs = kind.alternatives().iter().find_map(|kind| match kind {
         ConversionKind::ObjectToPairs { key, value } => Some((key, value)),
         _ => None,

@@ -35,7 +35,7 @@ struct Declared {
 
 impl Archives {
     /// Collects the declarations of a program, in its order.
-    pub fn collect(program: &Program, contracts: &[Contract; 2], findings: &mut Findings) -> Archives {
+    pub(crate) fn collect(program: &Program, contracts: &[Contract; 2], findings: &mut Findings) -> Archives {
         let mut all: Vec<Declared> = Vec::new();
         for archive in &program.archives {
             if let Some(first) = all.iter().find(|known| known.name.value == archive.name.value) {
@@ -60,7 +60,7 @@ impl Archives {
     }
 
     /// The archives as plans have them. Reports those that nothing keeps into, or nothing looks into.
-    pub fn lower(&self, ground: &Ground<'_>, findings: &mut Findings) -> Vec<plan::Archive> {
+    pub(crate) fn lower(&self, ground: &Ground<'_>, findings: &mut Findings) -> Vec<plan::Archive> {
         // What a faulty line would have used is not called unused besides.
         for archive in self.all.iter().filter(|_| !findings.has_errors()).collect::<Vec<_>>() {
             if !archive.is_kept.get() || !archive.is_recalled.get() {

@@ -22,15 +22,15 @@ pub(super) struct Held {
 }
 
 impl Held {
-    pub fn there(ty: Type, side: SideId) -> Held {
+    pub(super) fn there(ty: Type, side: SideId) -> Held {
         Held { ty, side, absent: false }
     }
 
-    pub fn any(side: SideId, span: Span) -> Held {
+    pub(super) fn any(side: SideId, span: Span) -> Held {
         Held { ty: Type::any(span), side, absent: true }
     }
 
-    pub fn in_types<'a>(&'a self, contracts: &'a [Contract; 2]) -> TypeIn<'a> {
+    pub(super) fn in_types<'a>(&'a self, contracts: &'a [Contract; 2]) -> TypeIn<'a> {
         TypeIn { types: &contracts[self.side].types, ty: &self.ty }
     }
 }
@@ -68,7 +68,7 @@ pub(super) enum Fact {
 
 impl Context {
     /// The context of a request of this operation of this side.
-    pub fn of_request(operation: &Operation, side: SideId) -> Context {
+    pub(super) fn of_request(operation: &Operation, side: SideId) -> Context {
         let span = operation.span;
         let members = |parameters: &[crate::contract::Parameter], always: bool| {
             let field = |p: &crate::contract::Parameter| Field {
@@ -99,48 +99,48 @@ impl Context {
         context
     }
 
-    pub fn set(&mut self, name: &str, held: Held) {
+    pub(super) fn set(&mut self, name: &str, held: Held) {
         self.members.retain(|(known, _)| known != name);
         self.members.push((name.to_owned(), held));
     }
 
     /// Whether something has read this member of the context, or below it.
-    pub fn is_root_read(&self, name: &str) -> bool {
+    pub(super) fn is_root_read(&self, name: &str) -> bool {
         self.read.iter().any(|read| read == name || is_below(read, name))
     }
 
-    pub fn remove(&mut self, name: &str) {
+    pub(super) fn remove(&mut self, name: &str) {
         self.members.retain(|(known, _)| known != name);
     }
 
     /// Takes all facts of a condition into account.
-    pub fn learn_all(&mut self, facts: &[(Vec<String>, Fact)], contracts: &[Contract; 2]) {
+    pub(super) fn learn_all(&mut self, facts: &[(Vec<String>, Fact)], contracts: &[Contract; 2]) {
         for (names, fact) in facts {
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
             self.learn(&names, fact, contracts);
         }
     }
 
-    pub fn get(&self, name: &str) -> Option<&Held> {
+    pub(super) fn get(&self, name: &str) -> Option<&Held> {
         self.members.iter().find(|(known, _)| known == name).map(|(_, held)| held)
     }
 
-    pub fn names(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.members.iter().map(|(name, _)| name.as_str())
     }
 
     /// Whether a check or a row has made sure that an optional setting has a value.
-    pub fn is_set(&self, setting: &str) -> bool {
+    pub(super) fn is_set(&self, setting: &str) -> bool {
         self.set.contains(setting)
     }
 
     /// Whether something at or below this place was read, or a place that holds it.
-    pub fn is_read(&self, place: &str) -> bool {
+    pub(super) fn is_read(&self, place: &str) -> bool {
         self.read.iter().any(|read| read == place || is_below(read, place) || is_below(place, read))
     }
 
     /// Takes a fact into account; `names` lead from the root of the context to the place.
-    pub fn learn(&mut self, names: &[&str], fact: &Fact, contracts: &[Contract; 2]) {
+    pub(super) fn learn(&mut self, names: &[&str], fact: &Fact, contracts: &[Contract; 2]) {
         if let Fact::Known(known) = fact {
             self.proofs.learn(names, *known);
             return;

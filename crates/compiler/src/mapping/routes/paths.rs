@@ -24,12 +24,12 @@ pub(super) struct Found {
 }
 
 impl Found {
-    pub fn is_singular(&self) -> bool {
+    pub(super) fn is_singular(&self) -> bool {
         matches!(self.location.path, Path::Singular(_))
     }
 
     /// The member names of a singular path without indexes.
-    pub fn names(&self) -> Option<Vec<&str>> {
+    pub(super) fn names(&self) -> Option<Vec<&str>> {
         let Path::Singular(steps) = &self.location.path else { return None };
         let names = steps.iter().map(|step| match step {
             Step::Member(key) => Some(key.text.as_ref()),
@@ -47,18 +47,18 @@ pub(super) struct Words<'s> {
 }
 
 impl<'s> Words<'s> {
-    pub fn new(sources: &'s Sources, whole: Span) -> Words<'s> {
+    pub(super) fn new(sources: &'s Sources, whole: Span) -> Words<'s> {
         let text = sources.text(whole.file).get(whole.start as usize..whole.end as usize);
         Words { text: text.unwrap_or(""), whole, from: 0 }
     }
 
     /// The whole path.
-    pub fn whole(&self) -> Span {
+    pub(super) fn whole(&self) -> Span {
         self.whole
     }
 
     /// The next occurrence of a word, or everything when it is written otherwise (with escapes).
-    pub fn next(&mut self, word: &str) -> Span {
+    pub(super) fn next(&mut self, word: &str) -> Span {
         let is_name = |c: char| c.is_alphanumeric() || c == '_';
         let mut from = self.from;
         while let Some(at) = self.text[from..].find(word).map(|at| at + from) {
@@ -88,7 +88,7 @@ pub(super) struct Reading<'g, 'a> {
 
 impl Reading<'_, '_> {
     /// Reads a path. `None` after a finding.
-    pub fn find(&mut self, text: &str, span: Span) -> Option<Found> {
+    pub(super) fn find(&mut self, text: &str, span: Span) -> Option<Found> {
         let query = match parse_json_path(text) {
             Ok(query) => query,
             Err(error) => {
@@ -107,7 +107,7 @@ impl Reading<'_, '_> {
     }
 
     /// Reads a path that must lead to one place.
-    pub fn find_one(&mut self, text: &str, span: Span) -> Option<Found> {
+    pub(super) fn find_one(&mut self, text: &str, span: Span) -> Option<Found> {
         let found = self.find(text, span)?;
         if !found.is_singular() {
             self.findings.push(faults::path_singular(text, span));
@@ -117,16 +117,20 @@ impl Reading<'_, '_> {
     }
 
     /// A path that may lead to several places.
-    pub fn find_spanned_any(&mut self, path: &Spanned<String>) -> Option<Found> {
+    pub(super) fn find_spanned_any(&mut self, path: &Spanned<String>) -> Option<Found> {
         self.find(&path.value, path.span)
     }
 
-    pub fn find_spanned(&mut self, path: &Spanned<String>) -> Option<Found> {
+    pub(super) fn find_spanned(&mut self, path: &Spanned<String>) -> Option<Found> {
         self.find_one(&path.value, path.span)
     }
 
     /// From the root of the context: what a path leads to, and whether it may be several values.
-    pub fn held_from_root(&mut self, segments: &[Segment], words: &mut Words<'_>) -> Option<(Held, bool)> {
+    pub(super) fn held_from_root(
+        &mut self,
+        segments: &[Segment],
+        words: &mut Words<'_>,
+    ) -> Option<(Held, bool)> {
         let Some((Segment::Selector(Selector::Name(root)), rest)) = segments.split_first() else {
             self.findings.push(faults::path_root(words.whole, &self.roots()));
             return None;
@@ -188,7 +192,7 @@ impl Reading<'_, '_> {
     }
 
     /// Along the segments from a value that is known.
-    pub fn walk(
+    pub(super) fn walk(
         &mut self,
         mut held: Held,
         segments: &[Segment],

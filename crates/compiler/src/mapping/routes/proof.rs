@@ -53,12 +53,12 @@ pub(super) enum Known {
 }
 
 impl Proofs {
-    pub fn of_request(operation: &Operation) -> Proofs {
+    pub(super) fn of_request(operation: &Operation) -> Proofs {
         let body = operation.body.as_ref().map(|body| (body.ty.clone(), body.required));
         Proofs { body, ..Proofs::default() }
     }
 
-    pub fn learn(&mut self, names: &[&str], known: Known) {
+    pub(super) fn learn(&mut self, names: &[&str], known: Known) {
         let proof = self.places.entry(names.join(".")).or_default();
         match known {
             Known::There => proof.there = true,
@@ -68,14 +68,14 @@ impl Proofs {
     }
 
     /// What the result of a step is made of.
-    pub fn derive(&mut self, name: &str, made: Vec<(Option<String>, Vec<String>)>) {
+    pub(super) fn derive(&mut self, name: &str, made: Vec<(Option<String>, Vec<String>)>) {
         self.derived.retain(|(known, ..)| known != name);
         let made = made.into_iter().filter(|(_, places)| !places.is_empty());
         self.derived.extend(made.map(|(member, places)| (name.to_owned(), member, places)));
     }
 
     /// The places of the request's body that a place of the context leads to.
-    pub fn behind(&self, location: &Location) -> Vec<String> {
+    pub(super) fn behind(&self, location: &Location) -> Vec<String> {
         let names = names_of(location);
         match names.as_slice() {
             [root, part, ..] if root == "request" => match part == "body" {
@@ -99,7 +99,7 @@ impl Proofs {
     }
 
     /// The first of these places that no check has made sure of.
-    pub fn unknown<'p>(&self, places: &'p [String], types: &Types) -> Vec<&'p str> {
+    pub(super) fn unknown<'p>(&self, places: &'p [String], types: &Types) -> Vec<&'p str> {
         let names = |place: &'p String| place.split('.').collect::<Vec<_>>();
         let unknown = places.iter().filter(|place| !self.is_known(&names(place), types));
         unknown.map(String::as_str).collect()
@@ -130,7 +130,7 @@ impl Proofs {
     }
 
     /// Whether a check has made sure that there is an object at this place.
-    pub fn is_object(&self, place: &str) -> bool {
+    pub(super) fn is_object(&self, place: &str) -> bool {
         let below = format!("{place}.");
         self.places.iter().any(|(known, proof)| {
             (proof.conforms && (known == place || known.starts_with(&below)))

@@ -68,7 +68,7 @@ pub(super) struct Answering {
 }
 
 impl<'g, 'a> RouteCheck<'g, 'a> {
-    pub fn new(
+    pub(super) fn new(
         ground: &'g Ground<'a>,
         serves: SideId,
         operation: &'a Operation,
@@ -100,17 +100,17 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
     }
 
     /// To read paths with.
-    pub fn reading(&mut self) -> Reading<'_, 'a> {
+    pub(super) fn reading(&mut self) -> Reading<'_, 'a> {
         Reading { ground: self.ground, context: &mut self.context, findings: self.findings }
     }
 
-    pub fn note(&mut self, kind: NoteKind, text: String, span: Span) {
+    pub(super) fn note(&mut self, kind: NoteKind, text: String, span: Span) {
         let origin = self.ground.origin(span);
         self.notes.push(Note { kind, name: None, text, origin });
     }
 
     /// The sentences of a route or an outcome.
-    pub fn sentences(&mut self, notes: &Notes) {
+    pub(super) fn sentences(&mut self, notes: &Notes) {
         let differs = notes.differs.iter().map(|text| (NoteKind::Differs, text));
         for (kind, text) in differs {
             self.note(kind, text.value.clone(), text.span);
@@ -142,7 +142,7 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
     }
 
     /// The field with which successful answers say by what they were approximated, if by anything.
-    pub fn approximate_header(&self) -> Option<HeaderRule> {
+    pub(super) fn approximate_header(&self) -> Option<HeaderRule> {
         let name = self.ground.approximate_header.filter(|_| !self.approximations.is_empty())?;
         let value = format!("\"{}\"", self.approximations.join(", "));
         Some(HeaderRule { name: Key::new(name), value: plan::Expr::Constant(value.into_bytes().into()) })
@@ -150,7 +150,7 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
 
     /// What a shape says of the route that uses it; `read` is the place that it reads, where that is not the body of the one
     /// call.
-    pub fn take_over(&mut self, lens: &Lens, read: Option<&str>) {
+    pub(super) fn take_over(&mut self, lens: &Lens, read: Option<&str>) {
         let place = self.answers.as_ref().map_or("$", |at| at.place.as_str()).to_owned();
         for note in &lens.notes {
             let note = note.clone().below(&place);
@@ -175,14 +175,14 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
     }
 
     /// Puts a field on the list of losses, once.
-    pub fn lose(&mut self, loss: Loss) {
+    pub(super) fn lose(&mut self, loss: Loss) {
         if !self.losses.contains(&loss) {
             self.losses.push(loss);
         }
     }
 
     /// A literal that stands in the answer because the other side has nothing for its place.
-    pub fn stands_in(&mut self, value: &Node, span: Span) {
+    pub(super) fn stands_in(&mut self, value: &Node, span: Span) {
         let Some(at) = self.answers.clone() else { return };
         self.lose(Loss {
             side: self.ground.side_name(self.serves).to_owned(),
@@ -194,7 +194,7 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
     }
 
     /// Does `work` with the answer's place further down.
-    pub fn below<T>(&mut self, step: &str, work: impl FnOnce(&mut Self) -> T) -> T {
+    pub(super) fn below<T>(&mut self, step: &str, work: impl FnOnce(&mut Self) -> T) -> T {
         let before = self.answers.clone();
         if let Some(at) = &mut self.answers {
             at.place.push_str(step);
@@ -205,7 +205,7 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
     }
 
     /// Does `work` on a value that is made only where something else was not found, if `unless`.
-    pub fn unless_found<T>(&mut self, unless: bool, work: impl FnOnce(&mut Self) -> T) -> T {
+    pub(super) fn unless_found<T>(&mut self, unless: bool, work: impl FnOnce(&mut Self) -> T) -> T {
         let before = self.answers.clone();
         if let Some(at) = &mut self.answers {
             at.unless_found |= unless;
@@ -216,7 +216,7 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
     }
 
     /// A refusal under the pack's policy and what the route says over it.
-    pub fn refusal(&mut self, refuse: &Refuse) -> Option<Refusal> {
+    pub(super) fn refusal(&mut self, refuse: &Refuse) -> Option<Refusal> {
         let reason = self.ground.reason(&refuse.reason, &[], self.findings)?;
         let (pack, own) = (&self.ground.refuse, &refuse.policy);
         let after_date = super::policy::check(own, self.ground.names, self.findings);
@@ -231,7 +231,7 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
     }
 
     /// A status answered must be one that the served operation promises.
-    pub fn promised(&mut self, status: &Spanned<i64>) -> Option<u16> {
+    pub(super) fn promised(&mut self, status: &Spanned<i64>) -> Option<u16> {
         let value = status.value as u16;
         if self.operation.response(value).is_none() {
             let side = self.ground.side_name(self.serves);

@@ -37,17 +37,17 @@ enum SlotState {
 }
 
 impl Slot {
-    pub fn open(&mut self, at: usize) {
+    pub(super) fn open(&mut self, at: usize) {
         self.state = SlotState::Open(at);
     }
 
     /// Keeps this part of the chunk; nothing is kept yet.
     #[inline(always)]
-    pub fn keep(&mut self, value: Range<usize>) {
+    pub(super) fn keep(&mut self, value: Range<usize>) {
         self.state = SlotState::InChunk(value.start, value.end);
     }
 
-    pub fn end(&mut self, at: usize, chunk: &[u8]) {
+    pub(super) fn end(&mut self, at: usize, chunk: &[u8]) {
         if let SlotState::Open(start) = self.state {
             self.state = if self.held.is_empty() {
                 SlotState::InChunk(start, at)
@@ -59,7 +59,7 @@ impl Slot {
     }
 
     /// The chunk goes; an error when more than `bound` bytes would be held.
-    pub fn suspend(&mut self, chunk: &[u8], bound: usize) -> Result<(), ()> {
+    pub(super) fn suspend(&mut self, chunk: &[u8], bound: usize) -> Result<(), ()> {
         match self.state {
             SlotState::Open(start) => {
                 self.held.extend_from_slice(&chunk[start..]);
@@ -74,18 +74,18 @@ impl Slot {
         if self.held.len() <= bound { Ok(()) } else { Err(()) }
     }
 
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         match self.state {
             SlotState::InChunk(start, end) => end - start,
             _ => self.held.len(),
         }
     }
 
-    pub fn held_bytes(&self) -> usize {
+    pub(super) fn held_bytes(&self) -> usize {
         size_of::<Slot>() + self.held.capacity()
     }
 
-    pub fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.state = SlotState::Empty;
         self.held.clear();
     }
@@ -112,7 +112,7 @@ impl Slot {
 
 impl<S: Scan> Run<'_, S> {
     /// Writes what the object has to say at its end, at `at`.
-    pub fn close(&mut self, top: &Frame, object: &Object, at: usize) -> Result<(), Fault> {
+    pub(super) fn close(&mut self, top: &Frame, object: &Object, at: usize) -> Result<(), Fault> {
         self.flush();
         let machine = &*self.machine;
         let bound = machine.bounds.capture_bytes;
@@ -267,7 +267,7 @@ impl Closing<'_> {
 impl Held {
     /// Appends the conversion of `text`, which begins at `offset` of the body; whether there is one.
     /// Otherwise what was appended does not count.
-    pub fn run(
+    pub(super) fn run(
         &self,
         text: &[u8],
         (offset, values, limits): (u64, &Values, &Limits),

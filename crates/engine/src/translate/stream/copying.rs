@@ -54,7 +54,7 @@ pub(super) struct At {
 impl Copying {
     /// Goes on with the span before the name at `at`, if nothing but the comma that is due stands between.
     #[inline(always)]
-    pub fn resume(
+    pub(super) fn resume(
         chunk: &[u8],
         span: &mut Range<usize>,
         out: &mut Vec<u8>,
@@ -77,7 +77,7 @@ impl Copying {
 
     /// Whether a step of this kind needs nothing but to be read.
     #[inline(always)]
-    pub fn is_idle(self, kind: Kind) -> bool {
+    pub(super) fn is_idle(self, kind: Kind) -> bool {
         self.idle == Some(kind)
     }
 
@@ -88,7 +88,7 @@ impl Copying {
 
     /// Copies from `at` on, unless that is done already.
     #[inline(always)]
-    pub fn start(&mut self, at: usize) {
+    pub(super) fn start(&mut self, at: usize) {
         if !self.is_on() {
             *self = Copying::from(at);
         }
@@ -96,19 +96,19 @@ impl Copying {
 
     /// What is copied when everything before `end` has been read.
     #[inline(always)]
-    pub fn until(self, end: usize) -> Range<usize> {
+    pub(super) fn until(self, end: usize) -> Range<usize> {
         if self.is_on() { self.from..end } else { NO_SPAN }
     }
 
     /// The same before a name that is left to others: the comma belongs to its member.
     #[inline(always)]
-    pub fn before_name(self, at: usize, comma: bool) -> Range<usize> {
+    pub(super) fn before_name(self, at: usize, comma: bool) -> Range<usize> {
         self.until(at - usize::from(comma))
     }
 
     /// Writes what is copied before `end`; from there on nothing is.
     #[inline(always)]
-    pub fn stop(&mut self, output: &mut Output<'_>, end: usize) {
+    pub(super) fn stop(&mut self, output: &mut Output<'_>, end: usize) {
         if self.is_on() {
             output.append(self.from, end);
         }
@@ -117,7 +117,7 @@ impl Copying {
 
     /// Writes the end of an object, whose bracket is at `at`, if that end is always the same.
     #[inline(always)]
-    pub fn close(&mut self, output: &mut Output<'_>, object: &Object, wrote: bool, at: usize) {
+    pub(super) fn close(&mut self, output: &mut Output<'_>, object: &Object, wrote: bool, at: usize) {
         let closing = object.closing.as_deref().unwrap_or_default();
         if closing.len() <= 1 {
             return self.start(at);
@@ -128,7 +128,14 @@ impl Copying {
 
     /// Writes what has been copied, where the member at `at` ends that, and begins to copy the member or its value.
     #[inline(always)]
-    pub fn edit(&mut self, output: &mut Output<'_>, wrote: &mut bool, plain: Plain, at: At, name: &Written) {
+    pub(super) fn edit(
+        &mut self,
+        output: &mut Output<'_>,
+        wrote: &mut bool,
+        plain: Plain,
+        at: At,
+        name: &Written,
+    ) {
         if plain == Plain::Nothing {
             if self.is_on() {
                 output.append(self.from, at.name - usize::from(at.comma));

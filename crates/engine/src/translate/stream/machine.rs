@@ -6,7 +6,7 @@ use super::fault::{self, Fault};
 use super::names::{NONE, NameId};
 use super::output::NO_SPAN;
 use super::program::{Action, Capture, Object, Op, OpId, Others, Program};
-use super::script::Lessons;
+use super::script::LearnedSchema;
 use super::skip::{Skip, Skipped};
 use super::{Bounds, Values};
 use crate::translate::{Cause, TranslateError};
@@ -29,12 +29,12 @@ pub(super) struct Machine {
     /// Captured values of the open objects; those from `slots_used` on are spare.
     pub slots: Vec<Slot>,
     pub slots_used: usize,
-    pub lessons: Arc<Lessons>,
-    /// Whether this body has changed `lessons`.
+    pub learned: Arc<LearnedSchema>,
+    /// Whether this body has changed `learned`.
     pub taught: bool,
     /// Whether scripts are older than the names that they are made of.
     pub outdated: bool,
-    /// Names of open objects that are not in `lessons`.
+    /// Names of open objects that are not in `learned`.
     pub strangers: KeyLedger,
     /// Open arrays and objects.
     pub depth: usize,
@@ -113,7 +113,7 @@ pub(super) enum FrameKind {
 }
 
 impl Machine {
-    pub fn new(program: &Program, values: Arc<Values>, bounds: Bounds) -> Machine {
+    pub(super) fn new(program: &Program, values: Arc<Values>, bounds: Bounds) -> Machine {
         Machine {
             values,
             bounds,
@@ -122,7 +122,7 @@ impl Machine {
             bits: Vec::new(),
             slots: Vec::new(),
             slots_used: 0,
-            lessons: program.lessons(),
+            learned: program.learned(),
             taught: false,
             outdated: false,
             strangers: KeyLedger::default(),
@@ -135,7 +135,7 @@ impl Machine {
     }
 
     /// The cause with the place that has been reached, and the mapping line at work there.
-    pub fn locate(&self, program: &Program, cause: Cause) -> TranslateError {
+    pub(super) fn locate(&self, program: &Program, cause: Cause) -> TranslateError {
         let error = TranslateError::new(cause);
         if matches!(error.cause, Cause::Json(_)) {
             return error;
@@ -157,13 +157,13 @@ impl Machine {
     }
 
     /// The slot of a member of the innermost object.
-    pub fn slot(&mut self, capture: &Capture) -> &mut Slot {
+    pub(super) fn slot(&mut self, capture: &Capture) -> &mut Slot {
         let (frame, outer) = self.frames.split_last().expect("a member lies within an object");
         &mut self.slots[slot_index(frame, outer, capture)]
     }
 
     /// Notes that the member whose value the innermost object has read is not written after all.
-    pub fn withdraw(&mut self, program: &Program) {
+    pub(super) fn withdraw(&mut self, program: &Program) {
         let Some(top) = self.frames.last_mut() else { return };
         let words = program.objects[top.id as usize].words;
         let word = match usize::from(top.member / 64).checked_sub(1) {
@@ -175,29 +175,29 @@ impl Machine {
 
     /// Brings the scripts in line with what this body has taught.
     #[inline(always)]
-    pub fn rewrite(&mut self, program: &Program) {
+    pub(super) fn rewrite(&mut self, program: &Program) {
         if std::mem::take(&mut self.outdated) {
-            Arc::make_mut(&mut self.lessons).rewrite(program);
+            Arc::make_mut(&mut self.learned).rewrite(program);
         }
     }
 
     /// Makes `slots` spare ones, at least.
     #[inline(always)]
-    pub fn spare_slots(&mut self, slots: usize) {
+    pub(super) fn spare_slots(&mut self, slots: usize) {
         if self.slots.len() < self.slots_used + slots {
             self.slots.resize_with(self.slots_used + slots, Slot::default);
         }
     }
 
     /// Bytes of all buffers.
-    pub fn held_bytes(&self) -> usize {
+    pub(super) fn held_bytes(&self) -> usize {
         let words = self.bits.capacity() + self.frames.capacity() * size_of::<Frame>() / 8;
         let slots: usize = self.slots.iter().map(Slot::held_bytes).sum();
         words * 8 + slots + self.key.capacity() + self.held.capacity() + self.strangers.bytes()
     }
 
     /// The text has ended; appends what was waiting for its end. Whether anything was written in all.
-    pub fn finish(mut self, program: &Program, out: &mut Vec<u8>) -> Result<bool, Fault> {
+    pub(super) fn finish(mut self, program: &Program, out: &mut Vec<u8>) -> Result<bool, Fault> {
         // Only a number or word can be ended by the end of the text, with wraps around it at most.
         if let State::Passing(Skip::Bare(bare), sink) = self.state
             && self.depth == 0
@@ -210,7 +210,7 @@ impl Machine {
         }
         if self.taught {
             self.rewrite(program);
-            program.learn(self.lessons);
+            program.learn(self.learned);
         }
         Ok(self.wrote)
     }
@@ -253,7 +253,7 @@ pub(super) struct Run<'a, S> {
 
 impl<'a, S: Scan> Run<'a, S> {
     #[inline(always)]
-    pub fn new(
+    pub(super) fn new(
         machine: &'a mut Machine,
         program: &'a Program,
         scan: S,
@@ -264,7 +264,7 @@ impl<'a, S: Scan> Run<'a, S> {
     }
 
     /// Runs over the chunk.
-    pub fn chunk(&mut self) -> Result<(), Fault> {
+    pub(super) fn chunk(&mut self) -> Result<(), Fault> {
         let room = self.machine.bounds.json.total_bytes - self.machine.before;
         let over = self.chunk.len() as u64 > room;
         if over {
@@ -352,7 +352,7 @@ impl<'a, S: Scan> Run<'a, S> {
     }
 
     #[cold]
-    pub fn unexpected(&self, at: usize, state: State) -> Fault {
+    pub(super) fn unexpected(&self, at: usize, state: State) -> Fault {
         let expected = match state {
             State::FirstKey => Expected::KeyOrObjectEnd,
             State::NextKey => Expected::Key,
@@ -482,7 +482,7 @@ impl<'a, S: Scan> Run<'a, S> {
     }
 
     #[inline(always)]
-    pub fn push(&mut self, kind: FrameKind, id: u32) {
+    pub(super) fn push(&mut self, kind: FrameKind, id: u32) {
         let (bits, slots) = (self.machine.bits.len(), self.machine.slots_used);
         self.machine.frames.push(Frame {
             kind,
@@ -499,7 +499,7 @@ impl<'a, S: Scan> Run<'a, S> {
     }
 
     #[inline(always)]
-    pub fn push_object(&mut self, object: u32) {
+    pub(super) fn push_object(&mut self, object: u32) {
         self.push(FrameKind::Object, object);
         let object = &self.program.objects[object as usize];
         let machine = &mut *self.machine;
@@ -513,7 +513,7 @@ impl<'a, S: Scan> Run<'a, S> {
     }
 
     #[inline(always)]
-    pub fn pop(&mut self) {
+    pub(super) fn pop(&mut self) {
         if let Some(frame) = self.machine.frames.pop() {
             if frame.strangers {
                 self.machine.strangers.close();
@@ -532,7 +532,7 @@ impl<'a, S: Scan> Run<'a, S> {
     }
 
     /// Writes the end of the innermost object, whose bracket is at `at`.
-    pub fn close_object(&mut self, top: &Frame, object: &Object, at: usize) -> Result<(), Fault> {
+    pub(super) fn close_object(&mut self, top: &Frame, object: &Object, at: usize) -> Result<(), Fault> {
         if object.close.is_empty() {
             self.keep(at, at + 1);
             return Ok(());
@@ -546,7 +546,7 @@ impl<'a, S: Scan> Run<'a, S> {
 
     /// Forgets the innermost object.
     #[inline(always)]
-    pub fn leave_object(&mut self, top: &Frame) {
+    pub(super) fn leave_object(&mut self, top: &Frame) {
         for slot in &mut self.machine.slots[top.slots..self.machine.slots_used] {
             slot.clear();
         }
@@ -563,7 +563,7 @@ impl<'a, S: Scan> Run<'a, S> {
 
     /// The value at the innermost place has ended before `at`.
     #[inline(always)]
-    pub fn value_done(&mut self, at: usize) {
+    pub(super) fn value_done(&mut self, at: usize) {
         loop {
             let Some(top) = self.machine.frames.last() else {
                 self.machine.state = State::End;
@@ -599,18 +599,18 @@ impl<'a, S: Scan> Run<'a, S> {
 
     /// The innermost frame; asked for only where the state says that there is one.
     #[inline(always)]
-    pub fn top(&self) -> &Frame {
+    pub(super) fn top(&self) -> &Frame {
         self.machine.frames.last().expect("this state lies within a frame")
     }
 
     #[inline(always)]
-    pub fn top_mut(&mut self) -> &mut Frame {
+    pub(super) fn top_mut(&mut self) -> &mut Frame {
         self.machine.frames.last_mut().expect("this state lies within a frame")
     }
 
     /// The offset of a place of the chunk in the whole text.
     #[inline(always)]
-    pub fn place(&self, at: usize) -> u64 {
+    pub(super) fn place(&self, at: usize) -> u64 {
         self.machine.before + at as u64
     }
 }

@@ -33,7 +33,7 @@ pub(super) struct Names {
 type Name = Option<Box<[u8]>>;
 
 impl Names {
-    pub fn of(object: &Object) -> Names {
+    pub(super) fn of(object: &Object) -> Names {
         let name = |(at, planned): (usize, &switchback_plan::Member)| {
             let unescaped = planned.name.json.len() == planned.name.text.len() + 2;
             name(planned.name.text.as_bytes()).filter(|_| unescaped && at < NAMES_MAX)
@@ -43,12 +43,12 @@ impl Names {
     }
 
     /// The names that are expected, each with its text, quotes and colon included.
-    pub fn expected(&self) -> impl Iterator<Item = (NameId, &[u8])> {
+    pub(super) fn expected(&self) -> impl Iterator<Item = (NameId, &[u8])> {
         self.order.iter().filter_map(|id| Some((*id, &**self.all.get(usize::from(*id))?.as_ref()?)))
     }
 
     /// The name with this text among those that the plan does not know.
-    pub fn stranger(&self, text: &[u8]) -> Option<NameId> {
+    pub(super) fn stranger(&self, text: &[u8]) -> Option<NameId> {
         let text = name(text);
         text.as_ref()?;
         let at = self.all[self.known..].iter().position(|name| *name == text)?;
@@ -56,7 +56,7 @@ impl Names {
     }
 
     /// Adds a name, which has no escapes, if it is short enough and there is room.
-    pub fn add(&mut self, text: &[u8]) -> Option<NameId> {
+    pub(super) fn add(&mut self, text: &[u8]) -> Option<NameId> {
         let name = name(text).filter(|_| self.all.len() < NAMES_MAX);
         name.as_ref()?;
         self.all.push(name);
@@ -64,7 +64,7 @@ impl Names {
     }
 
     /// Whether `id` is expected somewhere after `before` ([`NONE`]: anywhere), or never will be.
-    pub fn is_expected(&self, before: NameId, id: NameId) -> bool {
+    pub(super) fn is_expected(&self, before: NameId, id: NameId) -> bool {
         let can_be = self.all.get(usize::from(id)).is_some_and(Option::is_some);
         let place = |id| self.order.iter().position(|other| *other == id);
         !can_be
@@ -73,7 +73,7 @@ impl Names {
     }
 
     /// Expects `id` after `before` from now on ([`NONE`]: at the start of an object).
-    pub fn expect(&mut self, before: NameId, id: NameId) {
+    pub(super) fn expect(&mut self, before: NameId, id: NameId) {
         self.changes_left = self.changes_left.saturating_sub(1);
         self.order.retain(|other| *other != id);
         let before = self.order.iter().position(|other| *other == before);

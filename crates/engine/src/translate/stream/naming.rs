@@ -12,7 +12,7 @@ use switchback_json::{ErrorKind, Limit};
 
 impl<S: Scan> Run<'_, S> {
     /// Reads on in a name until its closing quote or the end of the chunk.
-    pub fn key(&mut self, from: usize, escaped: bool) -> Result<usize, Fault> {
+    pub(super) fn key(&mut self, from: usize, escaped: bool) -> Result<usize, Fault> {
         let machine = &mut *self.machine;
         let skipped = Skip::String { escaped }.enter_over(self.scan, self.chunk, from, 0);
         let (end, piece) = match skipped {
@@ -75,11 +75,11 @@ impl<S: Scan> Run<'_, S> {
     /// The id of a name that the plan does not know, if there is room for it.
     fn stranger(&mut self, name: &[u8]) -> Option<NameId> {
         let object = self.top().id as usize;
-        let found = self.machine.lessons.names[object].stranger(name);
+        let found = self.machine.learned.names[object].stranger(name);
         if found.is_some() {
             return found;
         }
-        let id = Arc::make_mut(&mut self.machine.lessons).names[object].add(name);
+        let id = Arc::make_mut(&mut self.machine.learned).names[object].add(name);
         self.machine.taught |= id.is_some();
         id
     }
@@ -87,8 +87,8 @@ impl<S: Scan> Run<'_, S> {
     /// Expects `id` after the last name from now on, unless it is already.
     fn teach(&mut self, top: &Frame, id: NameId) {
         let object = top.id as usize;
-        if !self.machine.lessons.names[object].is_expected(top.last, id) {
-            Arc::make_mut(&mut self.machine.lessons).names[object].expect(top.last, id);
+        if !self.machine.learned.names[object].is_expected(top.last, id) {
+            Arc::make_mut(&mut self.machine.learned).names[object].expect(top.last, id);
             (self.machine.taught, self.machine.outdated) = (true, true);
         }
     }

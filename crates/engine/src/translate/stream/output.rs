@@ -15,7 +15,7 @@ pub(super) const NO_SPAN: Range<usize> = usize::MAX - 1..usize::MAX - 1;
 impl<S: Scan> Run<'_, S> {
     /// Writes the name of the member whose value is written next.
     #[inline(always)]
-    pub fn begin_member(&mut self, prefix: &Prefix) {
+    pub(super) fn begin_member(&mut self, prefix: &Prefix) {
         self.flush();
         let first = !std::mem::replace(&mut self.top_mut().wrote, true);
         prefix.write(first, self.out);
@@ -23,7 +23,7 @@ impl<S: Scan> Run<'_, S> {
 
     /// Writes the comma before an element whose text begins at `at`, if one is due.
     #[inline(always)]
-    pub fn begin_element(&mut self, at: usize) {
+    pub(super) fn begin_element(&mut self, at: usize) {
         if std::mem::replace(&mut self.top_mut().wrote, true) {
             if at > 0 && self.chunk.get(at - 1) == Some(&b',') {
                 self.keep(at - 1, at);
@@ -35,7 +35,7 @@ impl<S: Scan> Run<'_, S> {
 
     /// Writes a part of the chunk, together with what stands before it where that is written as well.
     #[inline(always)]
-    pub fn keep(&mut self, start: usize, end: usize) {
+    pub(super) fn keep(&mut self, start: usize, end: usize) {
         if self.span.end != start {
             self.flush();
             self.span.start = start;
@@ -44,12 +44,12 @@ impl<S: Scan> Run<'_, S> {
     }
 
     #[inline(always)]
-    pub fn flush(&mut self) {
+    pub(super) fn flush(&mut self) {
         flush(self.chunk, &mut self.span, self.out);
     }
 
     #[inline(always)]
-    pub fn write(&mut self, text: &[u8]) {
+    pub(super) fn write(&mut self, text: &[u8]) {
         self.flush();
         self.out.extend_from_slice(text);
     }

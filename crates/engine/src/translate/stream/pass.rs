@@ -12,7 +12,7 @@ use switchback_json::{ErrorKind, Expected, Limit, Limits};
 impl<S: Scan> Run<'_, S> {
     /// Passes over the value at `at`.
     #[inline(always)]
-    pub fn pass(&mut self, sink: Sink, at: usize) -> Result<usize, Fault> {
+    pub(super) fn pass(&mut self, sink: Sink, at: usize) -> Result<usize, Fault> {
         let first = self.chunk[at];
         if Kind::of_first_byte(first).is_none() {
             return Err(self.unexpected(at, State::MemberValue));
@@ -23,7 +23,13 @@ impl<S: Scan> Run<'_, S> {
 
     /// Passes over the value that the chunk has from `start` on; what is before `at` has been read.
     #[inline(always)]
-    pub fn pass_from(&mut self, skip: Skip, sink: Sink, start: usize, at: usize) -> Result<usize, Fault> {
+    pub(super) fn pass_from(
+        &mut self,
+        skip: Skip,
+        sink: Sink,
+        start: usize,
+        at: usize,
+    ) -> Result<usize, Fault> {
         let depth_left = self.machine.bounds.json.depth - self.machine.depth;
         match skip.enter_over(self.scan, self.chunk, at, depth_left) {
             Skipped::To(end) => {
@@ -59,7 +65,7 @@ impl<S: Scan> Run<'_, S> {
 
     /// A value that was passed over ends at `end`; the chunk has it from `start` on.
     #[inline(always)]
-    pub fn value_ends(&mut self, sink: Sink, start: usize, end: usize) -> Result<(), Fault> {
+    pub(super) fn value_ends(&mut self, sink: Sink, start: usize, end: usize) -> Result<(), Fault> {
         match sink {
             Sink::Hold(op) if self.machine.held.is_empty() => {
                 self.bound_held(op, end - start, end)?;

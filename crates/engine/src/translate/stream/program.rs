@@ -3,7 +3,7 @@
 //! shared by all bodies that run through it.
 
 use super::names::{NameId, Names};
-use super::script::Lessons;
+use super::script::LearnedSchema;
 use arc_swap::ArcSwap;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub struct Program {
     pub(super) root: OpId,
     identity: bool,
     /// What bodies have taught so far.
-    lessons: ArcSwap<Lessons>,
+    learned: ArcSwap<LearnedSchema>,
     taught: AtomicU32,
 }
 
@@ -57,7 +57,7 @@ pub(super) enum Held {
 
 impl Held {
     /// Whether what is kept is an object of which it is to be known which of several it is.
-    pub fn chooses(&self) -> bool {
+    pub(super) fn chooses(&self) -> bool {
         match self {
             Held::Choose(_) => true,
             Held::Wrap(inner) | Held::Unwrap(inner) => inner.chooses(),
@@ -94,12 +94,12 @@ pub(super) enum Others {
 
 impl Others {
     /// Whether their names are written as they come.
-    pub fn are_written(self) -> bool {
+    pub(super) fn are_written(self) -> bool {
         matches!(self, Others::Keep | Others::Run(_))
     }
 
     /// Whether they are passed over, whatever they are.
-    pub fn are_passed_over(self) -> bool {
+    pub(super) fn are_passed_over(self) -> bool {
         matches!(self, Others::Keep | Others::Drop)
     }
 }
@@ -119,7 +119,7 @@ impl Words {
         Words { seen: words, withdrawn: words }
     }
 
-    pub fn all(self) -> usize {
+    pub(super) fn all(self) -> usize {
         self.seen + self.withdrawn
     }
 }
@@ -145,7 +145,7 @@ impl Object {
 
 impl Member {
     /// The name that is written for it.
-    pub fn written(&self) -> &Written {
+    pub(super) fn written(&self) -> &Written {
         match &self.action {
             Action::Copy(prefix) | Action::Rename(prefix) | Action::Run(prefix, _) => prefix.written(),
             Action::Drop | Action::Refuse(_) => &Written::NOTHING,
@@ -191,7 +191,7 @@ const PREFIX_WIDTH: usize = 32;
 
 impl Written {
     /// The name of nothing that is written.
-    pub const NOTHING: Written = Written { padded: [0; PREFIX_WIDTH], len: 0, long: None };
+    pub(super) const NOTHING: Written = Written { padded: [0; PREFIX_WIDTH], len: 0, long: None };
 
     fn new(text: &Arc<[u8]>) -> Written {
         let mut padded = [0; PREFIX_WIDTH];
@@ -205,7 +205,7 @@ impl Written {
     }
 
     #[inline(always)]
-    pub fn write(&self, out: &mut Vec<u8>) {
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
         append_start(out, &self.padded, usize::from(self.len));
         if let Some(long) = &self.long {
             out.extend_from_slice(long);
@@ -219,13 +219,13 @@ impl Prefix {
         Prefix { written: Written::new(&text) }
     }
 
-    pub fn written(&self) -> &Written {
+    pub(super) fn written(&self) -> &Written {
         &self.written
     }
 
     /// Appends it, after a comma unless `first`.
     #[inline(always)]
-    pub fn write(&self, first: bool, out: &mut Vec<u8>) {
+    pub(super) fn write(&self, first: bool, out: &mut Vec<u8>) {
         if !first {
             out.push(b',');
         }
@@ -281,13 +281,13 @@ impl Program {
             true => compiler.add(Op::Constant(Raw::from([]))),
             false => compiler.op(op, &[]),
         };
-        let lessons = Lessons::new(compiler.objects.iter().map(Names::of).collect());
+        let learned = LearnedSchema::new(compiler.objects.iter().map(Names::of).collect());
         Program {
             ops: compiler.ops,
             objects: compiler.objects,
             root,
             identity,
-            lessons: ArcSwap::from_pointee(lessons),
+            learned: ArcSwap::from_pointee(learned),
             taught: AtomicU32::new(0),
         }
     }
@@ -303,14 +303,14 @@ impl Program {
         self.objects[object as usize].members.get(usize::from(id))
     }
 
-    pub(super) fn lessons(&self) -> Arc<Lessons> {
-        self.lessons.load_full()
+    pub(super) fn learned(&self) -> Arc<LearnedSchema> {
+        self.learned.load_full()
     }
 
     /// Takes over what a body has taught about the order of members.
-    pub(super) fn learn(&self, lessons: Arc<Lessons>) {
+    pub(super) fn learn(&self, learned: Arc<LearnedSchema>) {
         if self.taught.fetch_add(1, Ordering::Relaxed) < LESSONS_MAX {
-            self.lessons.store(lessons);
+            self.learned.store(learned);
         } else {
             self.taught.store(LESSONS_MAX, Ordering::Relaxed);
         }

@@ -13,19 +13,19 @@ const STEPS_MAX: usize = 512;
 
 /// What is expected of all objects of a program, from what bodies have taught.
 #[derive(Debug, Clone)]
-pub(super) struct Lessons {
+pub(super) struct LearnedSchema {
     pub names: Vec<Names>,
     pub scripts: Vec<Script>,
 }
 
-impl Lessons {
-    pub fn new(names: Vec<Names>) -> Lessons {
+impl LearnedSchema {
+    pub(super) fn new(names: Vec<Names>) -> LearnedSchema {
         let scripts = names.iter().map(|_| Script::default()).collect();
-        Lessons { names, scripts }
+        LearnedSchema { names, scripts }
     }
 
     /// Brings the scripts in line with the names.
-    pub fn rewrite(&mut self, program: &Program) {
+    pub(super) fn rewrite(&mut self, program: &Program) {
         for (object, script) in self.scripts.iter_mut().enumerate() {
             *script = Script::of(program, &self.names, object as u32);
         }
@@ -69,13 +69,13 @@ pub(super) enum Kind {
 impl Kind {
     /// Whether nothing more is to be known of the member than where its value ends.
     #[inline(always)]
-    pub fn is_plain(self) -> bool {
+    pub(super) fn is_plain(self) -> bool {
         matches!(self, Kind::Copy | Kind::Keep | Kind::Drop | Kind::Rename)
     }
 
     /// What is written of the member.
     #[inline(always)]
-    pub fn plain(self) -> Plain {
+    pub(super) fn plain(self) -> Plain {
         match self {
             Kind::Drop => Plain::Nothing,
             Kind::Rename | Kind::EnterRenamed => Plain::Renamed,
@@ -122,19 +122,19 @@ const OPENING: &[u8] = b"{\"";
 impl Step {
     /// Whether `window` begins with this step's text.
     #[inline(always)]
-    pub fn begins<S: Scan>(&self, scan: S, window: &[u8; WORD_BYTES]) -> bool {
+    pub(super) fn begins<S: Scan>(&self, scan: S, window: &[u8; WORD_BYTES]) -> bool {
         scan.is_word(window, &self.text, self.care)
     }
 
     /// Bytes of the text, at most [`WORD_BYTES`].
     #[inline(always)]
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.care.bytes() % (2 * WORD_BYTES)
     }
 
     /// Bytes of the name with its quotes and colon.
     #[inline(always)]
-    pub fn name_len(&self) -> usize {
+    pub(super) fn name_len(&self) -> usize {
         match self.kind {
             Kind::Enter | Kind::EnterRenamed => self.len() - OPENING.len(),
             _ => self.len(),
@@ -159,7 +159,7 @@ impl Script {
 
     /// The first step that may match after the member `last` of the object that the script is of.
     #[inline(always)]
-    pub fn after(&self, last: NameId) -> Option<usize> {
+    pub(super) fn after(&self, last: NameId) -> Option<usize> {
         if last == NONE { Some(0) } else { self.after.get(usize::from(last)).map(|step| usize::from(*step)) }
     }
 

@@ -52,7 +52,7 @@ pub(super) enum Skipped {
 impl Skip {
     /// For a value that begins with `first`, which begins a value.
     #[inline(always)]
-    pub fn of(first: u8) -> Skip {
+    pub(super) fn of(first: u8) -> Skip {
         match first {
             b'"' => Skip::String { escaped: false },
             b'[' | b'{' => Skip::Nested(Nested::default()),
@@ -61,14 +61,14 @@ impl Skip {
     }
 
     /// [`Skip::over`], entered.
-    pub fn enter_over<S: Scan>(self, scan: S, bytes: &[u8], at: usize, depth_left: usize) -> Skipped {
+    pub(super) fn enter_over<S: Scan>(self, scan: S, bytes: &[u8], at: usize, depth_left: usize) -> Skipped {
         scan.enter(Over { skip: self, bytes, at, depth_left })
     }
 
     /// Reads on from `at`. A string begins after its opening quote, a container with its bracket.
     /// `depth_left` is how many brackets may be open at one time.
     #[inline(always)]
-    pub fn over<S: Scan>(self, scan: S, bytes: &[u8], at: usize, depth_left: usize) -> Skipped {
+    pub(super) fn over<S: Scan>(self, scan: S, bytes: &[u8], at: usize, depth_left: usize) -> Skipped {
         match self {
             Skip::String { escaped } => string_end(scan, bytes, at, escaped),
             Skip::Bare(bare) => match scan.bare_end(bytes, at) {
@@ -115,7 +115,7 @@ impl Bare {
 
     /// The value ends at `end`, after `len` more bytes.
     #[inline(always)]
-    pub fn end(self, len: usize, end: usize) -> Skipped {
+    pub(super) fn end(self, len: usize, end: usize) -> Skipped {
         if self.after(len).left.unwrap_or(0) == 0 { Skipped::To(end) } else { Skipped::NoWord(end) }
     }
 }
@@ -139,7 +139,7 @@ fn string_end<S: Scan>(scan: S, bytes: &[u8], at: usize, escaped: bool) -> Skipp
 impl Nested {
     /// See [`Skip::over`].
     #[inline(always)]
-    pub fn over<S: Scan>(mut self, scan: S, bytes: &[u8], at: usize, depth_left: usize) -> Skipped {
+    pub(super) fn over<S: Scan>(mut self, scan: S, bytes: &[u8], at: usize, depth_left: usize) -> Skipped {
         let mut at = at;
         while let Some(block) = bytes.get(at..).and_then(|rest| rest.first_chunk::<64>()) {
             if let Some(end) = self.block(scan, block, 64, depth_left) {

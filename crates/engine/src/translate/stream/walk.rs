@@ -15,7 +15,7 @@ use super::machine::{Frame, FrameKind, Machine, Run, State, slot_index};
 use super::names::{NONE, NameId, bit};
 use super::output::NO_SPAN;
 use super::program::{Action, Capture, Object, Op, OpId, Program};
-use super::script::{Kind, Lessons, Script, Step};
+use super::script::{Kind, LearnedSchema, Script, Step};
 use super::value_end::{Ahead, NO_END, padded, value_end, window};
 use std::ops::Range;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ enum Go {
 
 impl<S: Scan> Run<'_, S> {
     /// Reads members from the quote of a name at `at` on; the place where the machine goes on.
-    pub fn members(&mut self, at: usize) -> Result<usize, Fault> {
+    pub(super) fn members(&mut self, at: usize) -> Result<usize, Fault> {
         // Names that can be expected keep within every sensible bound on names.
         if self.machine.bounds.json.key_bytes < WORD_BYTES {
             self.machine.state = State::InKey(false);
@@ -77,8 +77,8 @@ impl<S: Scan> Task for Walk<'_, '_, S> {
         let Walk { run, at } = self;
         let top = *run.top();
         let copying = Copying::resume(run.chunk, &mut run.span, run.out, at, top.wrote);
-        let lessons = Arc::clone(&run.machine.lessons);
-        let mut walker = Walker { run, lessons: &lessons, copying, here: Here::of(&top) };
+        let learned = Arc::clone(&run.machine.learned);
+        let mut walker = Walker { run, learned: &learned, copying, here: Here::of(&top) };
         let mut go = Go::Members(at);
         loop {
             go = match go {
@@ -294,7 +294,7 @@ impl Here {
 /// What goes from one object to the next.
 struct Walker<'w, 'a, S> {
     run: &'w mut Run<'a, S>,
-    lessons: &'w Lessons,
+    learned: &'w LearnedSchema,
     copying: Copying,
     here: Here,
 }
@@ -303,8 +303,8 @@ impl<S: Scan> Walker<'_, '_, S> {
     /// Members from the quote of a name at `at` on, as far as a script goes.
     #[inline(always)]
     fn members<Entered: Scan>(&mut self, scan: Entered, at: usize) -> Go {
-        let lessons = self.lessons;
-        let script = &lessons.scripts[self.here.object as usize];
+        let learned = self.learned;
+        let script = &learned.scripts[self.here.object as usize];
         let Some(start) = self.start(scan, script, at) else { return self.unexpected(at) };
         let Run { machine, program, chunk, out, .. } = &mut *self.run;
         machine.spare_slots(script.slots);

@@ -13,14 +13,14 @@ use switchback_plan::{
     SideId, StatusFrom, StatusTo, Step, StepAction, StepCall, Take, ValueOp, Variable, Verdict,
 };
 
-pub const GET: RouteId = RouteId(0);
-pub const EDIT: RouteId = RouteId(1);
-pub const CREATE: RouteId = RouteId(2);
-pub const SEARCH: RouteId = RouteId(3);
-pub const REFUSED: RouteId = RouteId(4);
-pub const SEND: RouteId = RouteId(5);
+pub(super) const GET: RouteId = RouteId(0);
+pub(super) const EDIT: RouteId = RouteId(1);
+pub(super) const CREATE: RouteId = RouteId(2);
+pub(super) const SEARCH: RouteId = RouteId(3);
+pub(super) const REFUSED: RouteId = RouteId(4);
+pub(super) const SEND: RouteId = RouteId(5);
 
-pub fn pack() -> Arc<Pack> {
+pub(super) fn pack() -> Arc<Pack> {
     let routes = vec![get(), edit(), create(), search(), refused(), send()];
     let side = |name: &str| Side {
         name: name.into(),
@@ -85,7 +85,7 @@ pub fn pack() -> Arc<Pack> {
     })
 }
 
-pub fn plan(op: ValueOp) -> BodyPlan {
+pub(super) fn plan(op: ValueOp) -> BodyPlan {
     BodyPlan { op, class: Class::Document, because: String::new() }
 }
 
@@ -96,7 +96,7 @@ fn reason(name: &str, en: &str, es: Option<&str>) -> Reason {
 }
 
 /// A place, as mappings write it.
-pub fn location(text: &str) -> Location {
+pub(super) fn location(text: &str) -> Location {
     let path = if text.contains('[') {
         Path::Query(Arc::new(jsonpath_rust::parser::parse_json_path(text).unwrap()))
     } else {
@@ -105,7 +105,7 @@ pub fn location(text: &str) -> Location {
     Location { text: text.into(), path }
 }
 
-pub fn at(text: &str) -> Expr {
+pub(super) fn at(text: &str) -> Expr {
     Expr::At(location(text))
 }
 

@@ -20,12 +20,12 @@ pub(in crate::proxy) const FAILURE_BYTES_MAX: u64 = 64 * 1024;
 
 /// The layer: what it sends goes by `inner`.
 #[derive(Debug)]
-pub struct ReadFailure<S> {
+pub(super) struct ReadFailure<S> {
     inner: S,
 }
 
 impl<S> ReadFailure<S> {
-    pub fn new(inner: S) -> ReadFailure<S> {
+    pub(super) fn new(inner: S) -> ReadFailure<S> {
         ReadFailure { inner }
     }
 }

@@ -10,12 +10,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// Records single calls.
-pub struct RecordCall<C> {
+pub(super) struct RecordCall<C> {
     inner: C,
 }
 
 impl<C> RecordCall<C> {
-    pub fn new(inner: C) -> RecordCall<C> {
+    pub(super) fn new(inner: C) -> RecordCall<C> {
         RecordCall { inner }
     }
 }

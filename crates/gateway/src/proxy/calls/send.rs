@@ -11,7 +11,7 @@ use std::time::Instant;
 
 /// Sends each call to its upstream.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Send;
+pub(super) struct Send;
 
 impl Caller for Send {
     async fn call(&self, call: &mut Call) -> Result<Response, GatewayError> {

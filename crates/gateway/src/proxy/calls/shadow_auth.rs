@@ -9,12 +9,12 @@ use std::sync::Arc;
 /// Puts the client's credential into calls of the shadow if it is valid now. Nothing is renewed, and nobody is told how an
 /// answer went: a candidate that answers 401 must not end the grant that real calls go out with.
 #[derive(Debug)]
-pub struct ShadowAuth<S> {
+pub(super) struct ShadowAuth<S> {
     inner: S,
 }
 
 impl<S> ShadowAuth<S> {
-    pub fn new(inner: S) -> ShadowAuth<S> {
+    pub(super) fn new(inner: S) -> ShadowAuth<S> {
         ShadowAuth { inner }
     }
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// A call being recorded; recorded when it is dropped, which happens exactly once.
-pub struct CallSpan {
+pub(super) struct CallSpan {
     facts: Arc<RequestContext>,
     place: TraceParent,
     started: Instant,
@@ -26,7 +26,7 @@ pub struct CallSpan {
 }
 
 /// Begins the span of a call, and names it in the call's fields; nothing where the request is not recorded.
-pub fn begin(call: &mut Call) -> Option<Box<CallSpan>> {
+pub(super) fn begin(call: &mut Call) -> Option<Box<CallSpan>> {
     let place = call.facts.span.as_ref()?.call();
     call.headers.insert(TRACEPARENT, place.header_value());
     let facts = Arc::clone(&call.facts);
@@ -61,7 +61,7 @@ fn template(call: &Call) -> String {
 }
 
 /// Ends the span of a call: at once where there is no answer, else with the answer's body.
-pub fn end(
+pub(super) fn end(
     span: Option<Box<CallSpan>>,
     outcome: Result<Response, GatewayError>,
 ) -> Result<Response, GatewayError> {

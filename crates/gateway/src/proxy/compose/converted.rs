@@ -18,7 +18,11 @@ use switchback_plan::Origin;
 const SILENT_PIECES_MAX: usize = 16;
 
 /// A body that is all here, converted. `line` is the mapping line of the route.
-pub fn converted_whole(body: Bytes, mut transcoder: Transcoder, line: &Origin) -> Result<Body, GatewayError> {
+pub(super) fn converted_whole(
+    body: Bytes,
+    mut transcoder: Transcoder,
+    line: &Origin,
+) -> Result<Body, GatewayError> {
     let out = transcoder.push(without_mark(body)).map_err(|error| broken(&error, line))?;
     let mut last = Vec::new();
     transcoder.finish(&mut last).map_err(|error| broken(&error, line))?;
@@ -27,7 +31,7 @@ pub fn converted_whole(body: Bytes, mut transcoder: Transcoder, line: &Origin) -
 
 /// The converted body. Up to `whole_bytes_max` bytes of `body` are converted before this returns, and as many more as it takes
 /// until there is something to send: no head goes out for an answer that turns out to be none.
-pub async fn converted(
+pub(super) async fn converted(
     body: Body,
     transcoder: Box<Transcoder>,
     whole_bytes_max: u64,

@@ -15,7 +15,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 type Outcome = Result<Response, GatewayError>;
 
 /// Runs work to its end, even when this future is dropped.
-pub struct Finishing {
+pub(super) struct Finishing {
     /// None when it is done.
     work: Option<BoxFuture<'static, Outcome>>,
     has_begun: bool,
@@ -26,7 +26,7 @@ pub struct Finishing {
 
 impl Finishing {
     /// `detached` is waited for when the program ends.
-    pub fn new(
+    pub(super) fn new(
         work: BoxFuture<'static, Outcome>,
         facts: Arc<RequestContext>,
         detached: &TaskTracker,

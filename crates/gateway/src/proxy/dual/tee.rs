@@ -8,10 +8,10 @@ use bytes::Bytes;
 use switchback_engine::diff::{BufferedAnswer, Buffering};
 
 /// What became of the copy.
-pub type Copy = Result<(BufferedAnswer, Share), Dropped>;
+pub(super) type Copy = Result<(BufferedAnswer, Share), Dropped>;
 
 /// Copies a body; then `done` is told once. Given to [`crate::body::Body::watched`].
-pub struct Tee<F: FnOnce(Copy) + Send> {
+pub(super) struct Tee<F: FnOnce(Copy) + Send> {
     /// None once there was no memory for it.
     holding: Option<Buffering>,
     share: Share,
@@ -24,7 +24,7 @@ pub struct Tee<F: FnOnce(Copy) + Send> {
 impl<F: FnOnce(Copy) + Send> Tee<F> {
     /// Keeps the first `body_bytes` bytes and a digest of the rest. `done` must not block: it is called where the body is
     /// read.
-    pub fn new(memory: &Memory, body_bytes: usize, failed: Dropped, done: F) -> Tee<F> {
+    pub(super) fn new(memory: &Memory, body_bytes: usize, failed: Dropped, done: F) -> Tee<F> {
         Tee {
             holding: Some(Buffering::new(body_bytes)),
             share: memory.share(),

@@ -28,7 +28,7 @@ const HYPER_FIELDS_MAX: usize = 100;
 const TURNS_MAX: usize = 16;
 
 /// A connection to an upstream.
-pub struct Connection {
+pub(super) struct Connection {
     sender: SendRequest<Outgoing>,
     hyper: HyperConnection<TokioIo<Batched<TcpStream, Arc<ConnectionWaker>>>, Outgoing>,
     is_open: bool,
@@ -40,7 +40,7 @@ pub struct Connection {
 }
 
 /// Why a call has no answer.
-pub enum Failed {
+pub(super) enum Failed {
     /// Nothing of it was written: the connection had ended before.
     Unsent(Box<http::Request<Outgoing>>, hyper::Error),
     Broken(hyper::Error),
@@ -52,7 +52,7 @@ impl Connection {
     /// Begins to speak HTTP/1.1 on a connection. The head of an answer has at most `head_bytes_max` bytes and `fields_max`
     /// fields. A connection that waits for an answer may have room for such a head already, so what is allowed here may be
     /// taken by every call in flight.
-    pub async fn new(
+    pub(super) async fn new(
         io: TokioIo<TcpStream>,
         head_bytes_max: usize,
         fields_max: usize,
@@ -76,7 +76,7 @@ impl Connection {
     }
 
     /// Sends a call and waits for the head of its answer until `deadline`.
-    pub async fn send(
+    pub(super) async fn send(
         &mut self,
         request: Box<http::Request<Outgoing>>,
         deadline: Instant,
@@ -100,7 +100,7 @@ impl Connection {
 
     /// Polls `ready` and the connection in turns, until `ready` has something or neither can go on. The connection is
     /// only polled when it asked for it.
-    pub fn drive<T>(
+    pub(super) fn drive<T>(
         &mut self,
         cx: &mut Context<'_>,
         mut ready: impl FnMut(&mut Context<'_>) -> Poll<T>,
@@ -130,13 +130,13 @@ impl Connection {
     }
 
     /// Parks the connection: no task is woken for it until it is used again.
-    pub fn park(&mut self) {
+    pub(super) fn park(&mut self) {
         self.waker_state.task.take();
     }
 
     /// Whether another call can be sent, as far as is known. A connection that cannot be used (the upstream has closed it, or
     /// still wants bytes of the last call) is to be dropped.
-    pub fn poll_ready(&mut self) -> bool {
+    pub(super) fn poll_ready(&mut self) -> bool {
         self.park();
         if self.waker_state.take_notified() {
             self.advance();
@@ -156,16 +156,16 @@ impl Connection {
 /// The body of a call on its way to a connection. hyper keeps room for some dozens of calls with every connection, so they
 /// had better be small: most have no body.
 #[derive(Default)]
-pub struct Outgoing(Option<Box<Body>>);
+pub(super) struct Outgoing(Option<Box<Body>>);
 
 impl Outgoing {
     /// The body itself.
-    pub fn into_body(self) -> Body {
+    pub(super) fn into_body(self) -> Body {
         self.0.map_or_else(Body::empty, |body| *body)
     }
 
     /// Whether all of it is here.
-    pub fn is_whole(&self) -> bool {
+    pub(super) fn is_whole(&self) -> bool {
         self.0.as_ref().is_none_or(|body| body.is_whole())
     }
 }

@@ -25,7 +25,7 @@ use tower::ServiceExt as _;
 const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The connections to one upstream.
-pub struct ConnectionPool {
+pub(super) struct ConnectionPool {
     connector: HttpConnector,
     /// Where to connect to.
     address: Uri,
@@ -53,7 +53,7 @@ struct Idle {
 }
 
 /// Why an upstream gave no answer.
-pub enum Unanswered {
+pub(super) enum Unanswered {
     /// There is no connection.
     Unreachable(Box<dyn StdError + Send + Sync>),
     /// Nothing was written: the connection ended as soon as it was made.
@@ -65,7 +65,7 @@ pub enum Unanswered {
 
 impl ConnectionPool {
     /// A pool of connections to `address`.
-    pub fn new(connector: HttpConnector, address: Uri, limits: &Limits) -> Arc<ConnectionPool> {
+    pub(super) fn new(connector: HttpConnector, address: Uri, limits: &Limits) -> Arc<ConnectionPool> {
         let shards: Box<[Shard]> = (0..shard::count()).map(|_| Shard::default()).collect();
         Arc::new(ConnectionPool {
             connector,
@@ -79,13 +79,13 @@ impl ConnectionPool {
     }
 
     /// How to connect, and where to.
-    pub fn connector(&self) -> (HttpConnector, Uri) {
+    pub(super) fn connector(&self) -> (HttpConnector, Uri) {
         (self.connector.clone(), self.address.clone())
     }
 
     /// Sends a call, on an idle connection if there is one, and waits at most `patience` for the head of the answer. A
     /// connection that turns out to have ended before anything was written is no matter: the next one is taken.
-    pub async fn exchange(
+    pub(super) async fn exchange(
         self: &Arc<ConnectionPool>,
         mut request: Box<http::Request<Outgoing>>,
         started: Instant,
@@ -218,7 +218,7 @@ impl Shard {
 
 /// How long a connection may be kept of which the upstream says for how long it keeps it, in `Keep-Alive: timeout=5`: less,
 /// since what is sent at the last moment may meet its end.
-pub fn keep_alive(headers: &HeaderMap) -> Option<Duration> {
+pub(super) fn keep_alive(headers: &HeaderMap) -> Option<Duration> {
     const MARGIN: Duration = Duration::from_secs(1);
     // Whoever says it names it there too.
     if !headers.contains_key(CONNECTION) {

@@ -11,64 +11,64 @@ use switchback_plan::{
     ObjectOp, Origin, Others, Raw, ReasonId, ValueOp,
 };
 
-pub fn key(name: &str) -> Key {
+pub(super) fn key(name: &str) -> Key {
     Key { text: name.into(), json: Raw::from(Value::string(name).to_vec()) }
 }
 
-pub fn raw(text: &str) -> Raw {
+pub(super) fn raw(text: &str) -> Raw {
     Raw::from(text.as_bytes())
 }
 
-pub fn origin() -> Origin {
+pub(super) fn origin() -> Origin {
     Origin { file: "test".into(), line: 1 }
 }
 
-pub fn member(name: &str, action: MemberAction) -> Member {
+pub(super) fn member(name: &str, action: MemberAction) -> Member {
     Member { name: key(name), action, capture: None, origin: origin() }
 }
 
-pub fn emit(name: &str, to: &str, op: ValueOp) -> Member {
+pub(super) fn emit(name: &str, to: &str, op: ValueOp) -> Member {
     member(name, MemberAction::Emit(Emit { name: key(to), op }))
 }
 
-pub fn keep(name: &str) -> Member {
+pub(super) fn keep(name: &str) -> Member {
     emit(name, name, ValueOp::Keep)
 }
 
-pub fn captured(member: Member, slot: u16) -> Member {
+pub(super) fn captured(member: Member, slot: u16) -> Member {
     Member { capture: Some(slot), ..member }
 }
 
-pub fn close(name: &str, from: CloseFrom) -> Close {
+pub(super) fn close(name: &str, from: CloseFrom) -> Close {
     Close { name: key(name), from, needed: false, origin: origin() }
 }
 
-pub fn place(slot: u16, path: &[&str]) -> Captured {
+pub(super) fn place(slot: u16, path: &[&str]) -> Captured {
     Captured { slot, path: path.iter().map(|name| key(name)).collect(), only: None, op: ValueOp::Keep }
 }
 
-pub fn first_of(alternatives: Vec<Captured>, absent: Absent) -> CloseFrom {
+pub(super) fn first_of(alternatives: Vec<Captured>, absent: Absent) -> CloseFrom {
     CloseFrom::Captured { alternatives, absent }
 }
 
-pub fn object(members: Vec<Member>, others: Others, close: Vec<Close>) -> ValueOp {
+pub(super) fn object(members: Vec<Member>, others: Others, close: Vec<Close>) -> ValueOp {
     let mut members = members;
     members.sort_by(|a, b| a.name.text.cmp(&b.name.text));
     let captures = members.iter().filter_map(|member| member.capture).max().map_or(0, |slot| slot + 1);
     ValueOp::Object(Arc::new(ObjectOp { name: "Test".into(), members, others, close, captures, supplied: 2 }))
 }
 
-pub fn array(op: ValueOp) -> ValueOp {
+pub(super) fn array(op: ValueOp) -> ValueOp {
     ValueOp::Array(Box::new(op))
 }
 
-pub fn conversion(kind: ConversionKind, otherwise: Otherwise) -> ValueOp {
+pub(super) fn conversion(kind: ConversionKind, otherwise: Otherwise) -> ValueOp {
     ValueOp::Convert(Conversion { kind, forward: false, otherwise })
 }
 
 /// What plans in tests take from elsewhere: a supplied value that is there and one that is not, and
 /// the setting 0.
-pub fn values() -> Values {
+pub(super) fn values() -> Values {
     let settings = Settings::of_values(vec![Some(raw("10")), None]);
     Values { settings: Arc::new(settings), supplied: vec![Some(b"\"given\"".to_vec()), None] }
 }
@@ -112,7 +112,7 @@ fn leaf_op() -> impl Strategy<Value = ValueOp> {
 }
 
 /// Any op, a few levels deep. Some lead back to the op around them.
-pub fn op() -> impl Strategy<Value = ValueOp> {
+pub(super) fn op() -> impl Strategy<Value = ValueOp> {
     let leaf = prop_oneof![6 => leaf_op(), 1 => Just(ValueOp::Constant(raw(BACK)))];
     let tree = leaf.prop_recursive(4, 40, 6, |inner| {
         prop_oneof![
@@ -300,7 +300,7 @@ fn object_op(inner: impl Strategy<Value = ValueOp> + Clone + 'static) -> impl St
 }
 
 /// A body whose names are those of plans and a few others, some of them escaped.
-pub fn body() -> impl Strategy<Value = Value> {
+pub(super) fn body() -> impl Strategy<Value = Value> {
     let text = prop_oneof![
         prop::sample::select(vec![
             "",
