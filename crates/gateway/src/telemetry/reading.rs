@@ -233,7 +233,7 @@ mod tests {
             ("reading b", Outcome::Ok, 0.003),
             ("reading b", Outcome::GatewayError, 60.0),
         ] {
-            RequestMeter::new(client, operation, "old").record(outcome, seconds);
+            RequestMeter::new(client, operation, "old").record(outcome, Some(200), seconds);
         }
         let reading = metrics.reading();
         let found = &reading.operations[&("old".to_owned(), operation.to_owned())];
