@@ -12,7 +12,7 @@ async fn nothing_of_the_clients_connection_or_identity_reaches_the_new_side() {
     let fields = format!(
         "connection: x-secret, authorization, x-own\r\nx-secret: 1\r\nauthorization: Bearer {TOKEN}\r\nx_own: Bearer {TOKEN}\r\n\
          keep-alive: 5\r\nproxy-authorization: Basic x\r\nte: trailers\r\nupgrade: h2c\r\ncookie: a=1\r\nif-none-match: \"x\"\r\n\
-         range: bytes=0-1\r\nx-forwarded-for: 1.2.3.4\r\nforwarded: for=1.2.3.4\r\nx-request-id: forged\r\n\
+         range: bytes=0-1\r\nx-forwarded-for: 1.2.3.4\r\nforwarded: for=1.2.3.4\r\nx-request-id: of-the-client\r\n\
          accept-language: es\r\naccept-encoding: gzip\r\n"
     );
     assert_eq!(
@@ -25,8 +25,19 @@ async fn nothing_of_the_clients_connection_or_identity_reaches_the_new_side() {
     names.sort();
     assert_eq!(
         names,
-        ["accept", "accept-encoding", "accept-language", "authorization", "host", "traceparent", "via"]
+        [
+            "accept",
+            "accept-encoding",
+            "accept-language",
+            "authorization",
+            "host",
+            "traceparent",
+            "via",
+            "x-request-id"
+        ]
     );
+    // The client's own name of its request is for whoever looks for it in the logs of both.
+    assert_eq!(seen.values("x-request-id"), ["of-the-client"]);
     assert_eq!(seen.values("authorization"), ["Bearer new-token-1"]);
     assert_eq!(seen.values("via"), ["1.1 switchback"]);
     assert_eq!(seen.values("accept-encoding"), ["identity"]);
