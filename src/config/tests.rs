@@ -361,6 +361,23 @@ fn what_contradicts_itself_is_refused() {
             "G003 3: `held_bytes` (16MiB) is more than `held_bytes_all` (1MiB)",
         ),
         ("limits: { requests: 0 }", "Y024 3: a whole number from 1 to 1000000 is needed here"),
+        (
+            "telemetry: { otlp: { endpoint: 'http://127.0.0.1:4318/v1/traces' } }",
+            "G002 3: `/v1/traces` is added to the address of the collector, and stands there already",
+        ),
+        (
+            "telemetry: { otlp: { endpoint: 'https://c:4318', headers: { 'a b': c } } }",
+            "G002 3: `a b` is no name of a header field",
+        ),
+        (
+            "telemetry: { otlp: { endpoint: 'https://c:4318?x=1' } }",
+            "G002 3: the address of a collector has no query",
+        ),
+        ("telemetry: { otlp: { ratio: 0.1 } }", "Y021 3: `telemetry.otlp` needs the key `endpoint`"),
+        (
+            "telemetry: { otlp: { endpoint: 'https://c:4318', ratio: 2 } }",
+            "G002 3: expected a share such as `0.1` or `10%`, from 0 to 1, not `2`",
+        ),
         ("log: { level: switchback=loud }", "G002 3: this is no level and no list of directives"),
         ("shadow: { sample: 2 }", "G002 3: expected a share such as `0.1` or `10%`, from 0 to 1, not `2`"),
         ("shadow: { queue_bytes: 1KiB }", "G003 3: `queue_bytes` has room for the two bodies of a pair"),
