@@ -17,6 +17,7 @@ use arc_swap::ArcSwap;
 use assemble::Services;
 pub use examine::{Examined, Try, examine};
 use reload::Reloader;
+pub use reload::TAKE_A_RESTART;
 use std::io;
 use std::net::SocketAddr;
 use std::num::NonZero;
@@ -35,17 +36,18 @@ use switchback_gateway::proxy::unknown_calls::UnknownCalls;
 use switchback_gateway::proxy::upstream::UpstreamError;
 use switchback_gateway::retire::{Retirement, Usage};
 use switchback_gateway::server::{
-    self, Bound, CoreRuntimes, Drain, Drained, Inherited, Listener, TlsError, Unclaimed,
+    self, Bound, CoreRuntimes, Drain, Drained, Inherited, Listener, Serving, Unclaimed,
 };
-use switchback_gateway::shadow::{self, Archive, Phases, Shadow, keep_gate};
+use switchback_gateway::shadow::{self, Archive, Phases, Shadow};
 use switchback_gateway::store::seal::{KeyRing, SealError};
-use switchback_gateway::store::{Ensured, Flow, Missing, Store, StoreError};
+use switchback_gateway::store::{self, Ensured, Flow, Missing, Store, StoreError};
 use switchback_gateway::telemetry::metrics;
 use switchback_gateway::telemetry::otlp::OtlpError;
+use switchback_gateway::tls::{self, ServerCertificate, TlsError};
 use switchback_gateway::token::{
     self, Endpoint, NewClient, NewCredential, NewToken, OAuthConfigError, Registry, RegistryError, Tokens,
 };
-use tokio::sync::Notify;
+use tokio::sync::{Mutex, Notify};
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
@@ -136,6 +138,24 @@ pub struct Addresses {
     pub callback: Option<SocketAddr>,
 }
 
+/// What a reload may put another in place of, until the end takes it.
+type Replaceable<T> = Arc<Mutex<Option<T>>>;
+
+/// How long stopping may take.
+#[derive(Clone, Copy, Debug)]
+struct Stopping {
+    /// How long clients are still accepted.
+    delay: Duration,
+    /// The longest that all that is in flight is waited for.
+    grace: Duration,
+}
+
+impl Stopping {
+    fn of(limits: &config::Limits) -> Stopping {
+        Stopping { delay: limits.drain_delay, grace: limits.drain_timeout }
+    }
+}
+
 /// A running gateway.
 pub struct App {
     addresses: Addresses,
@@ -150,11 +170,8 @@ pub struct App {
     /// Requests with effects that go on although their client has left.
     detached: TaskTracker,
     /// What compares both sides.
-    workers: shadow::Workers,
-    /// How long clients are still accepted when it is to stop.
-    delay: Duration,
-    /// The longest that all that is in flight is waited for.
-    grace: Duration,
+    workers: Replaceable<shadow::Workers>,
+    stopping: Arc<ArcSwap<Stopping>>,
     /// Reloading, refreshing, upkeep: stopped when nothing is left to be served.
     background: Vec<JoinHandle<()>>,
     reload: Arc<Notify>,
@@ -219,7 +236,9 @@ impl App {
             usage: usage.clone(),
             retirement: retirement.clone(),
         };
-        let tls = config.tls.as_ref().map(|files| server::tls_acceptor(&tls_files(files))).transpose()?;
+        let certificate = config.tls.as_ref().map(|files| ServerCertificate::read(&tls_files(files)));
+        let certificate = certificate.transpose()?;
+        let tls = certificate.as_ref().map(ServerCertificate::acceptor).transpose()?;
         let (listeners, address) = bind(config.listen, tls, &mut inherited)?;
         let mut bind_admin = |key, address| bind_admin(key, address, &mut inherited);
         let (admin_listener, admin_address) = bind_admin("admin.listen", config.admin.listen)?;
@@ -233,6 +252,8 @@ impl App {
 
         let now_ms = clock.unix_ms();
         metrics::config_reloaded(true, now_ms.div_euclid(1000));
+        metrics::restart_pending(0);
+        reload::show_certificates(&config, certificate.as_ref());
         let board: Board = Arc::new(ArcSwap::from_pointee(Status {
             config: config.masked.clone(),
             pack: PackStatus {
@@ -266,28 +287,19 @@ impl App {
             gate: config.gate.clone(),
             clock: clock.clone(),
             store: store.clone(),
-            access: Access {
-                token: config.admin.token.clone(),
-                read_token: config.admin.read_token.clone(),
-                session: config.admin.session,
-                keys: config.keys.clone(),
-            },
+            access: admin_access(&config),
             hosts: admin_hosts(&config),
         });
 
         let descriptors = assemble::descriptors(&config);
-        let options = Arc::new(assemble::listener_options(&config, &memory, descriptors));
-        if options.connections_max < config.limits.connections as usize {
-            tracing::warn!(
-                configured = config.limits.connections,
-                connections = options.connections_max,
-                "the limit of descriptors has no room for all connections; raise it (ulimit -n)"
-            );
-        }
-        let admin_options = Arc::new(assemble::admin_options(&config.limits));
+        let options = assemble::listener_options(&config, &memory, descriptors);
+        assemble::warn_of_descriptors(&config, &options);
         let (receiving, deliverer) = assemble::events(&config, &current, &store, &memory, &clock)?;
-        let service = Receiving::new(stack::stack(parts), receiving);
-        let cores = CoreRuntimes::start(listeners, &service, &options, &drain_clients)
+        let receiving = Receiving::new(stack::stack(parts.clone()), receiving);
+        let serving = Serving { service: receiving.clone(), options: Arc::new(options) };
+        let (serving, current_serving) = tokio::sync::watch::channel(serving);
+        let admin_options = Arc::new(assemble::admin_options(&config.limits));
+        let cores = CoreRuntimes::start(listeners, &current_serving, &drain_clients)
             .map_err(|error| StartError::Listen(LISTEN, address, error))?;
         let addresses = Addresses {
             clients: address,
@@ -300,26 +312,33 @@ impl App {
         let apart = [(health, Area::Health), (callback, Area::Callback)];
         let apart = apart.into_iter().filter_map(|(bound, area)| Some((bound?.0, area)));
         let ports = std::iter::once((admin_listener, area)).chain(apart);
-        let admin = ports
+        let serving_admin = ports
             .map(|(listener, area)| {
                 let (admin, options) = (admin.area(area), Arc::clone(&admin_options));
                 tokio::spawn(server::serve(listener, admin, options, drain_admin.clone()))
             })
             .collect();
 
-        let gate = keep_gate(phases.clone(), Archive::new(store.clone()), clock.clone(), config.gate.clone());
-        let (delay, grace) = (config.limits.drain_delay, config.limits.drain_timeout);
-        let watch = config
-            .reload
-            .watch
-            .then(|| Watch::new(file.as_deref(), config.mapping.as_deref(), config.reload.settle));
+        let workers = Arc::new(Mutex::new(Some(workers)));
+        let stopping = Arc::new(ArcSwap::from_pointee(Stopping::of(&config.limits)));
         let reloader = Reloader {
-            tried: reload::fingerprint(file.as_deref(), config.mapping.as_deref()),
+            tried: reload::fingerprint(file.as_deref(), &config),
+            watch: reload::watch(file.as_deref(), &config),
+            gate: reload::gate(&config, &phases, &store, &clock),
+            authority: reload::authority(&config, &loaded.pack),
+            serve: Box::new(move |parts, options| {
+                let service = receiving.before(stack::stack(parts));
+                serving.send_replace(Serving { service, options: Arc::new(options) });
+            }),
+            parts,
+            certificate,
+            admin,
+            workers: Arc::clone(&workers),
+            stopping: Arc::clone(&stopping),
             file,
             config,
             services,
             current: Arc::clone(&current),
-            limits,
             board: Arc::clone(&board),
             registry: registry.clone(),
             tokens: tokens.clone(),
@@ -334,8 +353,7 @@ impl App {
             tokio::spawn(phases.clone().run()),
             tokio::spawn(retirement.run()),
             tokio::spawn(usage.clone().run()),
-            tokio::spawn(gate),
-            tokio::spawn(reload_when_asked(reloader, watch, Arc::clone(&reload))),
+            tokio::spawn(reload_when_asked(reloader, Arc::clone(&reload))),
             tokio::spawn(keep_up(metrics)),
             tokio::spawn(studio.watch()),
         ];
@@ -345,11 +363,10 @@ impl App {
             drain_clients,
             drain_admin,
             cores,
-            admin,
+            admin: serving_admin,
             detached,
             workers,
-            delay,
-            grace,
+            stopping,
             background,
             reload,
             board,
@@ -386,14 +403,15 @@ impl App {
     /// [`App::shutdown`].
     pub fn leave(&self) -> Duration {
         self.drain_clients.leave();
-        self.delay
+        self.stopping.load().delay
     }
 
     /// Stops: no new connections, requests in flight end within `limits.drain_timeout`, refreshes under way are stored, then
     /// everything closes.
     pub async fn shutdown(mut self) -> Drained {
         // One time for all that is waited for: whoever stops us knows no other.
-        let end = Instant::now() + self.grace;
+        let grace = self.stopping.load().grace;
+        let end = Instant::now() + grace;
         self.drain_clients.leave();
         self.drain_clients.begin();
         let drained = self.cores.drained().await;
@@ -401,14 +419,17 @@ impl App {
         if tokio::time::timeout_at(end, self.detached.wait()).await.is_err() {
             tracing::error!(requests = self.detached.len(), "requests with effects did not end in time");
         }
-        self.workers.stop(end.saturating_duration_since(Instant::now())).await;
+        // No reload begins what nobody would end.
         for task in &self.background {
             task.abort();
+        }
+        if let Some(workers) = self.workers.lock().await.take() {
+            workers.stop(end.saturating_duration_since(Instant::now())).await;
         }
         if let Err(error) = self.usage.flush().await {
             tracing::warn!(%error, "the last calls are not counted");
         }
-        self.tokens.drain(self.grace).await;
+        self.tokens.drain(grace).await;
         if let Some(deliverer) = &self.deliverer {
             deliverer.drain(end.saturating_duration_since(Instant::now())).await;
         }
@@ -478,7 +499,10 @@ async fn open_store(config: &Config, clock: &Clock) -> Result<Store, StartError>
     loop {
         let url = config.store.as_str();
         let error = match Store::open(url, keys.clone(), clock.clone(), Missing::Create).await {
-            Err(error @ StoreError::Unavailable(_)) => error,
+            // A file is there or not; a database may yet come up, and why it does not is known best by who asks it directly.
+            Err(error @ StoreError::Unavailable(_)) if !url.starts_with("sqlite:") => {
+                store::reach(url).await.err().unwrap_or(error)
+            }
             outcome => {
                 return outcome.map_err(|error| StartError::OpenStore(config.store.masked(), error));
             }
@@ -572,8 +596,18 @@ fn bind_admin(
     Ok((listener, bound))
 }
 
-fn tls_files(files: &config::TlsFiles) -> server::TlsFiles {
-    server::TlsFiles { certificates: files.certificate.clone(), key: files.private_key.clone() }
+fn tls_files(files: &config::TlsFiles) -> tls::TlsFiles {
+    tls::TlsFiles { certificates: files.certificate.clone(), key: files.private_key.clone() }
+}
+
+/// Who gets into the admin port.
+fn admin_access(config: &Config) -> Access {
+    Access {
+        token: config.admin.token.clone(),
+        read_token: config.admin.read_token.clone(),
+        session: config.admin.session,
+        keys: config.keys.clone(),
+    }
 }
 
 /// The callback is reached by the name in `oauth.redirect_url`, so that name is the admin port's too.
@@ -603,11 +637,11 @@ fn client_of(client: &config::Client) -> NewClient {
     }
 }
 
-async fn reload_when_asked(mut reloader: Reloader, watch: Option<Watch>, asked: Arc<Notify>) {
+async fn reload_when_asked(mut reloader: Reloader, asked: Arc<Notify>) {
     loop {
         tokio::select! {
             () = asked.notified() => reloader.reload().await,
-            () = settled(watch.as_ref()) => reloader.reload_if_changed().await,
+            () = settled(reloader.watch.as_ref()) => reloader.reload_if_changed().await,
         }
     }
 }

@@ -139,6 +139,11 @@ pub(super) async fn revoke(parts: &Parts, name: &str) -> Answer {
     .await
 }
 
+pub(super) async fn restore(parts: &Parts, name: &str) -> Answer {
+    let client = parts.registry.restore(name).await;
+    changed(parts, StatusCode::OK, client.map(|client| json!({ "client": client }))).await
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Connect {
@@ -244,7 +249,9 @@ fn refused(error: &RegistryError) -> Answer {
         | RegistryError::Token
         | RegistryError::NoApp
         | RegistryError::WhichSide { .. } => StatusCode::BAD_REQUEST,
-        RegistryError::Revoked(_) | RegistryError::Configured { .. } => StatusCode::CONFLICT,
+        RegistryError::Revoked(_) | RegistryError::NotRevoked(_) | RegistryError::Configured { .. } => {
+            StatusCode::CONFLICT
+        }
         RegistryError::Store(StoreError::NoSuchClient(_)) => StatusCode::NOT_FOUND,
         RegistryError::Store(
             StoreError::NameTaken(_)

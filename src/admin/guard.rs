@@ -3,6 +3,7 @@
 
 use super::answer::Answer;
 use super::session::{Access, Role, Session, Sessions, forget_cookie};
+use arc_swap::ArcSwap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN};
@@ -10,7 +11,7 @@ use http::{HeaderMap, HeaderName, Request, StatusCode, Uri};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use switchback_gateway::body::Body;
 use switchback_gateway::clock::Clock;
@@ -56,12 +57,27 @@ const ADDRESSES_MAX: usize = 1024;
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 pub(crate) struct Guard {
+    /// Replaced whole by a reload.
+    lock: ArcSwap<Lock>,
+    clock: Clock,
+    failures: Mutex<HashMap<IpAddr, Failures>>,
+}
+
+/// What opens the port, and under which names it is reached.
+struct Lock {
     /// Hashes of tokens and what they are for: comparing hashes tells nothing by its duration.
     tokens: Vec<([u8; 32], Role)>,
     sessions: Sessions,
     hosts: Vec<String>,
-    clock: Clock,
-    failures: Mutex<HashMap<IpAddr, Failures>>,
+}
+
+impl Lock {
+    fn new(access: &Access, hosts: Vec<String>, clock: &Clock) -> Lock {
+        let hashed = |token: &Option<Secret<String>>, role| Some((digest(token.as_ref()?.expose()), role));
+        let tokens = [hashed(&access.token, Role::Operate), hashed(&access.read_token, Role::Read)];
+        let tokens = tokens.into_iter().flatten().collect();
+        Lock { tokens, sessions: Sessions::new(access, clock.clone()), hosts }
+    }
 }
 
 struct Failures {
@@ -71,16 +87,18 @@ struct Failures {
 
 impl Guard {
     pub(super) fn new(access: &Access, hosts: Vec<String>, clock: Clock) -> Guard {
-        let hashed = |token: &Option<Secret<String>>, role| Some((digest(token.as_ref()?.expose()), role));
-        let tokens = [hashed(&access.token, Role::Operate), hashed(&access.read_token, Role::Read)];
-        let tokens = tokens.into_iter().flatten().collect();
-        let sessions = Sessions::new(access, clock.clone());
-        Guard { tokens, sessions, hosts, clock, failures: Mutex::default() }
+        let lock = ArcSwap::from_pointee(Lock::new(access, hosts, &clock));
+        Guard { lock, clock, failures: Mutex::default() }
+    }
+
+    /// Is opened by these from here on. Sessions that were begun with other tokens end.
+    pub(super) fn set_access(&self, access: &Access, hosts: Vec<String>) {
+        self.lock.store(Arc::new(Lock::new(access, hosts, &self.clock)));
     }
 
     /// Whether nobody has to show anything: no token is configured, which only loopback allows.
     pub(crate) fn is_open(&self) -> bool {
-        self.tokens.is_empty()
+        self.lock.load().tokens.is_empty()
     }
 
     /// Lets the request through, or says why not.
@@ -104,7 +122,8 @@ impl Guard {
         // The right token first: behind a proxy everybody has one address, and whoever guesses must not lock others out. A
         // token that guessing could find is not taken to begin with (`ADMIN_TOKEN_CHARS_MIN`).
         let shown = shown_token(headers, need).and_then(|shown| self.role_of(&shown));
-        let by_session = || self.sessions.of(headers).filter(|_| need == Need::ToRead).map(|own| own.role);
+        let by_session =
+            || self.lock.load().sessions.of(headers).filter(|_| need == Need::ToRead).map(|own| own.role);
         match shown.or_else(by_session) {
             Some(Role::Read) if need == Need::ToChange => {
                 return Err(Answer::error(StatusCode::FORBIDDEN, "this token may look and change nothing"));
@@ -131,7 +150,7 @@ impl Guard {
 
     /// Who looks at a page; none has to sign in first.
     pub(crate) fn visitor(&self, headers: &HeaderMap) -> Option<Visitor> {
-        if let Some(session) = self.sessions.of(headers) {
+        if let Some(session) = self.lock.load().sessions.of(headers) {
             return Some(Visitor { role: session.role, session: Some(session) });
         }
         let by_token = || shown_token(headers, Need::ToRead).and_then(|shown| self.role_of(&shown));
@@ -142,7 +161,7 @@ impl Guard {
     /// Begins a session for who shows a token.
     pub(crate) fn sign_in(&self, peer: Option<IpAddr>, token: &str, name: &str) -> SignIn {
         if let Some(role) = self.role_of(token) {
-            return SignIn::As(self.sessions.begin(role, name));
+            return SignIn::As(self.lock.load().sessions.begin(role, name));
         }
         if peer.is_some_and(|peer| self.must_wait(peer)) {
             return SignIn::Wait;
@@ -155,12 +174,12 @@ impl Guard {
 
     /// The cookie for a session: of a new one, or of one whose time is half over.
     pub(crate) fn session_cookie(&self, session: &Session, headers: &HeaderMap) -> String {
-        self.sessions.set_cookie(session, is_behind_tls(headers))
+        self.lock.load().sessions.set_cookie(session, is_behind_tls(headers))
     }
 
     /// The session with its time begun anew, when half of it is over.
     pub(crate) fn renewed(&self, session: &Session) -> Option<Session> {
-        self.sessions.renewed(session)
+        self.lock.load().sessions.renewed(session)
     }
 
     /// The cookie that ends a session.
@@ -170,17 +189,17 @@ impl Guard {
 
     /// What the forms of a session carry.
     pub(crate) fn form_token(&self, session: &Session) -> String {
-        self.sessions.form_token(session)
+        self.lock.load().sessions.form_token(session)
     }
 
     /// Whether a form carries what this session's forms carry.
     pub(crate) fn is_form_token(&self, session: &Session, shown: &str) -> bool {
-        self.sessions.is_form_token(session, shown)
+        self.lock.load().sessions.is_form_token(session, shown)
     }
 
     fn role_of(&self, shown: &str) -> Option<Role> {
         let shown = digest(shown);
-        self.tokens.iter().find(|(token, _)| *token == shown).map(|(_, role)| *role)
+        self.lock.load().tokens.iter().find(|(token, _)| *token == shown).map(|(_, role)| *role)
     }
 
     /// Whether the request came by an address, `localhost` or a configured name (against DNS rebinding).
@@ -195,7 +214,7 @@ impl Guard {
             None => authority.split(':').next().unwrap_or_default(),
         };
         let host = host.trim_end_matches('.').to_ascii_lowercase();
-        host == "localhost" || host.parse::<IpAddr>().is_ok() || self.hosts.contains(&host)
+        host == "localhost" || host.parse::<IpAddr>().is_ok() || self.lock.load().hosts.contains(&host)
     }
 
     fn must_wait(&self, peer: IpAddr) -> bool {

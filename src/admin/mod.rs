@@ -151,6 +151,11 @@ impl Admin {
         self.studio.watch().await;
     }
 
+    /// Is opened by these tokens, under these host names, from here on.
+    pub fn set_access(&self, access: &Access, hosts: Vec<String>) {
+        self.guard.set_access(access, hosts);
+    }
+
     /// The same parts, as far as a port has them.
     #[must_use]
     pub fn area(&self, area: Area) -> Admin {
@@ -247,6 +252,7 @@ async fn route(parts: &Arc<Parts>, request: Request<Body>) -> Answer {
         ("POST", ["api", "clients", name, "credential"]) => api::credential(parts, name, request).await,
         ("POST", ["api", "clients", name, "revoke"]) => api::revoke(parts, name).await,
         ("POST", ["api", "clients", name, "sunset"]) => retire::set_sunset(parts, name, request).await,
+        ("POST", ["api", "clients", name, "restore"]) => api::restore(parts, name).await,
         ("POST", ["api", "clients", name, "connect"]) => api::connect(parts, name, request).await,
         ("POST", ["api", "capture"]) => capture::capture(parts, request).await,
         ("POST", ["api", "capture", "end"]) => capture::end(parts),

@@ -2,11 +2,12 @@
 
 use super::StartError;
 use super::announcements;
-use super::pack::{LoadedPack, ReadPack};
+use super::pack::{self, LoadedPack, ReadPack};
 use crate::config::{self, Config};
 use crate::playground;
 use std::collections::HashMap;
 use std::sync::Arc;
+use switchback_compiler::mapping::load::PackSource;
 use switchback_engine::translate::stream::Check;
 use switchback_gateway::body::BodyTimeout;
 use switchback_gateway::clock::Clock;
@@ -24,6 +25,7 @@ use switchback_gateway::server;
 use switchback_gateway::shadow::{self, Served, Table};
 use switchback_gateway::store::Store;
 use switchback_gateway::telemetry::otlp::{OtlpSettings, Traces};
+use switchback_gateway::tls::ServiceTls;
 use switchback_gateway::token::OAuth;
 use switchback_gateway::tunnel::TunnelLimits;
 use switchback_json::{self as json, Value};
@@ -114,6 +116,17 @@ pub(super) fn listener_options(config: &Config, memory: &Memory, descriptors: u6
     }
 }
 
+/// Tells the operator when not all connections can be had.
+pub(super) fn warn_of_descriptors(config: &Config, options: &server::Options) {
+    if options.connections_max < count(config.limits.connections) {
+        tracing::warn!(
+            configured = config.limits.connections,
+            connections = options.connections_max,
+            "the limit of descriptors has no room for all connections; raise it (ulimit -n)"
+        );
+    }
+}
+
 /// What forwarded requests say of the way they came.
 pub(super) fn forwarding(config: &Config) -> Forwarding {
     Forwarding { fields: config.forwarded, trusted: config.trusted_proxies.clone().into() }
@@ -172,10 +185,11 @@ pub(super) fn oauth(oauth: &config::OAuth, pack: &Pack) -> Result<OAuth, StartEr
         timeout: oauth.timeout,
         requests,
         is_state_optional: oauth.is_state_optional,
+        tls: oauth.tls.value.clone(),
     })
 }
 
-/// The upstreams by side. One whose address has not changed is kept, with its connections.
+/// The upstreams by side. One that is called as before is kept, with its connections; the text says how.
 type Upstreams = HashMap<String, (String, Arc<Upstream>)>;
 
 fn upstreams(config: &Config, limits: &Arc<Limits>, before: &Upstreams) -> Result<Upstreams, StartError> {
@@ -209,17 +223,24 @@ fn upstreams_for(
 ) -> Result<Upstreams, StartError> {
     let mut upstreams = Upstreams::new();
     for configured in &config.upstreams {
-        let (side, url) = (configured.side.value.clone(), configured.url.to_string());
+        let (side, way) = (configured.side.value.clone(), way(&configured.url, &configured.tls));
         let upstream = match before.get(&side) {
-            Some((address, upstream)) if *address == url => Arc::clone(upstream),
+            Some((before, upstream)) if *before == way => Arc::clone(upstream),
             _ => {
-                let upstream = Upstream::new(&side, role, configured.url.uri(), Arc::clone(limits));
+                let (url, tls) = (configured.url.uri(), &configured.tls.value);
+                let upstream = Upstream::secured(&side, role, url, tls, Arc::clone(limits));
                 Arc::new(upstream.map_err(|error| StartError::Upstream(side.clone(), error))?)
             }
         };
-        upstreams.insert(side, (url, upstream));
+        upstreams.insert(side, (way, upstream));
     }
     Ok(upstreams)
+}
+
+/// Everything by which a service is called, the content of the files included.
+pub(super) fn way(url: &config::WebUrl, tls: &ServiceTls) -> String {
+    let files = tls.files().map(|file| (file.display().to_string(), std::fs::read(file).unwrap_or_default()));
+    format!("{url} {tls:?} {}", pack::hash(&PackSource::from_files(files.collect())))
 }
 
 /// All services that are called.

@@ -7,9 +7,9 @@ use crate::config::{Config, Upstream, WebUrl, against_pack};
 use serde::Serialize;
 use std::time::Duration;
 use switchback_compiler::diagnostic::{Code, Finding, Findings, Span};
-use switchback_gateway::server;
 use switchback_gateway::store::seal::{KeyRing, SealError};
 use switchback_gateway::store::{self, Reach};
+use switchback_gateway::tls::{self, ServiceTls};
 
 /// What was found.
 #[derive(Debug, Default)]
@@ -42,10 +42,10 @@ impl Examined {
 
 /// Looks at everything that serving needs. Nothing is opened or changed, but for what `online` asks others.
 pub async fn examine(config: &Config, online: bool) -> Result<Examined, StartError> {
-    let mut examined = Examined::default();
+    let mut examined = Examined { findings: parts(config), ..Examined::default() };
     match load_pack(config).await {
         Ok(read) => {
-            examined.findings = against_pack(config, &read.facts());
+            examined.findings.append(against_pack(config, &read.facts()));
             if !examined.findings.has_errors() {
                 let loaded = assemble::under(config, read)?;
                 endpoint(config, &loaded)?;
@@ -58,7 +58,6 @@ pub async fn examine(config: &Config, online: bool) -> Result<Examined, StartErr
         Err(StartError::Pack(findings)) => examined.pack = Some(findings),
         Err(error) => return Err(error),
     }
-    examined.findings.append(parts(config));
     if online {
         examined.tries = tries(config).await;
     }
@@ -83,8 +82,15 @@ pub(super) fn parts(config: &Config) -> Findings {
         }
     }
     if let Some(files) = &config.tls {
-        for error in server::tls_faults(&tls_files(files)) {
+        for error in tls::tls_faults(&tls_files(files)) {
             add(config.places.tls, format!("`tls`: {error}"), None);
+        }
+    }
+    let services = config.upstreams.iter().map(|upstream| &upstream.tls);
+    for service in services.chain(config.oauth.iter().map(|oauth| &oauth.tls)) {
+        let is_given = service.value != ServiceTls::default();
+        for error in is_given.then(|| tls::service_faults(service)).into_iter().flatten() {
+            add(service.span, format!("`tls`: {error}"), None);
         }
     }
     findings
@@ -105,9 +111,9 @@ async fn tries(config: &Config) -> Vec<Try> {
     let upstreams = config
         .upstreams
         .iter()
-        .map(|Upstream { side, url, .. }| asked(format!("upstreams.{}", side.value), url, timeout));
+        .map(|Upstream { side, url, tls }| asked(format!("upstreams.{}", side.value), url, tls, timeout));
     let oauth = config.oauth.iter().filter_map(|oauth| {
-        Some(asked("oauth.token_url".to_owned(), oauth.token_url.as_ref()?, oauth.timeout))
+        Some(asked("oauth.token_url".to_owned(), oauth.token_url.as_ref()?, &oauth.tls, oauth.timeout))
     });
     let services = futures_util::future::join_all(upstreams.chain(oauth));
     let (store, services) = futures_util::join!(store, services);
@@ -115,19 +121,40 @@ async fn tries(config: &Config) -> Vec<Try> {
 }
 
 /// Whether anything answers at an address: whatever it says to a stranger, it is there.
-async fn asked(key: String, url: &WebUrl, timeout: Duration) -> Try {
+async fn asked(key: String, url: &WebUrl, tls: &ServiceTls, timeout: Duration) -> Try {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let asking = async {
-        let client = reqwest::Client::builder()
+        let mut client = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
             .timeout(timeout)
-            .no_proxy()
-            .build()
-            .map_err(|error| error.to_string())?;
+            .no_proxy();
+        if url.is_https() {
+            let setup = tls.read().map_err(|error| error.to_string())?;
+            if let Some(name) = setup.server_name {
+                return tokio::time::timeout(timeout, handshake(url, setup.config, name))
+                    .await
+                    .map_err(|_| "no answer in time".to_owned())?;
+            }
+            client = client.tls_backend_preconfigured(setup.config);
+        }
+        let client = client.build().map_err(|error| error.to_string())?;
         let answer = client.head(url.to_string()).send().await;
         answer.map(drop).map_err(|error| causes(&error.without_url()))
     };
     Try { key, address: url.masked(), error: asking.await.err() }
+}
+
+/// Whether the address speaks TLS under another name than its own.
+async fn handshake(
+    url: &WebUrl,
+    config: rustls::ClientConfig,
+    name: rustls::pki_types::ServerName<'static>,
+) -> Result<(), String> {
+    let (host, port) = (url.uri().host().unwrap_or_default(), url.uri().port_u16().unwrap_or(443));
+    let stream = tokio::net::TcpStream::connect((host.trim_matches(['[', ']']), port)).await;
+    let stream = stream.map_err(|error| causes(&error))?;
+    let connector = tokio_rustls::TlsConnector::from(std::sync::Arc::new(config));
+    connector.connect(name, stream).await.map(drop).map_err(|error| causes(&error))
 }
 
 /// An error with all that is behind it: what went wrong is said by the innermost.

@@ -3,22 +3,49 @@
 //! they began with.
 
 use super::assemble::{self, Services};
-use super::{StartError, client_of, examine, pack, warn_of};
-use crate::admin::{Board, PackStatus, ReloadOutcome, Status};
+use super::watch::Watch;
+use super::{
+    Replaceable, StartError, Stopping, admin_access, admin_hosts, client_of, endpoint, examine, pack,
+    tls_files, warn_of,
+};
+use crate::admin::{Admin, Board, PackStatus, ReloadOutcome, Status};
 use crate::config::{self, Config, Environment, against_pack};
 use crate::playground::Workbench;
-use std::path::PathBuf;
+use arc_swap::ArcSwap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use switchback_compiler::diagnostic::{Colour, Findings, to_text};
 use switchback_gateway::clock::{Clock, rfc3339};
-use switchback_gateway::proxy::limits::Limits;
 use switchback_gateway::proxy::program::Current;
+use switchback_gateway::proxy::stack;
 use switchback_gateway::retire::Retirement;
-use switchback_gateway::shadow::Phases;
+use switchback_gateway::secret::Secret;
+use switchback_gateway::server;
+use switchback_gateway::shadow::{Archive, Phases, Shadow, Workers, keep_gate};
+use switchback_gateway::store::seal::KeyRing;
 use switchback_gateway::store::{HistoryRow, Store};
+use switchback_gateway::telemetry::log::{self, LogSettings};
 use switchback_gateway::telemetry::metrics;
+use switchback_gateway::tls::{ServerCertificate, ServiceTls};
 use switchback_gateway::token::{Registry, Tokens};
+use switchback_plan::Pack;
 use tokio::task::spawn_blocking;
+use tokio_util::task::AbortOnDropHandle;
+
+/// The keys whose changes take a restart; all others are taken up while the gateway runs. Listening sockets are bound once, what
+/// is in one store is not in another, shares of memory that are given out were of the memory at the start, lines of
+/// two forms in one log would be read by nobody, and events are on their way to the receivers that there are.
+pub const TAKE_A_RESTART: [&str; 9] = [
+    "listen",
+    "tls (added or taken away)",
+    "admin.listen",
+    "health.listen",
+    "oauth.listen",
+    "store",
+    "limits.memory",
+    "log.format",
+    "events",
+];
 
 /// What a reload works on.
 pub(super) struct Reloader {
@@ -29,8 +56,22 @@ pub(super) struct Reloader {
     pub(super) services: Services,
     /// The hash of pack and configuration that were tried last, whatever came of it.
     pub(super) tried: String,
+    pub(super) watch: Option<Watch>,
     pub(super) current: Current,
-    pub(super) limits: Arc<Limits>,
+    /// What connections are answered by.
+    pub(super) parts: stack::Parts,
+    /// Has new connections answered by other parts, within other limits.
+    pub(super) serve: Box<dyn Fn(stack::Parts, server::Options) + Send>,
+    /// What clients are shown, where they speak TLS.
+    pub(super) certificate: Option<ServerCertificate>,
+    pub(super) admin: Admin,
+    /// What compares both sides.
+    pub(super) workers: Replaceable<Workers>,
+    /// What moves operations by themselves.
+    pub(super) gate: AbortOnDropHandle<()>,
+    pub(super) stopping: Arc<ArcSwap<Stopping>>,
+    /// How the authorization server is asked, as a text.
+    pub(super) authority: String,
     pub(super) board: Board,
     pub(super) registry: Registry,
     pub(super) tokens: Tokens,
@@ -45,19 +86,22 @@ pub(super) struct Reloader {
 impl Reloader {
     /// Reloads if a file has changed since the last try.
     pub(super) async fn reload_if_changed(&mut self) {
-        if fingerprint(self.file.as_deref(), self.config.mapping.as_deref()) != self.tried {
+        if fingerprint(self.file.as_deref(), &self.config) != self.tried {
             self.reload().await;
         }
     }
 
     /// Reloads, whether or not anything has changed, and posts how it went.
     pub(super) async fn reload(&mut self) {
-        self.tried = fingerprint(self.file.as_deref(), self.config.mapping.as_deref());
+        self.tried = fingerprint(self.file.as_deref(), &self.config);
         let outcome = self.try_reload().await;
         let now_ms = self.clock.unix_ms();
         metrics::config_reloaded(outcome.is_ok(), now_ms.div_euclid(1000));
         let (error, needs_restart) = match outcome {
-            Ok(needs_restart) => (None, needs_restart),
+            Ok(needs_restart) => {
+                metrics::restart_pending(needs_restart.len());
+                (None, needs_restart)
+            }
             Err(error) => (Some(error), Vec::new()),
         };
         match &error {
@@ -93,20 +137,61 @@ impl Reloader {
             }
             None => self.config.clone(),
         };
+        let needs_restart = needs_restart(&self.config, &config);
+        let config = effective(&self.config, config);
         let folder = config.mapping.clone();
         let read = spawn_blocking(move || pack::load(folder.as_deref()))
             .await
             .map_err(|error| error.to_string())??;
         warn(check_against_pack(&config, &read.facts(), self.file.as_deref())?);
+        check_parts(&config, self.file.as_deref())?;
         let text = |error: StartError| error.to_string();
         let loaded = assemble::under(&config, read).map_err(text)?;
-        let services = Services::new(&config, &self.limits, Some(&self.services)).map_err(text)?;
+
+        let before = &self.config;
+        let (new_limits, new_shadow) = (before.limits != config.limits, before.shadow != config.shadow);
+        let new_edge = before.trusted_proxies != config.trusted_proxies
+            || before.forwarded != config.forwarded
+            || before.logs_address != config.logs_address;
+        let mut parts = self.parts.clone();
+        if new_limits {
+            parts.limits = Arc::new(assemble::fitted(assemble::limits(&config.limits), &parts.memory));
+        }
+        parts.forwarding = assemble::forwarding(&config);
+        let kept = (!new_limits && !new_shadow).then_some(&self.services);
+        let services = Services::new(&config, &parts.limits, kept).map_err(text)?;
         let tables = assemble::tables(&config, &loaded);
         let program = assemble::program(&config, &loaded, &services, &tables).map_err(text)?;
+        let authority = authority(&config, &loaded.pack);
+        let endpoint = match authority == self.authority {
+            true => None,
+            false => Some(endpoint(&config, &loaded).map_err(text)?),
+        };
+        let certificate = match (&self.certificate, &config.tls) {
+            (Some(_), Some(files)) => {
+                Some(ServerCertificate::read(&tls_files(files)).map_err(|error| format!("tls: {error}"))?)
+            }
+            _ => None,
+        };
+        let mut workers = None;
+        if new_shadow {
+            let started = Shadow::start(self.store.clone(), assemble::shadow(&config.shadow)).await;
+            let (shadow, started) = started.map_err(|error| error.to_string())?;
+            (parts.shadow, workers) = (shadow, Some(started));
+        }
+        if exposed(&before.keys) != exposed(&config.keys) {
+            let keys = KeyRing::parse(&config.keys).map_err(|error| format!("key: {error}"))?;
+            self.store.set_keys(&keys).await.map_err(|error| format!("key: {error}"))?;
+        }
         let clients = config.clients.iter().map(client_of).collect();
         warn_of(self.registry.ensure(clients).await.map_err(|error| error.to_string())?);
-        self.tokens.discover();
+
         // Nothing fails from here on.
+        if let Some(endpoint) = endpoint {
+            self.registry.set_endpoint(endpoint.clone());
+            self.tokens.set_endpoint(endpoint);
+        }
+        self.tokens.discover();
         self.phases.serve(tables.into_iter().flatten().collect());
         self.retirement.serve(assemble::retired(&config, &loaded));
         self.workbench.serve(assemble::tried(&config, &loaded));
@@ -114,8 +199,35 @@ impl Reloader {
         if let Err(error) = self.tokens.sync().await {
             tracing::warn!(%error, "changes of clients are stored; they are taken up at the next look at the store");
         }
-        let needs_restart = needs_restart(&self.config, &config);
-        let before = self.board.load();
+        if let (Some(shown), Some(fresh)) = (&self.certificate, &certificate) {
+            shown.replace(fresh);
+        }
+        show_certificates(&config, self.certificate.as_ref());
+        self.admin.set_access(&admin_access(&config), admin_hosts(&config));
+        if before.log != config.log && !log::refilter(&config.log) {
+            tracing::warn!("the log goes on being filtered as before: its filter is not ours");
+        }
+        if before.gate != config.gate {
+            self.gate = gate(&config, &self.phases, &self.store, &self.clock);
+        }
+        self.stopping.store(Arc::new(Stopping::of(&config.limits)));
+        if new_limits || new_shadow || new_edge {
+            let options = assemble::listener_options(&config, &parts.memory, assemble::descriptors(&config));
+            assemble::warn_of_descriptors(&config, &options);
+            (self.serve)(parts.clone(), options);
+        }
+        if let Some(workers) = workers
+            && let Some(before) = self.workers.lock().await.replace(workers)
+        {
+            tokio::spawn(before.stop(config.limits.drain_timeout));
+        }
+        let is_watched_as_before = (before.reload, &before.files, &before.mapping)
+            == (config.reload, &config.files, &config.mapping);
+        if !is_watched_as_before {
+            self.watch = watch(self.file.as_deref(), &config);
+            self.tried = fingerprint(self.file.as_deref(), &config);
+        }
+        let posted = self.board.load();
         let hash = loaded.hash;
         self.board.store(Arc::new(Status {
             config: config.masked.clone(),
@@ -124,73 +236,99 @@ impl Reloader {
                 source: loaded.source,
                 hash: hash.clone(),
                 loaded_at: rfc3339(self.clock.unix_ms()),
-                generation: before.pack.generation + 1,
+                generation: posted.pack.generation + 1,
                 last_reload: None,
             },
-            before: before
+            before: posted
                 .shown
                 .clone()
-                .filter(|_| before.pack.hash != hash)
-                .or_else(|| before.before.clone()),
+                .filter(|_| posted.pack.hash != hash)
+                .or_else(|| posted.before.clone()),
             shown: Some(loaded.shown),
         }));
-        self.services = services;
-        self.config = kept(&self.config, config);
+        (self.services, self.parts, self.authority, self.config) = (services, parts, authority, config);
         Ok(needs_restart)
     }
 }
 
-/// What is running of the old configuration, and what was swapped in of the new one.
-fn kept(running: &Config, new: Config) -> Config {
+/// The new configuration, with what takes a restart ([`TAKE_A_RESTART`]) as it runs.
+fn effective(running: &Config, new: Config) -> Config {
+    let listen = running.oauth.as_ref().and_then(|oauth| oauth.listen);
+    let mut masked = new.masked;
+    masked["events"] = running.masked["events"].clone();
     Config {
+        masked,
         listen: running.listen,
-        tls: running.tls.clone(),
-        admin: running.admin.clone(),
+        tls: match (&running.tls, new.tls) {
+            (Some(_), Some(new)) => Some(new),
+            (running, _) => running.clone(),
+        },
+        admin: config::Admin { listen: running.admin.listen, ..new.admin },
+        health: running.health,
+        oauth: new.oauth.map(|oauth| config::OAuth { listen, ..oauth }),
         store: running.store.clone(),
-        keys: running.keys.clone(),
-        oauth: running.oauth.clone(),
-        limits: running.limits,
-        shadow: running.shadow,
         events: running.events.clone(),
-        gate: running.gate.clone(),
-        log: running.log.clone(),
-        logs_address: running.logs_address,
-        reload: running.reload,
+        limits: config::Limits { memory: running.limits.memory, ..new.limits },
+        log: LogSettings { format: running.log.format, ..new.log },
         ..new
     }
 }
 
-/// The keys that differ and are not swapped in.
+/// The keys that differ and take a restart, by their names in [`TAKE_A_RESTART`].
 fn needs_restart(running: &Config, new: &Config) -> Vec<String> {
-    let secrets = |config: &Config| {
-        let keys: Vec<String> = config.keys.iter().map(|key| key.expose().clone()).collect();
-        let tokens = [&config.admin.token, &config.admin.read_token];
-        (keys, tokens.map(|token| token.as_ref().map(|token| token.expose().clone())))
-    };
-    let ((keys, tokens), (new_keys, new_tokens)) = (secrets(running), secrets(new));
-    let changes = [
-        ("listen", running.listen != new.listen),
-        ("tls", running.tls != new.tls),
-        (
-            "admin",
-            running.admin.listen != new.admin.listen
-                || running.admin.hosts != new.admin.hosts
-                || running.admin.session != new.admin.session
-                || tokens != new_tokens,
-        ),
-        ("trusted_proxies", running.trusted_proxies != new.trusted_proxies),
-        ("forwarded", running.forwarded != new.forwarded),
-        ("store", running.store != new.store),
-        ("key", keys != new_keys),
-        ("oauth", running.oauth != new.oauth),
-        ("limits", running.limits != new.limits),
-        ("shadow", running.shadow != new.shadow),
-        ("events", running.masked["events"] != new.masked["events"]),
-        ("gate", running.gate != new.gate),
-        ("log", running.log != new.log || running.logs_address != new.logs_address),
-        ("reload", running.reload != new.reload),
+    let callback = |config: &Config| config.oauth.as_ref().and_then(|oauth| oauth.listen);
+    let changed = [
+        running.listen != new.listen,
+        running.tls.is_some() != new.tls.is_some(),
+        running.admin.listen != new.admin.listen,
+        running.health != new.health,
+        new.oauth.is_some() && callback(running) != callback(new),
+        running.store != new.store,
+        running.limits.memory != new.limits.memory,
+        running.log.format != new.log.format,
+        running.masked["events"] != new.masked["events"],
     ];
-    changes.iter().filter(|(_, changed)| *changed).map(|(key, _)| (*key).to_owned()).collect()
+    let keys = TAKE_A_RESTART.iter().zip(changed).filter(|(_, changed)| *changed);
+    keys.map(|(key, _)| (*key).to_owned()).collect()
+}
+
+fn exposed(keys: &[Secret<String>]) -> Vec<&String> {
+    keys.iter().map(Secret::expose).collect()
+}
+
+/// Everything that the conversation with the authorization server depends on, as a text.
+pub(super) fn authority(config: &Config, pack: &Pack) -> String {
+    let Some(oauth) = &config.oauth else { return String::new() };
+    let way = assemble::way(oauth.token_url.as_ref().unwrap_or(&oauth.redirect_url), &oauth.tls);
+    format!("{oauth:?} {:?} {way}", pack.sides[1].credential.tokens)
+}
+
+/// Says when the certificates of a configuration end.
+pub(super) fn show_certificates(config: &Config, certificate: Option<&ServerCertificate>) {
+    let own = certificate.and_then(ServerCertificate::ends).map(|ends| ("tls".to_owned(), ends));
+    let ends = |key: String, tls: &ServiceTls| {
+        let files = tls.own.as_ref()?;
+        Some((key, ServerCertificate::read(files).ok()?.ends()?))
+    };
+    let upstreams = config.upstreams.iter();
+    let upstreams = upstreams
+        .filter_map(|upstream| ends(format!("upstreams.{}.tls", upstream.side.value), &upstream.tls));
+    let oauth = config.oauth.iter().filter_map(|oauth| ends("oauth.tls".to_owned(), &oauth.tls));
+    for (key, ends) in own.into_iter().chain(upstreams).chain(oauth) {
+        metrics::certificate_expiry(&key, ends);
+    }
+}
+
+/// Watches the files of a configuration, where it wants that.
+pub(super) fn watch(file: Option<&Path>, config: &Config) -> Option<Watch> {
+    let reload = config.reload;
+    reload.watch.then(|| Watch::new(file, &config.files, config.mapping.as_deref(), reload.settle))
+}
+
+/// Has operations moved by what was found, as a configuration says.
+pub(super) fn gate(config: &Config, phases: &Phases, store: &Store, clock: &Clock) -> AbortOnDropHandle<()> {
+    let keeping = keep_gate(phases.clone(), Archive::new(store.clone()), clock.clone(), config.gate.clone());
+    AbortOnDropHandle::new(tokio::spawn(keeping))
 }
 
 fn read_config(file: &std::path::Path) -> Result<Config, String> {
@@ -236,11 +374,11 @@ pub(super) fn warn(findings: Option<String>) {
 }
 
 /// A hash over everything that a reload reads. What cannot be read counts as empty: the reload says why.
-pub(super) fn fingerprint(file: Option<&std::path::Path>, mapping: Option<&std::path::Path>) -> String {
-    let config = file.and_then(|file| std::fs::read(file).ok()).unwrap_or_default();
-    let pack = pack::read(mapping).map(|source| pack::hash(&source)).unwrap_or_default();
-    pack::hash(&switchback_compiler::mapping::load::PackSource::from_files(vec![
-        ("configuration".to_owned(), config),
-        ("pack".to_owned(), pack.into_bytes()),
-    ]))
+pub(super) fn fingerprint(file: Option<&Path>, config: &Config) -> String {
+    let read = |file: &Path| std::fs::read(file).unwrap_or_default();
+    let own = file.map(read).unwrap_or_default();
+    let pack = pack::read(config.mapping.as_deref()).map(|source| pack::hash(&source)).unwrap_or_default();
+    let mut files = vec![("configuration".to_owned(), own), ("pack".to_owned(), pack.into_bytes())];
+    files.extend(config.files.iter().map(|file| (file.display().to_string(), read(file))));
+    pack::hash(&switchback_compiler::mapping::load::PackSource::from_files(files))
 }

@@ -2,7 +2,8 @@
 //! instead of writing into them; whether anything that matters has changed is judged by the reload, by content.
 
 use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher as _};
-use std::ffi::OsStr;
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,14 +22,21 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Watches the folder of the configuration file and the folder of the pack with its subfolders. Where the system cannot
+    /// Watches the folders of the configuration file and of the others that it names, and the folder of the pack with its subfolders. Where the system cannot
     /// watch, that is logged, and reloading is left to SIGHUP and the admin API.
-    pub(super) fn new(file: Option<&Path>, pack: Option<&Path>, settle: Duration) -> Watch {
+    pub(super) fn new(
+        file: Option<&Path>,
+        others: &[PathBuf],
+        pack: Option<&Path>,
+        settle: Duration,
+    ) -> Watch {
         let changed = Arc::new(Notify::new());
-        let folders = file.map(folder_of).into_iter().map(|folder| (folder, RecursiveMode::NonRecursive));
+        let files = || file.into_iter().chain(others.iter().map(PathBuf::as_path));
+        let folders: BTreeSet<PathBuf> = files().map(folder_of).collect();
+        let folders = folders.into_iter().map(|folder| (folder, RecursiveMode::NonRecursive));
         let folders = folders.chain(pack.map(|pack| (pack.to_owned(), RecursiveMode::Recursive)));
         let told = Arc::clone(&changed);
-        let name = file.and_then(Path::file_name).map(OsStr::to_owned);
+        let names: BTreeSet<OsString> = files().filter_map(Path::file_name).map(OsStr::to_owned).collect();
         // As watchers name what changed: most as they were told, those of some systems with all links followed.
         let inside = [
             pack.and_then(|pack| std::path::absolute(pack).ok()),
@@ -37,7 +45,7 @@ impl Watch {
         let tell = move |event: notify::Result<Event>| {
             // Reading a file is an event too, and our own reading must not wake us.
             let is_change = |event: &Event| {
-                let is_ours = |path: &PathBuf| matters(path, name.as_deref(), &inside);
+                let is_ours = |path: &PathBuf| matters(path, &names, &inside);
                 !event.kind.is_access() && (event.paths.is_empty() || event.paths.iter().any(is_ours))
             };
             if event.is_ok_and(|event| is_change(&event)) {
@@ -68,12 +76,12 @@ impl Watch {
     }
 }
 
-/// Whether a change of `path` can be one of the configuration file, called `name`, or of what is `inside` the pack, by whichever of
+/// Whether a change of `path` can be one of the files with these `names`, or of what is `inside` the pack, by whichever of
 /// its paths. A log or a store may well be written to in the same folder, many times a second. Names that begin with `..` are the links by which
 /// Kubernetes swaps all files of a volume at once.
-fn matters(path: &Path, name: Option<&OsStr>, inside: &[Option<PathBuf>]) -> bool {
+fn matters(path: &Path, names: &BTreeSet<OsString>, inside: &[Option<PathBuf>]) -> bool {
     let own = path.file_name();
-    own == name
+    own.is_some_and(|own| names.contains(own))
         || own.is_some_and(|own| own.as_encoded_bytes().starts_with(b".."))
         || inside.iter().flatten().any(|pack| path.starts_with(pack))
 }
@@ -91,8 +99,9 @@ mod tests {
 
     #[test]
     fn a_log_or_a_store_beside_the_configuration_is_no_change() {
+        let names = BTreeSet::from([OsString::from("own.yaml")]);
         let inside = ["etc/pack", "real/pack"].map(|path| Some(PathBuf::from(path)));
-        let matters = |path: &str| matters(Path::new(path), Some(OsStr::new("own.yaml")), &inside);
+        let matters = |path: &str| matters(Path::new(path), &names, &inside);
         for path in [
             "etc/own.yaml",
             "etc/..data",

@@ -109,6 +109,8 @@ fn checked(args: &Args, check: Check, mut outcome: Outcome) -> ExitCode {
             }
             if is_ready {
                 println!("{}: ready to serve", args.config.display());
+                let keys = app::TAKE_A_RESTART.join(", ");
+                println!("changes are taken up while it runs, but for those of: {keys}");
             }
         }
         Format::Json => {
@@ -117,6 +119,7 @@ fn checked(args: &Args, check: Check, mut outcome: Outcome) -> ExitCode {
                 "configuration": to_json(&outcome.sources, &outcome.findings),
                 "pack": examined.pack,
                 "tries": examined.tries,
+                "take_a_restart": app::TAKE_A_RESTART,
             });
             println!("{said:#}");
         }

@@ -165,6 +165,7 @@ impl Opened {
             // Only links are made here; the running gateway exchanges what comes of them.
             requests: TokenRequests::default(),
             is_state_optional: false,
+            tls: configured.map(|oauth| oauth.tls.value.clone()).unwrap_or_default(),
         });
         endpoint.map_err(|error| match error {
             OAuthConfigError::NoAddress(_) => Failure::Usage(NO_SERVER.to_owned()),

@@ -10,7 +10,7 @@ use super::read::{FromYaml, Named, OneOrMore, Placed};
 use super::scalars::{Moment, Period, Prefix, Size, WebUrl};
 use super::sections::{
     RawAdmin, RawBrownout, RawClient, RawClientSunset, RawConfig, RawFront, RawGrant, RawLimits, RawOAuth,
-    RawOtlp, RawSunset, RawTls, RawUpstream, StateRule,
+    RawOtlp, RawServiceTls, RawSunset, RawTls, RawUpstream, StateRule,
 };
 use http::{HeaderName, HeaderValue};
 use std::collections::HashMap;
@@ -22,6 +22,7 @@ use switchback_gateway::shadow::Phase;
 use switchback_gateway::store::Flow;
 use switchback_gateway::telemetry::log::LogSettings;
 use switchback_gateway::telemetry::otlp::OtlpSettings;
+use switchback_gateway::tls::{self, ServiceTls};
 use switchback_plan::{ClientAuth, TokenRequests};
 
 /// Converts and checks. `None` where a part is missing that was reported; a `Some` counts only if nothing else was.
@@ -69,7 +70,7 @@ pub(super) fn check(raw: RawConfig, findings: &mut Findings) -> Option<Config> {
     let brownouts = brownouts(raw.brownouts.value, findings);
     Some(Config {
         listen: raw.listen.value,
-        tls: raw.tls.and_then(|tls| self::tls(tls.value)),
+        tls: raw.tls.and_then(|tls| tls_files(tls.value)),
         trusted_proxies: raw.trusted_proxies.value,
         forwarded: raw.forwarded.value,
         admin,
@@ -97,6 +98,7 @@ pub(super) fn check(raw: RawConfig, findings: &mut Findings) -> Option<Config> {
         otlp: raw.telemetry.value.otlp.and_then(|otlp| self::otlp(otlp.value, findings)),
         reload: Reload { watch: raw.reload.watch.value, settle: raw.reload.settle.0 },
         masked,
+        files: Vec::new(),
     })
 }
 
@@ -163,7 +165,7 @@ fn keys(
     Some(raw.value.0.into_iter().map(|key| key.value).collect())
 }
 
-fn tls(raw: RawTls) -> Option<TlsFiles> {
+fn tls_files(raw: RawTls) -> Option<TlsFiles> {
     Some(TlsFiles { certificate: raw.certificate?.value, private_key: raw.private_key?.value })
 }
 
@@ -233,6 +235,9 @@ fn oauth(raw: Placed<RawOAuth>, findings: &mut Findings) -> Option<OAuth> {
             }
         }
     }
+    let asked = raw.token_url.as_ref().or(issuer.as_ref());
+    let tls = asked.map(|asked| service_tls(raw.tls, asked, findings));
+    let tls = tls.unwrap_or(Placed { value: ServiceTls::default(), span: Span::default() });
     Some(OAuth {
         issuer: raw.issuer.map(|issuer| issuer.value),
         authorize_url: raw.authorize_url.map(|url| url.value),
@@ -247,7 +252,37 @@ fn oauth(raw: Placed<RawOAuth>, findings: &mut Findings) -> Option<OAuth> {
             refresh_sends: raw.refresh_sends.map(|sends| sends.value),
         },
         is_state_optional: raw.state.value == StateRule::Optional,
+        tls,
     })
+}
+
+/// How the service at `url` is called with TLS.
+fn service_tls(
+    raw: Option<Placed<RawServiceTls>>,
+    url: &Placed<WebUrl>,
+    findings: &mut Findings,
+) -> Placed<ServiceTls> {
+    let Some(Placed { value: raw, span }) = raw else {
+        return Placed { value: ServiceTls::default(), span: Span::default() };
+    };
+    if !url.is_https() {
+        let what = "`tls` says how `https` is spoken, and this URL is `http`";
+        findings.push(Finding::error(Code::Conflict, span, what).related(url.span, "the URL"));
+    }
+    let own = match (raw.certificate, raw.private_key) {
+        (Some(certificates), Some(key)) => {
+            Some(tls::TlsFiles { certificates: certificates.value, key: key.value })
+        }
+        (None, None) => None,
+        (Some(one), None) | (None, Some(one)) => {
+            let what = "`certificate` and `private_key` belong together";
+            findings.push(Finding::error(Code::MissingKey, one.span, what).help("give both, or neither"));
+            None
+        }
+    };
+    let (authorities, server_name) =
+        (raw.ca_file.map(|file| file.value), raw.server_name.map(|name| name.value));
+    Placed { value: ServiceTls { authorities, own, server_name }, span }
 }
 
 fn is_in_the_clear(url: &WebUrl) -> bool {
@@ -389,7 +424,8 @@ fn upstreams(raw: Option<Placed<Named<String, RawUpstream>>>, findings: &mut Fin
             let what = "the URL of an upstream has no query: paths are appended to it";
             findings.push(Finding::error(Code::ValueForm, url.span, what));
         }
-        Some(Upstream { side, url: url.value })
+        let tls = service_tls(upstream.tls, &url, findings);
+        Some(Upstream { side, url: url.value, tls })
     };
     raw.value.0.into_iter().filter_map(convert).collect()
 }

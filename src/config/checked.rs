@@ -17,6 +17,7 @@ use switchback_gateway::shadow::{GateSettings, OperationKey, PerOperation, Phase
 use switchback_gateway::store::Flow;
 use switchback_gateway::telemetry::log::LogSettings;
 use switchback_gateway::telemetry::otlp::OtlpSettings;
+use switchback_gateway::tls::ServiceTls;
 use switchback_plan::TokenRequests;
 
 /// A checked configuration.
@@ -65,6 +66,8 @@ pub struct Config {
     /// The whole file as JSON, defaults filled in, secrets as `***`.
     pub masked: Value,
     pub places: Places,
+    /// All files that it is read from beside its own: those of secrets, certificates and keys.
+    pub files: Vec<PathBuf>,
 }
 
 /// Where values stand that can turn out to be wrong only when they are used. Of what the file leaves out, its beginning.
@@ -79,6 +82,15 @@ pub struct Places {
 }
 
 impl Config {
+    /// These files, and those of certificates and keys.
+    pub(super) fn files_with(&self, mut files: Vec<PathBuf>) -> Vec<PathBuf> {
+        let own = self.tls.iter().flat_map(|tls| [&tls.certificate, &tls.private_key]).map(PathBuf::as_path);
+        let services = self.upstreams.iter().map(|upstream| &upstream.tls);
+        let services = services.chain(self.oauth.iter().map(|oauth| &oauth.tls)).flat_map(|tls| tls.files());
+        files.extend(own.chain(services).map(ToOwned::to_owned));
+        files
+    }
+
     /// The upstream of a side.
     pub fn upstream(&self, side: &str) -> Option<&Upstream> {
         self.upstreams.iter().find(|upstream| upstream.side.value == side)
@@ -121,6 +133,7 @@ pub struct Upstream {
     /// The side of the pack that it speaks.
     pub side: Placed<String>,
     pub url: WebUrl,
+    pub tls: Placed<ServiceTls>,
 }
 
 /// The authorization server.
@@ -140,6 +153,7 @@ pub struct OAuth {
     /// How it wants to be asked, where the configuration says so.
     pub requests: TokenRequests,
     pub is_state_optional: bool,
+    pub tls: Placed<ServiceTls>,
 }
 
 /// A client to ensure at start.

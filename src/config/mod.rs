@@ -27,6 +27,7 @@ pub use read::Placed;
 pub use scalars::{Moment, Period, Prefix, Size, StoreUrl, WebUrl};
 
 use read::{FromYaml, Reading};
+use std::cell::RefCell;
 use std::path::Path;
 use switchback_compiler::diagnostic::{Code, Findings, Sources};
 use switchback_compiler::yaml;
@@ -73,11 +74,16 @@ pub fn parse(name: &str, text: &str, environment: &Environment<'_>) -> Outcome {
         return Outcome { config: None, findings, sources };
     };
     let references::Resolved { tree, unset } = references.resolve(tree, environment.variable, &mut findings);
-    let mut reading =
-        Reading { findings: &mut findings, read_file: environment.read_file, text, quotable: Vec::new() };
+    let files = RefCell::new(Vec::new());
+    let read_file = |path: &Path| {
+        files.borrow_mut().push(path.to_owned());
+        (environment.read_file)(path)
+    };
+    let mut reading = Reading { findings: &mut findings, read_file: &read_file, text, quotable: Vec::new() };
     let raw = sections::RawConfig::read(&tree, &mut reading);
     let shown = quoting::Shown::of(&tree, reading.quotable, &references);
     let config = raw.and_then(|raw| check::check(raw, &mut findings)).filter(|_| !findings.has_errors());
+    let config = config.map(|config| Config { files: config.files_with(files.into_inner()), ..config });
     findings.retain(|finding| finding.code == Code::Reference || !unset.contains(&finding.span));
     findings.for_each(|finding| quoting::without_values(finding, text, Some(&shown)));
     let mut sources = Sources::new();

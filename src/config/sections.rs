@@ -209,7 +209,26 @@ section! {
         /// Where it is, with the path that its operations are appended to.
         url: WebUrl,
     }
-    optional {}
+    optional {
+        /// How it is called with TLS, where its URL begins with `https`.
+        tls: RawServiceTls,
+    }
+}
+
+section! {
+    /// How a service, or the authorization server, is called with TLS. The files are watched as the configuration is.
+    RawServiceTls is "`tls`",
+    required {}
+    optional {
+        /// PEM file: the authorities that its certificate is held against, instead of the system's.
+        ca_file: PathBuf,
+        /// PEM file: what is shown to it, where it asks who calls (mTLS), with its intermediates.
+        certificate: PathBuf,
+        /// PEM file: the private key of `certificate`.
+        private_key: PathBuf,
+        /// The name that its certificate is for, asked for by SNI, instead of the one in its URL.
+        server_name: String,
+    }
 }
 
 section! {
@@ -246,6 +265,8 @@ section! {
         /// Whether a callback must bring back the `state` of its link: `required`, or `optional` for an authorization server
         /// that does not. Then a callback without one counts for the one authorization that is pending, if it is one only.
         state: StateRule = StateRule::Required,
+        /// How it is called with TLS.
+        tls: RawServiceTls,
     }
 }
 

@@ -207,18 +207,21 @@ async fn whatever_is_wrong_the_old_pack_goes_on_serving() {
 async fn a_changed_configuration_serves_and_says_what_takes_a_restart() {
     let running = Running::start(false).await;
     assert!(running.get("/v2/chats/7").await.headers().get("sunset").is_none());
-    let more = "sunset: { v2: { deprecated: 2026-01-01, sunset: 2027-01-01, successor: https://example.com/v3 } }\nlimits: { requests: 9 }\n";
+    let more = "sunset: { v2: { deprecated: 2026-01-01, sunset: 2027-01-01, successor: https://example.com/v3 } }\nlimits: { target_bytes: 512 }\nlog: { format: json }\n";
     let text = std::fs::read_to_string(running.file("switchback.yaml")).unwrap() + more;
     std::fs::write(running.file("switchback.yaml"), text).unwrap();
     let status = running.after(|running| running.app.reload()).await;
     let outcome = status.pack.last_reload.clone().expect("it was tried");
-    assert_eq!((outcome.error, outcome.needs_restart), (None, vec!["limits".to_owned()]));
+    assert_eq!((outcome.error, outcome.needs_restart), (None, vec!["log.format".to_owned()]));
     for path in ["/v2/chats/7", "/v2/chats/7/feedback", "/v2/nothing"] {
         let answer = running.get(path).await;
         assert_eq!(answer.headers()["deprecation"], "@1767225600", "{path}");
         assert_eq!(answer.headers()["sunset"], "Fri, 01 Jan 2027 00:00:00 GMT", "{path}");
         assert_eq!(answer.headers()["link"], "<https://example.com/v3>; rel=\"successor-version\"", "{path}");
     }
+    // Connections that were open have ended with their next answer.
+    let long = running.get(&format!("/v2/{}", "a".repeat(600))).await;
+    assert_eq!(long.status(), StatusCode::URI_TOO_LONG);
     running.app.shutdown().await;
 }
 

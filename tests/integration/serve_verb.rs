@@ -133,6 +133,7 @@ async fn a_store_that_is_not_there_is_waited_for_and_the_log_says_so_in_its_own_
     }
     let last = log.lines().last().unwrap_or_default();
     assert!(last.contains("the gateway did not start") && last.contains("limits.store_wait"), "{last}");
+    assert!(last.contains("refused"), "why it does not answer: {last}");
     assert!(!log.contains("hunter2"));
 
     // While it waits it can be stopped.
@@ -186,7 +187,8 @@ fn what_cannot_be_opened_is_named_with_its_key() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = taken.local_addr().expect("it is bound").to_string();
-    let file = write(folder.path(), "limits: { store_wait: 1ms }\n");
+    // A file is not waited for.
+    let file = write(folder.path(), "limits: { store_wait: 1h }\n");
     let right = std::fs::read_to_string(&file).expect("it was written");
     for (from, to, said) in [
         (

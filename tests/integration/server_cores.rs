@@ -6,9 +6,10 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use switchback_gateway::body::Body;
-use switchback_gateway::server::{Bound, CoreRuntimes, Drain, Options};
+use switchback_gateway::server::{Bound, CoreRuntimes, Drain, Options, Serving};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio::sync::watch;
 
 const ANY: &str = "127.0.0.1:0";
 
@@ -22,7 +23,8 @@ fn start(options: Options, drain: &Drain) -> (SocketAddr, CoreRuntimes) {
     let listeners = Bound::together(ANY.parse().unwrap(), 2, None).unwrap();
     let address = listeners[0].address().unwrap();
     let service = tower::service_fn(whereabouts);
-    (address, CoreRuntimes::start(listeners, &service, &Arc::new(options), drain).unwrap())
+    let (_, current) = watch::channel(Serving { service, options: Arc::new(options) });
+    (address, CoreRuntimes::start(listeners, &current, drain).unwrap())
 }
 
 async fn ask(stream: &mut TcpStream) -> String {

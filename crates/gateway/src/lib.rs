@@ -23,6 +23,7 @@ pub mod shadow;
 mod shard;
 pub mod store;
 pub mod telemetry;
+pub mod tls;
 pub mod token;
 pub mod tunnel;
 

@@ -5,6 +5,7 @@ use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// How long the program may take to say something before a test has failed.
@@ -13,8 +14,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A running `switchback`; killed when dropped.
 pub struct Program {
     child: Child,
-    stdout: Receiver<String>,
-    stderr: Receiver<String>,
+    stdout: Mutex<Receiver<String>>,
+    stderr: Mutex<Receiver<String>>,
 }
 
 impl Program {
@@ -61,7 +62,7 @@ impl Program {
             .expect("the binary of this build starts");
         let stdout = child.stdout.take().map_or_else(|| channel().1, lines);
         let stderr = lines(child.stderr.take().expect("it is piped"));
-        Program { child, stdout, stderr }
+        Program { child, stdout: Mutex::new(stdout), stderr: Mutex::new(stderr) }
     }
 
     /// Its process.
@@ -71,12 +72,12 @@ impl Program {
 
     /// What it prints, up to the line that holds `mark`.
     pub fn stdout_until(&self, mark: &str) -> String {
-        until(&self.stdout, mark, || self.stderr.try_iter().collect::<Vec<_>>().join("\n"))
+        until(&heard(&self.stdout), mark, || heard(&self.stderr).try_iter().collect::<Vec<_>>().join("\n"))
     }
 
     /// What it logs, up to the line that holds `mark`.
     pub fn stderr_until(&self, mark: &str) -> String {
-        until(&self.stderr, mark, String::new)
+        until(&heard(&self.stderr), mark, String::new)
     }
 
     /// Sends a signal by its name, such as `TERM`.
@@ -94,7 +95,7 @@ impl Program {
     /// Waits for it to end by itself; gives what it printed and what it logged.
     pub fn all(mut self) -> (ExitStatus, String, String) {
         let status = self.child.wait().expect("it is our child");
-        let text = |lines: &Receiver<String>| lines.iter().collect::<Vec<_>>().join("\n");
+        let text = |lines: &Mutex<Receiver<String>>| heard(lines).iter().collect::<Vec<_>>().join("\n");
         (status, text(&self.stdout), text(&self.stderr))
     }
 
@@ -107,7 +108,7 @@ impl Program {
     /// Waits for it to end by itself; gives what it logged too.
     pub fn ended(mut self) -> (ExitStatus, String) {
         let status = self.child.wait().expect("it is our child");
-        (status, self.stderr.iter().collect::<Vec<_>>().join("\n"))
+        (status, heard(&self.stderr).iter().collect::<Vec<_>>().join("\n"))
     }
 }
 
@@ -117,6 +118,10 @@ impl Drop for Program {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+fn heard(lines: &Mutex<Receiver<String>>) -> MutexGuard<'_, Receiver<String>> {
+    lines.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn lines(from: impl std::io::Read + Send + 'static) -> Receiver<String> {

@@ -48,10 +48,14 @@ pub fn start(file: &Path, more: &[&str]) -> Program {
 }
 
 fn start_with(file: &Path, key: &Secret<String>, more: &[&str]) -> Program {
+    // What upstreams of the tests show behind TLS is trusted, and nothing else.
+    start_trusting(file, key, &super::tls::upstream_certificate(), more)
+}
+
+/// The same with this key, in a system that trusts this authority.
+pub fn start_trusting(file: &Path, key: &Secret<String>, trusted: &Path, more: &[&str]) -> Program {
     let file = file.to_str().expect("temporary folders have plain names");
     let arguments = [&["serve", "--config", file], more].concat();
-    // What upstreams of the tests show behind TLS is trusted, and nothing else.
-    let trusted = super::tls::upstream_certificate();
     let trusted = trusted.to_str().expect("the project lies at a plain path");
     Program::start(&arguments, &[("TEST_KEY", key.expose()), ("SSL_CERT_FILE", trusted)])
 }

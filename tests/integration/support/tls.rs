@@ -5,10 +5,11 @@ use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use switchback_gateway::server::{TlsFiles, tls_acceptor};
+use switchback_gateway::tls::{TlsFiles, tls_acceptor};
 use tokio_rustls::TlsAcceptor;
 
-fn file(name: &str) -> PathBuf {
+/// Of this folder.
+pub fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/integration/support/tls").join(name)
 }
 

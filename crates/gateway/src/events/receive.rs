@@ -52,6 +52,11 @@ impl<S> Receiving<S> {
         let intake = (!intake.receivers.is_empty()).then(|| Arc::new(intake));
         Receiving { inner, intake }
     }
+
+    /// The same before another service.
+    pub fn before<T>(&self, inner: T) -> Receiving<T> {
+        Receiving { inner, intake: self.intake.clone() }
+    }
 }
 
 impl<S> Service<Request<Body>> for Receiving<S>

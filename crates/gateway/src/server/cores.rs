@@ -2,7 +2,8 @@
 //! requests never change threads, and no scheduler is shared. What connections do in the background (calls to upstreams,
 //! work that outlives its client) runs on the same core, so the threads stay until they are let go, after the draining.
 
-use super::{Bound, Drain, Drained, Options, places, serve_among};
+use super::permits::ConnectionPermits;
+use super::{Bound, CurrentServing, Drain, Drained, bounds, serve_among};
 use crate::body::Body;
 use crate::shard;
 use std::convert::Infallible;
@@ -26,18 +27,18 @@ impl CoreRuntimes {
     /// Returns when all of them accept.
     pub fn start<S>(
         listeners: Vec<Bound>,
-        service: &S,
-        options: &Arc<Options>,
+        current: &CurrentServing<S>,
         drain: &Drain,
     ) -> io::Result<CoreRuntimes>
     where
         S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible>
             + Clone
             + Send
+            + Sync
             + 'static,
         S::Future: Send + 'static,
     {
-        let places = places(options);
+        let permits = ConnectionPermits::new(bounds(&current.borrow().options));
         let mut cores =
             CoreRuntimes { ends: Vec::new(), threads: Vec::new(), join: CancellationToken::new() };
         for (number, bound) in listeners.into_iter().enumerate() {
@@ -46,8 +47,7 @@ impl CoreRuntimes {
                 let _inside = runtime.enter();
                 bound.open()?
             };
-            let (service, options, drain) = (service.clone(), Arc::clone(options), drain.clone());
-            let serving = serve_among(listener, service, options, drain, Arc::clone(&places));
+            let serving = serve_among(listener, current.clone(), drain.clone(), Arc::clone(&permits));
             let (sender, end) = oneshot::channel();
             let join = cores.join.clone();
             let thread = std::thread::Builder::new().name(format!("core-{number}"));

@@ -15,14 +15,12 @@ mod listen;
 mod permits;
 mod ready;
 mod registry;
-mod tls;
 
 pub use connection::{Peer, Standing};
 pub use cores::CoreRuntimes;
 pub use inherited::{Inherited, Unclaimed};
 pub use ipnet::IpNet;
 pub use listen::{Bound, Listener, raise_descriptors};
-pub use tls::{TlsError, TlsFiles, tls_acceptor, tls_faults};
 
 use crate::body::Body;
 use crate::memory::Memory;
@@ -35,6 +33,7 @@ use std::convert::Infallible;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -101,6 +100,17 @@ impl Default for Options {
     }
 }
 
+/// What connections are answered with, and within which limits.
+#[derive(Clone, Debug)]
+pub struct Serving<S> {
+    pub service: S,
+    pub options: Arc<Options>,
+}
+
+/// What new connections are answered with, as it is replaced. When that happens, each answer is the last one of a connection
+/// that was open before: it ends on what it began with, and its client comes again.
+pub type CurrentServing<S> = watch::Receiver<Serving<S>>;
+
 /// Ends `serve` from outside. Cheap to clone; all clones are one switch.
 #[derive(Clone, Debug, Default)]
 pub struct Drain {
@@ -153,20 +163,22 @@ where
     S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible>
         + Clone
         + Send
+        + Sync
         + 'static,
     S::Future: Send + 'static,
 {
-    let places = places(&options);
-    serve_among(listener, service, options, drain, places).await
+    let permits = ConnectionPermits::new(bounds(&options));
+    let (_unchanged, current) = watch::channel(Serving { service, options });
+    serve_among(listener, current, drain, permits).await
 }
 
-/// The places of listeners with these options.
-fn places(options: &Options) -> Arc<ConnectionPermits> {
-    ConnectionPermits::new(Bounds {
+/// How many connections there may be with these options.
+fn bounds(options: &Options) -> Bounds {
+    Bounds {
         connections_max: options.connections_max,
         per_address_max: options.connections_per_address_max,
         trusted: options.trusted_proxies.clone(),
-    })
+    }
 }
 
 /// Bytes that a connection takes as long as it is open: its task, its buffers, and what of a request in flight is not counted
@@ -175,11 +187,10 @@ fn connection_bytes(is_tls: bool) -> u64 {
     if is_tls { 64 * 1024 } else { 16 * 1024 }
 }
 
-/// The same, where several listeners share the places for connections.
+/// The same, where several listeners share the permits for connections, with what can be replaced.
 async fn serve_among<S>(
     listener: Listener,
-    service: S,
-    options: Arc<Options>,
+    mut current: CurrentServing<S>,
     drain: Drain,
     places: Arc<ConnectionPermits>,
 ) -> Drained
@@ -187,12 +198,15 @@ where
     S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible>
         + Clone
         + Send
+        + Sync
         + 'static,
     S::Future: Send + 'static,
 {
     let connections = TaskTracker::new();
     let registry = Arc::new(ConnectionRegistry::default());
-    let mut ticks = ticks(&options);
+    // A copy of our own: cores do not meet over it whenever somebody connects.
+    let mut serving = current.borrow_and_update().clone();
+    let mut ticks = self::ticks(&serving.options);
     let mut has_left = false;
     loop {
         let (stream, address) = tokio::select! {
@@ -203,12 +217,20 @@ where
                 registry.leave();
                 continue;
             }
+            Ok(()) = current.changed() => {
+                serving = current.borrow_and_update().clone();
+                places.set_bounds(bounds(&serving.options));
+                ticks = self::ticks(&serving.options);
+                registry.leave();
+                continue;
+            }
             _ = ticks.tick() => {
-                registry.sweep(&options);
+                registry.sweep(&serving.options);
                 continue;
             }
             accepted = listener.accept() => accepted,
         };
+        let Serving { service, options } = &serving;
         let place = match places.take(address.ip()) {
             Ok(place) => place,
             Err(NoPermit::Full) if options.evicts && registry.evict() => places.take_over(address.ip()),
@@ -230,8 +252,8 @@ where
             activity.leave();
         }
         let entry = registry.enter(Arc::clone(&activity));
-        let options = Arc::clone(&options);
-        let served = connection::serve(stream, address, listener.tls(), service.clone(), options, activity);
+        let (service, options) = (service.clone(), Arc::clone(options));
+        let served = connection::serve(stream, address, listener.tls(), service, options, activity);
         connections.spawn(async move {
             let _held = (place, entry, memory);
             let gauge = metrics::connections();
@@ -243,7 +265,7 @@ where
     drop(listener);
     connections.close();
     registry.give(ShutdownSignal::Finish);
-    let in_time = finished(&connections, &registry, &options, &mut ticks).await;
+    let in_time = finished(&connections, &registry, &serving.options, &mut ticks).await;
     let cut = if in_time { 0 } else { connections.len() };
     registry.give(ShutdownSignal::Cut);
     connections.wait().await;

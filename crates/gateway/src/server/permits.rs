@@ -1,6 +1,7 @@
 //! Permits for connections: so many in all, and no more from one address than others are left. Locked when connections come
 //! and go, never while requests are answered. Listeners of one address share them.
 
+use arc_swap::ArcSwap;
 use ipnet::IpNet;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -18,7 +19,7 @@ pub(super) struct Bounds {
 
 #[derive(Debug)]
 pub(super) struct ConnectionPermits {
-    bounds: Bounds,
+    bounds: ArcSwap<Bounds>,
     taken: Mutex<Taken>,
 }
 
@@ -39,21 +40,26 @@ pub(super) enum NoPermit {
 
 impl ConnectionPermits {
     pub(super) fn new(bounds: Bounds) -> Arc<ConnectionPermits> {
-        Arc::new(ConnectionPermits { bounds, taken: Mutex::default() })
+        Arc::new(ConnectionPermits { bounds: ArcSwap::from_pointee(bounds), taken: Mutex::default() })
+    }
+
+    /// Connections beyond new bounds stay.
+    pub(super) fn set_bounds(&self, bounds: Bounds) {
+        self.bounds.store(Arc::new(bounds));
     }
 
     /// A place for a connection from `address`.
     pub(super) fn take(self: &Arc<ConnectionPermits>, address: IpAddr) -> Result<ConnectionPermit, NoPermit> {
-        let counted = self.counted(address);
+        let (counted, bounds) = (self.counted(address), self.bounds.load());
         let mut taken = self.taken();
-        let free = self.bounds.connections_max.saturating_sub(taken.all);
+        let free = bounds.connections_max.saturating_sub(taken.all);
         if free == 0 {
             return Err(NoPermit::Full);
         }
         if let Some(address) = counted {
             let own = taken.by_address.get(&address).copied().unwrap_or(0);
             // With nothing configured, n addresses that take all they can leave one part in n + 1 to others.
-            let may_have = self.bounds.per_address_max.map_or(own <= free, |max| own < max);
+            let may_have = bounds.per_address_max.map_or(own <= free, |max| own < max);
             if !may_have {
                 return Err(NoPermit::Address);
             }
@@ -79,7 +85,7 @@ impl ConnectionPermits {
     /// network.
     fn counted(&self, address: IpAddr) -> Option<IpAddr> {
         let address = address.to_canonical();
-        if self.bounds.trusted.iter().any(|network| network.contains(&address)) {
+        if self.bounds.load().trusted.iter().any(|network| network.contains(&address)) {
             return None;
         }
         Some(match address {

@@ -69,6 +69,14 @@ pub struct ClientRow {
     pub credentials: Vec<CredentialRow>,
 }
 
+impl ClientRow {
+    /// Whether the configuration file gave it something that it still has.
+    pub(crate) fn is_configured(&self) -> bool {
+        self.tokens.iter().any(|token| token.origin == Origin::Configured)
+            || self.credentials.iter().any(|credential| credential.origin == Origin::Configured)
+    }
+}
+
 /// A client to be added.
 pub(crate) struct NewClient<'a> {
     pub name: &'a str,
@@ -261,6 +269,25 @@ impl Store {
         tx.run(
             "UPDATE clients SET revoked_ms = $2, change = $3, mac = $4 WHERE id = $1",
             args![client, revoked, change, &mac[..]],
+        )
+        .await?;
+        tx.commit().await
+    }
+
+    /// Takes a client back that was revoked. What was erased stays so.
+    pub(crate) async fn restore_client(&self, client: &str) -> Result<(), StoreError> {
+        let mut tx = self.write().await?;
+        let sql = "SELECT id, name, company, created_ms, revoked_ms, change, mac FROM clients WHERE id = $1";
+        let row = tx.row(sql, args![client]).await?;
+        let before = self.client_row(&row.ok_or_else(|| StoreError::NoSuchClient(client.to_owned()))?)?;
+        if before.is_damaged {
+            return Err(StoreError::Tampered(before.name));
+        }
+        let mac = mac_of_client(&self.hasher, client, &before.name, before.company.as_deref(), None);
+        let change = tx.change();
+        tx.run(
+            "UPDATE clients SET revoked_ms = NULL, change = $2, mac = $3 WHERE id = $1",
+            args![client, change, &mac[..]],
         )
         .await?;
         tx.commit().await

@@ -99,6 +99,15 @@ pub struct Resealed {
 }
 
 impl Store {
+    /// Seals with the newest of these keys and opens with all of them from here on, provided that all that the store is sealed
+    /// with are among them; else nothing changes.
+    pub async fn set_keys(&self, keys: &KeyRing) -> Result<(), StoreError> {
+        verify(&self.db, keys).await?;
+        enroll(&self.db, keys, &self.clock).await?;
+        self.keys.replace(keys);
+        Ok(())
+    }
+
     /// Seals everything anew with the newest key of the ring, in one transaction: after a crash all is as before or all is
     /// done. Keys other than the newest are no longer needed afterwards.
     pub async fn reseal(&self) -> Result<Resealed, StoreError> {

@@ -6,6 +6,7 @@
 //! possible without stopping.
 
 use crate::secret::Secret;
+use arc_swap::ArcSwap;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chacha20poly1305::aead::{Aead as _, KeyInit as _, Payload};
@@ -13,6 +14,7 @@ use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use hmac::{Hmac, Mac as _};
 use sha2::Sha256;
 use std::fmt;
+use std::sync::Arc;
 use zeroize::Zeroizing;
 
 const VERSION: u8 = 1;
@@ -138,9 +140,9 @@ impl Place<'_> {
     }
 }
 
-/// The sealing keys at hand: the first seals, all open.
+/// The sealing keys at hand: the first seals, all open. Clones are one ring, whose keys can be replaced.
 #[derive(Clone, Debug)]
-pub struct KeyRing(Vec<SealingKey>);
+pub struct KeyRing(Arc<ArcSwap<Vec<SealingKey>>>);
 
 impl KeyRing {
     /// A ring of the keys in `texts`, newest first; at least one, none twice.
@@ -154,17 +156,22 @@ impl KeyRing {
                 return Err(SealError::KeyTwice(key.id));
             }
         }
-        Ok(KeyRing(keys))
+        Ok(KeyRing(Arc::new(ArcSwap::from_pointee(keys))))
     }
 
     /// The key that new secrets are sealed with.
-    pub fn newest(&self) -> &SealingKey {
-        self.0.first().expect("a ring is never empty")
+    pub fn newest(&self) -> SealingKey {
+        self.0.load().first().expect("a ring is never empty").clone()
+    }
+
+    /// Holds the other's keys from here on.
+    pub(super) fn replace(&self, other: &KeyRing) {
+        self.0.store(other.0.load_full());
     }
 
     /// Whether the key called `id` (as [`KeyId`] displays it) is in the ring.
     pub fn holds(&self, id: &str) -> bool {
-        self.0.iter().any(|key| key.id.to_string() == id)
+        self.0.load().iter().any(|key| key.id.to_string() == id)
     }
 
     /// Seals `plain` for `place` with the newest key.
@@ -182,7 +189,8 @@ impl KeyRing {
         id.copy_from_slice(&head[1..=KEY_ID_BYTES]);
         let mut nonce = [0; NONCE_BYTES];
         nonce.copy_from_slice(&head[1 + KEY_ID_BYTES..]);
-        let key = self.0.iter().find(|key| key.id.0 == id).ok_or(SealError::KeyMissing(KeyId(id)))?;
+        let keys = self.0.load();
+        let key = keys.iter().find(|key| key.id.0 == id).ok_or(SealError::KeyMissing(KeyId(id)))?;
         let aad = place.aad(key.id);
         let plain = key.cipher.decrypt(&XNonce::from(nonce), Payload { msg: body, aad: &aad });
         plain.map(Secret::new).map_err(|_| SealError::Broken)

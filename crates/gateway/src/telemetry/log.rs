@@ -54,24 +54,48 @@ pub fn check_filter(filter: &str) -> Result<(), String> {
 /// Installs the process-wide subscriber. `SWITCHBACK_LOG`, then `RUST_LOG`, win over `settings.filter`. A second call in
 /// one process changes nothing: the first subscriber stays.
 pub fn init(settings: &LogSettings) {
-    let filter = [FILTER_VARIABLE, EnvFilter::DEFAULT_ENV]
+    let builder = tracing_subscriber::fmt().with_env_filter(filter(settings)).with_writer(writer());
+    let is_coloured = settings.format == LogFormat::Text && io::stderr().is_terminal();
+    let (installed, change): (_, Box<ChangeFilter>) = match settings.format {
+        LogFormat::Text => {
+            let builder = builder.with_ansi(is_coloured).with_filter_reloading();
+            let handle = builder.reload_handle();
+            (builder.finish().try_init(), Box::new(move |filter| handle.reload(filter).is_ok()))
+        }
+        LogFormat::Json => {
+            let builder = builder.json().flatten_event(true).with_current_span(false).with_filter_reloading();
+            let handle = builder.reload_handle();
+            (builder.finish().try_init(), Box::new(move |filter| handle.reload(filter).is_ok()))
+        }
+    };
+    if installed.is_err() {
+        tracing::debug!("logging was set up before; its settings stay");
+        return;
+    }
+    let _ = CHANGE_FILTER.set(change);
+    if !is_coloured {
+        let _ = FORMAT.set(settings.format);
+    }
+}
+
+/// Filters by the settings from here on; whether that could be done. The format stays. The variables win here too.
+pub fn refilter(settings: &LogSettings) -> bool {
+    CHANGE_FILTER.get().is_some_and(|change| change(filter(settings)))
+}
+
+fn filter(settings: &LogSettings) -> EnvFilter {
+    [FILTER_VARIABLE, EnvFilter::DEFAULT_ENV]
         .iter()
         .filter_map(|name| std::env::var(name).ok())
         .chain([settings.filter.clone()])
         .find_map(|text| EnvFilter::builder().parse(text).ok())
-        .unwrap_or_default();
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer());
-    let is_coloured = settings.format == LogFormat::Text && io::stderr().is_terminal();
-    let installed = match settings.format {
-        LogFormat::Text => builder.with_ansi(is_coloured).finish().try_init(),
-        LogFormat::Json => builder.json().flatten_event(true).with_current_span(false).finish().try_init(),
-    };
-    if installed.is_err() {
-        tracing::debug!("logging was set up before; its settings stay");
-    } else if !is_coloured {
-        let _ = FORMAT.set(settings.format);
-    }
+        .unwrap_or_default()
 }
+
+type ChangeFilter = dyn Fn(EnvFilter) -> bool + Send + Sync;
+
+/// Replaces the filter of our subscriber.
+static CHANGE_FILTER: OnceLock<Box<ChangeFilter>> = OnceLock::new();
 
 /// Where lines can be put that are made without the subscriber, and how they must look; none where the subscriber is not
 /// ours or colours them.

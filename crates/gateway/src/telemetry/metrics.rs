@@ -38,6 +38,8 @@ pub const CREDENTIAL_REFUSED: &str = "switchback_credential_refused";
 pub const TOKEN_UNPERSISTED: &str = "switchback_token_unpersisted";
 pub const CONFIG_RELOAD: &str = "switchback_config_reload_total";
 pub const CONFIG_LOADED_AT: &str = "switchback_config_loaded_timestamp_seconds";
+pub const RESTART_PENDING: &str = "switchback_restart_pending";
+pub const CERTIFICATE_EXPIRY: &str = "switchback_tls_certificate_expiry_timestamp_seconds";
 pub const PHASE: &str = "switchback_phase";
 pub const PHASE_MOVES: &str = "switchback_phase_moves_total";
 pub const SHADOW_COMPARED: &str = "switchback_shadow_compared_total";
@@ -501,6 +503,16 @@ pub fn config_reloaded(succeeded: bool, unix_seconds: i64) {
     }
 }
 
+/// How many keys of the configuration have changed that only a restart takes up.
+pub fn restart_pending(keys: usize) {
+    gauge!(RESTART_PENDING).set(keys as f64);
+}
+
+/// When the certificate under a key of the configuration ends.
+pub fn certificate_expiry(key: &str, unix_seconds: u64) {
+    gauge!(CERTIFICATE_EXPIRY, "key" => key.to_owned()).set(unix_seconds as f64);
+}
+
 fn or_none(label: &str) -> String {
     if label.is_empty() { NONE.to_owned() } else { label.to_owned() }
 }
@@ -562,6 +574,11 @@ fn describe() {
     describe_gauge!(
         CONFIG_LOADED_AT,
         "When the serving pack and configuration were loaded, seconds since 1970"
+    );
+    describe_gauge!(RESTART_PENDING, "Keys of the configuration that have changed and take a restart");
+    describe_gauge!(
+        CERTIFICATE_EXPIRY,
+        "When a certificate of ours ends, seconds since 1970, by its key in the configuration"
     );
     describe_gauge!(PHASE, "1 for the phase that an operation is in, 0 for the others");
     describe_counter!(PHASE_MOVES, "Moves of operations, by operation, the phase moved to, and who moved it");
@@ -658,7 +675,7 @@ mod tests {
     }
 
     /// Every metric, by its name, its kind and the labels that it has.
-    const EVERY_METRIC: [(&str, &str, &[&str]); 30] = [
+    const EVERY_METRIC: [(&str, &str, &[&str]); 32] = [
         ("switchback_requests_total", "counter", &["client", "operation", "outcome", "side", "status"]),
         ("switchback_request_duration_seconds", "histogram", &["operation", "side"]),
         ("switchback_requests_in_flight", "gauge", &[]),
@@ -688,6 +705,8 @@ mod tests {
         ("switchback_shadow_bytes", "gauge", &[]),
         ("switchback_unknown_calls_total", "counter", &["method", "path", "unknown"]),
         ("switchback_trace_spans_total", "counter", &["result"]),
+        ("switchback_restart_pending", "gauge", &[]),
+        ("switchback_tls_certificate_expiry_timestamp_seconds", "gauge", &["key"]),
         ("switchback_build_info", "gauge", &["version"]),
     ];
 
@@ -710,6 +729,8 @@ mod tests {
         credential_refused("every", "old", false);
         tokens_unpersisted(0.0);
         config_reloaded(true, 1);
+        restart_pending(0);
+        certificate_expiry("every", 1);
         in_phase("old", "GET /every", "shadow", &["shadow"]);
         phase_moved("GET /every", "canary", "gate");
         shadow_compared("GET /every", "equal");

@@ -73,7 +73,7 @@ impl From<StoreError> for ConnectError {
 impl Registry {
     /// Makes a link that connects the client called `name`; with `app`, for that application from now on.
     pub async fn connect(&self, name: &str, app: Option<App>) -> Result<ConnectLink, ConnectError> {
-        let endpoint = self.endpoint.as_ref().ok_or(ConnectError::NoServer)?;
+        let endpoint = self.endpoint.load_full().ok_or(ConnectError::NoServer)?;
         let oauth = endpoint.oauth();
         let found = endpoint.found().await.map_err(ConnectError::Server)?;
         let no_address = || ConnectError::Server("its metadata has no authorization_endpoint".to_owned());
@@ -103,7 +103,7 @@ impl Registry {
     /// Ends a connection with the query of the callback: checks and uses up `state`, exchanges the code, stores the grant.
     pub async fn callback(&self, query: &str) -> Result<ClientInfo, ConnectError> {
         let answer = Callback::parse(query);
-        let endpoint = self.endpoint.as_ref().ok_or(ConnectError::NoServer)?;
+        let endpoint = self.endpoint.load_full().ok_or(ConnectError::NoServer)?;
         // Before the link is used up.
         let found = endpoint.found().await.map_err(ConnectError::Server)?;
         let pending = match &answer.state {

@@ -2,8 +2,10 @@
 //! OpenID Connect Discovery). Asked once, by whoever needs it first, and again on reload: a server that is down at the start
 //! keeps no gateway from starting.
 
+use super::http_client::Http;
 use super::wire::{self, OAuth};
 use arc_swap::ArcSwapOption;
+use http::{Method, StatusCode, header};
 use reqwest::Url;
 use serde_json::Value;
 use std::sync::Arc;
@@ -61,7 +63,7 @@ impl Discovery {
     }
 
     /// What is known, asked for where nothing is. The error is for logs.
-    pub(super) async fn found(&self, http: &reqwest::Client, oauth: &OAuth) -> Result<Arc<Found>, String> {
+    pub(super) async fn found(&self, http: &Http, oauth: &OAuth) -> Result<Arc<Found>, String> {
         if let Some(found) = self.found.load_full() {
             return Ok(found);
         }
@@ -73,7 +75,7 @@ impl Discovery {
     }
 
     /// Asks anew.
-    pub(super) async fn again(&self, http: &reqwest::Client, oauth: &OAuth) -> Result<(), String> {
+    pub(super) async fn again(&self, http: &Http, oauth: &OAuth) -> Result<(), String> {
         if !self.is_needed {
             return Ok(());
         }
@@ -81,7 +83,7 @@ impl Discovery {
         self.ask(http, oauth).await.map(drop)
     }
 
-    async fn ask(&self, http: &reqwest::Client, oauth: &OAuth) -> Result<Arc<Found>, String> {
+    async fn ask(&self, http: &Http, oauth: &OAuth) -> Result<Arc<Found>, String> {
         let issuer = oauth.issuer.as_deref().ok_or("no issuer to ask for the addresses")?;
         let mut failure = String::new();
         for url in well_known(issuer) {
@@ -114,11 +116,11 @@ fn well_known(issuer: &str) -> Vec<Url> {
     ]
 }
 
-async fn metadata(http: &reqwest::Client, url: Url) -> Result<Value, String> {
-    let request = http.get(url).header(http::header::ACCEPT, "application/json");
+async fn metadata(http: &Http, url: Url) -> Result<Value, String> {
+    let request = http.request(Method::GET, &url).header(header::ACCEPT, "application/json");
     let mut response = request.send().await.map_err(|error| wire::describe(&error))?;
     let status = response.status();
-    if status != http::StatusCode::OK {
+    if status != StatusCode::OK {
         return Err(format!("status {}", status.as_u16()));
     }
     let body = wire::read(&mut response, METADATA_BYTES_MAX).await?;

@@ -41,6 +41,7 @@ mod connect;
 mod discovery;
 mod fixed;
 mod grant;
+mod http_client;
 mod lifetime;
 mod refresh;
 mod registry;

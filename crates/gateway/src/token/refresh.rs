@@ -16,6 +16,7 @@ use crate::clock::Clock;
 use crate::secret::Secret;
 use crate::store::{Begin, Finish, Flow, GrantRow, GrantState, NewTokens, Opened, Store, StoreError};
 use crate::telemetry::metrics;
+use arc_swap::ArcSwapOption;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -38,7 +39,7 @@ const REFUSALS_MAX: u32 = 6;
 #[derive(Debug)]
 pub(super) struct Shared {
     pub store: Store,
-    pub endpoint: Option<Endpoint>,
+    pub endpoint: ArcSwapOption<Endpoint>,
     pub settings: Settings,
     pub clock: Clock,
     /// Names this process in leases.
@@ -56,7 +57,7 @@ pub(super) fn may_begin(grant: &Grant) -> Result<(), TokenError> {
     if !grant.state().can_refresh() {
         return Err(grant.why_not());
     }
-    if grant.shared.endpoint.is_none() {
+    if grant.shared.endpoint.load().is_none() {
         return Err(TokenError::NoServer);
     }
     if grant.unpersisted.load(Ordering::Relaxed) {
@@ -73,7 +74,7 @@ pub(super) fn may_begin(grant: &Grant) -> Result<(), TokenError> {
 /// Refreshes `generation` of a grant. Runs in a task of its own: nobody who waits can cut it short.
 pub(super) async fn run(grant: Arc<Grant>, generation: i64) -> Result<(), TokenError> {
     let shared = grant.shared.clone();
-    let Some(endpoint) = &shared.endpoint else { return Err(TokenError::NoServer) };
+    let Some(endpoint) = shared.endpoint.load_full() else { return Err(TokenError::NoServer) };
     let row = match begin(&grant, generation).await {
         Ok(Some(row)) => row,
         Ok(None) => {
@@ -92,7 +93,7 @@ pub(super) async fn run(grant: Arc<Grant>, generation: i64) -> Result<(), TokenE
     shared.store_writes.store(true, Ordering::Relaxed);
     step(&grant, "intent");
     tokio::select! {
-        outcome = carry_out(&grant, &row, endpoint) => outcome,
+        outcome = carry_out(&grant, &row, &endpoint) => outcome,
         never = keep_claim(&grant) => never,
     }
 }

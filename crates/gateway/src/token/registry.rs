@@ -9,9 +9,11 @@ use crate::store::seal::{HashOf, KeyedHash, random};
 use crate::store::{
     self, ClientRow, Ensured, Flow, GrantKey, GrantSeed, GrantSummary, Origin, Store, StoreError,
 };
+use arc_swap::ArcSwapOption;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 const NAME_CHARS_MAX: usize = 64;
@@ -38,8 +40,11 @@ pub enum RegistryError {
         "a grant of the flow client_credentials needs the id and the secret of its application, and no refresh token"
     )]
     Flow,
+    /// There is nothing to be taken back.
+    #[error("client {0} is not revoked")]
+    NotRevoked(String),
     /// The client was revoked before.
-    #[error("client {0} is revoked; add another under a new name")]
+    #[error("client {0} is revoked; `switchback client restore` takes it back")]
     Revoked(String),
     /// What is to be changed is set in the configuration file, which would set it again at the next start.
     #[error("the {what} of client {client} is set in the configuration file; change it there")]
@@ -119,13 +124,26 @@ pub struct Added {
 #[derive(Clone, Debug)]
 pub struct Registry {
     pub(super) store: Store,
-    pub(super) endpoint: Option<Endpoint>,
+    pub(super) endpoint: Arc<ArcSwapOption<Endpoint>>,
+    /// The names of the clients of the configuration file, where it is known.
+    configured: Arc<ArcSwapOption<HashSet<String>>>,
 }
 
 impl Registry {
     /// A registry on `store`; `endpoint` is needed for connecting only.
     pub fn new(store: Store, endpoint: Option<Endpoint>) -> Self {
-        Registry { store, endpoint }
+        let endpoint = Arc::new(ArcSwapOption::from(endpoint.map(Arc::new)));
+        Registry { store, endpoint, configured: Arc::default() }
+    }
+
+    /// Clients are connected there from here on.
+    pub fn set_endpoint(&self, endpoint: Option<Endpoint>) {
+        self.endpoint.store(endpoint.map(Arc::new));
+    }
+
+    /// Tells which clients the configuration file has: others that came from it are shown as having left it.
+    pub fn set_configured(&self, names: impl IntoIterator<Item = String>) {
+        self.configured.store(Some(Arc::new(names.into_iter().collect())));
     }
 
     /// Adds a client. One that is given no token gets one made, which opens all fronts.
@@ -147,6 +165,7 @@ impl Registry {
     /// tokens, credentials and application are brought up to date, and its refresh token only if another one was configured
     /// than before. Gives the names of those that were left alone, and why.
     pub async fn ensure(&self, configured: Vec<NewClient>) -> Result<Vec<(String, Ensured)>, RegistryError> {
+        self.set_configured(configured.iter().map(|client| client.name.clone()));
         let mut left_alone = Vec::new();
         for wanted in configured {
             check_name(&wanted.name)?;
@@ -170,14 +189,23 @@ impl Registry {
             .collect();
         let now = self.store.clock().unix_ms();
         let clients = self.store.clients_since(0).await?;
-        Ok(clients.iter().filter_map(|row| Some(info(row, grants.remove(&row.id)?, now))).collect())
+        Ok(clients.iter().filter_map(|row| Some(self.info(row, grants.remove(&row.id)?, now))).collect())
     }
 
     /// One client.
     pub async fn get(&self, name: &str) -> Result<ClientInfo, RegistryError> {
         let row = self.store.client(name).await?;
         let grant = self.store.grant_summary(&row.id).await?;
-        Ok(info(&row, grant, self.store.clock().unix_ms()))
+        Ok(self.info(&row, grant, self.store.clock().unix_ms()))
+    }
+
+    fn info(&self, row: &ClientRow, grant: GrantSummary, now_ms: i64) -> ClientInfo {
+        let configured = self.configured.load();
+        let has_left = |names: &Arc<HashSet<String>>| row.is_configured() && !names.contains(&row.name);
+        ClientInfo {
+            left_configuration: configured.as_ref().is_some_and(has_left),
+            ..info(row, grant, now_ms)
+        }
     }
 
     /// Binds a new token to a client, the given one or one made here. The others of its side end at once, or after `grace`.
@@ -224,6 +252,17 @@ impl Registry {
     pub async fn revoke(&self, name: &str) -> Result<ClientInfo, RegistryError> {
         let client = self.store.client(name).await?;
         self.store.revoke_client(&client.id).await?;
+        self.get(name).await
+    }
+
+    /// Takes a client back that was revoked. Its tokens, its grant and its credentials were erased: what the configuration gives
+    /// it comes back with the next reload, and the rest is to be given anew.
+    pub async fn restore(&self, name: &str) -> Result<ClientInfo, RegistryError> {
+        let client = self.store.client(name).await?;
+        if client.revoked_ms.is_none() {
+            return Err(RegistryError::NotRevoked(name.to_owned()));
+        }
+        self.store.restore_client(&client.id).await?;
         self.get(name).await
     }
 

@@ -17,6 +17,9 @@ pub struct ClientInfo {
     pub revoked_at: Option<String>,
     /// Whether something else than Switchback has written its row: then no token selects it.
     pub damaged: bool,
+    /// Whether it came from the configuration file, which does not have it any more: its tokens select it all the same, until
+    /// it is revoked.
+    pub left_configuration: bool,
     /// How many tokens select it now; more than one for several sides, or during a rotation with grace.
     pub tokens: usize,
     /// The sides whose fronts those open, each once; null stands for all.
@@ -92,6 +95,7 @@ pub(super) fn info(row: &ClientRow, grant: GrantSummary, now_ms: i64) -> ClientI
         created_at: rfc3339(row.created_ms),
         revoked_at: row.revoked_ms.map(rfc3339),
         damaged: row.is_damaged,
+        left_configuration: false,
         tokens: living().count(),
         token_sides,
         grant: GrantInfo {

@@ -6,6 +6,7 @@ use super::grant::Grant;
 use super::refresh::Shared;
 use super::wire::Endpoint;
 use crate::store::{GatewayRole, GrantState, Store, StoreError, seal};
+use arc_swap::ArcSwapOption;
 use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -74,7 +75,7 @@ impl Tokens {
         let owner = seal::random::<8>().iter().map(|byte| format!("{byte:02x}")).collect();
         let shared = Arc::new(Shared {
             store,
-            endpoint,
+            endpoint: ArcSwapOption::from(endpoint.map(Arc::new)),
             settings,
             clock,
             owner,
@@ -128,9 +129,14 @@ impl Tokens {
         outcome
     }
 
+    /// Grants are refreshed there from here on.
+    pub fn set_endpoint(&self, endpoint: Option<Endpoint>) {
+        self.0.shared.endpoint.store(endpoint.map(Arc::new));
+    }
+
     /// Asks the authorization server for its metadata anew, in the background.
     pub fn discover(&self) {
-        if let Some(endpoint) = self.0.shared.endpoint.clone() {
+        if let Some(endpoint) = self.0.shared.endpoint.load_full() {
             self.0.shared.tasks.spawn(async move { endpoint.discover().await });
         }
     }
@@ -180,7 +186,7 @@ impl Tokens {
     }
 
     fn refresh_due(&self, slots: &Arc<Semaphore>) {
-        if self.0.shared.endpoint.is_none() {
+        if self.0.shared.endpoint.load().is_none() {
             return;
         }
         for client in self.clients().all() {

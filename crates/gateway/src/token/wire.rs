@@ -7,12 +7,14 @@
 //! nor how long it asked to be left alone.
 
 use super::discovery::{Discovery, Found};
+use super::http_client::Http;
 use super::lifetime::parse_expires_in;
 use crate::secret::Secret;
+use crate::tls::ServiceTls;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use http::HeaderValue;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderValue, Method};
 use reqwest::Url;
 use serde_json::{Map, Value};
 use std::fmt;
@@ -46,6 +48,8 @@ pub struct OAuth {
     pub requests: TokenRequests,
     /// Whether a callback without `state` counts while exactly one authorization is pending.
     pub is_state_optional: bool,
+    /// Whom to trust there, and what to show.
+    pub tls: ServiceTls,
 }
 
 impl OAuth {
@@ -60,6 +64,7 @@ impl OAuth {
             timeout: Duration::from_secs(10),
             requests: TokenRequests::default(),
             is_state_optional: false,
+            tls: ServiceTls::default(),
         }
     }
 }
@@ -76,7 +81,7 @@ pub enum OAuthConfigError {
     /// The issuer is no address that metadata could be asked of.
     #[error("the issuer is not a URL without query and fragment (RFC 8414, section 2)")]
     Issuer,
-    /// The TLS side could not be set up, for want of usable root certificates most likely.
+    /// The TLS side could not be set up: a file of its settings, or the system's authorities.
     #[error("cannot set up TLS: {0}")]
     Tls(String),
 }
@@ -159,7 +164,7 @@ pub(super) struct Failure {
 /// A client of the token endpoint; clones share what they have found out.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
-    http: reqwest::Client,
+    http: Http,
     oauth: Arc<OAuth>,
     discovery: Arc<Discovery>,
 }
@@ -187,17 +192,17 @@ impl Endpoint {
         }
         // The one provider this program is built with; whoever comes first installs it.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut http = reqwest::Client::builder()
+        let http = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
             .retry(reqwest::retry::never())
             .pool_max_idle_per_host(0)
             .connect_timeout(oauth.timeout)
             .timeout(oauth.timeout)
+            // Services are called directly, whatever the environment says of proxies, and so is this one.
+            .no_proxy()
             .user_agent(concat!("switchback/", env!("CARGO_PKG_VERSION")));
-        if oauth.token_url.as_ref().or(issuer.as_ref()).is_some_and(is_loopback) {
-            http = http.no_proxy();
-        }
-        let http = http.build().map_err(|error| OAuthConfigError::Tls(error.without_url().to_string()))?;
+        let asked = oauth.token_url.as_ref().or(issuer.as_ref());
+        let http = Http::new(http, asked.ok_or(OAuthConfigError::NoAddress("token_url"))?, &oauth.tls)?;
         let discovery = Arc::new(Discovery::new(&oauth));
         Ok(Endpoint { http, oauth: Arc::new(oauth), discovery })
     }
@@ -232,7 +237,8 @@ impl Endpoint {
         };
         let client_auth = self.oauth.requests.client_auth.unwrap_or(found.client_auth);
         let mut fields = self.fields(offer);
-        let mut request = self.http.post(found.token_url.clone()).header(ACCEPT, "application/json");
+        let mut request =
+            self.http.request(Method::POST, &found.token_url).header(ACCEPT, "application/json");
         match client_auth {
             ClientAuth::Basic => request = request.header(AUTHORIZATION, basic(app)),
             ClientAuth::Post => {

@@ -8,6 +8,7 @@
 
 mod connection;
 mod pool;
+mod secure;
 mod switch;
 
 use self::connection::Outgoing;
@@ -22,11 +23,12 @@ use crate::proxy::origin::CallOrigin;
 use crate::proxy::slots::{FairConcurrencyLimit, FairPermit, refused};
 use crate::shard;
 use crate::telemetry::metrics::UpstreamMeter;
+use crate::tls::{ServiceTls, TlsError, TlsSetup};
 use futures_util::FutureExt as _;
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, Version, header};
 use hyper::ext::on_informational;
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::connect::{HttpConnector, capture_connection};
 use hyper_util::client::legacy::{self, Client};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
@@ -50,8 +52,8 @@ pub enum UpstreamError {
     Address,
     #[error("the address must not have a query, a fragment or user information")]
     Extras,
-    #[error("the system's certificate authorities cannot be read: {0}")]
-    Roots(io::Error),
+    #[error("tls: {0}")]
+    Tls(#[from] TlsError),
 }
 
 /// How a call goes out.
@@ -88,6 +90,7 @@ enum Transport {
         clients: Box<[TlsClient]>,
         /// Makes a connection for each call.
         alone: TlsClient,
+        setup: Box<TlsSetup>,
     },
     /// No connection: a service of the same program.
     Within(InnerService),
@@ -99,11 +102,23 @@ pub(crate) type InnerService = BoxCloneSyncService<http::Request<Body>, Response
 type TlsClient = Client<HttpsConnector<HttpConnector>, Outgoing>;
 
 impl Upstream {
-    /// An upstream at `url`, below whose path all calls go. `name` and `role` label it in logs and metrics.
+    /// An upstream at `url`, below whose path all calls go, whose certificate is held against the system's authorities. `name`
+    /// and `role` label it in logs and metrics.
     pub fn new(
         name: &str,
         role: CallOrigin,
         url: &Uri,
+        limits: Arc<Limits>,
+    ) -> Result<Upstream, UpstreamError> {
+        Upstream::secured(name, role, url, &ServiceTls::default(), limits)
+    }
+
+    /// The same, called with TLS as `tls` says where its address begins with https://.
+    pub fn secured(
+        name: &str,
+        role: CallOrigin,
+        url: &Uri,
+        tls: &ServiceTls,
         limits: Arc<Limits>,
     ) -> Result<Upstream, UpstreamError> {
         let scheme = url
@@ -119,7 +134,7 @@ impl Upstream {
             role,
             base: url.path().trim_end_matches('/').to_owned(),
             host: host(scheme, authority).ok_or(UpstreamError::Address)?,
-            transport: transport(scheme, url, &limits)?,
+            transport: transport(scheme, url, tls, &limits)?,
             slots: FairConcurrencyLimit::new(
                 limits.upstream_in_flight_max,
                 limits.client_upstream_in_flight_max,
@@ -238,11 +253,11 @@ impl Upstream {
             Transport::Plain(connections) => {
                 switch::plain(connections.connector(), request, patience).left_future()
             }
-            Transport::Tls { .. } => {
+            Transport::Tls { setup, .. } => {
                 let address = Uri::builder().scheme(self.scheme.clone()).authority(self.authority.clone());
                 let address =
                     address.path_and_query("/").build().expect("all parts of the address were checked");
-                switch::secured(&self.limits, address, request, patience).right_future()
+                switch::secured(setup, &self.limits, address, request, patience).right_future()
             }
             Transport::Within(_) => {
                 return Err(GatewayError::new(
@@ -310,7 +325,7 @@ impl Upstream {
             Transport::Plain(connections) => {
                 connections.exchange(request, started, patience).await.map_err(judge_unanswered)?
             }
-            Transport::Tls { clients, alone } => {
+            Transport::Tls { clients, alone, .. } => {
                 let client = if is_alone { alone } else { &clients[shard::here() % clients.len()] };
                 // Boxed, so that calls that go another way need not carry its size.
                 Box::pin(self.exchange_secured(client, *request)).await?
@@ -364,23 +379,24 @@ fn host(scheme: &Scheme, authority: &Authority) -> Option<HeaderValue> {
     }
 }
 
-fn transport(scheme: &Scheme, url: &Uri, limits: &Limits) -> Result<Transport, UpstreamError> {
-    let mut tcp = HttpConnector::new();
-    tcp.set_connect_timeout(Some(limits.connect_timeout));
-    tcp.set_nodelay(true);
-    tcp.enforce_http(false);
+fn transport(
+    scheme: &Scheme,
+    url: &Uri,
+    tls: &ServiceTls,
+    limits: &Limits,
+) -> Result<Transport, UpstreamError> {
+    let tcp = secure::tcp(limits);
     if *scheme == Scheme::HTTP {
         return Ok(Transport::Plain(ConnectionPool::new(tcp, url.clone(), limits)));
     }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = HttpsConnectorBuilder::new();
-    let builder = builder.with_provider_and_native_roots(provider).map_err(UpstreamError::Roots)?;
-    let connector = builder.https_only().enable_http1().enable_http2().wrap_connector(tcp);
+    let setup = Box::new(tls.read()?);
+    let connector = secure::connecting(&setup).enable_http1().enable_http2().wrap_connector(tcp);
     let idle_max = limits.upstream_idle_max.div_ceil(shard::count());
     Ok(Transport::Tls {
         clients: (0..shard::count()).map(|_| secured(connector.clone(), idle_max, limits)).collect(),
         // Nothing is kept, so nothing is shared, which connections of HTTP/2 are.
         alone: secured(connector, 0, limits),
+        setup,
     })
 }
 

@@ -3,17 +3,17 @@
 
 use super::connection::Outgoing;
 use super::pool::Unanswered;
+use super::secure;
 use crate::body::Body;
 use crate::error::Side;
 use crate::proxy::Response;
 use crate::proxy::limits::Limits;
+use crate::tls::TlsSetup;
 use crate::tunnel::Switched;
 use http::{StatusCode, Uri};
 use hyper::client::conn::http1;
 use hyper::rt::{Read, Write};
-use hyper_rustls::HttpsConnectorBuilder;
 use hyper_util::client::legacy::connect::HttpConnector;
-use std::sync::Arc;
 use std::time::Duration;
 use tower::ServiceExt as _;
 
@@ -32,21 +32,15 @@ pub(super) async fn plain(
 
 /// The same over TLS.
 pub(super) async fn secured(
+    setup: &TlsSetup,
     limits: &Limits,
     address: Uri,
     request: http::Request<Outgoing>,
     patience: Duration,
 ) -> Result<Response, Unanswered> {
-    let mut tcp = HttpConnector::new();
-    tcp.set_connect_timeout(Some(limits.connect_timeout));
-    tcp.set_nodelay(true);
-    tcp.enforce_http(false);
+    // HTTP/1.1 alone: over HTTP/2 there is nothing to go over from.
+    let connector = secure::connecting(setup).enable_http1().wrap_connector(secure::tcp(limits));
     in_time(patience, async {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let builder = HttpsConnectorBuilder::new().with_provider_and_native_roots(provider);
-        let builder = builder.map_err(|error| Unanswered::Unreachable(error.into()))?;
-        // HTTP/1.1 alone: over HTTP/2 there is nothing to go over from.
-        let connector = builder.https_only().enable_http1().wrap_connector(tcp);
         exchange(connector.oneshot(address).await.map_err(Unanswered::Unreachable)?, request).await
     })
     .await
