@@ -5,6 +5,7 @@ use crate::app;
 use crate::config::Moment;
 use clap::Subcommand;
 use serde_json::json;
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use std::time::Duration;
 use switchback_gateway::clock::rfc3339;
@@ -46,7 +47,19 @@ enum Verb {
         switchback client sunset acme never")]
     Sunset(SunsetArgs),
     /// End a client: its tokens select nothing any more, its grant and its credentials are erased
-    Revoke(Named),
+    Revoke(RevokeArgs),
+    /// Take back a client that was revoked: what the configuration gives it comes back with the next reload; other tokens are
+    /// given by `rotate`, and its grant by `connect`
+    Restore(Named),
+}
+
+#[derive(clap::Args)]
+struct RevokeArgs {
+    /// Name of the client
+    name: String,
+    /// Do not ask: what is erased does not come back
+    #[arg(long)]
+    yes: bool,
 }
 
 #[derive(clap::Args)]
@@ -203,6 +216,10 @@ async fn manage(args: Args) -> Result<(), Failure> {
         _ => None,
     };
     let registry = Registry::new(opened.store.clone(), endpoint);
+    if args.store.file().is_some() {
+        let configured = args.store.configuration()?.clients;
+        registry.set_configured(configured.into_iter().map(|client| client.name.value));
+    }
     match args.verb {
         Verb::Add(args) => show_added(format, "Added", &registry.add(new_client(args)?).await?),
         Verb::List => show_list(format, &registry.list().await?),
@@ -238,15 +255,47 @@ async fn manage(args: Args) -> Result<(), Failure> {
             }
         }
         Verb::Revoke(args) => {
+            registry.get(&args.name).await?;
+            if !args.yes {
+                confirm(&args.name)?;
+            }
             let client = registry.revoke(&args.name).await?;
             match format {
                 Format::Json => print_json(&client),
                 Format::Text => println!("Revoked {}.", client.name),
             }
         }
+        Verb::Restore(args) => {
+            let client = registry.restore(&args.name).await?;
+            match format {
+                Format::Json => print_json(&client),
+                Format::Text => println!(
+                    "Restored {}. What the configuration gives it comes back with the next reload; give other tokens with \
+                     `switchback client rotate`, and connect it with `switchback client connect`.",
+                    client.name
+                ),
+            }
+        }
     }
     opened.store.close().await;
     Ok(())
+}
+
+/// Asks a person whether it is meant. Who is not there to be asked must have said so.
+fn confirm(client: &str) -> Result<(), Failure> {
+    let erases = format!("Revoking {client} erases its tokens, its grant and its credentials");
+    if !std::io::stdin().is_terminal() {
+        return Err(Failure::Usage(format!("{erases}; if that is meant, add --yes")));
+    }
+    eprint!("{erases}. Its name, to go on: ");
+    let mut typed = String::new();
+    std::io::stdin()
+        .read_line(&mut typed)
+        .map_err(|error| Failure::Usage(format!("cannot read standard input: {error}")))?;
+    match typed.trim() == client {
+        true => Ok(()),
+        false => Err(Failure::Usage("nothing was revoked".to_owned())),
+    }
 }
 
 /// A side is one of the pack's, where the configuration says which pack that is: what is set for another would never be used.
@@ -315,6 +364,9 @@ fn show_list(format: Format, clients: &[ClientInfo]) {
         let state = match &client.revoked_at {
             Some(at) => format!("revoked {at}"),
             None if client.damaged => "damaged: its row was changed outside of Switchback".to_owned(),
+            None if client.left_configuration => {
+                format!("{}  not in the configuration any more, and known all the same", standing(client))
+            }
             None => standing(client),
         };
         let company = client.company.as_deref().map(|id| format!("  company {id}")).unwrap_or_default();

@@ -56,7 +56,7 @@ enum Verb {
     Capture(capture::Args),
     /// Compiles a pack and shows every finding
     Check(check::Args),
-    /// Clients and their grants: add, list, connect, rotate, revoke, sunset
+    /// Clients and their grants: add, list, connect, rotate, revoke, restore, sunset
     Client(client::Args),
     /// Completions of the command line, for a shell
     Completions(completions::Args),

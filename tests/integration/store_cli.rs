@@ -85,9 +85,20 @@ fn a_client_is_added_listed_rotated_and_revoked() {
     let rotated = run(&["client", "rotate", "beta", "--grace", "60", "--format", "json"]);
     assert_ne!(rotated.json()["token"], Value::String(token));
     assert_eq!(rotated.json()["client"]["tokens"], 2);
-    assert_eq!(run(&["client", "revoke", "beta"]).code, Some(0));
+    let unasked = run(&["client", "revoke", "beta"]);
+    assert_eq!(unasked.code, Some(2));
+    assert!(unasked.err.contains("erases its tokens") && unasked.err.contains("--yes"), "{}", unasked.err);
+    assert!(!run(&["client", "list"]).out.contains("revoked"), "nobody said yes");
+    assert_eq!(run(&["client", "revoke", "beta", "--yes"]).code, Some(0));
     let after = run(&["client", "list"]);
     assert!(after.out.contains("revoked 20"), "{}", after.out);
+    let refused = run(&["client", "rotate", "beta"]);
+    assert!(refused.err.contains("switchback client restore"), "{}", refused.err);
+    assert_eq!(run(&["client", "restore", "beta"]).code, Some(0));
+    let back = run(&["client", "rotate", "beta", "--format", "json"]).json()["client"].clone();
+    assert_eq!((&back["revoked_at"], &back["tokens"]), (&Value::Null, &1.into()), "{back}");
+    let twice = run(&["client", "restore", "beta"]);
+    assert_eq!((twice.code, twice.err.as_str()), (Some(2), "error: client beta is not revoked\n"));
 }
 
 #[test]

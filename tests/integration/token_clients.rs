@@ -79,6 +79,39 @@ async fn a_revoked_client_is_locked_out_and_its_grant_erased() {
 }
 
 #[tokio::test]
+async fn a_client_that_left_the_configuration_is_shown_as_such_and_one_that_was_revoked_can_come_back() {
+    const TOKEN: &str = "beta-token-1";
+    let authority = Authority::start().await;
+    let gateway = Gateway::new(&authority).await;
+    let registry = Registry::new(gateway.store.clone(), None);
+    let beta = || {
+        let tokens = vec![secret(TOKEN).into()];
+        vec![NewClient { name: "beta".to_owned(), tokens, ..acme("refresh-of-beta") }]
+    };
+    registry.ensure(beta()).await.expect("added");
+    let has_left = async |name| registry.get(name).await.expect("stored").left_configuration;
+    assert!(!has_left("beta").await);
+    registry.ensure(Vec::new()).await.expect("nothing to do");
+    assert!(has_left("beta").await && !has_left("acme").await, "the one came from it, the other did not");
+    let elsewhere = Registry::new(gateway.store.clone(), None);
+    let told = elsewhere.get("beta").await.expect("stored");
+    assert!(!told.left_configuration, "nobody here knows what the configuration has");
+
+    registry.revoke("beta").await.expect("revoked");
+    gateway.tokens.sync().await.expect("the store answers");
+    let is_let_in = || gateway.tokens.clients().authenticate(TOKEN.as_bytes(), "v2").is_some();
+    assert!(!is_let_in());
+    registry.restore("beta").await.expect("taken back");
+    gateway.tokens.sync().await.expect("the store answers");
+    assert!(!is_let_in(), "its token was erased");
+    assert!(registry.ensure(beta()).await.expect("agrees").is_empty());
+    gateway.tokens.sync().await.expect("the store answers");
+    assert!(is_let_in(), "the configuration gives it its token again");
+    let again = registry.restore("beta").await.expect_err("it is back");
+    assert!(matches!(again, RegistryError::NotRevoked(_)));
+}
+
+#[tokio::test]
 async fn names_and_tokens_belong_to_one_client() {
     let authority = Authority::start().await;
     let gateway = Gateway::new(&authority).await;
