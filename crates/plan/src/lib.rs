@@ -11,6 +11,7 @@ mod archive;
 mod body;
 mod compare;
 pub mod convert;
+mod decimal;
 mod disclosure;
 mod errors;
 mod event;
@@ -35,6 +36,7 @@ pub use body::{
     MemberAction, ObjectOp, Others, Raw, ValueOp,
 };
 pub use compare::{CompareKind, CompareRule, ReadBack};
+pub use decimal::Decimal;
 pub use disclosure::{
     Disclosed, Disclosure, DisclosureId, Disclosures, Exposure, OperationDisclosure, SegmentDisclosure,
 };
@@ -45,7 +47,7 @@ pub use example::{
     ShapeExample, ShapePlan, Wanted,
 };
 pub use explain::explain;
-pub use expr::{Expr, Location, NullElse, Overlay, Path, Segment};
+pub use expr::{Aggregate, Expr, Location, NullElse, Overlay, Path, Segment};
 pub use form::{Conform, Form, FormField, FormKind, Listed};
 pub use format::{BodyFormat, FormFormat, is_json};
 pub use head::{CallHead, HeaderRule, PathPart, QueryFrom, QueryRefusal, QueryRule, StatusFrom, StatusTo};

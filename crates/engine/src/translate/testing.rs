@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use std::sync::Arc;
 use switchback_json::{Number, Value};
-use switchback_plan::convert::{Conversion, ConversionKind, Otherwise};
+use switchback_plan::convert::{Conversion, ConversionKind, Otherwise, SPECS};
 use switchback_plan::{
     Absent, Captured, Close, CloseFrom, Emit, Key, Kinds, Member, MemberAction, ObjectOp, Origin, Others,
     Raw, ReasonId, ValueOp,
@@ -204,18 +204,10 @@ pub(crate) fn any_op() -> impl Strategy<Value = ValueOp> {
 
 /// Any conversion that never refuses a value.
 pub(crate) fn any_conversion() -> impl Strategy<Value = Conversion> {
-    let kind = proptest::sample::select(vec![
-        ConversionKind::IntegerToString,
-        ConversionKind::StringToInteger,
-        ConversionKind::Integer,
-        ConversionKind::LowerCase,
-        ConversionKind::Digits,
-        ConversionKind::AbsentToNull,
-        ConversionKind::EmptyArrayToNull,
-        ConversionKind::CsvToArray,
-        ConversionKind::ObjectToPairs { key: "k".into(), value: "v".into() },
-    ]);
-    let otherwise = prop_oneof![Just(Otherwise::Keep), Just(Otherwise::Value(raw("0")))];
+    let examples = SPECS.iter().flat_map(|spec| spec.examples).map(|example| (example.kind)());
+    let kind = proptest::sample::select(examples.collect::<Vec<_>>());
+    let otherwise =
+        prop_oneof![Just(Otherwise::Keep), Just(Otherwise::Drop), Just(Otherwise::Value(raw("0")))];
     (kind, any::<bool>(), otherwise).prop_map(|(kind, forward, otherwise)| Conversion {
         kind,
         forward,

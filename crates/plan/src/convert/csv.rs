@@ -1,7 +1,7 @@
 //! `csv`: comma-separated text on the old side, an array of strings on the new one. Spaces are kept; the empty text is the
 //! empty array, so a list of one empty text, and texts with commas, are outside the domain.
 
-use super::{Arguments, ConversionKind, Domain, Example, Holds, Law, Spec, Yield};
+use super::{Arguments, ConversionKind, Domain, Example, Facts, Holds, Law, Spec, Yield};
 use crate::Kinds;
 use switchback_json::raw::Kind;
 use switchback_json::{Limits, Value, text};
@@ -13,6 +13,7 @@ pub(super) const SPEC: Spec = Spec {
     old: Domain { kinds: Kinds::of(&[Kind::String]), integer: false, absent: false, total: true },
     new: Domain { kinds: Kinds::of(&[Kind::Array]), integer: false, absent: false, total: false },
     null_passes: true,
+    structural: true,
     law: Law::Iso,
     examples: &[
         example("\"a,b,c\"", "[\"a\",\"b\",\"c\"]"),
@@ -60,4 +61,10 @@ pub(super) fn to_old(json: &[u8], out: &mut Vec<u8>) -> Option<Yield> {
     }
     out.push(b'"');
     Some(Yield::Written)
+}
+
+/// Whether all lists of a place can be written as one text: their elements are listed, and none is empty or has a comma.
+pub(super) fn all_join(facts: &Facts) -> bool {
+    let joins = |item: &[u8]| item != b"\"\"" && !item.contains(&b',');
+    facts.items.as_ref().is_some_and(|items| items.digits || items.all_listed(joins))
 }

@@ -17,6 +17,7 @@ pub(super) const SPEC: Spec = Spec {
     },
     new: Domain { kinds: Kinds::of(&[Kind::Null, Kind::Object]), integer: false, absent: false, total: true },
     null_passes: false,
+    structural: true,
     law: Law::Iso,
     examples: &[
         example("[]", "null", Holds::Both),

@@ -18,6 +18,7 @@ pub(super) const LOWER_CASE: Spec = Spec {
     old: texts(true),
     new: texts(true),
     null_passes: true,
+    structural: false,
     law: Law::Fold,
     examples: &[
         lower_case("\"ana@example.com\"", "\"ana@example.com\"", Holds::Both),
@@ -33,6 +34,7 @@ pub(super) const DIGITS: Spec = Spec {
     old: texts(false),
     new: texts(false),
     null_passes: true,
+    structural: false,
     law: Law::Fold,
     examples: &[
         digits("\"5511987654321\"", "\"5511987654321\"", Holds::Both),

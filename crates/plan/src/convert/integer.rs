@@ -18,6 +18,7 @@ pub(super) const SPEC: Spec = Spec {
         total: false,
     },
     null_passes: true,
+    structural: false,
     law: Law::Lens,
     examples: &[
         example("7", "7", Holds::Both),

@@ -1,7 +1,7 @@
 //! `integer_to_string`: an integer on the old side, the same digits as a string on the new one. Digits are copied, never
 //! calculated with, so integers of any length survive. `string_to_integer` is the same with the sides exchanged.
 
-use super::{Arguments, ConversionKind, Domain, Example, Holds, Law, Spec, Yield};
+use super::{Arguments, ConversionKind, Domain, Example, Facts, Holds, Law, Spec, Yield};
 use crate::Kinds;
 use switchback_json::raw::Kind;
 
@@ -17,6 +17,7 @@ pub(super) const SPEC: Spec = Spec {
     old: INTEGER,
     new: DIGITS,
     null_passes: true,
+    structural: false,
     law: Law::Iso,
     examples: &[
         example("7", "\"7\""),
@@ -61,4 +62,12 @@ pub(super) fn is_integer(text: &[u8]) -> bool {
         [b'1'..=b'9', rest @ ..] => rest.iter().all(u8::is_ascii_digit),
         _ => false,
     }
+}
+
+/// Whether the texts of a place are such digits.
+pub(super) fn all_digits(facts: &Facts) -> bool {
+    let in_quotes = |text: &[u8]| {
+        text.strip_prefix(b"\"").and_then(|text| text.strip_suffix(b"\"")).is_none_or(is_integer)
+    };
+    !facts.any && (!facts.kinds.string || facts.digits || facts.all_listed(in_quotes))
 }

@@ -2,28 +2,34 @@
 //!
 //! A conversion works on the JSON text of one bounded value and writes JSON text, or nothing (the member is left out).
 //! Null passes through conversions of scalars and of lists unchanged: whether null may stand there is the contracts'
-//! business, and the checker's. To add one: write its file, then add it to [`ConversionKind`], [`SPECS`] and the three
-//! `match`es below; its examples become documentation and tests by being listed.
+//! business, and the checker's. To add one: write its file with a [`Spec`] and a [`Convert`], then name it in [`SPECS`]; the
+//! compiler reads its arguments, checks and shows it by what these say, and its examples become documentation and tests.
+//! Conversions that ops or the checker treat apart are variants of [`ConversionKind`] besides.
 
 mod csv;
 mod date;
 mod empty_is_array;
+mod facts;
 mod fold;
 mod integer;
 mod integer_to_string;
 mod null_is_absent;
 mod pairs;
+mod scale;
+mod split;
 mod string_to_integer;
 mod table;
+mod template;
 mod union;
 
-pub use date::check_patterns as check_date_patterns;
+pub use facts::Facts;
 pub use table::Table;
 
 use super::SideId;
 use super::body::{Kinds, Raw};
 use std::fmt;
 use std::sync::Arc;
+use switchback_json::Value;
 use switchback_json::raw::{self, Kind};
 
 /// A conversion in one direction. `forward` leads from the old side to the new one.
@@ -54,14 +60,49 @@ pub enum ConversionKind {
     CsvToArray,
     /// old object of key to value ↔ new array of two-member objects.
     ObjectToPairs { key: Arc<str>, value: Arc<str> },
-    /// old text in the first date pattern ↔ new text in the second.
-    Date { old: Arc<str>, new: Arc<str> },
     /// text ↔ the same text in lower case, whichever way it goes.
     LowerCase,
     /// text ↔ the digits in it, whichever way it goes.
     Digits,
     /// The first of these that takes the value; at least two.
     FirstOf(Arc<[ConversionKind]>),
+    /// One that is all in its file.
+    Own(Arc<dyn Convert>),
+}
+
+/// A conversion with its arguments. What it is by name alone is in its [`Spec`].
+pub trait Convert: fmt::Debug + Send + Sync {
+    fn spec(&self) -> &'static Spec;
+
+    /// Converts the JSON text of one value, which is appended to `out`. None = outside the domain; `out` may then hold a
+    /// part of something.
+    fn convert(&self, json: &[u8], forward: bool, out: &mut Vec<u8>) -> Option<Yield>;
+
+    /// What it takes on this side, as words for a message.
+    fn expected(&self, from: SideId) -> &'static str;
+
+    /// The kinds of values on this side.
+    fn kinds(&self, side: SideId) -> Kinds {
+        self.spec().domain(side).kinds
+    }
+
+    /// Whether numbers that it takes and gives on this side are integers.
+    fn is_integer(&self, side: SideId) -> bool {
+        self.spec().domain(side).integer
+    }
+
+    /// Whether it takes every value of its kinds that a place on this side may have.
+    fn takes_all(&self, from: SideId, _facts: &Facts) -> bool {
+        self.spec().domain(from).total
+    }
+
+    /// What going to the other side and back gives.
+    fn law(&self) -> Law {
+        self.spec().law
+    }
+
+    /// A value of the domain of this side that comes back as it was, another one for most seeds.
+    fn sample(&self, side: SideId, seed: u64) -> String;
 }
 
 /// What follows when a value is outside a conversion's domain.
@@ -71,6 +112,8 @@ pub enum Otherwise {
     Error,
     /// The value is copied as it stands.
     Keep,
+    /// The member or element is left out.
+    Drop,
     Value(Raw),
 }
 
@@ -111,20 +154,53 @@ pub struct Spec {
     pub new: Domain,
     /// Whether a null that stands in the source passes unchanged, beside the kinds of the domains.
     pub null_passes: bool,
+    /// Whether it looks at a whole list or object, which is then held.
+    pub structural: bool,
     pub law: Law,
     pub examples: &'static [Example],
 }
 
 /// The arguments a conversion takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub enum Arguments {
     None,
     /// `{old: new, …}`, scalars.
     Table,
     /// `{key: name, value: name}`: member names of the entries on the new side.
     Pairs,
-    /// A date pattern for each side.
-    Patterns,
+    /// As the conversion itself reads them.
+    Own {
+        /// The conversion with arguments, as an example to follow. `OLD` and `NEW` stand for the names of the sides.
+        such_as: &'static str,
+        /// JSON schema of the arguments.
+        schema: &'static str,
+        read: fn(&Given<'_>) -> Result<ConversionKind, String>,
+    },
+}
+
+/// What is known where a conversion is written.
+#[derive(Debug)]
+pub struct Given<'a> {
+    pub arguments: &'a Value,
+    /// Names of the sides.
+    pub sides: [&'a str; 2],
+    /// The values of its two places, as far as they are known.
+    pub facts: [Option<&'a Facts>; 2],
+}
+
+impl Given<'_> {
+    /// The arguments by side, where they are a map of the sides' names and others that `besides` lists.
+    fn by_side(&self, besides: &[&str]) -> Result<Option<[&Value; 2]>, String> {
+        let Some(map) = self.arguments.as_object() else { return Ok(None) };
+        for key in map.keys() {
+            let name = key.decode();
+            if !self.sides.contains(&&*name) && !besides.contains(&&*name) {
+                return Err(format!("`{name}` is not a side of this pack"));
+            }
+        }
+        let of = |side: &str| map.get(side).ok_or_else(|| format!("it says nothing for {side}"));
+        Ok(Some([of(self.sides[0])?, of(self.sides[1])?]))
+    }
 }
 
 /// The values of one side that a conversion takes.
@@ -146,6 +222,8 @@ pub enum Law {
     Iso,
     /// The same value from the old side; the new side carries more, which is lost towards the old one.
     Lens,
+    /// The same value from the new side; the old side carries more, which is lost towards the new one.
+    OldLens,
     /// The same value where it is already as the conversion gives it; how it was spelt otherwise is lost, in either direction.
     Fold,
 }
@@ -181,6 +259,10 @@ pub const SPECS: &[&Spec] = &[
     &table::SPEC,
     &pairs::SPEC,
     &date::SPEC,
+    &scale::SPEC,
+    &split::SPEC,
+    &template::PREFIX,
+    &template::TEMPLATE,
     &fold::LOWER_CASE,
     &fold::DIGITS,
 ];
@@ -210,8 +292,8 @@ impl ConversionKind {
             ConversionKind::Table(_) => &table::SPEC,
             ConversionKind::CsvToArray => &csv::SPEC,
             ConversionKind::ObjectToPairs { .. } => &pairs::SPEC,
-            ConversionKind::Date { .. } => &date::SPEC,
             ConversionKind::FirstOf(_) => &union::SPEC,
+            ConversionKind::Own(own) => own.spec(),
         }
     }
 
@@ -233,7 +315,48 @@ impl ConversionKind {
         match self {
             ConversionKind::Table(table) => table.kinds(side),
             ConversionKind::FirstOf(kinds) => union::kinds(kinds, side),
+            ConversionKind::Own(own) => own.kinds(side),
             _ => self.spec().domain(side).kinds,
+        }
+    }
+
+    /// Whether numbers that it takes on this side, and gives there, are integers.
+    pub fn is_integer(&self, side: SideId) -> bool {
+        match self {
+            ConversionKind::Own(own) => own.is_integer(side),
+            _ => self.spec().domain(side).integer,
+        }
+    }
+
+    /// What going there and back gives.
+    pub fn law(&self) -> Law {
+        match self {
+            ConversionKind::Own(own) => own.law(),
+            ConversionKind::Table(table) => table.law(),
+            _ => self.spec().law,
+        }
+    }
+
+    /// Whether it looks at a whole list or object.
+    pub fn is_structural(&self) -> bool {
+        self.alternatives().iter().any(|kind| kind.spec().structural)
+    }
+
+    /// Whether it takes every value of its kinds that a place on this side may have. Null that passes is none of them.
+    pub fn takes_all(&self, from: SideId, facts: &Facts) -> bool {
+        let old = from == SideId::OLD;
+        match self {
+            ConversionKind::IntegerToString | ConversionKind::Integer if old => true,
+            ConversionKind::StringToInteger if !old => true,
+            ConversionKind::IntegerToString | ConversionKind::StringToInteger | ConversionKind::Integer => {
+                integer_to_string::all_digits(facts)
+            }
+            ConversionKind::EmptyArrayToNull if old => !facts.kinds.array || facts.items_most == Some(0),
+            ConversionKind::Table(table) => table.takes_all(from, facts),
+            ConversionKind::CsvToArray if !old => csv::all_join(facts),
+            ConversionKind::FirstOf(kinds) => union::takes_all(kinds, from, facts),
+            ConversionKind::Own(own) => own.takes_all(from, facts),
+            _ => self.spec().domain(from).total,
         }
     }
 }
@@ -274,6 +397,7 @@ impl Conversion {
         }
         match &self.otherwise {
             Otherwise::Keep => out.extend_from_slice(json),
+            Otherwise::Drop => return Ok(Yield::Nothing),
             Otherwise::Value(value) => out.extend_from_slice(value),
             Otherwise::Error => {
                 let expected = expected(&self.kind, self.forward);
@@ -310,8 +434,7 @@ impl ConversionKind {
             (ConversionKind::CsvToArray, false) => csv::to_old(json, out),
             (ConversionKind::ObjectToPairs { key, value }, true) => pairs::to_new(json, key, value, out),
             (ConversionKind::ObjectToPairs { key, value }, false) => pairs::to_old(json, key, value, out),
-            (ConversionKind::Date { old, new }, true) => date::convert(json, old, new, out),
-            (ConversionKind::Date { old, new }, false) => date::convert(json, new, old, out),
+            (ConversionKind::Own(own), forward) => own.convert(json, forward, out),
         }
     }
 }
@@ -335,7 +458,7 @@ fn expected(kind: &ConversionKind, forward: bool) -> &'static str {
         (ConversionKind::CsvToArray, false) => "an array of texts without commas",
         (ConversionKind::ObjectToPairs { .. }, true) => "an object",
         (ConversionKind::ObjectToPairs { .. }, false) => "an array of objects with a different key each",
-        (ConversionKind::Date { .. }, _) => "a date in the pattern of its side",
+        (ConversionKind::Own(own), forward) => own.expected(if forward { SideId::OLD } else { SideId::NEW }),
         (ConversionKind::FirstOf(_), _) => "a value that one of its conversions takes",
     }
 }

@@ -15,6 +15,7 @@ pub(super) const SPEC: Spec = Spec {
     old: Domain { kinds: Kinds::of(SOMETHING), integer: false, absent: true, total: true },
     new: Domain { kinds: Kinds::of(ANYTHING), integer: false, absent: false, total: true },
     null_passes: false,
+    structural: false,
     law: Law::Iso,
     examples: &[
         example(None, Some("null"), Holds::Both),

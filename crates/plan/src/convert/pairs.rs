@@ -13,6 +13,7 @@ pub(super) const SPEC: Spec = Spec {
     old: Domain { kinds: Kinds::of(&[Kind::Object]), integer: false, absent: false, total: true },
     new: Domain { kinds: Kinds::of(&[Kind::Array]), integer: false, absent: false, total: false },
     null_passes: true,
+    structural: true,
     law: Law::Lens,
     examples: &[
         example("{\"a\":1,\"b\":null}", "[{\"k\":\"a\",\"v\":1},{\"k\":\"b\",\"v\":null}]", Holds::Both),

@@ -11,6 +11,7 @@ pub(super) const SPEC: Spec = Spec {
     old: DIGITS,
     new: INTEGER,
     null_passes: true,
+    structural: false,
     law: Law::Iso,
     examples: &[example("\"7\"", "7"), example("\"0\"", "0"), example("null", "null")],
 };

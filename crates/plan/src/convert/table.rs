@@ -1,12 +1,12 @@
-//! `table`: a scalar of the old side and the scalar of the new side that stands for it, one to one. Numbers are compared
-//! by their text, strings by their content.
+//! `table`: a scalar of the old side and the scalar of the new side that stands for it. Where several stand for one, the
+//! first is written, and which of them it was is lost. Numbers are compared by their text, strings by their content.
 
-use super::{Arguments, ConversionKind, Domain, Example, Holds, Law, Spec, Yield};
+use super::{Arguments, ConversionKind, Domain, Example, Facts, Holds, Law, Spec, Yield};
 use crate::{Kinds, Raw, SideId};
 use switchback_json::raw::{self, Kind};
 use switchback_json::text;
 
-/// A one-to-one table of scalars (JSON text), old to new.
+/// Rows of scalars (JSON text), old to new. Of several rows with one value, the first says what it becomes.
 #[derive(Debug)]
 pub struct Table {
     pub rows: Vec<(Raw, Raw)>,
@@ -26,18 +26,20 @@ pub(super) const SPEC: Spec = Spec {
     old: SCALAR,
     new: SCALAR,
     null_passes: true,
+    structural: false,
     law: Law::Iso,
     examples: &[
         example("0", "\"public\"", Holds::Both),
         example("1", "\"private\"", Holds::Both),
         example("null", "\"unknown\"", Holds::Both),
         example("0", "\"publi\\u0063\"", Holds::Backward),
+        example("1", "\"hidden\"", Holds::Backward),
     ],
 };
 
 const fn example(old: &'static str, new: &'static str, holds: Holds) -> Example {
     Example {
-        written: "{table: {0: public, 1: private, null: unknown}}",
+        written: "{table: {0: public, 1: [private, hidden], null: unknown}}",
         kind: sample,
         old: Some(old),
         new: Some(new),
@@ -46,7 +48,7 @@ const fn example(old: &'static str, new: &'static str, holds: Holds) -> Example 
 }
 
 fn sample() -> ConversionKind {
-    let rows = [("0", "\"public\""), ("1", "\"private\""), ("null", "\"unknown\"")];
+    let rows = [("0", "\"public\""), ("1", "\"private\""), ("1", "\"hidden\""), ("null", "\"unknown\"")];
     let rows = rows.iter().map(|(old, new)| (Raw::from(old.as_bytes()), Raw::from(new.as_bytes()))).collect();
     ConversionKind::Table(Table { rows }.into())
 }
@@ -56,6 +58,27 @@ impl Table {
     pub fn kinds(&self, side: SideId) -> Kinds {
         let column = self.rows.iter().map(|(old, new)| if side == SideId::OLD { old } else { new });
         Kinds::of(&column.filter_map(|cell| raw::kind(cell)).collect::<Vec<_>>())
+    }
+
+    /// Nothing is lost where each value has one row. Several values of one side that stand for one of the other come back
+    /// as the first of them.
+    pub(super) fn law(&self) -> Law {
+        let repeats = |column: fn(&(Raw, Raw)) -> &Raw| {
+            let seen = |at: usize| self.rows[..at].iter().any(|row| column(row) == column(&self.rows[at]));
+            (0..self.rows.len()).any(seen)
+        };
+        match (repeats(|row| &row.0), repeats(|row| &row.1)) {
+            (false, false) => Law::Iso,
+            (true, false) => Law::Lens,
+            (false, true) => Law::OldLens,
+            (true, true) => Law::Fold,
+        }
+    }
+
+    /// Whether a place lists its values, and each has a row.
+    pub(super) fn takes_all(&self, from: SideId, facts: &Facts) -> bool {
+        let cell = |row: &'_ (Raw, Raw)| if from == SideId::OLD { row.0.clone() } else { row.1.clone() };
+        !facts.any && facts.all_listed(|value| self.rows.iter().any(|row| same_scalar(&cell(row), value)))
     }
 
     pub(super) fn convert(&self, json: &[u8], forward: bool, out: &mut Vec<u8>) -> Option<Yield> {

@@ -112,7 +112,7 @@ fn a_value_outside_the_domain_is_an_error_or_what_else_says() {
             ],
         ),
         (
-            ConversionKind::Date { old: "%d/%m/%Y".into(), new: "%Y-%m-%d".into() },
+            (date::SPEC.examples[0].kind)(),
             true,
             &[
                 "\"30/02/2024\"",
@@ -149,14 +149,18 @@ fn a_table_that_does_not_list_null_lets_it_pass() {
 
 #[test]
 fn patterns_must_have_the_same_known_parts() {
-    assert_eq!(check_date_patterns("%d/%m/%Y", "%Y-%m-%d"), Ok(()));
+    assert_eq!(date::check_patterns("%d/%m/%Y", "%Y-%m-%d"), Ok(()));
     for (old, new, says) in [
         ("%d/%m/%y", "%Y-%m-%d", "`%y` is not a part of a date"),
-        ("%d/%m", "%Y-%m-%d", "`%Y` is in one of the patterns only"),
+        ("%d/%m", "%Y-%m-%d", "`%Y` is in one of the forms only"),
         ("%d%d", "%d", "`%d` occurs twice in `%d%d`"),
-        ("today", "now", "`today` has no part of a date"),
+        (
+            "today",
+            "now",
+            "`today` has no part of a date, and is none of `rfc3339`, `epoch_second`, `epoch_millis`",
+        ),
     ] {
-        assert_eq!(check_date_patterns(old, new).unwrap_err(), says);
+        assert_eq!(date::check_patterns(old, new).unwrap_err(), says);
     }
 }
 
@@ -215,9 +219,17 @@ proptest! {
     }
 
     #[test]
-    fn dates_come_back(text in "[0-3][0-9]/[01][0-9]/[0-9]{4} [0-2][0-9]:[0-5][0-9]") {
-        let kind = ConversionKind::Date { old: "%d/%m/%Y %H:%M".into(), new: "%Y%m%dT%H%M".into() };
-        there_and_back(kind, true, &format!("\"{text}\""))?;
+    fn samples_of_every_conversion_are_in_its_domain_and_come_back(seed in any::<u64>()) {
+        for example in SPECS.iter().flat_map(|spec| spec.examples) {
+            let ConversionKind::Own(own) = (example.kind)() else { continue };
+            for side in [SideId::OLD, SideId::NEW] {
+                let sample = own.sample(side, seed);
+                let there = Conversion::new(ConversionKind::Own(Arc::clone(&own)), side == SideId::OLD);
+                let other = convert(&there, Some(&sample)).unwrap().unwrap();
+                let back = convert(&there.inverse(), Some(&other)).unwrap();
+                prop_assert_eq!(back.as_deref(), Some(sample.as_str()), "{} through {}", example.written, other);
+            }
+        }
     }
 
     #[test]

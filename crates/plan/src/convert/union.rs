@@ -1,7 +1,7 @@
 //! Several conversions for one place, written as a list: the first that takes a value converts it. For places where a side
 //! shows one thing in several forms.
 
-use super::{Arguments, ConversionKind, Domain, Law, Spec, Yield};
+use super::{Arguments, ConversionKind, Domain, Facts, Law, Spec, Yield};
 use crate::{Kinds, SideId};
 use switchback_json::raw::{self, Kind};
 
@@ -13,6 +13,7 @@ pub(super) const SPEC: Spec = Spec {
     old: Domain { kinds: Kinds::of(&[]), integer: false, absent: false, total: false },
     new: Domain { kinds: Kinds::of(&[]), integer: false, absent: false, total: false },
     null_passes: false,
+    structural: false,
     law: Law::Lens,
     examples: &[],
 };
@@ -31,6 +32,18 @@ pub(super) fn kinds(of: &[ConversionKind], side: SideId) -> Kinds {
         };
     }
     all
+}
+
+/// Whether each kind of value that may come has one that takes all of that kind.
+pub(super) fn takes_all(of: &[ConversionKind], from: SideId, facts: &Facts) -> bool {
+    const KINDS: [Kind; 6] = [Kind::Null, Kind::Bool, Kind::Number, Kind::String, Kind::Array, Kind::Object];
+    let taken = |kind: Kind| {
+        let facts = facts.only(kind);
+        of.iter().any(|one| one.kinds(from).contains(kind) && one.takes_all(from, &facts))
+    };
+    let null = of.iter().any(|one| one.spec().null_passes);
+    let comes = |kind: &Kind| facts.kinds.contains(*kind) && !(*kind == Kind::Null && null);
+    !facts.any && KINDS.into_iter().filter(comes).all(taken)
 }
 
 pub(super) fn convert(of: &[ConversionKind], json: &[u8], forward: bool, out: &mut Vec<u8>) -> Option<Yield> {

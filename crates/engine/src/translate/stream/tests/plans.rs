@@ -5,7 +5,7 @@ use crate::translate::Settings;
 use proptest::prelude::*;
 use std::sync::Arc;
 use switchback_json::{Number, Object, Str, Value};
-use switchback_plan::convert::{Conversion, ConversionKind, Otherwise};
+use switchback_plan::convert::{Conversion, ConversionKind, Otherwise, SPECS};
 use switchback_plan::{
     Absent, Again, Captured, ChooseBy, ChooseOp, Close, CloseFrom, Emit, Key, Kinds, Member, MemberAction,
     ObjectOp, Origin, Others, Raw, ReasonId, ValueOp,
@@ -98,12 +98,14 @@ fn constant() -> impl Strategy<Value = Raw> {
 }
 
 fn leaf_op() -> impl Strategy<Value = ValueOp> {
-    let conversions = vec![
+    let mut conversions = vec![
         conversion(ConversionKind::IntegerToString, Otherwise::Keep),
         conversion(ConversionKind::AbsentToNull, Otherwise::Keep),
         conversion(ConversionKind::EmptyArrayToNull, Otherwise::Value(raw("\"else\""))),
         conversion(ConversionKind::StringToInteger, Otherwise::Error),
     ];
+    let examples = SPECS.iter().flat_map(|spec| spec.examples);
+    conversions.extend(examples.map(|example| conversion((example.kind)(), Otherwise::Drop)));
     prop_oneof![
         4 => Just(ValueOp::Keep),
         1 => constant().prop_map(ValueOp::Constant),

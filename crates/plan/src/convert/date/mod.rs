@@ -1,0 +1,265 @@
+//! `date`: a date or a moment in the form of the old side, and in that of the new one. A form is a pattern of strftime, or
+//! the word for a common one (`rfc3339`, `epoch_second`, `epoch_millis`); a list of them is read, and its first is written.
+//! Both sides have the same parts, so that nothing is made up. What only one of them tells (a fraction of a second, the
+//! offset of a zone, which of several forms it was) is lost towards the other. A text that is no date of the calendar is
+//! outside the domain.
+
+mod calendar;
+mod form;
+
+use super::{Arguments, ConversionKind, Convert, Domain, Example, Facts, Given, Holds, Law, Spec, Yield};
+use crate::{Kinds, SideId};
+use calendar::Moment;
+use form::Form;
+use std::sync::Arc;
+use switchback_json::raw::Kind;
+use switchback_json::{Value, text};
+
+const DATE: Domain =
+    Domain { kinds: Kinds::of(&[Kind::String, Kind::Number]), integer: true, absent: false, total: false };
+
+pub(super) const SPEC: Spec = Spec {
+    name: "date",
+    about: "a date in one form on the old side, in another on the new one: a pattern of `%Y %m %d %H %M %S %f %z %a %b %s`, \
+            `rfc3339`, `epoch_second`, `epoch_millis`, or a list of which the first is written",
+    arguments: Arguments::Own {
+        such_as: "{date: {OLD: '%d/%m/%Y', NEW: '%Y-%m-%d'}}",
+        schema: r#"{"type": "object", "additionalProperties": {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}, "properties": {"zone": {"type": "string", "description": "Offset of times without one, such as `Z` or `+02:00`."}}, "minProperties": 2, "maxProperties": 3}"#,
+        read,
+    },
+    old: DATE,
+    new: DATE,
+    null_passes: true,
+    structural: false,
+    law: Law::Iso,
+    examples: &[
+        days("\"09/03/2024\"", "\"2024-03-09\""),
+        days("\"29/02/2024\"", "\"2024-02-29\""),
+        days("null", "null"),
+        Example {
+            written: "{date: {v1: epoch_second, v2: rfc3339}}",
+            kind: || made(&["epoch_second"], &["rfc3339"], None),
+            old: Some("1709985600"),
+            new: Some("\"2024-03-09T12:00:00Z\""),
+            holds: Holds::Both,
+        },
+        Example {
+            written: "{date: {v1: epoch_millis, v2: rfc3339}}",
+            kind: || made(&["epoch_millis"], &["rfc3339"], None),
+            old: Some("1709978400250"),
+            new: Some("\"2024-03-09T12:00:00.25+02:00\""),
+            holds: Holds::Backward,
+        },
+        Example {
+            written: "{date: {v1: '%a, %d %b %Y %H:%M:%S GMT', v2: rfc3339, zone: Z}}",
+            kind: || made(&["%a, %d %b %Y %H:%M:%S GMT"], &["rfc3339"], Some(0)),
+            old: Some("\"Sat, 09 Mar 2024 12:00:00 GMT\""),
+            new: Some("\"2024-03-09T12:00:00Z\""),
+            holds: Holds::Both,
+        },
+        Example {
+            written: "{date: {v1: ['%d/%m/%Y', '%Y-%m-%d'], v2: '%Y%m%d'}}",
+            kind: || made(&["%d/%m/%Y", "%Y-%m-%d"], &["%Y%m%d"], None),
+            old: Some("\"2024-03-09\""),
+            new: Some("\"20240309\""),
+            holds: Holds::Forward,
+        },
+    ],
+};
+
+const fn days(old: &'static str, new: &'static str) -> Example {
+    Example {
+        written: "{date: {v1: '%d/%m/%Y', v2: '%Y-%m-%d'}}",
+        kind: || made(&["%d/%m/%Y"], &["%Y-%m-%d"], None),
+        old: Some(old),
+        new: Some(new),
+        holds: Holds::Both,
+    }
+}
+
+fn made(old: &[&str], new: &[&str], zone: Option<i32>) -> ConversionKind {
+    let forms = |forms: &[&str]| forms.iter().filter_map(|form| Form::read(form).ok()).collect();
+    ConversionKind::Own(Arc::new(Date { sides: [forms(old), forms(new)], zone }))
+}
+
+/// A date in the forms of both sides. The first form of a side is the one that is written.
+#[derive(Debug)]
+struct Date {
+    sides: [Vec<Form>; 2],
+    /// Offset in minutes of times that tell none, where the other side's do.
+    zone: Option<i32>,
+}
+
+fn read(given: &Given<'_>) -> Result<ConversionKind, String> {
+    const ZONE: &str = "zone";
+    let Some(sides) = given.by_side(&[ZONE])? else {
+        return Err("it takes a form for each side".to_owned());
+    };
+    let mut forms = [Vec::new(), Vec::new()];
+    for (forms, written) in forms.iter_mut().zip(sides) {
+        let written = written.as_array().map_or_else(|| vec![written], |list| list.iter().collect());
+        for form in written {
+            let Some(text) = form.as_str() else { return Err("a form is a text".to_owned()) };
+            forms.push(Form::read(&text)?);
+        }
+    }
+    let zone = match given.arguments.get(ZONE) {
+        None => None,
+        Some(zone) => {
+            let zone = zone.as_str().and_then(|zone| match calendar::offset(&zone) {
+                Some((minutes, "")) => Some(minutes),
+                _ => None,
+            });
+            Some(zone.ok_or("`zone` is `Z` or an offset such as `+02:00`")?)
+        }
+    };
+    let date = Date { sides: forms, zone };
+    date.check()?;
+    Ok(ConversionKind::Own(Arc::new(date)))
+}
+
+impl Date {
+    /// Whether every form of a side can be written in the other side's.
+    fn check(&self) -> Result<(), String> {
+        let all = || self.sides.iter().flatten();
+        let Some(first) = all().next() else { return Err("a side has no form".to_owned()) };
+        if self.sides.iter().any(Vec::is_empty) {
+            return Err("a side has no form".to_owned());
+        }
+        for form in all() {
+            if let Some(part) = form.parts.missing(first.parts).or_else(|| first.parts.missing(form.parts)) {
+                return Err(format!("`%{part}` is in one of the forms only"));
+            }
+        }
+        let differs = all().any(|form| form.zoned) && all().any(|form| !form.zoned);
+        match (differs, self.zone) {
+            (true, None) => {
+                Err("one of the forms has an offset and one has none: add `zone: Z`, or another".to_owned())
+            }
+            (false, Some(_)) => {
+                Err("`zone` is for forms of which one has an offset and one has none".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn forms(&self, side: SideId) -> &[Form] {
+        &self.sides[usize::from(side.0)]
+    }
+
+    /// The moment as the form tells it that is written.
+    fn write(&self, moment: &Moment, form: &Form) -> Option<String> {
+        let has_offset = moment.offset.is_some();
+        let moment = match (has_offset, form.zoned) {
+            (true, false) => moment.at(self.zone.unwrap_or(0)),
+            (false, true) => moment.in_zone(self.zone.unwrap_or(0)),
+            _ => moment.clone(),
+        };
+        form.write(&moment)
+    }
+
+    /// Whether a side tells something that the other does not keep.
+    fn loses(&self, side: SideId) -> bool {
+        let (own, other) = (self.forms(side), &self.forms(side.other())[0]);
+        own.len() > 1
+            || own.iter().any(|form| {
+                form.is_spelt_freely || (form.has_offset && !other.has_offset) || form.places > other.places
+            })
+    }
+}
+
+impl Convert for Date {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn convert(&self, json: &[u8], forward: bool, out: &mut Vec<u8>) -> Option<Yield> {
+        let [from, to] = if forward { [0, 1] } else { [1, 0] }.map(|at: usize| &self.sides[at]);
+        let to = to.first()?;
+        let written = match json.strip_prefix(b"\"").and_then(|json| json.strip_suffix(b"\"")) {
+            Some(raw) => {
+                let date = text::decode(std::str::from_utf8(raw).ok()?);
+                let read = |form: &Form| form.read_text(&date).and_then(|moment| self.write(&moment, to));
+                from.iter().find_map(read)?
+            }
+            None => {
+                let number: i64 = std::str::from_utf8(json).ok()?.parse().ok()?;
+                let read = |form: &Form| form.read_number(number).and_then(|moment| self.write(&moment, to));
+                from.iter().find_map(read)?
+            }
+        };
+        if to.number {
+            out.extend_from_slice(written.as_bytes());
+        } else {
+            out.push(b'"');
+            out.extend_from_slice(text::escape(&written).as_bytes());
+            out.push(b'"');
+        }
+        Some(Yield::Written)
+    }
+
+    fn expected(&self, from: SideId) -> &'static str {
+        match self.forms(from) {
+            [Form { number: true, .. }] => "the seconds or milliseconds of a moment",
+            [_] => "a date in the form of its side",
+            _ => "a date in one of the forms of its side",
+        }
+    }
+
+    fn kinds(&self, side: SideId) -> Kinds {
+        let forms = self.forms(side);
+        Kinds {
+            number: forms.iter().any(|form| form.number),
+            string: forms.iter().any(|form| !form.number),
+            ..Kinds::default()
+        }
+    }
+
+    fn is_integer(&self, side: SideId) -> bool {
+        self.forms(side).iter().any(|form| form.number)
+    }
+
+    /// What the contract calls a date or a moment by its `format` is one; seconds are where they are bounded.
+    fn takes_all(&self, from: SideId, facts: &Facts) -> bool {
+        let texts = || {
+            self.forms(from)
+                .iter()
+                .any(|form| form.format.is_some() && form.format == facts.format.as_deref())
+        };
+        let numbers = || {
+            self.forms(from).iter().any(|form| {
+                form.number && {
+                    let [least, most] = form.range();
+                    facts.is_between(least, most)
+                }
+            })
+        };
+        !facts.any && (!facts.kinds.string || texts()) && (!facts.kinds.number || numbers())
+    }
+
+    fn law(&self) -> Law {
+        match (self.loses(SideId::OLD), self.loses(SideId::NEW)) {
+            (false, false) => Law::Iso,
+            (false, true) => Law::Lens,
+            (true, false) => Law::OldLens,
+            (true, true) => Law::Fold,
+        }
+    }
+
+    fn sample(&self, side: SideId, seed: u64) -> String {
+        // From 1900 on for 200 years, at whole seconds, which every form can tell.
+        let moment = Moment::of_epoch((seed % 6_311_433_600) as i64 - 2_208_988_800, 0);
+        let form = &self.forms(side)[0];
+        let text = form.write(&if form.zoned { moment } else { moment.at(0) }).unwrap_or_default();
+        if form.number { text } else { Value::string(&text).to_string() }
+    }
+}
+
+/// Whether two forms make a conversion, for tests. The error says what is wrong, as part of a sentence.
+#[cfg(test)]
+pub(super) fn check_patterns(old: &str, new: &str) -> Result<(), String> {
+    Date { sides: [vec![Form::read(old)?], vec![Form::read(new)?]], zone: None }.check()
+}
+
+#[cfg(test)]
+mod tests;

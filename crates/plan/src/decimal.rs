@@ -1,0 +1,134 @@
+//! Decimal numbers, calculated with exactly: digits and a power of ten. Nothing is rounded; what cannot be exact, or is too
+//! long, has no result.
+
+/// `digits * 10^exponent`, as few digits as can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decimal {
+    digits: i128,
+    exponent: i32,
+}
+
+/// Digits that a number may have: what has more is outside the domain.
+const DIGITS_MAX: usize = 30;
+/// Places that a number is written with at most, before or behind the point.
+const PLACES_MAX: i32 = 60;
+
+impl Decimal {
+    /// 10 to this power.
+    pub fn power_of_ten(exponent: i32) -> Decimal {
+        Decimal { digits: 1, exponent }
+    }
+
+    pub fn is_integer(self) -> bool {
+        self.exponent >= 0
+    }
+
+    pub fn is_positive(self) -> bool {
+        self.digits > 0
+    }
+
+    pub fn is_power_of_ten(self) -> bool {
+        self.digits == 1
+    }
+
+    /// The exact sum. None where it is too long.
+    pub fn plus(self, other: Decimal) -> Option<Decimal> {
+        let exponent = self.exponent.min(other.exponent);
+        let aligned = |number: Decimal| {
+            let places = number.exponent.checked_sub(exponent)?.try_into().ok()?;
+            number.digits.checked_mul(10i128.checked_pow(places)?)
+        };
+        Some(Decimal { digits: aligned(self)?.checked_add(aligned(other)?)?, exponent }.least())
+    }
+
+    /// A number as JSON writes it. None where it is none, or too long.
+    pub fn read(json: &[u8]) -> Option<Decimal> {
+        let text = std::str::from_utf8(json).ok()?;
+        let (mantissa, exponent) = match text.split_once(['e', 'E']) {
+            Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok()?),
+            None => (text, 0),
+        };
+        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        let digits = whole.len() + fraction.len();
+        if digits > DIGITS_MAX || whole.is_empty() || !(-1000..=1000).contains(&exponent) {
+            return None;
+        }
+        if !whole.trim_start_matches('-').bytes().chain(fraction.bytes()).all(|digit| digit.is_ascii_digit())
+        {
+            return None;
+        }
+        let digits: i128 = format!("{whole}{fraction}").parse().ok()?;
+        Some(Decimal { digits, exponent: exponent - fraction.len() as i32 }.least())
+    }
+
+    /// The same number in as few digits as can be.
+    fn least(mut self) -> Decimal {
+        if self.digits == 0 {
+            return Decimal { digits: 0, exponent: 0 };
+        }
+        while self.digits % 10 == 0 {
+            self.digits /= 10;
+            self.exponent += 1;
+        }
+        self
+    }
+
+    pub fn times(self, other: Decimal) -> Option<Decimal> {
+        let digits = self.digits.checked_mul(other.digits)?;
+        Some(Decimal { digits, exponent: self.exponent.checked_add(other.exponent)? }.least())
+    }
+
+    /// The exact quotient. None where it has no end.
+    pub fn over(self, other: Decimal) -> Option<Decimal> {
+        let (mut digits, mut exponent) = (self.digits, self.exponent.checked_sub(other.exponent)?);
+        // Each further digit takes one 2 and one 5 out of the divisor; what then is left over never ends.
+        for _ in 0..DIGITS_MAX {
+            if digits % other.digits == 0 {
+                return Some(Decimal { digits: digits / other.digits, exponent }.least());
+            }
+            digits = digits.checked_mul(10)?;
+            exponent -= 1;
+        }
+        None
+    }
+
+    /// In digits and a point, without an exponent.
+    pub fn text(self) -> Option<String> {
+        if self.exponent.abs() > PLACES_MAX {
+            return None;
+        }
+        if self.exponent >= 0 {
+            return Some(format!("{}{}", self.digits, "0".repeat(self.exponent as usize)));
+        }
+        let places = self.exponent.unsigned_abs() as usize;
+        let digits = format!("{:0>width$}", self.digits.unsigned_abs(), width = places + 1);
+        let (whole, fraction) = digits.split_at(digits.len() - places);
+        let sign = if self.digits < 0 { "-" } else { "" };
+        Some(format!("{sign}{whole}.{fraction}"))
+    }
+}
+
+impl From<i64> for Decimal {
+    fn from(number: i64) -> Decimal {
+        Decimal { digits: number.into(), exponent: 0 }.least()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_are_exact() {
+        let sum = |numbers: &[&str]| {
+            let numbers = numbers.iter().map(|number| Decimal::read(number.as_bytes()));
+            let sum = numbers.fold(Some(Decimal::from(0)), |sum, number| sum?.plus(number?));
+            sum.and_then(Decimal::text)
+        };
+        assert_eq!(sum(&["0.1", "0.2"]).as_deref(), Some("0.3"));
+        assert_eq!(sum(&["1e3", "-0.001"]).as_deref(), Some("999.999"));
+        assert_eq!(sum(&["99999999999999999999", "1"]).as_deref(), Some("100000000000000000000"));
+        assert_eq!(sum(&["1e900", "1e-900"]), None);
+        assert_eq!(sum(&[]).as_deref(), Some("0"));
+    }
+}
