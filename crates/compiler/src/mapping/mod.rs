@@ -1,6 +1,7 @@
 //! Mapping files → plans: what is written (`ast`, `syntax`, `load`), whether it is right, and what it means.
 
 pub mod ast;
+mod cascade;
 mod compare;
 mod compile;
 mod disclosures;

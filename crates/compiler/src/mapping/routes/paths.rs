@@ -152,8 +152,14 @@ impl Reading<'_, '_> {
             Segment::Selector(Selector::Name(name)) => Some(unquoted(name)),
             _ => None,
         });
+        let root_name = root.clone();
         let read = names.take(2).fold(root, |read, name| read + "." + &name);
         self.context.read.insert(read);
+        if self.context.faulty.contains(&root_name) {
+            self.context.faults_met += 1;
+            let many = rest.iter().any(|segment| step(segment).is_none());
+            return Some((Held { absent: false, ..Held::any(held.side, held.ty.span) }, many));
+        }
         self.walk(held, rest, words)
     }
 
