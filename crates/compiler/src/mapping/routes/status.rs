@@ -10,6 +10,9 @@ use switchback_plan::{BodyPlan, Class, Response, ResponseBody, SideId, StatusFro
 /// What a redirect of an upstream becomes: no client of a translated API can follow it.
 const BAD_GATEWAY: u16 = 502;
 
+/// What a service says that has yet to do what was asked.
+const ACCEPTED: u16 = 202;
+
 /// One line: this status there becomes that one here.
 struct Line {
     from: StatusFrom,
@@ -31,6 +34,11 @@ impl RouteCheck<'_, '_> {
                     (self.ground.side_name(self.serves), self.ground.side_name(self.serves.other()));
                 self.findings.push(faults::status_uncovered(status, pair.span, other, served));
             }
+        }
+        // What is only accepted is not done, whether the contract lists it or not.
+        let accepted = StatusFrom::Exact(ACCEPTED);
+        if !lines.iter().any(|line| line.from.matches(ACCEPTED)) {
+            lines.push(Line { from: accepted, to: ACCEPTED });
         }
         // A success that the contract does not list is a success all the same.
         if !lines.iter().any(|line| line.from == StatusFrom::Class(2)) {
