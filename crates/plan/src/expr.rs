@@ -60,6 +60,11 @@ pub enum Expr {
         /// Of the element found; the element itself without it.
         field: Option<Key>,
     },
+    /// A number about the elements of a list; nothing where there is no list.
+    Aggregate {
+        what: Aggregate,
+        list: Box<Expr>,
+    },
     If {
         predicate: Predicate,
         then: Box<Expr>,
@@ -72,6 +77,15 @@ pub enum Expr {
         plain: Vec<Expr>,
         numbered: Vec<Expr>,
     },
+}
+
+/// Numbers about lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Aggregate {
+    /// How many elements there are.
+    Count,
+    /// The exact sum of the elements that are numbers; null is passed over.
+    Sum,
 }
 
 /// What the result of a shape is laid over: the lens's `put`.

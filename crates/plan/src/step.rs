@@ -59,6 +59,9 @@ pub enum Predicate {
     AbsentOrEqual(Location, Location),
     /// All are what the contract says of them: there where they are required, and of their type.
     Conforms(Vec<Conform>),
+    All(Vec<Predicate>),
+    Any(Vec<Predicate>),
+    Not(Box<Predicate>),
 }
 
 impl Predicate {
@@ -75,6 +78,8 @@ impl Predicate {
             | Predicate::NonePresent(places) => places.iter().collect(),
             Predicate::Equal(left, right) | Predicate::AbsentOrEqual(left, right) => vec![left, right],
             Predicate::Conforms(fields) => fields.iter().map(|field| &field.place).collect(),
+            Predicate::All(of) | Predicate::Any(of) => of.iter().flat_map(Predicate::places).collect(),
+            Predicate::Not(of) => of.places(),
         }
     }
 }

@@ -31,6 +31,9 @@ impl Context {
             Predicate::Equal(a, b) => self.are_equal(a, b),
             Predicate::AbsentOrEqual(a, b) => self.value(a).is_none() || self.are_equal(a, b),
             Predicate::Conforms(places) => places.iter().all(|one| self.conforms(one)),
+            Predicate::All(of) => of.iter().all(|one| self.holds(one)),
+            Predicate::Any(of) => of.iter().any(|one| self.holds(one)),
+            Predicate::Not(of) => !self.holds(of),
         }
     }
 
@@ -52,6 +55,9 @@ impl Context {
             Predicate::Conforms(places) => {
                 places.iter().find(|one| !self.conforms(one)).map(|one| &one.place)
             }
+            Predicate::All(of) => of.iter().find(|one| !self.holds(one)).and_then(|one| self.fails_at(one)),
+            Predicate::Any(of) => of.first().and_then(|one| self.fails_at(one)),
+            Predicate::Not(of) => of.places().into_iter().next(),
         }
     }
 

@@ -8,7 +8,7 @@ use super::settings::Settings;
 use super::text::text;
 use switchback_json::{Limits, Object, Value};
 use switchback_plan::convert::{Conversion, Yield};
-use switchback_plan::{Expr, Key, NullElse, Overlay, Pack, Raw, ValueOp};
+use switchback_plan::{Aggregate, Decimal, Expr, Key, NullElse, Overlay, Pack, Raw, ValueOp};
 
 /// All that a value can be made of.
 #[derive(Clone, Copy)]
@@ -85,6 +85,7 @@ impl Scope<'_> {
                     key => find(key),
                 })
             }
+            Expr::Aggregate { what, list } => self.aggregate(*what, list),
             Expr::If { predicate, then, otherwise } => match self.context.holds(predicate) {
                 true => self.value(then),
                 false => otherwise.as_ref().map_or(Ok(None), |expr| self.value(expr)),
@@ -121,6 +122,27 @@ impl Scope<'_> {
             given.extend(Scope { context: &context, ..*self }.value(give)?);
         }
         Ok(Some(Value::from(given)))
+    }
+
+    /// A number about the elements of a list.
+    fn aggregate(&self, what: Aggregate, list: &Expr) -> Result<Option<Value>, Stop> {
+        let elements = match self.value(list)? {
+            None | Some(Value::Null) => return Ok(None),
+            Some(Value::Array(elements)) => elements,
+            Some(_) => return Err(broken(Sender::of(list), "a list was expected")),
+        };
+        if what == Aggregate::Count {
+            return Ok(Some(Value::from(elements.len() as i64)));
+        }
+        let mut sum = Decimal::from(0);
+        for element in elements.iter().filter(|element| !element.is_null()) {
+            let number = element.as_number().and_then(|number| Decimal::read(number.text().as_bytes()));
+            let next = number.and_then(|number| sum.plus(number));
+            sum =
+                next.ok_or_else(|| broken(Sender::of(list), "numbers of at most 30 digits were expected"))?;
+        }
+        let text = sum.text().ok_or_else(|| broken(Sender::of(list), "the sum is too long"))?;
+        Ok(Some(own(text.as_bytes())))
     }
 
     /// The texts of scalars, and of the elements of lists.

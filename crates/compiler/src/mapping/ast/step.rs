@@ -55,6 +55,15 @@ pub struct Predicate {
     pub places: Vec<Spanned<String>>,
     /// `one_of` values or the `kind` word.
     pub values: Vec<Node>,
+    /// The conditions that `all`, `any` and `not` are made of.
+    pub of: Vec<Predicate>,
+}
+
+impl Predicate {
+    /// The places that it looks at, those of the conditions in it too.
+    pub fn all_places(&self) -> Vec<&Spanned<String>> {
+        self.places.iter().chain(self.of.iter().flat_map(Predicate::all_places)).collect()
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +79,9 @@ pub enum PredicateWord {
     Equal,
     AbsentOrEqual,
     Conforms,
+    All,
+    Any,
+    Not,
 }
 
 #[derive(Debug)]

@@ -21,6 +21,9 @@ pub(super) struct Condition {
 
 impl RouteCheck<'_, '_> {
     pub(super) fn condition(&mut self, written: &ast::Predicate) -> Option<Condition> {
+        if !written.of.is_empty() {
+            return self.compound(written);
+        }
         let places: Vec<_> = written.places.iter().map(|place| self.reading().find_spanned(place)).collect();
         let places = places.into_iter().collect::<Option<Vec<Found>>>()?;
         if places.is_empty() {
@@ -51,7 +54,12 @@ impl RouteCheck<'_, '_> {
                 self.comparable(&places, &written.places)?;
                 (None, None)
             }
-            PredicateWord::Missing | PredicateWord::AnyPresent | PredicateWord::NonePresent => (None, None),
+            PredicateWord::Missing
+            | PredicateWord::AnyPresent
+            | PredicateWord::NonePresent
+            | PredicateWord::All
+            | PredicateWord::Any
+            | PredicateWord::Not => (None, None),
         };
         let known = self.made_sure_of(written.word.value, &places, values.as_deref());
         let mut facts: Vec<_> = fact
@@ -67,6 +75,61 @@ impl RouteCheck<'_, '_> {
             _ => lower(written, places.into_iter().map(|found| found.location).collect(), values)?,
         };
         Some(Condition { predicate, facts })
+    }
+
+    /// `all`, `any` and `not`. Where all hold, what each says holds; where any does, what all of them say; where one does
+    /// not, the opposite of what it says, as far as that is a fact.
+    fn compound(&mut self, written: &ast::Predicate) -> Option<Condition> {
+        let of: Vec<_> = written.of.iter().map(|one| self.condition(one)).collect();
+        let of = of.into_iter().collect::<Option<Vec<Condition>>>()?;
+        let facts = match written.word.value {
+            PredicateWord::All => of.iter().flat_map(|one| one.facts.clone()).collect(),
+            PredicateWord::Any => {
+                of.iter().skip(1).fold(of[0].facts.clone(), |facts, one| either(&facts, &one.facts))
+            }
+            _ => self.opposite(&written.of[0]),
+        };
+        let mut predicates: Vec<_> = of.into_iter().map(|one| one.predicate).collect();
+        let predicate = match written.word.value {
+            PredicateWord::All => plan::Predicate::All(predicates),
+            PredicateWord::Any => plan::Predicate::Any(predicates),
+            _ => plan::Predicate::Not(Box::new(predicates.pop()?)),
+        };
+        Some(Condition { predicate, facts })
+    }
+
+    /// What is known where a condition does not hold.
+    pub(super) fn opposite(&mut self, written: &ast::Predicate) -> Vec<(Vec<String>, Fact)> {
+        match written.word.value {
+            PredicateWord::Not => match self.quietly(|check| check.condition(&written.of[0])) {
+                Some(condition) => condition.facts,
+                None => Vec::new(),
+            },
+            PredicateWord::Any => written.of.iter().flat_map(|one| self.opposite(one)).collect(),
+            // With one place alone, which must then be the one that is there.
+            PredicateWord::NonePresent if written.places.len() == 1 => {
+                let present = ast::Predicate {
+                    word: Spanned { value: PredicateWord::Present, span: written.word.span },
+                    ..written.clone()
+                };
+                self.quietly(|check| check.condition(&present)).map(|one| one.facts).unwrap_or_default()
+            }
+            PredicateWord::Missing => {
+                let found = self.quietly(|check| check.reading().find_spanned(&written.places[0]));
+                let names = found.as_ref().and_then(Found::names);
+                let names = names.map(|names| names.into_iter().map(str::to_owned).collect::<Vec<_>>());
+                names.map(|names| (names, Fact::Filled)).into_iter().collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Does `work` once more on what was looked at already, without its findings.
+    fn quietly<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
+        let mark = self.findings.len();
+        let done = work(self);
+        self.findings.truncate(mark);
+        done
     }
 
     /// What a condition that holds has made sure of its places, whatever a client sent there.
@@ -176,6 +239,36 @@ impl RouteCheck<'_, '_> {
     }
 }
 
+/// The facts that hold by either of two conditions: those of both, and of listed values all that either lists.
+fn either(a: &[(Vec<String>, Fact)], b: &[(Vec<String>, Fact)]) -> Vec<(Vec<String>, Fact)> {
+    let joined = |(names, fact): &(Vec<String>, Fact)| {
+        let others = || b.iter().filter(|(others, _)| others == names).map(|(_, fact)| fact);
+        let fact = match fact {
+            Fact::OneOf(values) => others().find_map(|other| match other {
+                Fact::OneOf(more) => {
+                    let more = more.iter().filter(|value| !values.contains(value));
+                    Some(Fact::OneOf(values.iter().chain(more).cloned().collect()))
+                }
+                _ => None,
+            }),
+            Fact::Present => others().find(|other| matches!(other, Fact::Present)).cloned(),
+            Fact::NotNull => {
+                others().find(|other| matches!(other, Fact::NotNull | Fact::Present)).map(|_| Fact::NotNull)
+            }
+            Fact::Filled => others().find(|other| matches!(other, Fact::Filled)).cloned(),
+            Fact::Known(known) => {
+                others().find(|other| matches!(other, Fact::Known(other) if other == known)).cloned()
+            }
+            Fact::Kinds(kinds) => others().find_map(|other| match other {
+                Fact::Kinds(more) => Some(Fact::Kinds(kinds.iter().chain(more).copied().collect())),
+                _ => None,
+            }),
+        };
+        fact.map(|fact| (names.clone(), fact))
+    };
+    a.iter().filter_map(joined).collect()
+}
+
 /// Whether a scalar is of a kind.
 pub(super) fn is_of(value: &Literal, kind: ScalarKind) -> bool {
     match (value, kind) {
@@ -204,8 +297,10 @@ fn lower(
             Predicate::OneOf(places.pop()?, written.values.iter().map(literal::json).collect())
         }
         PredicateWord::Kind => Predicate::Kind(places.pop()?, kinds_of(&kinds?)),
-        // Has its own fields.
-        PredicateWord::Conforms => return None,
+        // These have their own fields.
+        PredicateWord::Conforms | PredicateWord::All | PredicateWord::Any | PredicateWord::Not => {
+            return None;
+        }
         PredicateWord::Equal | PredicateWord::AbsentOrEqual => {
             let (right, left) = (places.pop()?, places.pop()?);
             match written.word.value {

@@ -47,6 +47,12 @@ pub(super) struct Context {
     pub proofs: Proofs,
     /// Optional settings that have a value here, by dotted name.
     set: BTreeSet<String>,
+    /// Results of calls, and the statuses, as they are written, with which each has a body for certain.
+    pub with_body: Vec<(String, Vec<String>)>,
+    /// Members of the context of which nothing is known because of a finding; what reads them has no finding for that.
+    pub faulty: BTreeSet<String>,
+    /// How often such a member was read.
+    pub faults_met: usize,
 }
 
 /// A fact about a place, from a check that held or a row that matched.
@@ -118,6 +124,19 @@ impl Context {
         for (names, fact) in facts {
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
             self.learn(&names, fact, contracts);
+        }
+        // A reply that is known by its status has the body which the contract promises with that.
+        for (names, fact) in facts {
+            let ([step, status], Fact::OneOf(values)) = (names.as_slice(), fact) else { continue };
+            let is_there = |(other, fact): &(Vec<String>, Fact)| {
+                other == names && matches!(fact, Fact::Present | Fact::Filled)
+            };
+            let Some((_, promised)) = self.with_body.iter().find(|(name, _)| name == step) else { continue };
+            let has_body =
+                |value: &Literal| matches!(value, Literal::Number(text) if promised.contains(text));
+            if status == "status" && facts.iter().any(is_there) && values.iter().all(has_body) {
+                self.learn(&[step, "body"], &Fact::Filled, contracts);
+            }
         }
     }
 

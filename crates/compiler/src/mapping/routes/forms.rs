@@ -8,7 +8,7 @@ use super::route::RouteCheck;
 use crate::contract::{JsonKind, ScalarKind, Type, TypeKind};
 use crate::diagnostic::Span;
 use crate::mapping::ast::{Expr, Predicate, Spanned};
-use switchback_plan::{self as plan, Key, SideId};
+use switchback_plan::{self as plan, Aggregate, Key, SideId};
 
 impl RouteCheck<'_, '_> {
     /// `{$present: [value, …]}`
@@ -108,7 +108,9 @@ impl RouteCheck<'_, '_> {
     ) -> Option<Made> {
         self.check_name(name);
         let item = self.wanted_items(wanted, elements.span)?.cloned();
+        let faults_met = self.context.faults_met;
         let over = self.value(elements, None)?;
+        self.element_of_fault(name, faults_met);
         let types = self.ground.types(over.held.side);
         let resolved = types.resolve(&over.held.ty);
         // What is not shown is taken for what it is used as.
@@ -142,6 +144,45 @@ impl RouteCheck<'_, '_> {
             give: Box::new(given.expr),
         };
         Some(Made { expr, held: Held { ty, side: to, absent } })
+    }
+
+    /// `{$count: list}` and `{$sum: list}`: an integer, or a number where the elements are not all integers.
+    pub(super) fn aggregate(
+        &mut self,
+        what: Aggregate,
+        elements: &Expr,
+        wanted: Option<Wanted<'_>>,
+        to: SideId,
+    ) -> Option<Made> {
+        let over = self.value(elements, None)?;
+        let types = self.ground.types(over.held.side);
+        let resolved = types.resolve(&over.held.ty);
+        let shown = !matches!(resolved.kind, TypeKind::Any);
+        let item = match resolved.kind {
+            TypeKind::Array(array) => Some(types.resolve(&array.items).kind),
+            TypeKind::Any => None,
+            _ => {
+                self.findings.push(faults::each_of_no_list(elements.span, &over.held.ty));
+                return None;
+            }
+        };
+        let kind = match (what, item) {
+            (Aggregate::Count, _) => ScalarKind::Integer,
+            (Aggregate::Sum, None | Some(TypeKind::Any)) => ScalarKind::Number,
+            (Aggregate::Sum, Some(TypeKind::Scalar(scalar)))
+                if matches!(scalar.kind, ScalarKind::Integer | ScalarKind::Number) =>
+            {
+                scalar.kind
+            }
+            (Aggregate::Sum, Some(_)) => {
+                self.findings.push(faults::sum_of_no_numbers(elements.span, &over.held.ty));
+                return None;
+            }
+        };
+        let absent = over.held.absent || (resolved.nullable && shown);
+        let held = Held { absent, ..Held::there(scalar(kind, elements.span), to) };
+        self.fits(&held, wanted, elements.span)?;
+        Some(Made { expr: plan::Expr::Aggregate { what, list: Box::new(over.expr) }, held })
     }
 
     /// `{$if: predicate, then: value, else: value}`: what the condition makes sure of holds in `then`.

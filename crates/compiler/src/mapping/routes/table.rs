@@ -149,16 +149,9 @@ impl RouteCheck<'_, '_> {
             }
             ast::Column::Holds(predicate) => {
                 let condition = self.condition(predicate)?;
-                if let plan::Predicate::OneOf(place, _) = &condition.predicate {
-                    self.needs_place(place, Need::Decides, predicate.places[0].span);
-                }
-                if let plan::Predicate::Equal(left, right) | plan::Predicate::AbsentOrEqual(left, right) =
-                    &condition.predicate
-                {
-                    self.needs_place(left, Need::Decides, predicate.places[0].span);
-                    self.needs_place(right, Need::Decides, predicate.places[1].span);
-                }
-                let places: Vec<&str> = predicate.places.iter().map(|place| place.value.as_str()).collect();
+                self.values_decide(&condition.predicate, predicate);
+                let places: Vec<&str> =
+                    predicate.all_places().into_iter().map(|place| place.value.as_str()).collect();
                 Some(Column {
                     plan: plan::Column::Holds(condition.predicate),
                     written: format!("the condition on {}", places.join(" and ")),
@@ -167,6 +160,27 @@ impl RouteCheck<'_, '_> {
                     domain: booleans(),
                 })
             }
+        }
+    }
+
+    /// The values of places decide where a condition compares them.
+    fn values_decide(&mut self, predicate: &plan::Predicate, written: &ast::Predicate) {
+        use plan::Predicate;
+        match predicate {
+            Predicate::OneOf(place, _) => {
+                self.needs_place(place, Need::Decides, written.places[0].span);
+            }
+            Predicate::Equal(left, right) | Predicate::AbsentOrEqual(left, right) => {
+                self.needs_place(left, Need::Decides, written.places[0].span);
+                self.needs_place(right, Need::Decides, written.places[1].span);
+            }
+            Predicate::All(of) | Predicate::Any(of) => {
+                of.iter().zip(&written.of).for_each(|(one, written)| self.values_decide(one, written));
+            }
+            Predicate::Not(of) => {
+                written.of.iter().for_each(|written| self.values_decide(of, written));
+            }
+            _ => {}
         }
     }
 

@@ -71,6 +71,8 @@ pub(super) fn value() -> Value {
             ("else", "The value while it does not; nothing without it.", reference("value")),
         ],
     );
+    let count = object(&keys::COUNT, &[("$count", "A list: how many elements it has.", reference("value"))]);
+    let sum = object(&keys::SUM, &[("$sum", "A list of numbers: their exact sum.", reference("value"))]);
     let lines = object(
         &keys::NUMBERED,
         &[
@@ -84,6 +86,6 @@ pub(super) fn value() -> Value {
     let scalar = json!({"type": ["null", "boolean", "number", "string"]});
     json!({"anyOf": [
         scalar, list_of(&reference("value")), plain, from, localised, shaped, literal, first, present, each,
-        lookup, conditional, lines,
+        lookup, conditional, lines, count, sum,
     ]})
 }

@@ -21,6 +21,9 @@ pub(super) const PREDICATES: &[(&str, PredicateWord)] = &[
     ("equal", PredicateWord::Equal),
     ("absent_or_equal", PredicateWord::AbsentOrEqual),
     ("conforms", PredicateWord::Conforms),
+    ("all", PredicateWord::All),
+    ("any", PredicateWord::Any),
+    ("not", PredicateWord::Not),
 ];
 
 impl Reader<'_> {
@@ -163,8 +166,23 @@ impl Reader<'_> {
             self.findings.push(faults::one_of_keys(node.span, "a condition", &words));
             return None;
         };
-        let (places, values) = self.operands(word, value)?;
-        Some(Predicate { word: Spanned { value: word, span: key.span }, places, values })
+        let (word, span) = (word, key.span);
+        let of = match word {
+            PredicateWord::All | PredicateWord::Any => {
+                let all: Vec<_> =
+                    value.list(self.findings)?.iter().map(|one| self.predicate(one, &[])).collect();
+                if all.len() < 2 {
+                    self.findings.push(faults::too_few_conditions(value.span));
+                    return None;
+                }
+                all.into_iter().collect::<Option<Vec<_>>>()?
+            }
+            PredicateWord::Not => vec![self.predicate(value, &[])?],
+            _ => Vec::new(),
+        };
+        let (places, values) =
+            if of.is_empty() { self.operands(word, value)? } else { (Vec::new(), Vec::new()) };
+        Some(Predicate { word: Spanned { value: word, span }, places, values, of })
     }
 
     fn operands(&mut self, word: PredicateWord, node: &Node) -> Option<(Vec<Spanned<String>>, Vec<Node>)> {
@@ -193,7 +211,10 @@ impl Reader<'_> {
             | PredicateWord::AnyPresent
             | PredicateWord::AllPresent
             | PredicateWord::NonePresent
-            | PredicateWord::Conforms => Some((self.operand_list(node)?, Vec::new())),
+            | PredicateWord::Conforms
+            | PredicateWord::All
+            | PredicateWord::Any
+            | PredicateWord::Not => Some((self.operand_list(node)?, Vec::new())),
         }
     }
 
