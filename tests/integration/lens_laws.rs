@@ -153,7 +153,8 @@ fn take_away(value: &mut Value, steps: &[Step]) {
 
 /// Whether a place, or one around it, is listed as lost.
 fn is_listed(losses: &[Loss], path: &str) -> bool {
-    losses.iter().filter(|loss| loss.instead.is_none()).any(|loss| {
+    // Of what is lost in part, the values that are drawn here are those that come back.
+    losses.iter().filter(|loss| loss.instead.is_none() && !loss.partly).any(|loss| {
         path.strip_prefix(loss.place.as_str())
             .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
     })
@@ -272,7 +273,7 @@ fn edit_and_put_back(journey: &Journey<'_>) -> Spoke {
                 ))
             },
         )?;
-        for loss in journey.there.lens.losses.iter().filter(|loss| loss.instead.is_none()) {
+        for loss in journey.there.lens.losses.iter().filter(|loss| loss.instead.is_none() && !loss.partly) {
             if !loss.place.contains("[*]") {
                 let steps = steps(&loss.place);
                 let (changed, value) = (own(&changed), own(&value));

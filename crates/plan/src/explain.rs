@@ -1,10 +1,10 @@
 //! What a route does, for a person who asks: the calls it would make, and where each field of what goes out comes from.
 
 use super::{
-    Absent, Answer, Beyond, Block, BodyFormat, BodyPlan, Captured, Cell, Check, CheckElse, ChooseBy,
-    ChooseOp, Close, CloseFrom, Column, End, Expr, ListStyle, Location, MemberAction, ObjectOp, OnFail,
-    Origin, Others, Pack, PathPart, Predicate, QueryFrom, Raw, ReasonId, Response, ResponseBody, Route,
-    RouteKind, SideId, StatusFrom, StatusTo, Step, StepAction, StepCall, ValueOp,
+    Absent, Aggregate, Answer, Beyond, Block, BodyFormat, BodyPlan, Captured, Cell, Check, CheckElse,
+    ChooseBy, ChooseOp, Close, CloseFrom, Column, End, Expr, ListStyle, Location, MemberAction, ObjectOp,
+    OnFail, Origin, Others, Pack, PathPart, Predicate, QueryFrom, Raw, ReasonId, Response, ResponseBody,
+    Route, RouteKind, SideId, StatusFrom, StatusTo, Step, StepAction, StepCall, ValueOp,
 };
 use std::fmt::Write as _;
 
@@ -591,6 +591,8 @@ fn expr(pack: &Pack, value: &Expr) -> String {
             let field = field.as_ref().map(|field| format!("`{}` of ", field.text)).unwrap_or_default();
             format!("{field}the one in {} whose `{}` is {}", list.text, by.text, expr(pack, value))
         }
+        Expr::Aggregate { what: Aggregate::Count, list } => format!("the number of {}", expr(pack, list)),
+        Expr::Aggregate { what: Aggregate::Sum, list } => format!("the sum of {}", expr(pack, list)),
         Expr::Lines { .. } => "a text of lines".to_owned(),
         Expr::FirstOf(items) => items.iter().map(|item| expr(pack, item)).collect::<Vec<_>>().join(", else "),
     }
@@ -633,6 +635,12 @@ fn predicate(predicate: &Predicate) -> String {
         Predicate::Kind(place, _) => format!("the kind of {}", place.text),
         Predicate::Equal(left, right) => format!("{} equals {}", left.text, right.text),
         Predicate::AbsentOrEqual(left, right) => format!("{} is absent or equals {}", left.text, right.text),
+        Predicate::All(of) | Predicate::Any(of) => {
+            let word = if matches!(predicate, Predicate::All(_)) { " and " } else { " or " };
+            let of = of.iter().map(|one| format!("({})", self::predicate(one)));
+            of.collect::<Vec<_>>().join(word)
+        }
+        Predicate::Not(of) => format!("not ({})", self::predicate(of)),
         Predicate::Conforms(places) => {
             let places: Vec<&str> = places.iter().map(|one| one.place.text.as_ref()).collect();
             format!("as the contract says: {}", places.join(", "))

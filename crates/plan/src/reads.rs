@@ -212,6 +212,7 @@ impl Reads<'_> {
                 self.expr(value);
                 self.place(list);
             }
+            Expr::Aggregate { what: _, list } => self.expr(list),
             Expr::Object(members) => members.iter().for_each(|(_, value)| self.expr(value)),
             Expr::Array(values) | Expr::FirstOf(values) | Expr::Present(values) => self.exprs(values),
             Expr::Text { reason: _, with } => with.iter().for_each(|(_, value)| self.expr(value)),

@@ -144,6 +144,8 @@ pub struct LossReport {
     pub side: String,
     pub place: String,
     pub instead: Option<String>,
+    /// Whether only some of its values do not survive, or how they are spelt.
+    pub partly: bool,
 }
 
 /// How much a shape carries.
@@ -323,7 +325,12 @@ fn gap(loss: &Loss) -> GapReport {
 }
 
 fn loss(loss: &Loss) -> LossReport {
-    LossReport { side: loss.side.clone(), place: loss.place.clone(), instead: loss.instead.clone() }
+    LossReport {
+        side: loss.side.clone(),
+        place: loss.place.clone(),
+        instead: loss.instead.clone(),
+        partly: loss.partly,
+    }
 }
 
 fn shape_report(pack: &Pack, shape: &Shape) -> ShapeReport {

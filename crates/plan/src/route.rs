@@ -220,5 +220,7 @@ pub struct Loss {
     pub instead: Option<String>,
     /// Whether that is seen only where nothing was found.
     pub unless_found: bool,
+    /// Whether only some of its values do not survive, or how they are spelt.
+    pub partly: bool,
     pub origin: Origin,
 }

@@ -4,6 +4,7 @@
 use crate::support::values::{Spot, below, integer, text};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use switchback_json::{Str, Value};
 use switchback_plan::convert::{Conversion, ConversionKind};
 use switchback_plan::{Captured, Close, CloseFrom, MemberAction, ObjectOp, Others, SideId, ValueOp};
@@ -232,7 +233,10 @@ fn domain(conversion: &Conversion, plain: BoxedStrategy<Value>) -> BoxedStrategy
             prop_oneof![1 => Just(none), 3 => some].boxed()
         }
         (ConversionKind::Table(table), _) => {
-            let cells = table.rows.iter().map(|(old, new)| if from == SideId::OLD { old } else { new });
+            // Of several values of one row the first comes back.
+            let first = |at: &usize| table.rows[..*at].iter().all(|row| row.0 != table.rows[*at].0);
+            let rows = (0..table.rows.len()).filter(first).map(|at| &table.rows[at]);
+            let cells = rows.map(|(old, new)| if from == SideId::OLD { old } else { new });
             let values = cells.map(|cell| Value::parse(cell, &Default::default()).expect("cells are JSON"));
             prop::sample::select(values.collect::<Vec<_>>()).boxed()
         }
@@ -257,10 +261,10 @@ fn domain(conversion: &Conversion, plain: BoxedStrategy<Value>) -> BoxedStrategy
         (ConversionKind::FirstOf(kinds), forward) => {
             domain(&Conversion::new(kinds[0].clone(), forward), plain)
         }
-        (ConversionKind::Date { old, new }, forward) => {
-            let pattern = if forward { old.to_string() } else { new.to_string() };
-            let parts = (0..10_000u16, 1..=12u8, 1..=28u8, 0..24u8, 0..60u8, 0..=60u8);
-            parts.prop_map(move |parts| Value::string(&date(&pattern, parts))).boxed()
+        (ConversionKind::Own(own), _) => {
+            let own = Arc::clone(own);
+            let value = move |seed| Value::parse(own.sample(from, seed).as_bytes(), &Default::default());
+            any::<u64>().prop_map(move |seed| value(seed).expect("a sample is JSON")).boxed()
         }
     }
 }
@@ -273,10 +277,4 @@ fn with_different_keys(mut entries: Value, key: &str) -> Value {
         *name = Str::from_raw(&different).expect("a text with a number behind it");
     }
     entries
-}
-
-fn date(pattern: &str, (year, month, day, hour, minute, second): (u16, u8, u8, u8, u8, u8)) -> String {
-    let parts = [("%m", month), ("%d", day), ("%H", hour), ("%M", minute), ("%S", second)];
-    let dated = pattern.replace("%Y", &format!("{year:04}"));
-    parts.iter().fold(dated, |text, (part, value)| text.replace(part, &format!("{value:02}")))
 }

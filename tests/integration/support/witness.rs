@@ -93,7 +93,11 @@ fn of_expr(expr: &Expr, place: &str, places: &mut BTreeSet<String>) {
             otherwise.iter().for_each(|otherwise| of_expr(otherwise, place, places));
         }
         Expr::Shape { op, with, .. } => of_op(op, with, place, places),
-        Expr::At(_) | Expr::Convert { .. } | Expr::Text { .. } | Expr::Lines { .. } => {}
+        Expr::At(_)
+        | Expr::Convert { .. }
+        | Expr::Text { .. }
+        | Expr::Lines { .. }
+        | Expr::Aggregate { .. } => {}
     }
 }
 

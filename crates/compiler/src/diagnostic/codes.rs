@@ -178,6 +178,7 @@ codes! {
     MissingText "M165" "missing-text": "A reason has a text in every language, and must have one in the default language.";
     Placeholder "M166" "placeholder": "Placeholders of a reason are the same in all languages, and are given where it is used.";
     Comparison "M167" "comparison": "What is said about comparing is said of types and members of the contracts.";
+    PartialConversion "M169" "partial-conversion": "A conversion takes every value that may come, or says what follows otherwise.";
     ReadBack "M168" "read-back": "What a write has changed is read back by a reading of its side, where the pack serves both.";
 
     EventForm "M191" "event-form": "Events have a side that sends them, a name at a place of theirs, and a key in their body.";

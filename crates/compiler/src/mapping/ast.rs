@@ -56,6 +56,8 @@ pub struct Manifest {
     pub serves: [bool; 2],
     /// `rest: refuse | forward | keep`, or by side: what happens to operations that no route names.
     pub rest: [Option<Spanned<RestWord>>; 2],
+    /// By side: what a table writes there for a value that it does not list.
+    pub unknown_values: [Option<Node>; 2],
     /// `identical: keep`: operations that are equal on both sides are pairs without being written.
     pub identical: Option<Span>,
     /// `errors: {body: {message: $text}, types: {v2: Error, v3: Error}, status: {wrong_method: 501}, text: {unknown_token: reason_name}}`
@@ -279,14 +281,18 @@ pub struct Rename {
 pub struct ShapeUse {
     pub name: Spanned<String>,
     pub each: bool,
+    /// `each_value: S`: for each value of a map.
+    pub each_value: bool,
 }
 
 #[derive(Clone, Debug)]
 pub struct ConversionUse {
     pub name: Spanned<String>,
     pub arguments: Option<Node>,
-    /// `else: error | keep | <literal>`
+    /// `else: error | keep | drop | <literal>`, or one of these for each side
     pub otherwise: Option<Node>,
+    /// `as: {each: conversion}`: for each element of a list.
+    pub each: Option<Span>,
     /// `as: [this, …]`: tried in this order where this one does not take the value.
     pub or: Vec<ConversionUse>,
 }
@@ -539,6 +545,11 @@ pub enum ExprKind {
     Value {
         value: Node,
         despite_type: Option<Span>,
+    },
+    /// `{$count: list}`, `{$sum: list}`
+    Aggregate {
+        what: switchback_plan::Aggregate,
+        list: Box<Expr>,
     },
     /// `{$first: [expr, …]}`: the first that is there and not null.
     FirstOf(Vec<Expr>),

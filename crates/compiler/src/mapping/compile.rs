@@ -35,6 +35,7 @@ pub fn compile(source: &PackSource) -> Compiled {
     };
     made::add(&mut program, &contracts);
     let pack = lower(&program, &contracts, &sources, &mut findings);
+    super::cascade::prune(&mut findings, &sources);
     let pack = pack.filter(|_| !findings.has_errors()).map(Arc::new);
     Compiled { sources, findings, pack, program: Some(program), contracts: Some(contracts) }
 }
@@ -107,6 +108,7 @@ fn lower(
     let events = events::compile(world, &lenses, findings);
     let shapes = shapes(program, &lenses, sources);
     lenses.unused(findings);
+    lenses.report_partials(findings);
     names.unused(findings);
     let examples = examples::lower(program, sources, findings);
     let [old_error, new_error] = error_plans;

@@ -71,8 +71,9 @@ fn plan(
         let because = "errors are the same on both sides".to_owned();
         return Some(BodyPlan { op: ValueOp::Keep, class: Class::Pass, because });
     };
-    let used = ast::ShapeUse { name: shape.clone(), each: false };
+    let used = ast::ShapeUse { name: shape.clone(), each: false, each_value: false };
     let lens = lenses.body(&used, types, to, &Supply::default(), findings)?;
+    lens.partials.iter().for_each(|partial| lenses.use_partial(partial, None));
     Some(BodyPlan { op: lens.op, class: lens.class, because: lens.because })
 }
 

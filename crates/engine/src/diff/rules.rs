@@ -432,7 +432,8 @@ impl Tree<'_> {
     /// What the report says the candidate has at a place, if it lists it as lost.
     fn expected(&self, place: &str) -> Option<Expected> {
         let side = &self.ground.pack.sides[self.ground.serves].name;
-        let loss = self.losses.iter().find(|loss| loss.side == *side && loss.place == place)?;
+        let loss =
+            self.losses.iter().find(|loss| loss.side == *side && loss.place == place && !loss.partly)?;
         Some(match &loss.instead {
             _ if loss.unless_found => Expected::Anything,
             None => Expected::Nothing,
@@ -445,7 +446,9 @@ impl Tree<'_> {
     /// Members of the served side that are listed as lost and that nothing makes: the candidate never has them.
     fn left_out(&self, node: &mut Node) {
         let side = &self.ground.pack.sides[self.ground.serves].name;
-        for loss in self.losses.iter().filter(|loss| loss.side == *side && loss.instead.is_none()) {
+        for loss in
+            self.losses.iter().filter(|loss| loss.side == *side && loss.instead.is_none() && !loss.partly)
+        {
             let Some(names) = names(&loss.place) else { continue };
             let found = names.iter().try_fold(&*node, |node, name| node.below(name));
             if found.is_none() {
@@ -484,7 +487,7 @@ impl Tree<'_> {
                 }
             }
             Expr::Each { give, .. } => node.any_element().merge(self.value(give, &format!("{at}[*]"))),
-            Expr::If { .. } | Expr::Lines { .. } => {}
+            Expr::If { .. } | Expr::Lines { .. } | Expr::Aggregate { .. } => {}
             Expr::Constant(_) | Expr::Convert { .. } | Expr::FirstOf(_) => {}
         }
         node

@@ -116,7 +116,7 @@ impl Sender {
             Expr::Array(values) | Expr::FirstOf(values) | Expr::Present(values) => {
                 Sender::of_all(values.iter())
             }
-            Expr::Each { list, .. } => Sender::of(list),
+            Expr::Each { list, .. } | Expr::Aggregate { list, .. } => Sender::of(list),
             Expr::Lookup { list, .. } => Sender::of_path(&list.path, &list.text),
             Expr::If { then, otherwise, .. } => {
                 Sender::of_all(std::iter::once(&**then).chain(otherwise.as_deref()))

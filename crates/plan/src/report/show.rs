@@ -285,6 +285,7 @@ fn lost(losses: &[LossReport]) -> String {
     let of_side = |side: &str| {
         let places = losses.iter().filter(|loss| loss.side == side).map(|loss| match &loss.instead {
             Some(instead) => format!("{} ({instead} instead)", loss.place),
+            None if loss.partly => format!("{} (in part)", loss.place),
             None => loss.place.clone(),
         });
         format!("{side} {}", places.collect::<Vec<_>>().join(", "))

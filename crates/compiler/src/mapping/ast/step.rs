@@ -61,7 +61,7 @@ pub struct Predicate {
 
 impl Predicate {
     /// The places that it looks at, those of the conditions in it too.
-    pub fn all_places(&self) -> Vec<&Spanned<String>> {
+    pub(in crate::mapping) fn all_places(&self) -> Vec<&Spanned<String>> {
         self.places.iter().chain(self.of.iter().flat_map(Predicate::all_places)).collect()
     }
 }

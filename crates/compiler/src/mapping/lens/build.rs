@@ -4,17 +4,17 @@ mod rest;
 
 use super::account::{Found, field_at};
 use super::close::{self, CloseDraft, Closing};
-use super::convert::{self, Lost, Read};
+use super::convert::{self, Lost, Read, Ready};
 use super::line::{At, Line, Lines, What};
 use super::others::is_others;
-use super::{BuiltKey, Law, Lens, Lenses, Supply, faults, loss, object};
-use crate::contract::{Array, TypeIn, TypeKind, assignable};
+use super::{BuiltKey, Law, Lens, Lenses, Partial, Supply, faults, loss, object};
+use crate::contract::{Additional, Array, TypeIn, TypeKind, assignable};
 use crate::diagnostic::{Findings, Span};
 use crate::mapping::ast::{ConversionUse, Fill, Place, ShapeUse};
 use crate::mapping::literal;
 use crate::yaml::Node;
 use std::collections::{BTreeMap, BTreeSet};
-use switchback_plan::convert::Conversion;
+use switchback_plan::convert::{Conversion, Otherwise};
 use switchback_plan::{
     Absent, Captured, Class, CloseFrom, Emit, Key, Loss, Member, MemberAction, Note, NoteKind, ObjectOp,
     Origin, Others, Raw, SettingKind, SideId, ValueOp,
@@ -46,6 +46,7 @@ pub(super) fn build(
         others: None,
         captures: 0,
         losses: Vec::new(),
+        partials: Vec::new(),
         notes: Vec::new(),
         refuses: Vec::new(),
         private: [false, false],
@@ -77,6 +78,7 @@ pub(super) struct Builder<'b, 'p> {
     pub(super) others: Option<Others>,
     captures: u16,
     losses: Vec<Loss>,
+    partials: Vec<Partial>,
     notes: Vec<Note>,
     pub(super) refuses: Vec<switchback_plan::ReasonId>,
     pub(super) private: [bool; 2],
@@ -248,7 +250,7 @@ impl<'b> Builder<'b, '_> {
         };
         match conversion {
             None => Some((self.value(read.ty, built.ty, way, shape)?, None)),
-            Some((used, Read::SingleInArray)) => {
+            Some((used, Read::SingleInArray(elses))) => {
                 let (wrapped, array) = if self.to == 1 { (read.ty, built.ty) } else { (built.ty, read.ty) };
                 let TypeKind::Array(Array { items, .. }) = array.types.resolve(array.ty).kind else {
                     self.findings.push(faults::conversion(&used.name, "the new side must be a list"));
@@ -256,44 +258,112 @@ impl<'b> Builder<'b, '_> {
                 };
                 let item = array.types.at(items);
                 let (from, to) = if self.to == 1 { (wrapped, item) } else { (item, wrapped) };
+                if self.to == 0 && convert::is_not_single(array) {
+                    if elses.0[0].is_said && !matches!(elses.0[0].otherwise, Otherwise::Error) {
+                        self.findings.push(faults::single_else(&used.name));
+                    }
+                    if !elses.0[0].is_said {
+                        self.partial(used, array);
+                    }
+                }
                 let mark = self.losses.len();
                 let inner = Box::new(self.value(from, to, way, shape)?);
                 self.inside_list(mark, if self.to == 1 { way.1 } else { &source.value });
                 Some((if self.to == 1 { ValueOp::Wrap(inner) } else { ValueOp::Unwrap(inner) }, None))
             }
-            Some((used, Read::Convert { kind, otherwise })) => {
+            Some((used, Read::Convert(ready))) => {
                 if let Some(shape) = shape {
                     self.findings.push(faults::shape_and_conversion(&shape.name, &used.name));
                     return None;
                 }
-                let conversion = Conversion { kind, forward: self.to == 1, otherwise };
-                match convert::check(&conversion, read.ty, built.ty) {
-                    Err(why) => {
-                        let way = faults::Way { world: &self.lenses.world, from: self.from, to: self.to };
-                        self.findings
-                            .push(faults::conversion_types(&used.name, &why, &way, read.ty, built.ty));
-                        return None;
-                    }
-                    Ok(Lost::Spelling) => {
-                        self.private = [true, true];
-                        self.lose_at(loss::path(&source.value), span);
-                    }
-                    Ok(Lost::Besides) => {
-                        self.private[1] = true;
-                        for name in convert::passed_over(&conversion.kind, read.ty) {
-                            self.lose_at(format!("{}[*].{name}", loss::path(&source.value)), span);
-                        }
-                    }
-                    Ok(Lost::Nothing) => {}
-                }
-                if loss::is_structural(&conversion.kind) {
-                    let name = used.name.value.clone();
-                    self.raise(Class::Captures, || format!("`{name}` looks at a whole value"));
-                }
-                let absent = conversion.absent();
-                Some((ValueOp::Convert(conversion), absent))
+                self.convert(span, used, ready, [read.ty, built.ty], way)
             }
         }
+    }
+
+    /// A conversion in this direction, and what is written where its source is absent.
+    fn convert(
+        &mut self,
+        span: Span,
+        used: &ConversionUse,
+        ready: Ready,
+        [read, built]: [TypeIn<'_>; 2],
+        (source, target): (&At, &Place),
+    ) -> Option<(ValueOp, Option<Raw>)> {
+        let way = faults::Way { world: &self.lenses.world, from: self.from, to: self.to };
+        let both = [read, built].map(|ty| match ready.each {
+            None => Some(ty),
+            Some(_) => convert::items_of(ty),
+        });
+        let [Some(read), Some(built)] = both else {
+            self.findings.push(faults::conversion(&used.name, "`each` is for a list on both sides"));
+            return None;
+        };
+        let said = &ready.elses.0[self.to];
+        let conversion =
+            Conversion { kind: ready.kind, forward: self.to == 1, otherwise: said.otherwise.clone() };
+        let place = match ready.each {
+            None => loss::path(&source.value),
+            Some(_) => format!("{}[*]", loss::path(&source.value)),
+        };
+        match convert::check(&conversion, read, built) {
+            Err(why) => {
+                self.findings.push(faults::conversion_types(&used.name, &why, &way, read, built));
+                return None;
+            }
+            Ok(Lost::Spelling) => {
+                self.private[self.from] = true;
+                self.lose_partly(place.clone(), span);
+            }
+            Ok(Lost::Besides) => {
+                self.private[self.from] = true;
+                for name in convert::passed_over(&conversion.kind, read) {
+                    self.lose_at(format!("{place}[*].{name}"), span);
+                }
+            }
+            Ok(Lost::Nothing) => {}
+        }
+        if convert::is_partial(&conversion.kind, conversion.from(), read) {
+            let misfit = said.literal.as_ref().filter(|literal| literal::check(literal, built).is_err());
+            let finding = match (&said.otherwise, misfit) {
+                (_, Some(literal)) => {
+                    Some(faults::literal(literal.span, target, built, &self.lenses.world, self.to))
+                }
+                (Otherwise::Keep, _) if !convert::may_stay(&conversion, read, built) => {
+                    Some(faults::else_keeps(&used.name, &way, built))
+                }
+                _ => None,
+            };
+            self.findings.extend(finding);
+            match &said.otherwise {
+                Otherwise::Error if said.is_said => {}
+                Otherwise::Error => self.partial(used, read),
+                Otherwise::Keep | Otherwise::Drop | Otherwise::Value(_) => {
+                    self.private[self.from] = true;
+                    self.lose_partly(place, span);
+                }
+            }
+        }
+        if conversion.kind.is_structural() {
+            let name = used.name.value.clone();
+            self.raise(Class::Captures, || format!("`{name}` looks at a whole value"));
+        }
+        let absent = conversion.absent();
+        let op = ValueOp::Convert(conversion);
+        Some((if ready.each.is_some() { ValueOp::Array(Box::new(op)) } else { op }, absent))
+    }
+
+    /// A conversion that turns away values which may come, where nobody says what follows.
+    fn partial(&mut self, used: &ConversionUse, read: TypeIn<'_>) {
+        let side = |at: usize| self.lenses.world.sides()[at].to_owned();
+        self.partials.push(Partial {
+            name: used.name.value.clone(),
+            span: used.name.span,
+            from: side(self.from),
+            to: side(self.to),
+            ty: read.ty.to_string(),
+            wrote: None,
+        });
     }
 
     /// A value as it stands, or through a shape.
@@ -315,8 +385,13 @@ impl<'b> Builder<'b, '_> {
             self.findings.push(faults::null_through_shape(&shape.name, &way, to.ty));
         }
         let types = if self.from == 0 { [from, to] } else { [to, from] };
+        let types = match shape.each_value {
+            false => types,
+            true => self.values_of(shape, types)?,
+        };
         let lens =
             self.lenses.body(shape, types, SideId(self.to as u8), &Supply::default(), self.findings)?;
+        let lens = if shape.each_value { lens.each_value(&shape.name.value) } else { lens };
         for inner in &lens.losses {
             // A loss is a place of the side that is read, or, with what stands there instead, of the side that is built.
             let outer = if inner.instead.is_none() { &source.value } else { target };
@@ -324,6 +399,7 @@ impl<'b> Builder<'b, '_> {
                 .push(Loss { place: format!("{}{}", loss::path(outer), &inner.place[1..]), ..inner.clone() });
         }
         self.around.extend(lens.around.iter().cloned());
+        self.partials.extend(lens.partials.iter().cloned());
         self.notes.extend(lens.notes.iter().cloned());
         self.refuses.extend(lens.refuses.iter().copied());
         for side in [0, 1] {
@@ -332,6 +408,22 @@ impl<'b> Builder<'b, '_> {
         let (class, because) = (lens.class, format!("within `{}`: {}", shape.name.value, lens.because));
         self.raise(class, || because);
         Some(lens.op)
+    }
+
+    /// The types of the values of two maps, which declare no members.
+    fn values_of<'t>(&mut self, shape: &ShapeUse, maps: [TypeIn<'t>; 2]) -> Option<[TypeIn<'t>; 2]> {
+        let of = |map: TypeIn<'t>| match map.types.resolve(map.ty).kind {
+            TypeKind::Object(object) if object.fields.is_empty() => match &object.additional {
+                Additional::Of(value) => Some(map.types.at(value)),
+                Additional::Open | Additional::Closed => None,
+            },
+            _ => None,
+        };
+        let values = maps.map(of);
+        for side in [0, 1].into_iter().filter(|side: &usize| values[*side].is_none()) {
+            self.findings.push(faults::not_a_map(&shape.name, &self.lenses.world, side, maps[side].ty));
+        }
+        Some([values[0]?, values[1]?])
     }
 
     /// An extra view: written when `to` is built, dropped when it is read.
@@ -498,8 +590,17 @@ impl<'b> Builder<'b, '_> {
 
     fn lose_at(&mut self, place: String, span: Span) {
         let side = self.lenses.world.program.manifest.sides[self.from].value.clone();
-        let loss = Loss { side, place, instead: None, unless_found: false, origin: self.origin(span) };
+        let origin = self.origin(span);
+        let loss = Loss { side, place, instead: None, unless_found: false, partly: false, origin };
         self.losses.push(loss);
+    }
+
+    /// Some values of a place, or how they are spelt.
+    fn lose_partly(&mut self, place: String, span: Span) {
+        self.lose_at(place, span);
+        if let Some(loss) = self.losses.last_mut() {
+            loss.partly = true;
+        }
     }
 
     /// A field that always has the same value.
@@ -508,7 +609,7 @@ impl<'b> Builder<'b, '_> {
         let side = self.lenses.world.program.manifest.sides[self.to].value.clone();
         let instead = Some(String::from_utf8_lossy(value).into_owned());
         let (place, origin) = (loss::path(place), self.origin(span));
-        self.losses.push(Loss { side, place, instead, unless_found: false, origin });
+        self.losses.push(Loss { side, place, instead, unless_found: false, partly: false, origin });
     }
 
     fn finish(self, lines: &Lines<'_>) -> Lens {
@@ -546,6 +647,7 @@ impl<'b> Builder<'b, '_> {
             fields: fields.iter().map(|field| Key::new(&field.name)).collect(),
             notes: self.notes,
             refuses: self.refuses,
+            partials: self.partials,
             around: self.around,
         }
     }
@@ -554,7 +656,11 @@ impl<'b> Builder<'b, '_> {
 /// Whether an op may leave a value out.
 pub(super) fn yields_nothing(op: &ValueOp) -> bool {
     use switchback_plan::convert::ConversionKind;
-    matches!(op, ValueOp::Convert(Conversion { kind: ConversionKind::AbsentToNull, forward: false, .. }))
+    match op {
+        ValueOp::Convert(Conversion { otherwise: Otherwise::Drop, .. }) => true,
+        ValueOp::Convert(Conversion { kind: ConversionKind::AbsentToNull, forward, .. }) => !forward,
+        _ => false,
+    }
 }
 
 fn setting_fits(kind: SettingKind, ty: TypeIn<'_>) -> bool {

@@ -99,6 +99,7 @@ fn together(name: &str, test: &Test, arms: Vec<Lens>, origin: Origin, with: &Sup
     };
     let (mut losses, mut notes, mut refuses): (Vec<Loss>, _, _) = (Vec::new(), Vec::new(), Vec::new());
     let (mut private, mut around): ([bool; 2], BTreeSet<BuiltKey>) = ([false; 2], BTreeSet::new());
+    let mut partials = Vec::new();
     let (mut class, mut ops) = (Class::Element, Vec::new());
     for arm in arms {
         for loss in arm.losses {
@@ -109,6 +110,7 @@ fn together(name: &str, test: &Test, arms: Vec<Lens>, origin: Origin, with: &Sup
         notes.extend(arm.notes);
         refuses.extend(arm.refuses);
         around.extend(arm.around);
+        partials.extend(arm.partials);
         private = [private[0] || arm.private[0], private[1] || arm.private[1]];
         class = class.max(arm.class);
         ops.push(arm.op);
@@ -124,6 +126,7 @@ fn together(name: &str, test: &Test, arms: Vec<Lens>, origin: Origin, with: &Sup
         fields: Vec::new(),
         notes,
         refuses,
+        partials,
         around,
     }
 }

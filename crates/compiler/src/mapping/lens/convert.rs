@@ -1,31 +1,53 @@
 //! Conversions as written → as run, and whether they fit the types of their two places.
 
+use super::facts::facts_of;
 use super::{World, faults};
 use crate::contract::{Additional, Literal, ScalarKind, TypeIn, TypeKind};
-use crate::diagnostic::Findings;
+use crate::diagnostic::{Findings, Span};
 use crate::mapping::ast::ConversionUse;
 use crate::mapping::literal;
 use crate::mapping::syntax::keys;
 use crate::yaml::{self, Node, Style};
 use std::sync::Arc;
 use switchback_json::raw::Kind;
+use switchback_json::{Limits, Value};
 use switchback_plan::convert::{
-    Arguments, Conversion, ConversionKind, Law, Otherwise, Spec, Table, check_date_patterns,
+    Arguments, Conversion, ConversionKind, Facts, Given, Law, Otherwise, Spec, Table,
 };
 use switchback_plan::{Kinds, Raw, SideId};
 
 /// A conversion with its arguments read.
 pub(crate) enum Read {
-    Convert {
-        kind: ConversionKind,
-        otherwise: Otherwise,
-    },
+    Convert(Ready),
     /// `single_in_array`: an op of its own, since what is wrapped may be of any size.
-    SingleInArray,
+    SingleInArray(Elses),
+}
+
+/// A conversion that is ready for either direction.
+pub(crate) struct Ready {
+    pub kind: ConversionKind,
+    pub elses: Elses,
+    /// Where it is one of each element of a list.
+    pub each: Option<Span>,
+}
+
+/// What follows outside the domain, by the side that is built.
+pub(crate) struct Elses(pub [Else; 2]);
+
+/// What follows outside the domain towards one side.
+#[derive(Clone)]
+pub(crate) struct Else {
+    pub otherwise: Otherwise,
+    /// Whether somebody says so; otherwise it is an error because nobody says anything.
+    pub is_said: bool,
+    /// The literal, where it is one.
+    pub literal: Option<Node>,
 }
 
 /// Name of the conversion that is an op of its own.
 pub(crate) const SINGLE_IN_ARRAY: &str = "single_in_array";
+/// Name of the conversion that goes by the pack's `unknown_values` where it does not say what else.
+const TABLE: &str = "table";
 
 /// Reads a conversion; `types` are those of its two places, as far as they are known.
 pub(crate) fn read(
@@ -34,42 +56,89 @@ pub(crate) fn read(
     world: &World<'_>,
     findings: &mut Findings,
 ) -> Option<Read> {
+    let elses = elses(used, types, world);
     if used.name.value == SINGLE_IN_ARRAY {
-        if !used.or.is_empty() {
+        if !used.or.is_empty() || used.each.is_some() {
             findings.push(faults::not_one_of_several(&used.name));
             return None;
         }
         if let Some(arguments) = &used.arguments {
             findings.push(faults::no_arguments(&used.name, arguments.span));
         }
-        return Some(Read::SingleInArray);
+        return Some(Read::SingleInArray(elses));
     }
-    let Some(spec) = Spec::named(&used.name.value) else {
-        findings.push(faults::unknown_conversion(&used.name));
-        return None;
+    let types = match used.each {
+        None => types,
+        Some(_) => types.map(|ty| ty.and_then(items_of)),
     };
-    let kind = match (spec.arguments, &used.arguments) {
-        (Arguments::None, None) => plain(spec)?,
-        (Arguments::None, Some(arguments)) => {
-            findings.push(faults::no_arguments(&used.name, arguments.span));
-            return None;
-        }
-        (_, None) => {
-            findings.push(faults::needs_arguments(&used.name, spec.arguments, world));
-            return None;
-        }
-        (Arguments::Table, Some(arguments)) => {
-            ConversionKind::Table(table(arguments, types, findings)?.into())
-        }
-        (Arguments::Pairs, Some(arguments)) => pairs(arguments, findings)?,
-        (Arguments::Patterns, Some(arguments)) => patterns(arguments, world, findings)?,
-    };
-    let otherwise = used.otherwise.as_ref().map_or(Otherwise::Error, otherwise);
+    let kind = kind(used, types, world, findings)?;
     let kind = match used.or.is_empty() {
         true => kind,
         false => first_of(kind, used, types, world, findings)?,
     };
-    Some(Read::Convert { kind, otherwise })
+    if used.each.is_some() && matches!(kind, ConversionKind::AbsentToNull) {
+        findings.push(faults::not_of_each(&used.name));
+        return None;
+    }
+    Some(Read::Convert(Ready { kind, elses, each: used.each }))
+}
+
+/// The type of the elements of a list.
+pub(crate) fn items_of(ty: TypeIn<'_>) -> Option<TypeIn<'_>> {
+    match ty.types.resolve(ty.ty).kind {
+        TypeKind::Array(array) => Some(ty.types.at(&array.items)),
+        _ => None,
+    }
+}
+
+/// The conversion by its name and arguments.
+fn kind(
+    used: &ConversionUse,
+    types: [Option<TypeIn<'_>>; 2],
+    world: &World<'_>,
+    findings: &mut Findings,
+) -> Option<ConversionKind> {
+    let Some(spec) = Spec::named(&used.name.value) else {
+        findings.push(faults::unknown_conversion(&used.name));
+        return None;
+    };
+    match (spec.arguments, &used.arguments) {
+        (Arguments::None, None) => plain(spec),
+        (Arguments::None, Some(arguments)) => {
+            findings.push(faults::no_arguments(&used.name, arguments.span));
+            None
+        }
+        (_, None) => {
+            findings.push(faults::needs_arguments(&used.name, spec.arguments, world));
+            None
+        }
+        (Arguments::Table, Some(arguments)) => {
+            Some(ConversionKind::Table(table(arguments, types, findings)?.into()))
+        }
+        (Arguments::Pairs, Some(arguments)) => pairs(arguments, findings),
+        (Arguments::Own { read, .. }, Some(arguments)) => {
+            let value = Value::parse(&literal::json(arguments), &Limits::DOCUMENT).ok()?;
+            let facts = types.map(|ty| ty.map(facts_of));
+            let given = Given {
+                arguments: &value,
+                sides: world.sides(),
+                facts: facts.each_ref().map(Option::as_ref),
+            };
+            match read(&given) {
+                Ok(kind) => Some(kind),
+                Err(why) => {
+                    findings.push(faults::arguments_wrong(
+                        &used.name,
+                        arguments.span,
+                        spec.arguments,
+                        &why,
+                        world,
+                    ));
+                    None
+                }
+            }
+        }
+    }
 }
 
 /// Several conversions of one place. What looks at absence, or is an op of its own, cannot be one of several.
@@ -80,17 +149,21 @@ fn first_of(
     world: &World<'_>,
     findings: &mut Findings,
 ) -> Option<ConversionKind> {
-    let mut kinds = Vec::new();
-    let others = used.or.iter().map(|one| (&one.name, read(one, types, world, findings)));
-    let others: Vec<_> = others.collect();
-    let first = (&used.name, Some(Read::Convert { kind: first, otherwise: Otherwise::Error }));
-    for (name, read) in std::iter::once(first).chain(others) {
-        match read? {
-            Read::Convert { kind, .. } if !matches!(kind, ConversionKind::AbsentToNull) => kinds.push(kind),
+    let mut kinds = vec![(&used.name, Some(first))];
+    for one in &used.or {
+        let is_one = one.name.value != SINGLE_IN_ARRAY && one.each.is_none();
+        // One that cannot be among several is reported below, whatever else it has.
+        let read = if is_one { Some(kind(one, types, world, findings)?) } else { None };
+        kinds.push((&one.name, read));
+    }
+    let mut found = Vec::new();
+    for (name, kind) in kinds {
+        match kind {
+            Some(kind) if !matches!(kind, ConversionKind::AbsentToNull) => found.push(kind),
             _ => findings.push(faults::not_one_of_several(name)),
         }
     }
-    (kinds.len() == used.or.len() + 1).then(|| ConversionKind::FirstOf(kinds.into()))
+    (found.len() == used.or.len() + 1).then(|| ConversionKind::FirstOf(found.into()))
 }
 
 /// A conversion without arguments.
@@ -99,29 +172,60 @@ fn plain(spec: &Spec) -> Option<ConversionKind> {
     spec.examples.first().map(|example| (example.kind)())
 }
 
+/// `else:` as said here, or by the pack for values that a table does not list.
+fn elses(used: &ConversionUse, types: [Option<TypeIn<'_>>; 2], world: &World<'_>) -> Elses {
+    let sides = world.sides();
+    let by_side = used.otherwise.as_ref().and_then(Node::as_map).filter(|entries| {
+        !entries.is_empty() && entries.iter().all(|(key, _)| sides.contains(&key.name.as_str()))
+    });
+    let tables = std::iter::once(used).chain(&used.or).all(|one| one.name.value == TABLE);
+    Elses([0, 1].map(|side: usize| {
+        let said = match by_side {
+            Some(entries) => entries.iter().find(|(key, _)| key.name == sides[side]).map(|(_, node)| node),
+            None => used.otherwise.as_ref(),
+        };
+        let fits = |node: &&Node| types[side].is_none_or(|ty| literal::check(node, ty).is_ok());
+        let unknown = &world.program.manifest.unknown_values[side];
+        let said = said.or(unknown.as_ref().filter(|_| tables && used.otherwise.is_none()).filter(fits));
+        said.map_or(Else { otherwise: Otherwise::Error, is_said: false, literal: None }, |node| {
+            let otherwise = otherwise(node);
+            let literal = matches!(otherwise, Otherwise::Value(_)).then(|| node.clone());
+            Else { otherwise, is_said: true, literal }
+        })
+    }))
+}
+
 fn otherwise(node: &Node) -> Otherwise {
     match &node.kind {
         yaml::Kind::String(word, Style::Plain) if word == "error" => Otherwise::Error,
         yaml::Kind::String(word, Style::Plain) if word == "keep" => Otherwise::Keep,
+        yaml::Kind::String(word, Style::Plain) if word == "drop" => Otherwise::Drop,
         _ => Otherwise::Value(literal::json(node)),
     }
 }
 
-/// `{old: new, …}`: keys of YAML are texts, so the old side's type says what they mean.
+/// `{old: new, …}` or `{old: [new, …], …}`: keys of YAML are texts, so the old side's type says what they mean. Of several
+/// values of one row the first is written.
 fn table(node: &Node, types: [Option<TypeIn<'_>>; 2], findings: &mut Findings) -> Option<Table> {
     let mark = findings.len();
     let mut rows: Vec<(Raw, Raw)> = Vec::new();
     for (key, value) in node.map(findings)? {
-        if matches!(value.kind, yaml::Kind::Seq(_) | yaml::Kind::Map(_)) {
-            findings.push(faults::table_scalar(value.span));
-            continue;
+        let several = match &value.kind {
+            yaml::Kind::Seq(items) if !items.is_empty() => items.as_slice(),
+            _ => std::slice::from_ref(value),
+        };
+        for value in several {
+            if matches!(value.kind, yaml::Kind::Seq(_) | yaml::Kind::Map(_)) {
+                findings.push(faults::table_scalar(value.span));
+                continue;
+            }
+            let old = Raw::from(key_json(&key.name, types[0]));
+            let new = literal::json(value);
+            if rows.iter().any(|(_, have)| *have == new) {
+                findings.push(faults::table_not_one_to_one(value.span));
+            }
+            rows.push((old, new));
         }
-        let old = Raw::from(key_json(&key.name, types[0]));
-        let new = literal::json(value);
-        if rows.iter().any(|(_, have)| *have == new) {
-            findings.push(faults::table_not_one_to_one(value.span));
-        }
-        rows.push((old, new));
     }
     (!findings.errors_since(mark)).then_some(Table { rows })
 }
@@ -144,26 +248,6 @@ fn pairs(node: &Node, findings: &mut Findings) -> Option<ConversionKind> {
     let key = fields.get("key")?.text(findings)?;
     let value = fields.get("value")?.text(findings)?;
     Some(ConversionKind::ObjectToPairs { key: Arc::from(key), value: Arc::from(value) })
-}
-
-fn patterns(node: &Node, world: &World<'_>, findings: &mut Findings) -> Option<ConversionKind> {
-    let sides = &world.program.manifest.sides;
-    let mut found = [None, None];
-    for (key, value) in node.map(findings)? {
-        match sides.iter().position(|side| side.value == key.name) {
-            Some(side) => found[side] = value.text(findings),
-            None => findings.push(faults::unknown_side(&key.name, key.span, world)),
-        }
-    }
-    let [Some(old), Some(new)] = found else {
-        findings.push(faults::patterns_missing(node.span, world));
-        return None;
-    };
-    if let Err(why) = check_date_patterns(old, new) {
-        findings.push(faults::patterns_wrong(node.span, &why.to_string()));
-        return None;
-    }
-    Some(ConversionKind::Date { old: Arc::from(old), new: Arc::from(new) })
 }
 
 /// The JSON kinds of a type's values, null included.
@@ -208,7 +292,7 @@ pub(in crate::mapping) enum Lost {
     Nothing,
     /// What the source says besides.
     Besides,
-    /// How the value is spelt, in whichever direction.
+    /// Which of several values it was, or how it was spelt.
     Spelling,
 }
 
@@ -244,7 +328,7 @@ pub(in crate::mapping) fn check(
     if !is_any(from) && !too_much.is_empty() && strict {
         return Err(format!("it does not take {}, which may stand there", too_much.join(" or ")));
     }
-    let integers = |kind: &ConversionKind| kind.spec().domain(from_side).integer;
+    let integers = |kind: &ConversionKind| kind.is_integer(from_side);
     if alternatives.iter().all(integers) && has_fraction(from) && strict {
         return Err("it takes integers, and any number may stand there".to_owned());
     }
@@ -261,12 +345,46 @@ pub(in crate::mapping) fn check(
     if let ConversionKind::Table(table) = &conversion.kind {
         check_table(table, conversion, from, to)?;
     }
-    let follows = |law| alternatives.iter().any(|kind| kind.spec().law == law);
-    Ok(match (follows(Law::Fold), follows(Law::Lens) && !conversion.forward) {
-        (true, _) => Lost::Spelling,
-        (false, true) => Lost::Besides,
-        (false, false) => Lost::Nothing,
+    let loses = |law| match law {
+        Law::Iso => false,
+        Law::Lens => !conversion.forward,
+        Law::OldLens => conversion.forward,
+        Law::Fold => true,
+    };
+    Ok(match alternatives.iter().any(|kind| loses(kind.law())) {
+        false => Lost::Nothing,
+        true if alternatives.iter().any(|kind| matches!(kind, ConversionKind::ObjectToPairs { .. })) => {
+            Lost::Besides
+        }
+        true => Lost::Spelling,
     })
+}
+
+/// Whether some value that a place may have is outside a conversion's domain.
+pub(crate) fn is_partial(kind: &ConversionKind, from_side: SideId, from: TypeIn<'_>) -> bool {
+    !matches!(kind, ConversionKind::AbsentToNull) && !kind.takes_all(from_side, &facts_of(from))
+}
+
+/// Whether what a conversion does not take can stand at its target as it is: of kinds that it takes in part, or not at all.
+pub(crate) fn may_stay(conversion: &Conversion, from: TypeIn<'_>, to: TypeIn<'_>) -> bool {
+    if matches!(to.types.resolve(to.ty).kind, TypeKind::Any) {
+        return true;
+    }
+    let (have, taken) = (kinds_of(from), kinds_of(to));
+    let facts = facts_of(from);
+    let comes = |kind: &(Kind, &str)| have.contains(kind.0) && kind.0 != Kind::Null;
+    ALL_KINDS.iter().filter(|kind| comes(kind)).all(|(kind, _)| {
+        let of_kind = Facts { kinds: Kinds::of(&[*kind]), ..facts.clone() };
+        let converts = conversion.kind.kinds(conversion.from()).contains(*kind)
+            && conversion.kind.takes_all(conversion.from(), &of_kind);
+        converts || taken.contains(*kind)
+    })
+}
+
+/// Whether a list may have another number of elements than one.
+pub(crate) fn is_not_single(list: TypeIn<'_>) -> bool {
+    let facts = facts_of(list);
+    facts.items_least != 1 || facts.items_most != Some(1)
 }
 
 /// Members of a list's entries that the old side has no place for; `*` for those that are not declared.
@@ -323,8 +441,8 @@ fn check_table(
     Ok(())
 }
 
-/// The values of a type that lists all it takes, as JSON.
-fn closed_values(ty: TypeIn<'_>) -> Option<Vec<Vec<u8>>> {
+/// The values of a type that lists all it takes, as JSON; null aside.
+pub(super) fn closed_values(ty: TypeIn<'_>) -> Option<Vec<Vec<u8>>> {
     let TypeKind::Scalar(scalar) = ty.types.resolve(ty.ty).kind else { return None };
     if scalar.kind == ScalarKind::Boolean && scalar.values.is_none() {
         return Some(vec![b"true".to_vec(), b"false".to_vec()]);

@@ -1,6 +1,6 @@
 //! The findings about shapes, each worded once.
 
-use super::{World, object};
+use super::{Partial, World, object};
 use crate::contract::{Type, TypeIn, Why};
 use crate::diagnostic::{Code, Finding, Span, did_you_mean};
 use crate::mapping::ast::{Place, Spanned};
@@ -71,6 +71,15 @@ pub(super) fn not_a_list(name: &Spanned<String>, world: &World<'_>, at: usize, t
     let message = format!("`[{}]` is for lists, and {} has {ty} there", name.value, side(world, at));
     Finding::error(Code::ShapeType, name.span, message)
         .help(format!("write `{}` without brackets", name.value))
+}
+
+pub(super) fn not_a_map(name: &Spanned<String>, world: &World<'_>, at: usize, ty: &Type) -> Finding {
+    let message = format!(
+        "`each_value` is for maps, objects with `additionalProperties` alone, and {} has {ty} there",
+        side(world, at)
+    );
+    Finding::error(Code::ShapeType, name.span, message)
+        .help("write `shape:` with a shape for the object, and a line for `'*'` in it")
 }
 
 pub(super) fn other_type(
@@ -401,9 +410,7 @@ pub(super) fn needs_arguments(name: &Spanned<String>, arguments: Arguments, worl
     let form = match arguments {
         Arguments::Table => "{table: {old: new, …}}".to_owned(),
         Arguments::Pairs => "{pairs: {key: name, value: name}}".to_owned(),
-        Arguments::Patterns => {
-            format!("{{date: {{{}: '%d/%m/%Y', {}: '%Y-%m-%d'}}}}", side(world, 0), side(world, 1))
-        }
+        Arguments::Own { such_as, .. } => with_sides(such_as, world),
         Arguments::None => name.value.clone(),
     };
     Finding::error(Code::ConversionArguments, name.span, format!("`{}` needs arguments", name.value))
@@ -416,23 +423,68 @@ pub(super) fn table_scalar(span: Span) -> Finding {
 
 pub(super) fn table_not_one_to_one(span: Span) -> Finding {
     Finding::error(Code::ConversionArguments, span, "two rows give this value, so there is no way back")
-        .help("a table is one to one")
+        .help("a row may have several values of the new side, `{old: [new, other]}`, and not the other way")
 }
 
-pub(super) fn unknown_side(name: &str, span: Span, world: &World<'_>) -> Finding {
-    let sides = world.program.manifest.sides.iter().map(|side| side.value.as_str()).collect::<Vec<_>>();
-    Finding::error(Code::UnknownSide, span, format!("`{name}` is not a side of this pack"))
-        .maybe_help(did_you_mean(name, sides))
+pub(super) fn arguments_wrong(
+    name: &Spanned<String>,
+    span: Span,
+    arguments: Arguments,
+    why: &str,
+    world: &World<'_>,
+) -> Finding {
+    let such_as = match arguments {
+        Arguments::Own { such_as, .. } => Some(format!("such as `as: {}`", with_sides(such_as, world))),
+        _ => None,
+    };
+    let message = format!("these arguments make no `{}`: {why}", name.value);
+    Finding::error(Code::ConversionArguments, span, message).maybe_help(such_as)
 }
 
-pub(super) fn patterns_missing(span: Span, world: &World<'_>) -> Finding {
-    let (old, new) = (side(world, 0), side(world, 1));
-    Finding::error(Code::ConversionArguments, span, "a pattern for each side is needed here")
-        .help(format!("such as `{{{old}: '%d/%m/%Y', {new}: '%Y-%m-%d'}}`"))
+/// An example with the names of the sides in it.
+fn with_sides(example: &str, world: &World<'_>) -> String {
+    example.replace("OLD", side(world, 0)).replace("NEW", side(world, 1))
 }
 
-pub(super) fn patterns_wrong(span: Span, why: &str) -> Finding {
-    Finding::error(Code::ConversionArguments, span, format!("these patterns make no conversion: {why}"))
+pub(super) fn not_of_each(name: &Spanned<String>) -> Finding {
+    Finding::error(
+        Code::ConversionArguments,
+        name.span,
+        format!("`{}` is no conversion of the elements of a list", name.value),
+    )
+    .help("an element is never absent")
+}
+
+pub(super) fn single_else(name: &Spanned<String>) -> Finding {
+    Finding::error(
+        Code::ConversionTypes,
+        name.span,
+        "a list of several has no one element: `else:` can say `error` alone",
+    )
+    .help("take a list apart in a route: `steps: [one: {pick: path, take: first}]`")
+}
+
+pub(super) fn else_keeps(name: &Spanned<String>, way: &Way<'_>, to: TypeIn<'_>) -> Finding {
+    let message = format!("`else: keep` may write what {} does not have there, {}", way.to(), to.ty);
+    Finding::error(Code::ConversionTypes, name.span, message)
+        .help("write `else:` with a literal, `drop` or `error`")
+}
+
+/// A conversion that turns away values which may come.
+pub(super) fn partial(partial: &Partial) -> Finding {
+    let Partial { name, span, from, to, ty, .. } = partial;
+    let message = format!(
+        "`{name}` does not take every {ty} that {from} may have, and nothing says what {to} gets then"
+    );
+    let help = format!(
+        "add `else:` with a value, `keep`, `drop` or `error`; or say it for one side, `else: {{{to}: …}}`"
+    );
+    match &partial.wrote {
+        None => Finding::warning(Code::PartialConversion, *span, message).help(help),
+        Some(write) => Finding::error(Code::PartialConversion, *span, message)
+            .label(format!("after `{write}` was called: a client that gets an error calls again"))
+            .help(help),
+    }
 }
 
 pub(super) fn conversion(name: &Spanned<String>, why: &str) -> Finding {

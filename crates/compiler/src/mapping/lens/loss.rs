@@ -2,7 +2,6 @@
 
 use crate::mapping::ast::Place;
 use switchback_plan::Kinds;
-use switchback_plan::convert::ConversionKind;
 
 /// A place as a path from the value: `$.a.b`.
 pub(super) fn path(place: &Place) -> String {
@@ -15,19 +14,6 @@ pub(super) fn path(place: &Place) -> String {
             format!("{path}['{}']", name.replace('\'', "\\'"))
         }
     })
-}
-
-/// Whether a conversion looks at a whole list or object.
-pub(super) fn is_structural(kind: &ConversionKind) -> bool {
-    let whole = |kind: &ConversionKind| {
-        matches!(
-            kind,
-            ConversionKind::EmptyArrayToNull
-                | ConversionKind::CsvToArray
-                | ConversionKind::ObjectToPairs { .. }
-        )
-    };
-    kind.alternatives().iter().any(whole)
 }
 
 /// The kind that a word of `by_kind` stands for.

@@ -10,23 +10,25 @@ mod by_kind;
 mod choice;
 mod close;
 mod convert;
+mod facts;
 mod faults;
 mod line;
 mod loss;
 mod others;
 
 pub(super) use convert::{
-    Lost, Read as ReadConversion, SINGLE_IN_ARRAY, check as check_conversion, read as read_conversion,
+    Lost, Read as ReadConversion, Ready, SINGLE_IN_ARRAY, check as check_conversion, is_partial,
+    read as read_conversion,
 };
 
 use super::ast::{Program, ShapeUse, Spanned};
 use super::names::Names;
 use crate::contract::{Array, Contract, Object, Type, TypeIn, TypeKind, Why, assignable};
-use crate::diagnostic::{Findings, Sources};
+use crate::diagnostic::{Findings, Sources, Span};
 use line::Lines;
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeSet, HashMap};
-use switchback_plan::{Again, Class, Key, Loss, Note, ReasonId, SideId, ValueOp};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use switchback_plan::{Again, Class, Key, Loss, Note, ObjectOp, Others, ReasonId, SideId, ValueOp};
 
 /// All shapes of a program.
 pub struct Lenses<'p> {
@@ -40,6 +42,22 @@ pub struct Lenses<'p> {
     /// Shapes that are built but for what they lead back to, which still is. They are good as long as that is, since what is
     /// lost by what they lead back to is not known yet.
     partial: RefCell<Vec<(BuiltKey, Again, Lens)>>,
+    /// Conversions in use that turn away values which may come.
+    partials: RefCell<Vec<Partial>>,
+}
+
+/// A conversion that does not take every value which may come, where nothing says what follows then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Partial {
+    pub name: String,
+    pub span: Span,
+    /// Names of the sides.
+    pub from: String,
+    pub to: String,
+    /// The type that it reads, for messages.
+    pub ty: String,
+    /// The call that writes and was made before.
+    pub wrote: Option<String>,
 }
 
 /// Shapes being built within one another: each wants stack, here and where they run.
@@ -104,8 +122,17 @@ pub struct Lens {
     pub notes: Vec<Note>,
     /// Reasons with which a value may be refused.
     pub refuses: Vec<ReasonId>,
+    /// Conversions in it that turn away values which may come.
+    pub partials: Vec<Partial>,
     /// Shapes being built that this one leads back to.
     around: BTreeSet<BuiltKey>,
+}
+
+impl World<'_> {
+    /// Names of the sides.
+    pub fn sides(&self) -> [&str; 2] {
+        self.program.manifest.sides.each_ref().map(|side| side.value.as_str())
+    }
 }
 
 impl Law {
@@ -129,6 +156,7 @@ impl<'p> Lenses<'p> {
             built: RefCell::default(),
             building: RefCell::default(),
             partial: RefCell::default(),
+            partials: RefCell::default(),
         };
         for shape in &world.program.shapes {
             let Some(name) = &shape.name else { continue };
@@ -251,6 +279,26 @@ impl<'p> Lenses<'p> {
         build::build(self, "in place", &lines, types, to, with, findings)
     }
 
+    /// A conversion that turns away values which may come is in use, after this call that writes.
+    pub fn use_partial(&self, partial: &Partial, wrote: Option<&str>) {
+        let partial = Partial { wrote: wrote.map(str::to_owned), ..partial.clone() };
+        self.partials.borrow_mut().push(partial);
+    }
+
+    /// Reports each such conversion once for each side that it builds, by the worst of its uses. Call after all routes were
+    /// compiled.
+    pub fn report_partials(&self, findings: &mut Findings) {
+        let partials = self.partials.borrow();
+        let mut seen = HashSet::new();
+        let (after, before): (Vec<&Partial>, Vec<&Partial>) =
+            partials.iter().partition(|partial| partial.wrote.is_some());
+        for partial in after.into_iter().chain(before) {
+            if seen.insert((partial.span, partial.to.as_str())) {
+                findings.push(faults::partial(partial));
+            }
+        }
+    }
+
     /// Reports shapes that nothing uses. Call after all routes were compiled.
     pub fn unused(&self, findings: &mut Findings) {
         for name in self.order.iter().filter(|name| !self.named[name.value.as_str()].used.get()) {
@@ -371,6 +419,7 @@ impl Lens {
             fields: Vec::new(),
             notes: Vec::new(),
             refuses: Vec::new(),
+            partials: Vec::new(),
             around: BTreeSet::new(),
         }
     }
@@ -379,6 +428,23 @@ impl Lens {
     fn again(again: &Again, around: BTreeSet<BuiltKey>) -> Lens {
         let because = "a shape within itself goes as deep as the body".to_owned();
         Lens { op: ValueOp::Again(again.clone()), class: Class::Tokens, because, around, ..Lens::keep() }
+    }
+
+    /// The same for each value of a map, under the name that it has.
+    #[must_use]
+    fn each_value(self, name: &str) -> Lens {
+        let losses =
+            self.losses.into_iter().map(|loss| Loss { place: format!("$.*{}", &loss.place[1..]), ..loss });
+        let notes = self.notes.into_iter().map(|note| note.below(".*"));
+        let op = ObjectOp {
+            name: name.into(),
+            members: Vec::new(),
+            others: Others::Each(self.op),
+            close: Vec::new(),
+            captures: 0,
+            supplied: 0,
+        };
+        Lens { op: ValueOp::Object(op.into()), losses: losses.collect(), notes: notes.collect(), ..self }
     }
 
     /// The same for each element of a list.

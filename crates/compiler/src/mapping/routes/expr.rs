@@ -15,7 +15,7 @@ use crate::contract::{
 };
 use crate::diagnostic::Span;
 use crate::mapping::ast::{ConversionUse, Expr, ExprKind, ShapeExpr, Spanned};
-use crate::mapping::lens::{ReadConversion, Supply};
+use crate::mapping::lens::{Partial, ReadConversion, Ready, Supply, is_partial};
 use crate::mapping::literal;
 use crate::yaml::Node;
 use switchback_plan::convert::{Conversion, ConversionKind, Otherwise};
@@ -59,6 +59,7 @@ impl RouteCheck<'_, '_> {
             ExprKind::Convert { from, conversion } => self.convert(from, conversion, expr.span, wanted, to),
             ExprKind::Text { reason, with } => self.text(reason, with, expr.span, wanted, to),
             ExprKind::Shape(shape) => self.shape(shape, wanted),
+            ExprKind::Aggregate { what, list } => self.aggregate(*what, list, wanted, to),
             ExprKind::FirstOf(items) => self.first_of(items, expr.span, wanted, to),
             ExprKind::Present(items) => self.present(items, expr.span, wanted, to),
             ExprKind::Lookup { value, list, by, field } => {
@@ -255,10 +256,28 @@ impl RouteCheck<'_, '_> {
             (ExprKind::Convert { .. }, true) => made.held.side,
             (_, true) => made.held.side.other(),
         };
-        let (kind, otherwise) = match read {
-            ReadConversion::Convert { kind, otherwise } => (kind, otherwise),
-            ReadConversion::SingleInArray => return self.single(made, from.span, wanted, to),
+        let Ready { kind, elses, each } = match read {
+            ReadConversion::Convert(ready) => ready,
+            ReadConversion::SingleInArray(_) => return self.single(made, from.span, wanted, to),
         };
+        if let Some(span) = each {
+            self.findings.push(faults::conversion_of_each(span));
+            return None;
+        }
+        let said = &elses.0[to];
+        let otherwise = said.otherwise.clone();
+        let partial = is_partial(&kind, to.other(), made.held.in_types(self.ground.contracts));
+        if partial && !said.is_said {
+            let partial = Partial {
+                name: written.name.value.clone(),
+                span: written.name.span,
+                from: self.ground.side_name(to.other()).to_owned(),
+                to: self.ground.side_name(to).to_owned(),
+                ty: made.held.ty.to_string(),
+                wrote: None,
+            };
+            self.ground.lenses.use_partial(&partial, self.wrote.as_deref());
+        }
         let held_kinds = kinds_of(&self.ground.types(made.held.side).json_kinds(&made.held.ty));
         let gives = kind.kinds(to);
         let is_strict = matches!(otherwise, Otherwise::Error);
@@ -272,7 +291,9 @@ impl RouteCheck<'_, '_> {
                 self.findings.push(faults::conversion_target(&written.name, wanted.ty));
                 return None;
             }
-            if made.held.absent && wanted.required && !kind.spec().domain(to.other()).absent {
+            let drops = partial && matches!(otherwise, Otherwise::Drop);
+            let absent = made.held.absent && !kind.spec().domain(to.other()).absent;
+            if (absent || drops) && wanted.required {
                 self.findings.push(faults::may_be_absent(from.span));
                 return None;
             }
@@ -283,13 +304,14 @@ impl RouteCheck<'_, '_> {
                 let ty = list(entry(key, value, span), span);
                 Type { nullable: held_kinds.null, ..ty }
             }
-            (None, kind) if is_strict && kind.spec().domain(to).integer && gives == NUMBER => {
+            (None, kind) if is_strict && kind.is_integer(to) && gives == NUMBER => {
                 Type { nullable: held_kinds.null, ..scalar(ScalarKind::Integer, span) }
             }
             (None, _) => type_of_kinds(gives, span),
         };
         let conversion = Conversion { kind, forward: to == SideId::NEW, otherwise };
-        let held = Held { ty, side: to, absent: made.held.absent };
+        let absent = made.held.absent || (partial && matches!(conversion.otherwise, Otherwise::Drop));
+        let held = Held { ty, side: to, absent };
         Some(Made { expr: plan::Expr::Convert { from: Box::new(made.expr), conversion }, held })
     }
 

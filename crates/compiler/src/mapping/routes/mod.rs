@@ -18,6 +18,7 @@ mod paths;
 mod policy;
 mod proof;
 mod read_back;
+mod required;
 mod route;
 mod rules;
 mod serve;

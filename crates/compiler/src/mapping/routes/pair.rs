@@ -37,10 +37,13 @@ impl<'a> RouteCheck<'_, 'a> {
         let mut headers =
             self.pair_headers(request_headers.0, request_headers.1, &["request", "headers"], towards);
         self.sent_headers(&mut headers);
+        self.required_headers(&headers, called, pair.span);
         let response_headers = (&pair.response_headers, &pair.constant_response_headers);
         let answer_headers =
             self.pair_headers(response_headers.0, response_headers.1, &["reply", "headers"], self.serves);
         let request = self.request(pair, called);
+        let effect = effect(&called.key.method, pair.effect.as_ref());
+        self.wrote = (effect == Effect::Write).then(|| called.key.to_string().into());
         let mark = self.findings.len();
         let mut responses = self.responses(pair, called);
         for response in &mut responses {
@@ -56,7 +59,6 @@ impl<'a> RouteCheck<'_, 'a> {
             (operation.format, format) = (BodyFormat::Opaque, BodyFormat::Opaque);
         }
         let verdict = self.verdict(&pair.notes, pair.span);
-        let effect = effect(&called.key.method, pair.effect.as_ref());
         let call = CallHead {
             operation: called.key.to_string().into(),
             method: called.key.method.clone(),

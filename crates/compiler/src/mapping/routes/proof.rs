@@ -321,7 +321,7 @@ fn all(expr: &plan::Expr, see: &mut dyn FnMut(&Location)) {
     match expr {
         Expr::Constant(_) => {}
         Expr::At(location) => see(location),
-        Expr::Convert { from, .. } => all(from, see),
+        Expr::Convert { from, .. } | Expr::Aggregate { list: from, .. } => all(from, see),
         Expr::Lookup { value, list, .. } => {
             all(value, see);
             see(list);
@@ -367,6 +367,8 @@ fn verbatim(expr: &plan::Expr, see: &mut dyn FnMut(&Location)) {
         Expr::Lines { .. } | Expr::Text { .. } | Expr::Constant(_) => {}
         // What is looked up decides which element it is, and is not in it.
         Expr::Lookup { list, .. } => see(list),
+        // A number, or an error.
+        Expr::Aggregate { .. } => {}
         Expr::At(_) | Expr::Object(_) | Expr::Shape { .. } | Expr::Each { .. } => all(expr, see),
     }
 }

@@ -151,6 +151,9 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
     /// What a shape says of the route that uses it; `read` is the place that it reads, where that is not the body of the one
     /// call.
     pub(super) fn take_over(&mut self, lens: &Lens, read: Option<&str>) {
+        for partial in &lens.partials {
+            self.ground.lenses.use_partial(partial, self.wrote.as_deref());
+        }
         let place = self.answers.as_ref().map_or("$", |at| at.place.as_str()).to_owned();
         for note in &lens.notes {
             let note = note.clone().below(&place);
@@ -189,6 +192,7 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
             place: at.place,
             instead: Some(String::from_utf8_lossy(&literal::json(value)).into_owned()),
             unless_found: at.unless_found,
+            partly: false,
             origin: self.ground.origin(span),
         });
     }

@@ -8,7 +8,9 @@ use super::route::RouteCheck;
 use crate::contract::{Operation, Parameter, ParameterForm, TypeIn};
 use crate::diagnostic::Span;
 use crate::mapping::ast::{ConstantParameter, ConversionUse, Expr, ExprKind, Pair, ParameterLine, Spanned};
-use crate::mapping::lens::{Lost, ReadConversion, check_conversion, read_conversion};
+use crate::mapping::lens::{
+    Lost, Partial, ReadConversion, Ready, check_conversion, is_partial, read_conversion,
+};
 use crate::mapping::literal;
 use crate::yaml::Kind;
 use std::sync::Arc;
@@ -140,11 +142,26 @@ impl<'a> RouteCheck<'_, 'a> {
         let by_side =
             if self.serves == SideId::OLD { [Some(from), Some(to)] } else { [Some(to), Some(from)] };
         let read = read_conversion(written, by_side, &self.ground.world, self.findings)?;
-        let ReadConversion::Convert { kind, otherwise } = read else {
+        let ReadConversion::Convert(Ready { kind, elses, each: None }) = read else {
             self.findings.push(faults::parameter_single(&written.name));
             return None;
         };
-        let conversion = Conversion { kind, forward: self.serves == SideId::OLD, otherwise };
+        let (own, other) = (self.serves, self.serves.other());
+        let said = &elses.0[other];
+        if !said.is_said && is_partial(&kind, own, from) {
+            let side = |side| self.ground.side_name(side).to_owned();
+            let partial = Partial {
+                name: written.name.value.clone(),
+                span: written.name.span,
+                from: side(own),
+                to: side(other),
+                ty: from.ty.to_string(),
+                wrote: None,
+            };
+            self.ground.lenses.use_partial(&partial, None);
+        }
+        let otherwise = said.otherwise.clone();
+        let conversion = Conversion { kind, forward: own == SideId::OLD, otherwise };
         match check_conversion(&conversion, from, to) {
             Err(why) => {
                 self.findings.push(faults::parameter_conversion(&written.name, name, &why));
@@ -155,6 +172,7 @@ impl<'a> RouteCheck<'_, 'a> {
                 place: format!("query.{name}"),
                 instead: None,
                 unless_found: false,
+                partly: true,
                 origin: self.ground.origin(written.name.span),
             }),
             Ok(_) => {}
@@ -335,10 +353,11 @@ impl<'a> RouteCheck<'_, 'a> {
         towards: SideId,
     ) -> Option<plan::Expr> {
         let read = read_conversion(written, [None, None], &self.ground.world, self.findings)?;
-        let ReadConversion::Convert { kind, otherwise } = read else {
+        let ReadConversion::Convert(Ready { kind, elses, each: None }) = read else {
             self.findings.push(faults::parameter_single(&written.name));
             return None;
         };
+        let otherwise = elses.0[towards].otherwise.clone();
         let scalars = |kinds: Kinds| kinds.string || kinds.number || kinds.boolean;
         if !kind.kinds(towards.other()).string || !scalars(kind.kinds(towards)) {
             let why = "a header field is a text";

@@ -197,6 +197,7 @@ impl<'a> RouteCheck<'_, 'a> {
                     side: side.to_owned(),
                     place: format!("$.{}", field.name),
                     instead: None,
+                    partly: false,
                     unless_found: false,
                     origin: self.ground.origin(serve.span),
                 });

@@ -43,6 +43,7 @@ impl<'a> RouteCheck<'_, 'a> {
         if let Some(name) = &step.name {
             self.check_name(name);
         }
+        let faults_met = self.context.faults_met;
         let made = match &step.action {
             StepAction::Call(call) => self.conditional_call(call, step),
             StepAction::Make(value) => {
@@ -67,7 +68,12 @@ impl<'a> RouteCheck<'_, 'a> {
             // A step's own finding is enough: what reads its result is not called wrong besides.
             let held = made.as_ref().map(|(_, held)| held.clone());
             let unknown = || Held { absent: false, ..Held::any(self.serves.other(), step.span) };
+            let is_faulty = made.is_none() || self.context.faults_met > faults_met;
             self.context.set(&name.value, held.unwrap_or_else(unknown));
+            // What a call answers is known, whatever it is made of.
+            if made.is_none() || (is_faulty && !matches!(step.action, StepAction::Call(_))) {
+                self.context.faulty.insert(name.value.clone());
+            }
         }
         let (action, ..) = made?;
         if let Some(name) = &step.name {
@@ -119,8 +125,10 @@ impl<'a> RouteCheck<'_, 'a> {
             },
         };
         let made = self.call(call, step);
-        let read = std::mem::replace(&mut self.context, before).read;
-        self.context.read.extend(read);
+        let within = std::mem::replace(&mut self.context, before);
+        self.context.read.extend(within.read);
+        self.context.with_body = within.with_body;
+        self.context.faults_met = within.faults_met;
         if let Some(each) = &call.each {
             self.context.remove(&each.name.value);
             if !self.context.is_root_read(&each.name.value) {
@@ -160,6 +168,13 @@ impl<'a> RouteCheck<'_, 'a> {
         Some((plan::Each { name, list, upto: each.upto.value as u32 }, element))
     }
 
+    /// An element of a list of which nothing is known is no better known.
+    pub(super) fn element_of_fault(&mut self, name: &Spanned<String>, faults_met: usize) {
+        if self.context.faults_met > faults_met {
+            self.context.faulty.insert(name.value.clone());
+        }
+    }
+
     /// The elements of a list of a reply, which are in the context under a name from here on.
     pub(super) fn elements(
         &mut self,
@@ -167,7 +182,9 @@ impl<'a> RouteCheck<'_, 'a> {
         list: &Spanned<String>,
         step: &Step,
     ) -> Option<(plan::Location, Held)> {
+        let faults_met = self.context.faults_met;
         let found = self.reading().find_spanned_any(list)?;
+        self.element_of_fault(name, faults_met);
         let side = self.serves.other();
         let types = self.ground.types(found.held.side);
         let element = match types.resolve(&found.held.ty).kind {
@@ -205,6 +222,9 @@ impl<'a> RouteCheck<'_, 'a> {
         let query = self.call_query(&call.query, operation, side, call.operation.span, parameter);
         let mut headers = self.made_headers(&call.headers);
         headers.iter_mut().for_each(|headers| self.sent_headers(headers));
+        if let Some(headers) = &headers {
+            self.required_headers(headers, operation, call.operation.span);
+        }
         let body = self.call_body(call, operation, side);
         let resume = self.resume(call, effect);
         if effect == Effect::Write && self.harvests {
@@ -218,6 +238,15 @@ impl<'a> RouteCheck<'_, 'a> {
         let without_body = matches!(call.on_fail, Some(ast::OnFail::Absent(_)))
             || call.pages.as_ref().is_some_and(|pages| matches!(pages.beyond, Some(ast::Beyond::Absent)));
         let held = Held::there(result(operation, !without_body, call.operation.span), side);
+        let cut = call.pages.is_some() || call.each.is_some();
+        if let (Some(name), false) = (&step.name, cut) {
+            let statuses = operation.responses.iter().filter(|one| one.is_success() && one.body.is_some());
+            let exact = statuses.filter_map(|response| match response.status {
+                StatusPattern::Exact(status) => Some(status.to_string()),
+                _ => None,
+            });
+            self.context.with_body.push((name.value.clone(), exact.collect()));
+        }
         let pages = self.pages(call, step, operation, effect, &held);
         let head = CallHead {
             operation: operation.key.to_string().into(),

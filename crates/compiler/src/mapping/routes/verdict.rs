@@ -25,6 +25,13 @@ impl RouteCheck<'_, '_> {
             Some("different") => Verdict::Different,
             Some(_) => Verdict::Partly,
         };
+        // A field that is always the same, or that goes nowhere, is a difference that nobody has to put into words: its line
+        // says it. So the verdict follows unasked; what is declared must be true all the same.
+        if found == Verdict::Exact && self.has_gaps() {
+            let Some((_, said)) = said else { return Some(Verdict::Different) };
+            self.findings.push(faults::verdict_by_itself(said.span, word(declared)));
+            return None;
+        }
         if declared == found {
             return Some(found);
         }
@@ -39,6 +46,15 @@ impl RouteCheck<'_, '_> {
         let side = self.ground.side_name(self.serves);
         self.findings.push(faults::verdict(span, word(declared), word(found), why, side, said.is_some()));
         None
+    }
+}
+
+impl RouteCheck<'_, '_> {
+    /// Whether a field of the answer has no source, whatever is answered, or one of the request goes nowhere.
+    fn has_gaps(&self) -> bool {
+        let served = self.ground.side_name(self.serves);
+        let own = self.losses.iter().filter(|loss| loss.side == served && !loss.partly);
+        own.into_iter().any(|loss| loss.instead.is_none() || !loss.unless_found)
     }
 }
 

@@ -14,7 +14,7 @@ pub(super) fn defs(sides: Sides<'_>) -> Value {
         "shape": shape(sides),
         "shapeInPlace": object(&keys::SHAPE_IN_PLACE, &shape_lines(sides)),
         "shapeUse": shape_use(),
-        "conversion": conversion(sides),
+        "conversion": conversion(),
         "pair": pair(sides),
         "serve": serve(sides),
         "body": {"anyOf": [words(&["empty", "keep"]), reference("shapeUse"), reference("shapeInPlace")]},
@@ -131,13 +131,14 @@ fn shape_lines(sides: Sides<'_>) -> Vec<Line<'static>> {
 
 /// `new place`, or `{<new side>: new place, …}`.
 fn rename(sides: Sides<'_>) -> Value {
-    let about: [(&str, Value); 4] = [
+    let about: [(&str, Value); 5] = [
+        ("each_value", describe("Shape that turns each value of a map.", text())),
         ("shape", describe("Shape that turns the value; `[Name]` for each element.", reference("shapeUse"))),
         ("as", describe("Conversion of the value.", reference("conversion"))),
         (
             "else",
             describe(
-                "What follows outside the conversion's domain: `error`, `keep` or a literal.",
+                "What follows outside the conversion's domain: `error`, `keep`, `drop` or a literal, or one of these for each side.",
                 anything(),
             ),
         ),
@@ -171,35 +172,43 @@ fn shape_use() -> Value {
     json!({"anyOf": [text(), {"type": "array", "items": text(), "minItems": 1, "maxItems": 1}]})
 }
 
-fn conversion(sides: Sides<'_>) -> Value {
-    let named = |arguments| SPECS.iter().filter(move |spec| spec.arguments == arguments);
-    let plain = named(Arguments::None).map(|spec| spec.name).chain([SINGLE_IN_ARRAY]);
+fn conversion() -> Value {
+    let plain = SPECS.iter().filter(|spec| matches!(spec.arguments, Arguments::None));
+    let plain = plain.map(|spec| spec.name).chain([SINGLE_IN_ARRAY]);
     let mut forms = vec![words(&plain.collect::<Vec<_>>())];
-    let with = [
-        (Arguments::Table, map_of(&json!({"type": ["string", "number", "boolean", "null"]}))),
-        (
-            Arguments::Pairs,
-            object(
+    for spec in SPECS {
+        let schema = match spec.arguments {
+            Arguments::None => continue,
+            Arguments::Table => map_of(&cells()),
+            Arguments::Pairs => object(
                 &keys::PAIRS,
                 &[
                     ("key", "Member of an entry that holds the key.", text()),
                     ("value", "Member of an entry that holds the value.", text()),
                 ],
             ),
-        ),
-        (Arguments::Patterns, by_side(sides, 2, &text())),
-    ];
-    for (arguments, schema) in with {
-        for spec in named(arguments) {
-            let properties = json!({spec.name: describe(spec.about, schema.clone())});
-            forms.push(json!({
-                "type": "object", "additionalProperties": false, "required": [spec.name], "properties": properties,
-            }));
-        }
+            Arguments::Own { schema, .. } => {
+                serde_json::from_str(schema).expect("a conversion's schema is JSON, which a test reads")
+            }
+        };
+        let properties = json!({spec.name: describe(spec.about, schema)});
+        forms.push(json!({
+            "type": "object", "additionalProperties": false, "required": [spec.name], "properties": properties,
+        }));
     }
     let several = json!({"type": "array", "minItems": 2, "items": {"anyOf": forms.clone()}});
+    let each = describe("For each element of a list.", json!({"anyOf": forms.clone()}));
     forms.push(describe("The first that takes the value.", several));
+    forms.push(json!({
+        "type": "object", "additionalProperties": false, "required": ["each"], "properties": {"each": each},
+    }));
     json!({"anyOf": forms})
+}
+
+/// A value of a table, or several of which the first is written.
+fn cells() -> Value {
+    let cell = json!({"type": ["string", "number", "boolean", "null"]});
+    json!({"anyOf": [cell.clone(), {"type": "array", "items": cell, "minItems": 1}]})
 }
 
 /// What a one-sided field is built with.
@@ -436,6 +445,15 @@ fn predicate(beside: &[Line<'_>], needed: &[&str]) -> Value {
         "kind" => ("The place has a value of this kind.", member(anything())),
         "equal" => ("Both places have the same value.", two.clone()),
         "conforms" => ("All of the places are what the contract says of them.", list.clone()),
+        "all" => (
+            "All of these conditions hold.",
+            json!({"type": "array", "items": reference("predicate"), "minItems": 2}),
+        ),
+        "any" => (
+            "At least one of these conditions holds.",
+            json!({"type": "array", "items": reference("predicate"), "minItems": 2}),
+        ),
+        "not" => ("This condition does not hold.", reference("predicate")),
         "absent_or_equal" => ("The first place is not there, or equals the second.", two.clone()),
         _ => ("", anything()),
     };

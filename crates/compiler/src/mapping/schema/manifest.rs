@@ -75,6 +75,11 @@ pub(super) fn manifest(sides: Sides<'_>) -> Value {
                 ],
             ),
         ),
+        (
+            "unknown_values",
+            "What tables write on a side for values that they do not list, where the place takes it.",
+            by_side(sides, 0, &anything()),
+        ),
         ("compare", "What comparing two answers in a dual run looks at and looks away from.", compare(sides)),
     ];
     object(&keys::PACK, lines)

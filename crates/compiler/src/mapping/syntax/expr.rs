@@ -2,7 +2,8 @@
 
 use super::{Reader, faults, keys};
 use crate::mapping::ast::{Expr, ExprKind, ShapeExpr};
-use crate::yaml::{Kind, Node};
+use crate::yaml::{Keys, Kind, Node};
+use switchback_plan::Aggregate;
 
 impl Reader<'_> {
     pub(super) fn expr(&mut self, node: &Node) -> Option<Expr> {
@@ -35,6 +36,8 @@ impl Reader<'_> {
                 let fields = self.fields(node, &keys::PRESENT)?;
                 Some(ExprKind::Present(self.values(fields.get("$present"))))
             }
+            "$count" => self.aggregate(node, &keys::COUNT, Aggregate::Count),
+            "$sum" => self.aggregate(node, &keys::SUM, Aggregate::Sum),
             "$each" => self.each_value(node),
             "$lookup" => {
                 let fields = self.fields(node, &keys::LOOKUP)?;
@@ -64,6 +67,13 @@ impl Reader<'_> {
     /// A list of values.
     fn values(&mut self, node: Option<&Node>) -> Vec<Expr> {
         self.list_of(node).iter().filter_map(|n| self.expr(n)).collect()
+    }
+
+    /// `{$count: list}`, `{$sum: list}`
+    fn aggregate(&mut self, node: &Node, keys: &Keys, what: Aggregate) -> Option<ExprKind> {
+        let fields = self.fields(node, keys)?;
+        let list = self.expr(fields.get(keys.required[0])?)?;
+        Some(ExprKind::Aggregate { what, list: Box::new(list) })
     }
 
     /// `{$each: {name: list}, give: value}`

@@ -60,6 +60,16 @@ pub(super) fn shape_use(span: Span) -> Finding {
     )
 }
 
+pub(super) fn one_shape(span: Span) -> Finding {
+    Finding::error(Code::ShapeUse, span, "`shape` and `each_value` say two things of one value")
+        .help("`shape` is for the value itself, `each_value` for the values of a map")
+}
+
+pub(super) fn too_few_conditions(span: Span) -> Finding {
+    Finding::error(Code::OneOfKeys, span, "`all` and `any` are lists of at least two conditions")
+        .help("write one condition without them")
+}
+
 pub(super) fn row_length(span: Span, cells: usize, columns: usize) -> Finding {
     Finding::error(
         Code::RowLength,

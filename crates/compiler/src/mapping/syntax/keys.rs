@@ -7,7 +7,19 @@ use crate::yaml::Keys;
 pub(in crate::mapping) const PACK: Keys = Keys::new(
     "a pack",
     &["pack", "sides", "contracts", "credentials", "languages", "errors", "refuse"],
-    &["scope", "send", "serves", "rest", "identical", "paging", "headers", "settings", "compare", "events"],
+    &[
+        "scope",
+        "send",
+        "serves",
+        "rest",
+        "identical",
+        "paging",
+        "headers",
+        "settings",
+        "compare",
+        "events",
+        "unknown_values",
+    ],
 );
 pub(in crate::mapping) const SIDES: Keys = Keys::new("`sides`", &["old", "new"], &[]);
 pub(in crate::mapping) const CREDENTIAL: Keys =
@@ -49,7 +61,7 @@ pub(in crate::mapping) const SHAPE: Keys = Keys::new(
 );
 pub(in crate::mapping) const SHAPE_IN_PLACE: Keys = Keys::new("a shape in place", &[], LINES);
 /// Keys of a rename beside the one that is the new side's name.
-pub(in crate::mapping) const RENAME: &[&str] = &["shape", "as", "else", "default"];
+pub(in crate::mapping) const RENAME: &[&str] = &["shape", "each_value", "as", "else", "default"];
 /// Kinds that `by_kind` tells apart.
 pub(in crate::mapping) const KINDS: &[&str] = &["integer", "number", "boolean", "string", "object", "array"];
 pub(in crate::mapping) const FILL_VALUE: Keys = Keys::new("a value", &["value"], &["despite"]);
@@ -148,8 +160,10 @@ pub(in crate::mapping) const HARVEST: Keys = Keys::new("a harvest", &["about", "
 
 // values
 /// The keys that make a map one of the forms of a value.
-pub(in crate::mapping) const FORMS: &[&str] =
-    &["$from", "$text", "$shape", "$value", "$first", "$present", "$each", "$lookup", "$if", "$lines"];
+pub(in crate::mapping) const FORMS: &[&str] = &[
+    "$from", "$text", "$shape", "$value", "$first", "$present", "$each", "$lookup", "$if", "$lines",
+    "$count", "$sum",
+];
 pub(in crate::mapping) const FROM: Keys = Keys::new("`$from`", &["$from", "as"], &["else"]);
 pub(in crate::mapping) const TEXT: Keys = Keys::new("`$text`", &["$text"], &["with"]);
 pub(in crate::mapping) const SHAPED: Keys =
@@ -160,6 +174,8 @@ pub(in crate::mapping) const PRESENT: Keys = Keys::new("`$present`", &["$present
 pub(in crate::mapping) const EACH: Keys = Keys::new("`$each`", &["$each", "give"], &[]);
 pub(in crate::mapping) const LOOKUP: Keys = Keys::new("`$lookup`", &["$lookup", "in", "by"], &["field"]);
 pub(in crate::mapping) const IF: Keys = Keys::new("`$if`", &["$if", "then"], &["else"]);
+pub(in crate::mapping) const COUNT: Keys = Keys::new("`$count`", &["$count"], &[]);
+pub(in crate::mapping) const SUM: Keys = Keys::new("`$sum`", &["$sum"], &[]);
 pub(in crate::mapping) const NUMBERED: Keys = Keys::new("`$lines`", &["$lines"], &["numbered"]);
 
 // examples

@@ -38,6 +38,9 @@ pub(super) fn read(root: &Node, findings: &mut Findings) -> Option<Manifest> {
         settings: reader.settings(fields.get("settings")),
         compare: fields.get("compare").and_then(|node| reader.compare(node)).unwrap_or_default(),
         events: fields.get("events").and_then(|node| reader.event_sides(node)),
+        unknown_values: fields.get("unknown_values").map_or([None, None], |node| {
+            reader.by_side(node, "`unknown_values`", true).map(Option::<&Node>::cloned)
+        }),
         span: root.span,
     })
 }

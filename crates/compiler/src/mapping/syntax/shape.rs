@@ -7,6 +7,9 @@ use crate::mapping::ast::{
 };
 use crate::yaml::{Key, Kind, Node};
 
+/// What makes a conversion one of each element of a list.
+pub(super) const EACH_ELEMENT: &str = "each";
+
 /// Words that fill a field, beside literals.
 pub(super) const FILL_WORDS: &[&str] = &["absent", "none", "null"];
 
@@ -59,7 +62,17 @@ impl Reader<'_> {
         };
         let new = self.text(new).and_then(|text| self.place(&text.value, text.span));
         let mut rename = plain(old?, new?);
-        rename.shape = node.get("shape").and_then(|n| self.shape_use(n));
+        rename.shape = match (node.get("shape"), node.get("each_value")) {
+            (Some(shape), Some(_)) => {
+                self.findings.push(faults::one_shape(shape.span));
+                None
+            }
+            (Some(shape), None) => self.shape_use(shape),
+            (None, Some(name)) => {
+                self.text(name).map(|name| ShapeUse { name, each: false, each_value: true })
+            }
+            (None, None) => None,
+        };
         rename.conversion = self.conversion(node.get("as"), node.get("else"));
         for (key, value) in self.map_of(node.get("default")) {
             rename.defaults.extend(self.side(&key.name, key.span).map(|side| (side, value.clone())));
@@ -71,10 +84,11 @@ impl Reader<'_> {
     pub(super) fn shape_use(&mut self, node: &Node) -> Option<ShapeUse> {
         match &node.kind {
             Kind::String(name, _) => {
-                Some(ShapeUse { name: Spanned { value: name.clone(), span: node.span }, each: false })
+                let name = Spanned { value: name.clone(), span: node.span };
+                Some(ShapeUse { name, each: false, each_value: false })
             }
             Kind::Seq(items) if items.len() == 1 => {
-                Some(ShapeUse { name: self.text(&items[0])?, each: true })
+                Some(ShapeUse { name: self.text(&items[0])?, each: true, each_value: false })
             }
             _ => {
                 self.findings.push(faults::shape_use(node.span));
@@ -90,7 +104,7 @@ impl Reader<'_> {
         otherwise: Option<&Node>,
     ) -> Option<ConversionUse> {
         let node = node?;
-        const WORDS: &[&str] = &["keep", "error"];
+        const WORDS: &[&str] = &["keep", "error", "drop"];
         if let Some(Node { kind: Kind::String(word, crate::yaml::Style::Plain), span }) = otherwise
             && word.len() >= 4
             && !WORDS.contains(&word.as_str())
@@ -117,13 +131,17 @@ impl Reader<'_> {
     /// A conversion by its name, or by its name and arguments.
     fn one_conversion(&mut self, node: &Node) -> Option<ConversionUse> {
         let (name, arguments) = match &node.kind {
+            Kind::Map(entries) if entries.len() == 1 && entries[0].0.name == EACH_ELEMENT => {
+                let inner = self.conversion(Some(&entries[0].1), None)?;
+                return Some(ConversionUse { each: Some(entries[0].0.span), ..inner });
+            }
             Kind::Map(entries) if entries.len() == 1 => {
                 let (key, arguments) = &entries[0];
                 (Self::key(key), Some(arguments.clone()))
             }
             _ => (self.text(node)?, None),
         };
-        Some(ConversionUse { name, arguments, otherwise: None, or: Vec::new() })
+        Some(ConversionUse { name, arguments, otherwise: None, each: None, or: Vec::new() })
     }
 
     /// `{side: {name: $.place}}`

@@ -228,6 +228,7 @@ fn with_shape(pack: &mut Pack) {
         place: place.into(),
         instead: None,
         unless_found: false,
+        partly: false,
         origin: origin(),
     };
     let plan = |op, losses| Some(ShapePlan { op, losses, supplied: Vec::new() });

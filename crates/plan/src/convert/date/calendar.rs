@@ -17,7 +17,7 @@ pub(super) struct Moment {
 
 impl Moment {
     /// The moment so many seconds after 1970 began, in UTC. What lies outside the years 0 to 9999 is their first or last.
-    pub fn of_epoch(seconds: i64, nanos: u32) -> Moment {
+    pub(super) fn of_epoch(seconds: i64, nanos: u32) -> Moment {
         Moment { nanos, ..Moment::local(seconds, Some(0)) }
     }
 
@@ -39,12 +39,12 @@ impl Moment {
     }
 
     /// Seconds since 1970.
-    pub fn epoch(&self) -> Option<i64> {
+    pub(super) fn epoch(&self) -> Option<i64> {
         Some(self.clock()? - i64::from(self.offset.unwrap_or(0)) * 60)
     }
 
     /// The same moment by the clock of another zone, which is not told.
-    pub fn at(&self, zone: i32) -> Moment {
+    pub(super) fn at(&self, zone: i32) -> Moment {
         match self.epoch() {
             Some(epoch) => Moment { nanos: self.nanos, ..Moment::local(epoch + i64::from(zone) * 60, None) },
             None => self.clone(),
@@ -52,18 +52,18 @@ impl Moment {
     }
 
     /// A clock's time, of this zone.
-    pub fn in_zone(&self, zone: i32) -> Moment {
+    pub(super) fn in_zone(&self, zone: i32) -> Moment {
         Moment { offset: Some(zone), ..self.clone() }
     }
 
     /// Sunday is 0. None where the day is not told.
-    pub fn weekday(&self) -> Option<usize> {
+    pub(super) fn weekday(&self) -> Option<usize> {
         let [Some(year), Some(month), Some(day), ..] = self.fields else { return None };
         Some((days(i64::from(year), i64::from(month), i64::from(day)) + 4).rem_euclid(7) as usize)
     }
 
     /// Whether the parts that are told can stand together in a calendar; 60 is a leap second.
-    pub fn is_possible(&self) -> bool {
+    pub(super) fn is_possible(&self) -> bool {
         let [year, month, day, hour, minute, second] = self.fields;
         let within =
             |part: Option<u16>, least, most| part.is_none_or(|value| (least..=most).contains(&value));

@@ -61,14 +61,14 @@ const WORDS: [&str; 3] = ["rfc3339", "epoch_second", "epoch_millis"];
 
 impl Parts {
     /// The letter of the first part that `other` has and this has not.
-    pub fn missing(self, other: Parts) -> Option<char> {
+    pub(super) fn missing(self, other: Parts) -> Option<char> {
         (0..6).find(|&at| other.0[at] && !self.0[at]).map(|at| LETTERS[at].0)
     }
 }
 
 impl Form {
     /// A form as mappings write it. The error says what is wrong, as part of a sentence.
-    pub fn read(written: &str) -> Result<Form, String> {
+    pub(super) fn read(written: &str) -> Result<Form, String> {
         let pieces = match written {
             "rfc3339" => {
                 let date = pieces("%Y-%m-%d")?.into_iter().chain([Piece::Tee]);
@@ -137,12 +137,12 @@ impl Form {
     }
 
     /// The least and the greatest number that is a moment, where it is written as a number.
-    pub fn range(&self) -> [i64; 2] {
+    pub(super) fn range(&self) -> [i64; 2] {
         let scale = if self.places == 3 { 1000 } else { 1 };
         [calendar::FIRST * scale, calendar::LAST * scale + scale - 1]
     }
 
-    pub fn read_number(&self, number: i64) -> Option<Moment> {
+    pub(super) fn read_number(&self, number: i64) -> Option<Moment> {
         let [least, most] = self.range();
         if !self.number || !(least..=most).contains(&number) {
             return None;
@@ -153,7 +153,7 @@ impl Form {
         })
     }
 
-    pub fn read_text(&self, date: &str) -> Option<Moment> {
+    pub(super) fn read_text(&self, date: &str) -> Option<Moment> {
         if self.number {
             return None;
         }
@@ -204,7 +204,7 @@ impl Form {
     }
 
     /// None where the moment lacks a part, which forms that were checked against one another do not.
-    pub fn write(&self, moment: &Moment) -> Option<String> {
+    pub(super) fn write(&self, moment: &Moment) -> Option<String> {
         let mut out = String::new();
         for piece in &self.pieces {
             match *piece {

@@ -88,6 +88,19 @@ pub(in super::super) fn parameter_missing(name: &str, span: Span, key: &OpKey) -
         .help(format!("add it under `query:`: `{name}: …`"))
 }
 
+pub(in super::super) fn verdict_by_itself(span: Span, declared: &str) -> Finding {
+    let message = format!(
+        "the route is different by fields alone that have no source or go nowhere, and `{declared}` is declared"
+    );
+    Finding::error(Code::VerdictSaid, span, message)
+        .help("leave `verdict` out, since the lines of these fields say it; or say in `differs:` what else is different")
+}
+
+pub(in super::super) fn header_missing(name: &str, span: Span, key: &OpKey) -> Finding {
+    Finding::error(Code::HeaderName, span, format!("`{key}` requires the header field `{name}`, and nobody fills it"))
+        .help(format!("pass the client's under `headers:`, or give it a value; for all calls of the side, add it to `headers` of its `credentials`: `{{{name}: …}}`"))
+}
+
 pub(in super::super) fn unknown_parameter(name: &Spanned<String>, key: &OpKey, known: &[&str]) -> Finding {
     let near = did_you_mean(&name.value, known.to_vec());
     let all = if known.is_empty() { "it has none".to_owned() } else { format!("there are {}", list(known)) };

@@ -73,6 +73,16 @@ pub(in super::super) fn missing_field(name: &str, span: Span) -> Finding {
         .help(format!("add `{name}: …`"))
 }
 
+pub(in super::super) fn sum_of_no_numbers(span: Span, ty: &Type) -> Finding {
+    Finding::error(Code::ValueType, span, format!("`$sum` adds numbers, and this is {ty}"))
+        .help("lead the path to numbers: `$.step.body[*].price`")
+}
+
+pub(in super::super) fn conversion_of_each(span: Span) -> Finding {
+    Finding::error(Code::ConversionArguments, span, "`each` is for the lists of shapes")
+        .help("write `{$each: {one: list}, give: {$from: $.one, as: conversion}}`")
+}
+
 pub(in super::super) fn conversion_source(name: &Spanned<String>, ty: &Type) -> Finding {
     Finding::error(Code::ValueType, name.span, format!("`{}` does not take {ty}", name.value))
         .help("a conversion is read from the side that the value comes from to the side it goes to")

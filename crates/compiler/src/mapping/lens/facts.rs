@@ -1,0 +1,83 @@
+//! What a contract says of the values at a place, in the words of conversions.
+
+use super::convert::{closed_values, kinds_of};
+use crate::contract::{Array, Scalar, ScalarKind, TypeIn, TypeKind};
+use switchback_plan::Raw;
+use switchback_plan::convert::Facts;
+
+/// The facts of a type. Of alternatives that differ in kind each says what it can about its kind.
+pub(super) fn facts_of(ty: TypeIn<'_>) -> Facts {
+    let mut facts = Facts { kinds: kinds_of(ty), ..Facts::default() };
+    add(ty, &mut facts);
+    facts.values = closed_values(ty).map(|values| values.into_iter().map(Raw::from).collect());
+    facts
+}
+
+fn add(ty: TypeIn<'_>, facts: &mut Facts) {
+    match ty.types.resolve(ty.ty).kind {
+        TypeKind::Any => facts.any = true,
+        TypeKind::Scalar(scalar) => add_scalar(scalar, facts),
+        TypeKind::Array(array) => add_list(ty, array, facts),
+        TypeKind::OneOf(alternatives) => alternatives.iter().for_each(|one| add(ty.types.at(one), facts)),
+        TypeKind::Null | TypeKind::Object(_) | TypeKind::Choice(_) | TypeKind::Named(_) => {}
+    }
+}
+
+fn add_scalar(scalar: &Scalar, facts: &mut Facts) {
+    facts.format = facts.format.take().or_else(|| scalar.format.clone());
+    match scalar.kind {
+        ScalarKind::Integer | ScalarKind::Number => {
+            facts.integers = scalar.kind == ScalarKind::Integer;
+            let bound = |text: &Option<String>| text.as_ref().and_then(|text| text.parse().ok());
+            facts.bounds = [bound(&scalar.limits.minimum), bound(&scalar.limits.maximum)];
+        }
+        ScalarKind::String => facts.digits = scalar.limits.pattern.as_deref().is_some_and(is_digits),
+        ScalarKind::Boolean => {}
+    }
+}
+
+fn add_list(ty: TypeIn<'_>, array: &Array, facts: &mut Facts) {
+    let items = ty.types.at(&array.items);
+    // Lists within lists are of no interest to a conversion, and types may hold themselves.
+    let holds_lists = matches!(items.types.resolve(items.ty).kind, TypeKind::Array(_) | TypeKind::OneOf(_));
+    facts.items = (!holds_lists).then(|| Box::new(facts_of(items)));
+    facts.items_least = array.min_items;
+    facts.items_most = array.max_items;
+}
+
+/// Whether a pattern lets nothing pass but integers as JSON writes them.
+fn is_digits(pattern: &str) -> bool {
+    let Some(inner) = pattern.strip_prefix('^').and_then(|rest| rest.strip_suffix('$')) else { return false };
+    let inner = inner.replace("\\d", "[0-9]");
+    let inner = inner.strip_prefix("-?").unwrap_or(&inner);
+    let digits = |rest: &str| {
+        let Some(count) = rest.strip_prefix("[1-9][0-9]") else { return false };
+        let counted = count.strip_prefix('{').and_then(|count| count.strip_suffix('}'));
+        matches!(count, "*" | "+" | "?" | "")
+            || counted.is_some_and(|count| count.bytes().all(|byte| byte.is_ascii_digit() || byte == b','))
+    };
+    let either = inner.strip_prefix("(0|").or_else(|| inner.strip_prefix("(?:0|"));
+    match either.and_then(|rest| rest.strip_suffix(')')) {
+        Some(rest) => digits(rest) || rest == "[1-9]",
+        None => digits(inner) || inner == "[0-9]" || inner == "[1-9]",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_digits;
+
+    #[test]
+    fn patterns_of_integers_are_known() {
+        for yes in ["^[1-9][0-9]*$", r"^[1-9]\d{0,18}$", "^(0|[1-9][0-9]*)$", r"^-?(?:0|[1-9]\d*)$", r"^\d$"]
+        {
+            assert!(is_digits(yes), "{yes}");
+        }
+        // Leading zeros, nothing at all, and what is not bound to both ends.
+        for no in
+            ["^[0-9]+$", r"^\d*$", "[1-9][0-9]*", "^[1-9][0-9]*", "^[1-9][0-9a]*$", "^(0|[1-9][0-9]*)?$"]
+        {
+            assert!(!is_digits(no), "{no}");
+        }
+    }
+}
