@@ -141,7 +141,8 @@ pub(super) async fn revoke(parts: &Parts, name: &str) -> Answer {
 
 pub(super) async fn restore(parts: &Parts, name: &str) -> Answer {
     let client = parts.registry.restore(name).await;
-    changed(parts, StatusCode::OK, client.map(|client| json!({ "client": client }))).await
+    let client = client.map(|client| json!({ "client": client }));
+    changed(parts, "client restored", StatusCode::OK, client).await
 }
 
 #[derive(Deserialize)]
