@@ -16,13 +16,13 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Duration;
 use switchback_engine::translate::stream::{Bounds, Check, Program, Transcoder, Values};
-use switchback_engine::translate::{Env, Settings, document};
+use switchback_engine::translate::{Env, Settings, document, urlencoded};
 use switchback_json::Limits;
 use switchback_json::scan::Level;
 use switchback_plan::convert::{Conversion, ConversionKind, Otherwise};
 use switchback_plan::{
-    Absent, Captured, Close, CloseFrom, Emit, Key, Member, MemberAction, ObjectOp, Origin, Others, Raw,
-    ValueOp,
+    Absent, Captured, Close, CloseFrom, Emit, Form, FormField, FormFormat, FormKind, Key, Member,
+    MemberAction, ObjectOp, Origin, Others, Raw, ValueOp,
 };
 
 const CHUNK_BYTES: usize = 64 * 1024;
@@ -347,9 +347,53 @@ fn by_document(op: &ValueOp, body: &[u8]) -> Vec<u8> {
     out
 }
 
+/// A form of ten kilobytes, flat and nested, to JSON and back.
+fn forms(criterion: &mut Criterion) {
+    let form = |kind| Arc::new(Form { kind, nullable: false });
+    let text = || form(FormKind::String(None));
+    let fields = |names: Vec<String>, of: Arc<Form>| {
+        let field =
+            |name: String| FormField { name: Key::new(&name), form: Arc::clone(&of), required: false };
+        form(FormKind::Object { fields: names.into_iter().map(field).collect(), others: None })
+    };
+    let names = |stem: &str, count: usize| (0..count).map(|n| format!("{stem}{n}")).collect::<Vec<_>>();
+    let flat: Vec<String> =
+        names("field", 40).iter().map(|name| format!("{name}={}", "some+text%2C+".repeat(18))).collect();
+    let item = fields(names("part", 4), form(FormKind::Integer(None)));
+    let list = form(FormKind::Array { items: item, items_min: 0, items_max: None });
+    let nested: Vec<String> = (0..440).map(|n| format!("items[{}][part{}]={n}", n / 4, n % 4)).collect();
+    let cases = [
+        ("flat", fields(names("field", 40), text()), flat.join("&")),
+        ("nested", fields(vec!["items".to_owned()], list), nested.join("&")),
+    ];
+    let mut group = criterion.benchmark_group("form");
+    for (name, form, body) in cases {
+        let format = FormFormat { form, lists: Vec::new() };
+        let decoded = || {
+            let mut out = Vec::with_capacity(body.len() * 2);
+            urlencoded::decode(&format, body.as_bytes(), &Limits::DOCUMENT, &mut out).expect("it is a form");
+            out
+        };
+        let json = decoded();
+        let form = urlencoded::encode(&format, &json, &Limits::DOCUMENT).expect("it is JSON");
+        let mut again = Vec::new();
+        urlencoded::decode(&format, form.as_bytes(), &Limits::DOCUMENT, &mut again).expect("it is a form");
+        assert_eq!(json, again, "{name}");
+        group.throughput(Throughput::Bytes(body.len() as u64));
+        group.bench_function(BenchmarkId::new("decode", name), |bencher| bencher.iter(|| decoded().len()));
+        group.throughput(Throughput::Bytes(json.len() as u64));
+        group.bench_function(BenchmarkId::new("encode", name), |bencher| {
+            bencher.iter(|| {
+                urlencoded::encode(&format, black_box(&json), &Limits::DOCUMENT).map(|form| form.len())
+            });
+        });
+    }
+    group.finish();
+}
+
 criterion_group! {
     name = benches;
     config = Criterion::default().sample_size(20).warm_up_time(Duration::from_millis(500)).measurement_time(Duration::from_secs(2));
-    targets = transcoder
+    targets = transcoder, forms
 }
 criterion_main!(benches);
