@@ -7,6 +7,7 @@ use super::build::Builder;
 use super::{Kind, Node, Style, faults};
 use crate::diagnostic::{FileId, Findings, Span};
 use libyaml_safer::{Event, EventData, Parser, ScalarStyle};
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 /// What anchors stand for, by their number.
@@ -47,7 +48,9 @@ fn size(node: &Node) -> (usize, usize) {
 /// Reads a text; see [`super::read_document`].
 pub(super) fn tree(text: &str, file: FileId, findings: &mut Findings) -> Option<Node> {
     let mut builder = Builder::new(&DOCUMENT, Some(Anchors::default()), findings);
-    let mut input = text.as_bytes();
+    // The parser panics where a block of text ends with the file, and no line break after it.
+    let ended = if text.ends_with('\n') { Cow::Borrowed(text) } else { Cow::Owned(format!("{text}\n")) };
+    let mut input = ended.as_bytes();
     let mut parser = Parser::new();
     parser.set_input_string(&mut input);
     // Anchors by name: a name may be given again, and then stands for the later value.

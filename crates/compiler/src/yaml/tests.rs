@@ -333,3 +333,16 @@ fn what_is_not_closed_is_shown_where_it_was_opened() {
         assert_eq!(found.map(|at| (at.line, at.column)), place, "{text}");
     }
 }
+
+#[test]
+fn a_document_of_somebody_else_may_end_anywhere() {
+    let text = "openapi: 3.0.3\ninfo: {title: 'a b', version: \"1\\n2\"} # remarks\nx: &one |\n  some\n\n  text\ny: >-\n  folded\n  text\nz: *one\n? key\n: - a\n  - [b, c]\n  - !!str 5\n--- \nlast: |2+\n    kept\r\n\n";
+    for end in 0..=text.len() {
+        let (mut sources, mut findings) = (Sources::new(), Findings::new());
+        let root = read_document(&mut sources, "a.yaml", &text.as_bytes()[..end], &mut findings);
+        assert!(root.is_some() || findings.has_errors(), "{:?}", &text[..end]);
+    }
+    let (mut sources, mut findings) = (Sources::new(), Findings::new());
+    let root = read_document(&mut sources, "a.yaml", b"a: |\n  b\n  c", &mut findings).expect("it is YAML");
+    assert_eq!(root.get("a").and_then(Node::as_str), Some("b\nc\n"));
+}
