@@ -60,6 +60,7 @@ pub(super) async fn form(visit: &Visit<'_>, rest: &[&str], form: &Fields) -> Ans
                 Err(error) => Err(error.to_string()),
             }
         }
+        [name, "restore"] => registry.restore(name).await.map(|_| None).map_err(|error| error.to_string()),
         [name, "revoke"] => registry.revoke(name).await.map(|_| None).map_err(|error| error.to_string()),
         _ => return visit.not_found(),
     };
@@ -71,6 +72,7 @@ pub(super) async fn form(visit: &Visit<'_>, rest: &[&str], form: &Fields) -> Ans
             [name, "sunset"] => ("sunset set", *name),
             [name, "connect"] => ("connect link made", *name),
             [name, "rotate"] => ("token rotated", *name),
+            [name, "restore"] => ("client restored", *name),
             [name, ..] => ("client revoked", *name),
             [] => ("", ""),
         };
@@ -527,7 +529,10 @@ fn grant(visit: &Visit<'_>, client: &ClientInfo) -> Markup {
             @if let Some(at) = &client.revoked_at { dt { "Revoked" } dd { (moment_text(at, visit.now_ms)) } }
         }
         @if visit.may_operate() {
-            @if client.revoked_at.is_none() {
+            @if client.revoked_at.is_some() {
+                p.hint { "What the configuration gives it comes back with the next reload; other tokens are made by rotating, and its grant is connected anew." }
+                div.actions { (act("restore", "Restore", "primary")) }
+            } @else {
                 div.actions {
                     (act("connect", if grant.state == GrantState::Active { "Make a link to connect anew" } else { "Make a link to connect" }, if grant.state == GrantState::Active { "small" } else { "primary" }))
                 }

@@ -125,7 +125,7 @@ test('the page of an operation shows what differs, with the line, and what to pa
   await sound(path, 'difference');
 });
 
-test('a grant that was ended is shown, connected by a link, and a client is rotated and revoked', { skip }, async () => {
+test('a grant that was ended is shown, connected by a link, and a client is rotated, revoked and restored', { skip }, async () => {
   await until('the ended grant is known', async () => {
     await go('/clients/coda');
     return /needs reconnect/.test(await text('.page-head'));
@@ -142,6 +142,8 @@ test('a grant that was ended is shown, connected by a link, and a client is rota
   await go('/clients/delta');
   await press(page, 'form[action="/clients/delta/revoke"] button');
   assert.match(await text('.page-head'), /revoked/);
+  await press(page, 'form[action="/clients/delta/restore"] button');
+  assert.doesNotMatch(await text('.page-head'), /revoked/);
 });
 
 test('the matrix can be narrowed, and a window that cannot be is refused with what was meant', { skip }, async () => {
