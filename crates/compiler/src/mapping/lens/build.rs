@@ -597,6 +597,10 @@ impl<'b> Builder<'b, '_> {
 
     /// Some values of a place, or how they are spelt.
     fn lose_partly(&mut self, place: String, span: Span) {
+        // What is spelt otherwise and what is replaced are told as one.
+        if self.losses.iter().any(|loss| loss.partly && loss.place == place) {
+            return;
+        }
         self.lose_at(place, span);
         if let Some(loss) = self.losses.last_mut() {
             loss.partly = true;
