@@ -157,7 +157,7 @@ codes! {
     Resume "M143" "resume": "Only replies of writes are remembered.";
     Paging "M144" "paging": "Only lists that the contract pages are read page by page.";
     CallBound "M145" "call-bound": "The number of calls per request is bounded.";
-    FanOut "M152" "fan-out": "A call for each element reads only, has a bound and a name, and takes the elements of a reply.";
+    FanOut "M152" "fan-out": "A call for each element has a bound and a name, and takes the elements of a reply, or of a list that was made.";
     Unchecked "M153" "unchecked": "What is read of a request after a write, becomes a text or decides is checked before.";
     RefusedLate "M154" "refused-late": "A client is turned away before the first write, or for what a reply has shown.";
     Archive "M155" "archive": "An archive is declared, kept into and looked into, with values of its type.";

@@ -63,6 +63,11 @@ impl Fanned {
         self.elements.get(self.results.len())
     }
 
+    /// The element at work, with its place in the list.
+    pub fn at(&self) -> Option<(usize, &Value)> {
+        self.element().map(|element| (self.results.len(), element))
+    }
+
     /// Whether the element at work stands within the bound.
     pub(super) fn is_within(&self, each: &Each) -> bool {
         u32::try_from(self.results.len()).is_ok_and(|at| at < each.upto)

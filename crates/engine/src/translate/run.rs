@@ -557,7 +557,8 @@ impl Run {
                         with_parameter(&next.target, &pages.parameter, pages.first + i64::from(read));
                 }
                 if let (Some(each), Some(fanned)) = (&wanted.each, &mut at.fanned) {
-                    if fanned.repeat(each, &next.target) {
+                    // A reading of one address gives the same; a write is made for each element, however equal they are.
+                    if head.effect == Effect::None && fanned.repeat(each, &next.target) {
                         return self.advance(serve, at);
                     }
                     fanned.calling(&next.target);
@@ -596,6 +597,11 @@ impl Run {
             let mut key = vec![Value::string(served), Value::string(&head.operation), Value::string(&place)];
             for expr in exprs {
                 key.push(scope.value(expr)?.unwrap_or(Value::Null));
+            }
+            // Each element has a key of its own, also where two are equal.
+            if let Some((place, element)) = at.fanned.as_ref().and_then(Fanned::at) {
+                key.push(Value::from(i64::try_from(place).unwrap_or(i64::MAX)));
+                key.push(element.clone());
             }
             next.resume_key = Some(Value::from(key).to_vec());
         }
@@ -643,9 +649,20 @@ impl Run {
             Ok(after) => after,
             Err(detail) => return self.failed(serve, at, Failure::broken(detail)),
         };
-        self.set_result(&mut at, step, call, Some(&reply), Some(paged.so_far()));
+        if call.each.is_none() {
+            self.set_result(&mut at, step, call, Some(&reply), Some(paged.so_far()));
+        }
         let selects = |place: &plan::Location| at.context.matches(place).iter().any(|value| !value.is_null());
         let found = pages.until.as_ref().is_some_and(selects);
+        let is_read = match after {
+            After::More => false,
+            After::Bound => matches!(pages.beyond, Beyond::Cut),
+            After::Ended => true,
+        };
+        if call.each.is_some() && is_read {
+            // An element gets its one result when its list is read.
+            self.set_result(&mut at, step, call, Some(&reply), Some(paged.so_far()));
+        }
         match after {
             After::More if !found => {
                 at.pages = Some(paged);

@@ -142,10 +142,6 @@ impl<'a> RouteCheck<'_, 'a> {
             let held = Held { absent: conditional, ..held };
             return Some((plan::StepAction::Call(Box::new(made)), held));
         };
-        if made.head.effect == Effect::Write {
-            self.findings.push(faults::each_writes(call.operation.span, &made.head.operation));
-            return None;
-        }
         let held = fanned(&each.name.text, element, held.ty, step.span);
         made.each = Some(each);
         Some((plan::StepAction::Call(Box::new(made)), held))
@@ -157,11 +153,9 @@ impl<'a> RouteCheck<'_, 'a> {
         if step.name.is_none() {
             self.findings.push(faults::each_without_name(call.operation.span));
         }
-        if let Some(pages) = &call.pages {
-            self.findings.push(faults::each_with(pages.span, "pages"));
-        }
-        if let Some(path) = call.resume.first() {
-            self.findings.push(faults::each_with(path.span, "resume"));
+        if let Some(until) = call.pages.as_ref().and_then(|pages| pages.until.as_ref()) {
+            // What has been read of an element's list has no place of its own while it is read.
+            self.findings.push(faults::each_with(until.span, "pages: {until: …}"));
         }
         let (list, element) = self.elements(&each.name, &each.list, step)?;
         let name = Key::new(&each.name.value);
@@ -209,6 +203,10 @@ impl<'a> RouteCheck<'_, 'a> {
     fn call(&mut self, call: &'a Call, step: &Step) -> Option<(plan::StepCall, Held)> {
         let side = self.serves.other();
         // Everything is looked at before the first `?`, so that one slip does not hide the others.
+        if call.each.is_some() && self.wrote.is_none() && is_write(call) {
+            // The second of these writes is made after the first: what holds after a write holds for all of them.
+            (self.wrote, self.judged) = (Some(call.operation.value.as_str().into()), false);
+        }
         let after_write = self.wrote.is_some();
         let target = self.target(&call.operation, side, true);
         let Some((operation, path)) = target else {
@@ -625,7 +623,7 @@ pub(super) fn calls(block: &plan::Block) -> (u32, u32) {
 /// Most calls of a step.
 fn at_most(call: &plan::StepCall) -> u32 {
     let once = call.pages.as_ref().map_or(1, |pages| pages.upto);
-    call.each.as_ref().map_or(once, |each| each.upto)
+    call.each.as_ref().map_or(once, |each| each.upto.saturating_mul(once))
 }
 
 /// Whether always exactly one of two calls is made.
@@ -641,4 +639,10 @@ fn are_opposite(a: &plan::StepCall, b: &plan::StepCall) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether a call as it is written has an effect.
+fn is_write(call: &Call) -> bool {
+    let method = call.operation.value.split_whitespace().next().and_then(|method| method.parse().ok());
+    method.is_some_and(|method| effect(&method, call.effect.as_ref()) == Effect::Write)
 }

@@ -237,15 +237,6 @@ pub(in super::super) fn each_without_name(span: Span) -> Finding {
         .help("give the step a name: `name: {each: …, call: …}`")
 }
 
-pub(in super::super) fn each_writes(span: Span, operation: &str) -> Finding {
-    Finding::error(
-        Code::FanOut,
-        span,
-        format!("`{operation}` writes, and is not made for each element of a list"),
-    )
-    .help("a failure in the middle would leave half of it done; say `effect: none` if it only reads")
-}
-
 pub(in super::super) fn each_with(span: Span, key: &str) -> Finding {
     Finding::error(Code::FanOut, span, format!("`{key}` does not go with `each`"))
         .help("read the list in a step of its own, and go through it in the next")
