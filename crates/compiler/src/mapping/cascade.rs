@@ -3,7 +3,7 @@
 //! cause stands: they would be gone with it, or come up then.
 //!
 //! Names tell what belongs together: what only follows from something that is missing names it, and the cause stands on a
-//! line with that name, or names it as what was meant.
+//! line with that name, or, within one shape or route, names it as what was meant.
 
 use crate::diagnostic::{Code, Finding, Findings, Severity, Sources, Span};
 
@@ -59,8 +59,10 @@ struct Cause {
     line: u32,
     /// Whether something could not be read or found, so that nothing is known of what it stands for.
     is_unread: bool,
-    /// The lines that it stands on, and what is said about it.
+    /// The line that it stands on, and what is said about it.
     text: String,
+    /// How much of the text is the line.
+    line_length: usize,
 }
 
 impl Cause {
@@ -83,6 +85,7 @@ impl Cause {
                     Code::UnknownConversion | Code::ConversionArguments | Code::UnknownOperation
                 ),
             text: format!("{}\n{}\n{help}", &text[start..end], finding.message),
+            line_length: end - start,
         }
     }
 
@@ -97,7 +100,9 @@ impl Cause {
                     same_file && finding.span.start <= self.span.start && self.span.end <= finding.span.end
                 }
             };
-            return near && names(&finding.message).any(|name| has_word(&self.text, name));
+            // Of a name that is declared and one that is used either may be the slip, so both places are shown.
+            let text: &str = if within == Within::Pack { &self.text[..self.line_length] } else { &self.text };
+            return near && names(&finding.message).any(|name| has_word(text, name));
         }
         let is_same = same_file && finding.span == self.span;
         OF_VALUES.contains(&finding.code)
