@@ -5,7 +5,8 @@ use arc_swap::ArcSwap;
 use serde::Serialize;
 use serde_json::Value;
 use std::sync::Arc;
-use switchback_plan::Report;
+use switchback_compiler::contract::Contract;
+use switchback_plan::{PerSide, Report};
 
 /// Where the status is posted and read.
 pub type Board = Arc<ArcSwap<Status>>;
@@ -27,6 +28,8 @@ pub struct Status {
 pub struct PackShown {
     /// With what only checks need, which what serves has not.
     pub report: Report,
+    /// Old side first.
+    pub contracts: PerSide<Arc<Contract>>,
     pub files: Vec<PackFile>,
 }
 

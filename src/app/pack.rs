@@ -22,7 +22,7 @@ use switchback_plan::{self as plan, Pack, PerSide, SideId};
 pub(super) struct ReadPack {
     pack: Arc<Pack>,
     /// Old side first.
-    contracts: PerSide<Contract>,
+    contracts: PerSide<Arc<Contract>>,
     source: String,
     hash: String,
     files: PackSource,
@@ -69,11 +69,12 @@ pub(super) fn load(folder: Option<&Path>) -> Result<ReadPack, String> {
     };
     check_examples(&pack)?;
     let texts = source.files().iter().map(|(name, content)| PackFile::new(name, content)).collect();
-    let shown = Arc::new(PackShown { report: plan::report(&pack), files: texts });
+    let contracts = compiled.contracts.expect("a pack is compiled out of its contracts").map(Arc::new);
+    let shown = PackShown { report: plan::report(&pack), contracts: contracts.clone(), files: texts };
+    let shown = Arc::new(shown);
     let pack = without_checks(pack);
     let files = source;
     let source = folder.map_or_else(|| BUILT_IN.to_owned(), |folder| folder.display().to_string());
-    let contracts = compiled.contracts.expect("a pack is compiled out of its contracts");
     Ok(ReadPack { pack, contracts, source, hash, files, shown })
 }
 
@@ -108,7 +109,7 @@ impl ReadPack {
 
 /// A contract, as the dual run asks it.
 #[derive(Debug)]
-struct Promised(Contract);
+struct Promised(Arc<Contract>);
 
 impl CallContract for Promised {
     fn breaches(&self, operation: &str, target: &str, body: Option<&[u8]>) -> Vec<String> {

@@ -3,24 +3,28 @@
 
 use super::Visit;
 use super::fields::encoded;
-use super::layout::{Page, Tab, empty};
+use super::layout::{Page, Tab, empty, pager};
 use super::operations::address;
 use super::route::tone;
 use super::words::{Tone, badge, bytes, count, counted, moment_text, operation};
 use crate::admin::{Answer, PackFile, PackShown, PackStatus};
 use http::StatusCode;
 use maud::{Markup, html};
+use switchback_compiler::contract::{NamedType, Operation, TypeKind};
 use switchback_plan::{LossReport, OperationReport, SideReport, report};
 
 /// The parts of the page.
-const PARTS: [(&str, &str); 6] = [
+const PARTS: [(&str, &str); 7] = [
     ("", "Routes"),
     ("shapes", "Shapes"),
     ("settings", "Settings"),
-    ("files", "Files and contracts"),
+    ("contract", "Contracts"),
+    ("files", "Files"),
     ("changes", "Changes"),
     ("reload", "Last reload"),
 ];
+/// Operations and types of a contract on one page.
+const LISTED: usize = 100;
 /// Lines of a difference that are shown.
 const DIFF_LINES_MAX: usize = 2_000;
 
@@ -49,6 +53,7 @@ pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
         @match part {
             "shapes" => (shapes(board.shown.as_deref())),
             "settings" => (settings(board.shown.as_deref())),
+            "contract" => (contract(visit, board.shown.as_deref())),
             "files" => (files(visit, board.shown.as_deref())),
             "changes" => (changes(board.shown.as_deref(), board.before.as_deref())),
             "reload" => (reload(visit, &board.pack)),
@@ -152,6 +157,82 @@ fn settings(shown: Option<&PackShown>) -> Markup {
     }
 }
 
+/// The operations and types of a contract, as the compiler read it.
+fn contract(visit: &Visit<'_>, shown: Option<&PackShown>) -> Markup {
+    let Some(shown) = shown else {
+        return html! { (empty("No contract", &html! { "This pack was not read from files." })) };
+    };
+    let [old, new] = &shown.contracts;
+    let side = visit.query.get("side");
+    let chosen = if side == new.name { new } else { old };
+    let asked = visit.query.get("q").to_lowercase();
+    let operations: Vec<&Operation> =
+        chosen.operations.iter().filter(|one| one.key.to_string().to_lowercase().contains(&asked)).collect();
+    let page: Vec<&&Operation> =
+        operations.iter().skip((visit.query.page() - 1).saturating_mul(LISTED)).take(LISTED).collect();
+    let types: Vec<&NamedType> =
+        chosen.types.iter().filter(|one| one.name.to_lowercase().contains(&asked)).collect();
+    html! {
+        form.filter method="get" action="/pack" role="search" {
+            input type="hidden" name="show" value="contract";
+            label { "Side" select name="side" data-submit {
+                @for one in [old, new] { option value=(one.name) selected[one.name == chosen.name] { (one.name) } }
+            } }
+            label.grow { "Search" input #q type="search" name="q" value=(visit.query.get("q")) placeholder="Operation or type"; }
+            button type="submit" { "Show" }
+        }
+        div.grid {
+            section.panel.w8 #contract-operations aria-labelledby="contract-operations-title" {
+                header { h2 #contract-operations-title { "Operations of " (chosen.name) } span.soft { (count(operations.len() as u64)) } }
+                @if page.is_empty() { p.soft { "None fits what is asked for." } }
+                @for one in &page { (contract_operation(one)) }
+                (pager(visit, page.len(), operations.len(), LISTED))
+            }
+            section.panel.w4 #contract-types aria-labelledby="contract-types-title" {
+                header { h2 #contract-types-title { "Types" } span.soft { (count(types.len() as u64)) } }
+                @for one in types.iter().take(LISTED) { (contract_type(one)) }
+                @if types.len() > LISTED { p.soft { (counted((types.len() - LISTED) as u64, "further type")) "; search for one." } }
+            }
+        }
+    }
+}
+
+fn contract_operation(one: &Operation) -> Markup {
+    let key = one.key.to_string();
+    let parameters = [("path", &one.path_params), ("query", &one.query), ("header", &one.headers)];
+    html! {
+        details.contract id={ "contract-" (encoded(&key)) } {
+            summary { (operation(&key)) @if let Some(summary) = &one.summary { " " span.soft { (summary) } } }
+            table {
+                thead { tr { th { "Part" } th { "Name" } th { "Type" } } }
+                tbody {
+                    @for (place, all) in parameters { @for parameter in all {
+                        tr { td { (place) } td { code { (parameter.name) } @if parameter.required { " " (badge(Tone::Quiet, "required")) } } td { (parameter.ty) } }
+                    } }
+                    @if let Some(body) = &one.body { tr { td { "body" } td { @if body.required { (badge(Tone::Quiet, "required")) } } td { (body.ty) } } }
+                    @for response in &one.responses {
+                        tr { td { "answer" } td { code { (response.status) } } td { @match &response.body { Some(body) => (body), None => span.soft { "no body" } } } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn contract_type(one: &NamedType) -> Markup {
+    html! {
+        details.contract id={ "type-" (encoded(&one.name)) } {
+            summary { code { (one.name) } }
+            @match &one.ty.kind {
+                TypeKind::Object(object) => {
+                    ul.plain { @for field in &object.fields { li { code { (field.name) } " " (field.ty) @if field.required { " " (badge(Tone::Quiet, "required")) } } } }
+                }
+                _ => p { (one.ty) },
+            }
+        }
+    }
+}
+
 /// The files of the pack, and one of them with its lines numbered.
 fn files(visit: &Visit<'_>, shown: Option<&PackShown>) -> Markup {
     let Some(shown) = shown else {
@@ -169,7 +250,7 @@ fn files(visit: &Visit<'_>, shown: Option<&PackShown>) -> Markup {
             }
             section.panel.w8 #file data-keep aria-label="File" {
                 @match file {
-                    None => (empty("Choose a file", &html! { "Contracts and mapping files as they were loaded." })),
+                    None => (empty("Choose a file", &html! { "The files of the pack as they were loaded." })),
                     Some(file) => {
                         header { h2 { (file.name) } span.soft { (count(file.text.lines().count() as u64)) " lines" } }
                         (numbered(file, line))

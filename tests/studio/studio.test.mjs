@@ -32,6 +32,7 @@ const PAGES = {
   pack: "/pack",
   shapes: "/pack?show=shapes",
   settings: "/pack?show=settings",
+  contract: "/pack?show=contract&side=v3",
   files: "/pack?show=files&file=chats.map.yaml&line=12",
   changes: "/pack?show=changes",
   reload: "/pack?show=reload",
