@@ -284,7 +284,7 @@ impl App {
             retirement: retirement.clone(),
             workbench: workbench.clone(),
             program: Arc::clone(&current),
-            gate: config.gate.clone(),
+            gate: ArcSwap::from_pointee(config.gate.clone()),
             clock: clock.clone(),
             store: store.clone(),
             access: admin_access(&config),

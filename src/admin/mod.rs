@@ -33,6 +33,7 @@ pub use status::{Board, PackFile, PackShown, PackStatus, ReloadOutcome, Status};
 
 use crate::playground::Workbench;
 use crate::studio::Studio;
+use arc_swap::ArcSwap;
 use futures_util::future::BoxFuture;
 use guard::Need;
 use http::{Method, Request, Response, StatusCode};
@@ -80,7 +81,7 @@ pub struct Parts {
     pub workbench: Workbench,
     pub clock: Clock,
     /// What the gate demands.
-    pub gate: GateSettings,
+    pub gate: ArcSwap<GateSettings>,
     /// Where events wait, and where what happens is written down.
     pub store: Store,
     /// Who may come.
@@ -149,6 +150,11 @@ impl Admin {
     /// Watches traffic for the studio's charts, for ever.
     pub async fn watch(self) {
         self.studio.watch().await;
+    }
+
+    /// Shows what the gate demands from here on.
+    pub fn set_gate(&self, gate: GateSettings) {
+        self.parts.gate.store(Arc::new(gate));
     }
 
     /// Is opened by these tokens, under these host names, from here on.

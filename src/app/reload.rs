@@ -209,6 +209,7 @@ impl Reloader {
         }
         if before.gate != config.gate {
             self.gate = gate(&config, &self.phases, &self.store, &self.clock);
+            self.admin.set_gate(config.gate.clone());
         }
         self.stopping.store(Arc::new(Stopping::of(&config.limits)));
         if new_limits || new_shadow || new_edge {

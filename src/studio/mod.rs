@@ -134,7 +134,7 @@ impl Visit<'_> {
     /// What the gate makes of the operations that it is open for.
     pub(crate) async fn gates(&self) -> Seen<Vec<GateView>> {
         let (phases, archive) = (self.parts.phases.clone(), self.parts.archive.clone());
-        let (clock, settings) = (self.parts.clock.clone(), self.parts.gate.clone());
+        let (clock, settings) = (self.parts.clock.clone(), self.parts.gate.load_full());
         self.studio.gates.look(async move { gate_views(&phases, &archive, &clock, &settings).await }).await
     }
 

@@ -88,7 +88,7 @@ impl Port {
                 upstreams: Vec::new(),
             }),
             registry: Registry::new(store.clone(), Some(endpoint)),
-            gate: GateSettings::default(),
+            gate: ArcSwap::from_pointee(GateSettings::default()),
             tokens,
             board: board(),
             drain: Drain::new(),
