@@ -27,8 +27,11 @@ struct Root {
     /// Made when the first path needs it.
     node: Arc<OnceLock<Arc<Node>>>,
     /// Of lists in it that are looked into, by path and member: made once, however many look.
-    indexes: Arc<Mutex<Vec<(Arc<str>, Arc<str>, Arc<Index>)>>>,
+    indexes: Arc<Mutex<Indexes>>,
 }
+
+/// Indexes with the path of their list and the member they are by.
+type Indexes = Vec<(Arc<str>, Arc<str>, Arc<Index>)>;
 
 /// The elements of a list, by one member.
 #[derive(Debug, Default)]

@@ -86,7 +86,7 @@ impl<'f, 't> Tree<'f, 't> {
             nodes: vec![Node::new("".into(), Some(form))],
             many: HashMap::new(),
             nodes_max: limits.nodes,
-            depth_max: limits.depth as usize,
+            depth_max: limits.depth,
         }
     }
 
@@ -119,6 +119,10 @@ impl<'f, 't> Tree<'f, 't> {
     }
 
     /// The node of `a[b][]`; `first` is where the brackets begin.
+    #[expect(
+        clippy::ptr_arg,
+        reason = "parts of a borrowed name live as long as the form, not as the reference"
+    )]
     fn nested(&mut self, name: &Cow<'t, str>, first: usize) -> Result<u32, FormFault> {
         let part = |from: usize, to: usize| match name {
             Cow::Borrowed(text) => Cow::Borrowed(&text[from..to]),
@@ -219,7 +223,7 @@ impl<'f, 't> Tree<'f, 't> {
                 _ => None,
             };
             return match (&node.value, &node.more[..]) {
-                (Some(one), []) if !wants_list && !(is_open && node.is_list) => {
+                (Some(one), []) if !(wants_list || is_open && node.is_list) => {
                     scalar(one, node.form, out);
                     Ok(())
                 }

@@ -23,7 +23,7 @@ struct Renamed {
 
 impl Http {
     /// What `builder` says, for a server at `url`, called as `tls` says where TLS is spoken.
-    pub fn new(mut builder: ClientBuilder, url: &Url, tls: &ServiceTls) -> Result<Http, OAuthConfigError> {
+    pub(crate) fn new(mut builder: ClientBuilder, url: &Url, tls: &ServiceTls) -> Result<Http, OAuthConfigError> {
         let mut renamed = None;
         if url.scheme() == "https" {
             let mut setup = tls.read().map_err(|error| OAuthConfigError::Tls(error.to_string()))?;
@@ -42,7 +42,7 @@ impl Http {
         Ok(Http { client, renamed })
     }
 
-    pub fn request(&self, method: Method, url: &Url) -> RequestBuilder {
+    pub(crate) fn request(&self, method: Method, url: &Url) -> RequestBuilder {
         let mut called = url.clone();
         let renamed = self.renamed.as_ref().filter(|renamed| {
             url.host_str().is_some_and(|host| host.trim_matches(['[', ']']) == &*renamed.host)
