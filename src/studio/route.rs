@@ -221,6 +221,9 @@ fn shown(cell: &Cell) -> Markup {
 
 /// A condition in words.
 fn predicate(of: &Predicate) -> Markup {
+    let joined = |of: &[Predicate], word: &str| {
+        html! { "(" @for (at, one) in of.iter().enumerate() { @if at > 0 { " " (word) " " } (predicate(one)) } ")" }
+    };
     let places: Vec<String> = of.places().into_iter().map(location).collect();
     let places = places.join(", ");
     let words = match of {
@@ -237,6 +240,9 @@ fn predicate(of: &Predicate) -> Markup {
         Predicate::Not(_) => "do not pass a condition",
         Predicate::Equal(..) => "are equal",
         Predicate::AbsentOrEqual(..) => "are equal, where there",
+        Predicate::All(of) => return joined(of, "and"),
+        Predicate::Any(of) => return joined(of, "or"),
+        Predicate::Not(of) => return html! { "not (" (predicate(of)) ")" },
         Predicate::Conforms(_) => return html! { "that the request is what the contract says" },
     };
     html! { code { (places) } " " (words) }

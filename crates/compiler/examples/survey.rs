@@ -226,7 +226,7 @@ fn survey(path: &Path) -> (Row, String) {
 
 /// Typed, with a request that is a form: its type is known, its text is passed as it is.
 fn is_form(operation: &Operation) -> bool {
-    let form = operation.body.as_ref().is_some_and(|body| matches!(body.media, Media::Form(_)));
+    let form = operation.body.as_ref().is_some_and(|body| matches!(body.media, Media::Form(..)));
     form && operation.responses.iter().all(|answer| answer.body.is_none() || answer.media.is_json())
 }
 

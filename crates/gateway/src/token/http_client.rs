@@ -23,7 +23,11 @@ struct Renamed {
 
 impl Http {
     /// What `builder` says, for a server at `url`, called as `tls` says where TLS is spoken.
-    pub(crate) fn new(mut builder: ClientBuilder, url: &Url, tls: &ServiceTls) -> Result<Http, OAuthConfigError> {
+    pub(crate) fn new(
+        mut builder: ClientBuilder,
+        url: &Url,
+        tls: &ServiceTls,
+    ) -> Result<Http, OAuthConfigError> {
         let mut renamed = None;
         if url.scheme() == "https" {
             let mut setup = tls.read().map_err(|error| OAuthConfigError::Tls(error.to_string()))?;
