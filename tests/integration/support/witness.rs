@@ -97,7 +97,8 @@ fn of_expr(expr: &Expr, place: &str, places: &mut BTreeSet<String>) {
         | Expr::Convert { .. }
         | Expr::Text { .. }
         | Expr::Lines { .. }
-        | Expr::Aggregate { .. } => {}
+        | Expr::Aggregate { .. }
+        | Expr::Lookup { .. } => {}
     }
 }
 

@@ -64,7 +64,7 @@ impl Fanned {
     }
 
     /// The element at work, with its place in the list.
-    pub fn at(&self) -> Option<(usize, &Value)> {
+    pub(crate) fn at(&self) -> Option<(usize, &Value)> {
         self.element().map(|element| (self.results.len(), element))
     }
 
