@@ -109,6 +109,8 @@ type Drafted<T> = Result<T, String>;
 
 /// Shapes being drafted within one another. Types of large documents all lead to one another, and each step wants stack.
 const DEPTH_MAX: usize = 24;
+/// Shapes of alternatives of one type: where each of them holds the type again, compiling them costs the third power.
+const ALTERNATIVES_MAX: usize = 32;
 
 impl<'c> Bodies<'c> {
     pub(super) fn new(contracts: [&'c Contract; 2], names: [&'c str; 2], given: &'c Given<'c>) -> Bodies<'c> {
@@ -518,6 +520,12 @@ impl<'c> Bodies<'c> {
             let other = counterpart(one, at, read, to, built)
                 .ok_or_else(|| format!("`{}` is no alternative of the other side", one.ty))?;
             let pair = if way == Way::Request { [one, other] } else { [other, one] };
+            if lines.alternatives.len() == ALTERNATIVES_MAX {
+                return Err(format!(
+                    "more than {ALTERNATIVES_MAX} alternatives of `{}` do not fit as they are",
+                    from.ty
+                ));
+            }
             let (name, _) = self.shape_of(pair, way).map_err(|why| format!("`{}`: {why}", one.ty))?;
             shape.shapes.push(name.clone());
             lines.alternatives.push(quoted(&name));

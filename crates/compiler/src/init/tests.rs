@@ -393,3 +393,20 @@ fn the_summary_says_what_the_refused_ones_wait_for() {
         draft.summary
     );
 }
+
+#[test]
+fn very_many_alternatives_that_hold_one_another_are_left_to_a_person() {
+    let with = |count: usize, own: &str| {
+        let one = |i: usize| {
+            format!(
+                "    C{i}: {{type: object, required: [k], properties: {{own: {{type: {own}}}, k: {{enum: [c{i}]}}, in: {{$ref: '#/components/schemas/Note'}}}}}}\n"
+            )
+        };
+        let all: Vec<String> = (0..count).map(|i| format!("{{$ref: '#/components/schemas/C{i}'}}")).collect();
+        let each: String = (0..count).map(one).collect();
+        notes(&format!("{each}    Note: {{oneOf: [{}]}}\n", all.join(", ")))
+    };
+    let many = drafted(&with(400, "string"), &with(400, "integer"), &[]);
+    assert_eq!(many.counts.refused, 1);
+    assert!(many.decisions[0].text.contains("more than 32 alternatives"), "{:?}", many.decisions);
+}
