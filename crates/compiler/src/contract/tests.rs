@@ -540,7 +540,7 @@ fn parameters_that_are_objects_are_read_by_their_style() {
     ));
     let query: Vec<_> =
         contract.operations[0].query.iter().map(|p| format!("{} {:?} {}", p.name, p.form, p.ty)).collect();
-    assert_eq!(query, ["x Plain integer", "y Plain string", "deep Deep object", "one Plain object"]);
+    assert_eq!(query, ["x Plain integer", "y Plain string", "deep Deep object", "one Joined(Comma) object"]);
 }
 
 #[test]
