@@ -121,8 +121,8 @@ mod tests {
     #[test]
     fn sums_are_exact() {
         let sum = |numbers: &[&str]| {
-            let numbers = numbers.iter().map(|number| Decimal::read(number.as_bytes()));
-            let sum = numbers.fold(Some(Decimal::from(0)), |sum, number| sum?.plus(number?));
+            let mut numbers = numbers.iter().map(|number| Decimal::read(number.as_bytes()));
+            let sum = numbers.try_fold(Decimal::from(0), |sum, number| sum.plus(number?));
             sum.and_then(Decimal::text)
         };
         assert_eq!(sum(&["0.1", "0.2"]).as_deref(), Some("0.3"));
