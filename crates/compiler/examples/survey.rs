@@ -12,7 +12,7 @@
 //! `… --example survey -- --lines 200 --seed 16 OLD NEW…`: lines and guesses of these drafts, one in a row, to be labelled by
 //! hand: that many of the lines, drawn by the seed, and all guesses. `--judge LABELS OLD NEW…`: the drafts of today held
 //! against such a list whose first column says `right` or `wrong`. Fails where a line is written that was labelled wrong.
-//! `survey/labels.tsv` has the labels of the pairs that this was measured with.
+//! `tests/survey/labels.tsv` has the labels of the pairs that this was measured with.
 //!
 //! `… --example survey -- --hostile 125 250 500 1000`: seconds that generated documents take which are meant to hurt, by size;
 //! fails where they grow much faster than the documents do.

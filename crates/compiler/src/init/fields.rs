@@ -359,7 +359,7 @@ fn agreement(a: &BTreeSet<String>, b: &BTreeSet<String>) -> f64 {
     dice(a, b).max(0.75 * within)
 }
 
-/// Words of a name: `createdAt`, `created_at`.
+/// Words of a name: `isBound`, `is_bound`.
 fn name_words(name: &str) -> BTreeSet<String> {
     let mut words = BTreeSet::new();
     let mut word = String::new();
