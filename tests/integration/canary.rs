@@ -227,7 +227,7 @@ async fn slip(dual: &Dual, gateway: &Running, log: &mut String, sinks: &mut Sink
         assert!((out.clone() + &error).contains("clientsecret"), "{out}{error}");
         sinks.add(format!("serve --check --format {format}"), out + &error);
     }
-    for address in ["/api/pack", "/"] {
+    for address in ["/api/pack", "/pack?show=reload"] {
         let page = gateway.admin_text(&format!("GET {address}"), &Value::Null).await.text();
         assert!(page.contains("clientsecret"), "{page}");
         sinks.add(format!("{address} after a failed reload"), page);

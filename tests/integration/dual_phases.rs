@@ -71,8 +71,8 @@ async fn what_was_set_wins_over_the_file_through_restart_and_reload_until_it_is_
     let metrics = gateway.admin_text("GET /metrics", &Value::Null).await.text();
     let line = "switchback_phase{side=\"v2\",operation=\"GET /chats\",phase=\"legacy\"} 1";
     assert!(metrics.contains(line), "{metrics}");
-    let page = gateway.admin_text("GET /", &Value::Null).await.text();
-    assert!(page.contains("<td>GET /chats<td>legacy"), "{page}");
+    let page = gateway.admin_text("GET /history", &Value::Null).await.text();
+    assert!(page.contains("GET /chats") && page.contains("legacy"), "{page}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
