@@ -65,6 +65,10 @@ const ORDINARY: &[&str] = &[
     "text",
     "uuid",
     "variables",
+    // Of web pages and their addresses, as the studio has them.
+    "icon",
+    "image",
+    "login",
 ];
 
 /// Names that must be looked for, or the test has lost its teeth.

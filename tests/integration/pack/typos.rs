@@ -6,7 +6,7 @@ use switchback_compiler::mapping::{Compiled, compile};
 use switchback_compiler::yaml::{self, Kind, Node};
 
 /// Slips tried. The pack has room for more; these are spread over all its words.
-const SLIPS: usize = 1_000;
+const SLIPS: usize = 400;
 
 /// A word of the pack: its file, where it starts, and its text.
 #[derive(Clone, Debug)]
@@ -107,7 +107,7 @@ fn is_on_line(compiled: &Compiled, file: &str, line: u32) -> bool {
 }
 
 #[test]
-fn a_thousand_slips_are_seen_where_they_are_made() {
+fn slips_are_seen_where_they_are_made() {
     let pack = messaging();
     let words: Vec<Word> = written(&pack).flat_map(|(name, text)| words_of(name, text)).collect();
     let slips: Vec<(Word, String)> = (0..4)
