@@ -1,0 +1,149 @@
+//! Routes of one call: the call that is made of a request, and the answer that is made of its reply.
+
+use super::{Run, State, call, during, no_reply, unsupported};
+use crate::translate::coverage::Mark;
+use crate::translate::document::{Env, document};
+use crate::translate::fault::{Fault, FaultKind, Sender, Stop};
+use crate::translate::head::{self, PairHeads};
+use crate::translate::reply::{begins_as_json, foreign_success, redirect};
+use crate::translate::sources::{self, Traced};
+use crate::translate::turn::{FailKind, Next, Reply};
+use crate::translate::urlencoded;
+use bytes::Bytes;
+use http::header;
+use std::borrow::Cow;
+use switchback_plan::{BodyExpected, BodyFormat, Pair, ResponseBody, Route};
+
+impl Run {
+    pub(super) fn pair_call(&mut self, route: &Route, pair: &Pair) -> Result<Next, Stop> {
+        if let Some(at) = head::refused_parameter(&pair.refused, self.request.head().query) {
+            self.marks.push(Mark::Parameter(at));
+            return Err(Stop::Refused(pair.refused[at].reason));
+        }
+        head::wrong_constant(&pair.constants, self.request.head().query)?;
+        let heads = self.pair_heads(route);
+        let target = heads.target(&pair.call)?;
+        let mut headers = heads.call_headers(&pair.call)?;
+        head::opaque_headers(pair, self.request.head().headers, &mut headers);
+        let body = self.pair_body(route, pair)?;
+        self.note(|| {
+            let sources = pair.request.as_ref().filter(|_| body.is_some()).map(|plan| {
+                sources::of_body(
+                    &plan.op,
+                    &self.request.body,
+                    &Env::of(&self.settings),
+                    "$.request.body",
+                    "$",
+                )
+            });
+            let origin = Some(pair.call.origin.clone());
+            Traced { call: Some(0), step: None, sources: sources.unwrap_or_default(), origin }
+        });
+        self.state = State::Paired;
+        Ok(Next::Call(call(&pair.call, 0, target, headers, body)))
+    }
+
+    pub(super) fn pair_body(&self, route: &Route, pair: &Pair) -> Result<Option<Bytes>, Stop> {
+        let Some(plan) = &pair.request else { return Ok(None) };
+        if pair.call.format.is_opaque() {
+            let is_missing = route.operation.body != BodyExpected::Required && self.request.body.is_empty();
+            return Ok((!is_missing).then(|| self.request.body.clone()));
+        }
+        let body: Cow<'_, [u8]> = match route.operation.body {
+            // The other side wants a body that is made of constants alone.
+            BodyExpected::No => Cow::Borrowed(b"{}"),
+            BodyExpected::Optional if self.request.body.is_empty() => return Ok(None),
+            _ => self.json_of_request(route)?,
+        };
+        let mut out = Vec::with_capacity(body.len());
+        document(&plan.op, &body, &Env::of(&self.settings), &self.limits, &mut out)
+            .map_err(|error| Stop::of_body(Sender::ClientBody, &error))?;
+        self.written(&pair.call.format, out).map(Some)
+    }
+
+    /// The client's body as JSON, whatever it is written in.
+    pub(super) fn json_of_request(&self, route: &Route) -> Result<Cow<'_, [u8]>, Stop> {
+        let body = &self.request.body;
+        let named = self.request.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let format = &route.operation.format;
+        let is_foreign = named.is_some_and(|named| named.contains('/') && !format.takes(named));
+        match format {
+            BodyFormat::Form(form) => {
+                if is_foreign && !body.is_empty() {
+                    return Err(unsupported(BodyFormat::FORM));
+                }
+                let mut out = Vec::with_capacity(body.len() * 2);
+                urlencoded::decode(form, body, &self.limits, &mut out)
+                    .map_err(|detail| Fault::new(FaultKind::BadBody, detail))?;
+                Ok(out.into())
+            }
+            // Clients name other types and send JSON all the same, because their tools do so unasked.
+            _ if is_foreign && !begins_as_json(body) => Err(unsupported(BodyFormat::JSON)),
+            _ => Ok(Cow::Borrowed(body)),
+        }
+    }
+
+    /// JSON in what a call sends.
+    pub(super) fn written(&self, format: &BodyFormat, json: Vec<u8>) -> Result<Bytes, Stop> {
+        match format {
+            BodyFormat::Form(form) => {
+                let text = urlencoded::encode(form, &json, &self.limits)
+                    .map_err(|error| Fault::of_body(Sender::ClientBody, &error))?;
+                Ok(text.into_bytes().into())
+            }
+            _ => Ok(json.into()),
+        }
+    }
+
+    pub(super) fn pair_answer(&mut self, route: &Route, pair: &Pair, reply: &Reply) -> Result<Next, Stop> {
+        let response = head::response(pair, reply.status)
+            .ok_or_else(|| no_reply(FailKind::Broken, "a status that no rule is for", &pair.call))?;
+        let status = head::status(response.to, reply.status);
+        let headers = self.pair_heads(route).answer_headers(response, reply.status, &reply.headers)?;
+        let broken = |detail: &str| no_reply(FailKind::Broken, detail, &pair.call);
+        let mut cause = None;
+        let body = match &response.body {
+            ResponseBody::Empty => match foreign_success(&reply.headers, &reply.body) {
+                Some(detail) => return Err(broken(&detail).into()),
+                None => None,
+            },
+            ResponseBody::Plan(plan) => {
+                let mut out = Vec::new();
+                document(&plan.op, &reply.body, &Env::of(&self.settings), &self.limits, &mut out)
+                    .map_err(|error| during(&pair.call, Fault::of_body(Sender::Upstream, &error)))?;
+                self.note(|| {
+                    let env = Env::of(&self.settings);
+                    let sources = sources::of_body(&plan.op, &reply.body, &env, "$.reply.body", "$");
+                    Traced { call: None, step: None, sources, origin: Some(route.origin.clone()) }
+                });
+                Some(out)
+            }
+            ResponseBody::Opaque => Some(reply.body.to_vec()),
+            ResponseBody::Error(_) if reply.status < 400 => {
+                return Err(broken(&redirect(reply.status, &reply.headers)).into());
+            }
+            ResponseBody::Error(plan) => {
+                let answer = self.error_answer(&plan.op, reply).map_err(|detail| broken(&detail))?;
+                cause = answer.foreign;
+                Some(answer.body)
+            }
+        };
+        if matches!(response.body, ResponseBody::Error(_)) {
+            return Ok(self.error(status, headers, body, cause));
+        }
+        self.marks.push(Mark::Answered);
+        Ok(self.answer(status, headers, body, cause))
+    }
+
+    pub(super) fn pair_heads<'s>(&'s self, route: &'s Route) -> PairHeads<'s> {
+        PairHeads {
+            pack: &self.pack,
+            route,
+            settings: &self.settings,
+            language: self.request.language,
+            request: self.request.head(),
+        }
+    }
+
+    // --- routes of several calls ---------------------------------------------------------------------------------
+}

@@ -1,0 +1,461 @@
+//! Routes of several calls: step after step, until one of them ends the run.
+
+use super::{Failure, Run, Serving, State, call, called, during, elements, no_reply, parameter_name};
+use crate::translate::archive;
+use crate::translate::blocks::{block_at, call_at};
+use crate::translate::coverage::Mark;
+use crate::translate::failure::{ErrorAnswer, kind_of_status};
+use crate::translate::fault::{Fault, FaultKind, Sender, Stop};
+use crate::translate::gather::{After, Fanned};
+use crate::translate::head::{self, with_parameter};
+use crate::translate::reply::{foreign_success, redirect};
+use crate::translate::request::{context_of, header_values};
+use crate::translate::sources::Traced;
+use crate::translate::text::text;
+use crate::translate::turn::{Call, Entry, FailKind, Next, Reply};
+use crate::translate::value::constant;
+use http::HeaderMap;
+use switchback_json::{Object, Value};
+use switchback_plan::{
+    self as plan, Beyond, BodyExpected, CallHead, CheckElse, Effect, End, OnFail, PARAMETER, Route, Serve,
+    Step, StepAction, StepCall,
+};
+
+impl Run {
+    pub(super) fn begin(&mut self, route: &Route, serve: &Serve) -> Result<Next, Stop> {
+        let mut context = context_of(&self.pack, &route.operation, &self.settings, self.request.head())?;
+        let body = self.request_body(route, serve)?;
+        if let (Some(body), Some(request)) = (body, context.get_mut("request").and_then(Value::as_object_mut))
+        {
+            request.insert("body", body);
+        }
+        for (at, check) in serve.checks.iter().enumerate() {
+            let applies = check.only_if.as_ref().is_none_or(|place| context.is_true(place))
+                && !check.unless.as_ref().is_some_and(|place| context.is_true(place));
+            if applies && !context.holds(&check.predicate) {
+                self.marks.push(Mark::Check(at));
+                return Ok(match &check.otherwise {
+                    CheckElse::Refuse(refusal) => self.refused(refusal, false),
+                    CheckElse::Answer { status, reason } => {
+                        let place = context.fails_at(&check.predicate).map(parameter_name);
+                        let named = place.map(|name| (PARAMETER, name));
+                        let named: Vec<_> = named.into_iter().collect();
+                        let text = text(&self.pack, *reason, self.request.language, &named);
+                        let style = &self.pack.errors[self.direction];
+                        let body = style.body(kind_of_status(*status), *status, &text);
+                        self.answer(*status, HeaderMap::new(), Some(body), None)
+                    }
+                });
+            }
+        }
+        let (outcomes, pages, fanned, looking) = (Vec::new(), None, None, None);
+        let serving = Serving { context, outcomes, step: 0, calls: 0, wrote: false, pages, fanned, looking };
+        self.advance(serve, serving)
+    }
+
+    /// The parsed body with its defaults filled in; none when the operation takes none or none came.
+    pub(super) fn request_body(&self, route: &Route, serve: &Serve) -> Result<Option<Value>, Stop> {
+        let mut body = match route.operation.body {
+            BodyExpected::No => return Ok(None),
+            BodyExpected::Optional if self.request.body.is_empty() => Value::Object(Object::new()),
+            _ => Value::parse(&self.json_of_request(route)?, &self.limits)
+                .map_err(|error| Fault::of_body(Sender::ClientBody, &error.into()))?,
+        };
+        if let Some(members) = body.as_object_mut() {
+            for (key, raw) in
+                serve.fill.iter().filter(|(key, _)| !members.contains_key(&key.text)).collect::<Vec<_>>()
+            {
+                members.insert(&*key.text, constant(raw));
+            }
+        }
+        Ok(Some(body))
+    }
+
+    /// Goes on until a call has to be made or the route ends.
+    pub(super) fn advance(&mut self, serve: &Serve, mut at: Serving) -> Result<Next, Stop> {
+        loop {
+            let Some(block) = block_at(serve, &at.outcomes) else {
+                return Err(Fault::new(FaultKind::Internal, "an outcome that the plan does not have").into());
+            };
+            if let Some(step) = block.steps.get(at.step) {
+                match &step.action {
+                    StepAction::Select(selection) => {
+                        let selected = at.context.select(selection);
+                        if let (Some(name), Some(value)) = (&step.name, selected) {
+                            at.context.set(&name.text, value);
+                        }
+                        at.step += 1;
+                        continue;
+                    }
+                    StepAction::Make(expr) => {
+                        let made = self.scope(&at.context).value(expr);
+                        let made = made.map_err(|stop| stop.at(&step.origin))?;
+                        if let (Some(name), Some(value)) = (&step.name, made) {
+                            at.context.set(&name.text, value);
+                        }
+                        at.step += 1;
+                        continue;
+                    }
+                    StepAction::Call(call) => {
+                        if !self.is_wanted(step, call, &mut at) {
+                            at.step += 1;
+                            continue;
+                        }
+                        return self.call(serve, step, call, at);
+                    }
+                    StepAction::Recall(recall) => {
+                        let mut context = std::mem::take(&mut at.context);
+                        let wanted = archive::lookup(recall, &mut context, &|context, expr| {
+                            self.scope(context).value(expr)
+                        });
+                        at.context = context;
+                        let (looking, lookup) = wanted.map_err(|stop| stop.at(&step.origin))?;
+                        if let Some(lookup) = lookup {
+                            at.looking = Some(looking);
+                            self.state = State::Serving(Box::new(at));
+                            return Ok(Next::Recall(lookup));
+                        }
+                        archive::found(recall, step, looking, Vec::new(), &self.limits, &mut at.context)?;
+                        at.step += 1;
+                        continue;
+                    }
+                    StepAction::Keep(keep) => {
+                        let mut context = std::mem::take(&mut at.context);
+                        let entries = archive::entries(keep, &mut context, &|context, expr| {
+                            self.scope(context).value(expr)
+                        });
+                        at.context = context;
+                        if let Some(entries) = entries.map_err(|stop| stop.at(&step.origin))? {
+                            self.state = State::Serving(Box::new(at));
+                            return Ok(Next::Keep(entries));
+                        }
+                        at.step += 1;
+                        continue;
+                    }
+                }
+            }
+            match &block.end {
+                End::Answer(answer) => {
+                    self.marks.push(Mark::End(at.outcomes.clone()));
+                    return self.answer_of(answer, &at);
+                }
+                End::Refuse(refusal) => {
+                    self.marks.push(Mark::End(at.outcomes.clone()));
+                    return Ok(self.refused(refusal, at.wrote));
+                }
+                End::Decide(decision) => {
+                    let row = at.context.decide(decision);
+                    let (index, row) =
+                        row.ok_or_else(|| Fault::new(FaultKind::Internal, "no row of a decision matches"))?;
+                    self.marks.push(Mark::Row(at.outcomes.clone(), index));
+                    at.outcomes.push(row.outcome);
+                    at.step = 0;
+                }
+            }
+        }
+    }
+
+    /// Whether the step at work has a call to make. Of a step for each element, all elements that want none get their
+    /// results here.
+    pub(super) fn is_wanted(&mut self, step: &Step, call: &StepCall, at: &mut Serving) -> bool {
+        let holds = |at: &Serving| call.when.as_ref().is_none_or(|when| at.context.holds(when));
+        let Some(each) = &call.each else {
+            let wanted = holds(at);
+            if !wanted {
+                self.marks.push(Mark::Skipped(at.outcomes.clone(), at.step));
+            }
+            return wanted;
+        };
+        let mut fanned = at.fanned.take().unwrap_or_else(|| Fanned::new(elements(&at.context, each)));
+        while let Some(element) = fanned.element().cloned() {
+            at.context.set(&each.name.text, element);
+            if fanned.is_within(each) && holds(at) {
+                at.fanned = Some(fanned);
+                return true;
+            }
+            self.marks.push(Mark::Skipped(at.outcomes.clone(), at.step));
+            fanned.put(each, Object::new());
+        }
+        at.context.remove(&each.name.text);
+        if let Some(name) = &step.name {
+            at.context.set(&name.text, fanned.finish());
+        }
+        false
+    }
+
+    /// Makes the call of the step at work, or its next page.
+    pub(super) fn call(
+        &mut self,
+        serve: &Serve,
+        step: &Step,
+        wanted: &StepCall,
+        mut at: Serving,
+    ) -> Result<Next, Stop> {
+        let head = &wanted.head;
+        match self.build(wanted, step.name.is_some(), &at) {
+            Ok(mut next) => {
+                self.note(|| Traced {
+                    call: Some(at.calls),
+                    step: step.name.as_ref().map(|name| name.text.to_string()),
+                    sources: wanted
+                        .body
+                        .as_ref()
+                        .map(|expr| self.scope(&at.context).sources(expr, "$"))
+                        .unwrap_or_default(),
+                    origin: Some(step.origin.clone()),
+                });
+                if let Some(pages) = &wanted.pages {
+                    let read = at.pages.get_or_insert_default().count;
+                    next.target =
+                        with_parameter(&next.target, &pages.parameter, pages.first + i64::from(read));
+                }
+                if let (Some(each), Some(fanned)) = (&wanted.each, &mut at.fanned) {
+                    // A reading of one address gives the same; a write is made for each element, however equal they are.
+                    if head.effect == Effect::None && fanned.repeat(each, &next.target) {
+                        return self.advance(serve, at);
+                    }
+                    fanned.calling(&next.target);
+                }
+                at.calls += 1;
+                self.state = State::Serving(Box::new(at));
+                Ok(Next::Call(next))
+            }
+            // What an earlier reply lacks makes this call impossible: the step has failed, and says what then.
+            Err(Stop::Fault(fault)) if fault.kind == FaultKind::UpstreamBroken => {
+                self.failed(serve, at, Failure::broken(fault.detail))
+            }
+            Err(Stop::Fault(fault)) => Err(during(head, fault).at(&step.origin).into()),
+            Err(stop) => Err(stop),
+        }
+    }
+
+    pub(super) fn build(&self, wanted: &StepCall, is_read: bool, at: &Serving) -> Result<Call, Stop> {
+        let StepCall { head, body, resume, .. } = wanted;
+        let scope = self.scope(&at.context);
+        let values = |expr: &plan::Expr| scope.value(expr);
+        let target = head::target(head, self.request.head(), &values)?;
+        let headers = head::headers(&head.headers, &values)?;
+        let body = match body {
+            Some(expr) => {
+                let json = scope.value(expr)?.map(|value| value.to_vec());
+                json.map(|json| self.written(&head.format, json)).transpose()?
+            }
+            None => None,
+        };
+        let mut next = Call { is_read, ..call(head, at.calls, target, headers, body) };
+        if let Some(exprs) = resume {
+            let served = self.route_in(&self.pack).map_or("", |route| &route.operation.key);
+            // A repeated request may come to the step by another number of calls.
+            let place = format!("{:?} {}", at.outcomes, at.step);
+            let mut key = vec![Value::string(served), Value::string(&head.operation), Value::string(&place)];
+            for expr in exprs {
+                key.push(scope.value(expr)?.unwrap_or(Value::Null));
+            }
+            // Each element has a key of its own, also where two are equal.
+            if let Some((place, element)) = at.fanned.as_ref().and_then(Fanned::at) {
+                key.push(Value::from(i64::try_from(place).unwrap_or(i64::MAX)));
+                key.push(element.clone());
+            }
+            next.resume_key = Some(Value::from(key).to_vec());
+        }
+        Ok(next)
+    }
+
+    pub(super) fn recalled(
+        &mut self,
+        serve: &Serve,
+        mut at: Serving,
+        entries: Vec<Option<Entry>>,
+    ) -> Result<Next, Stop> {
+        let step = block_at(serve, &at.outcomes).and_then(|block| block.steps.get(at.step));
+        let (Some((step, StepAction::Recall(recall))), Some(looking)) =
+            (step.map(|step| (step, &step.action)), at.looking.take())
+        else {
+            return Err(Fault::new(FaultKind::Internal, "entries for a step that looked nothing up").into());
+        };
+        archive::found(recall, step, looking, entries, &self.limits, &mut at.context)?;
+        at.step += 1;
+        self.advance(serve, at)
+    }
+
+    pub(super) fn replied(&mut self, serve: &Serve, mut at: Serving, reply: Reply) -> Result<Next, Stop> {
+        let Some((step, call)) = call_at(serve, &at.outcomes, at.step) else {
+            return Err(Fault::new(FaultKind::Internal, "a reply to a step that made no call").into());
+        };
+        if !(200..300).contains(&reply.status) {
+            return self.failed(serve, at, Failure::Replied(reply));
+        }
+        if let Some(detail) = foreign_success(&reply.headers, &reply.body) {
+            return self.failed(serve, at, Failure::broken(detail));
+        }
+        at.wrote |= call.head.effect == Effect::Write;
+        let body = match self.reply_body(step.name.is_some(), &reply) {
+            Ok(body) => body,
+            Err(detail) => return self.failed(serve, at, Failure::broken(detail)),
+        };
+        let Some(pages) = &call.pages else {
+            self.set_result(&mut at, step, call, Some(&reply), body);
+            return self.go_on(serve, call, at);
+        };
+        let mut paged = at.pages.take().unwrap_or_default();
+        let after = match paged.add(body, pages) {
+            Ok(after) => after,
+            Err(detail) => return self.failed(serve, at, Failure::broken(detail)),
+        };
+        if call.each.is_none() {
+            self.set_result(&mut at, step, call, Some(&reply), Some(paged.so_far()));
+        }
+        let selects = |place: &plan::Location| at.context.matches(place).iter().any(|value| !value.is_null());
+        let found = pages.until.as_ref().is_some_and(selects);
+        let is_read = match after {
+            After::More => false,
+            After::Bound => matches!(pages.beyond, Beyond::Cut),
+            After::Ended => true,
+        };
+        if call.each.is_some() && is_read {
+            // An element gets its one result when its list is read.
+            self.set_result(&mut at, step, call, Some(&reply), Some(paged.so_far()));
+        }
+        match after {
+            After::More if !found => {
+                at.pages = Some(paged);
+                self.call(serve, step, call, at)
+            }
+            After::Bound if !found => self.beyond(serve, &pages.beyond, &reply, at),
+            _ => self.go_on(serve, call, at),
+        }
+    }
+
+    /// The bound on pages is reached, and the list may go on.
+    pub(super) fn beyond(
+        &mut self,
+        serve: &Serve,
+        beyond: &Beyond,
+        reply: &Reply,
+        mut at: Serving,
+    ) -> Result<Next, Stop> {
+        let Some((step, call)) = call_at(serve, &at.outcomes, at.step) else {
+            return Err(Fault::new(FaultKind::Internal, "a reply to a step that made no call").into());
+        };
+        if !matches!(beyond, Beyond::Cut) {
+            self.marks.push(Mark::Beyond(at.outcomes.clone(), at.step));
+        }
+        match beyond {
+            Beyond::Cut => {}
+            Beyond::Absent => self.set_result(&mut at, step, call, Some(reply), None),
+            Beyond::Refuse(refusal) => return Ok(self.refused(refusal, at.wrote)),
+        }
+        self.go_on(serve, call, at)
+    }
+
+    /// After the reply that a call was made for: on to the next element, or the next step.
+    pub(super) fn go_on(&mut self, serve: &Serve, call: &StepCall, mut at: Serving) -> Result<Next, Stop> {
+        if call.each.is_none() {
+            at.step += 1;
+        }
+        self.advance(serve, at)
+    }
+
+    /// The parsed body of a reply that somebody reads; the error is for the log.
+    pub(super) fn reply_body(&self, read: bool, reply: &Reply) -> Result<Option<Value>, String> {
+        if !read || reply.body.is_empty() {
+            return Ok(None);
+        }
+        Value::parse(&reply.body, &self.limits).map(Some).map_err(|error| error.to_string())
+    }
+
+    /// Sets the result of the step at work, or of its element.
+    pub(super) fn set_result(
+        &self,
+        at: &mut Serving,
+        step: &Step,
+        call: &StepCall,
+        reply: Option<&Reply>,
+        body: Option<Value>,
+    ) {
+        let Some(name) = &step.name else { return };
+        let mut result = Object::new();
+        if let Some(reply) = reply {
+            result.insert("status", i64::from(reply.status));
+            result.insert("headers", header_values(&self.pack, &reply.headers));
+        }
+        if let Some(body) = body {
+            result.insert("body", body);
+        }
+        match (&call.each, &mut at.fanned) {
+            (Some(each), Some(fanned)) => fanned.put(each, result),
+            _ => at.context.set(&name.text, Value::Object(result)),
+        }
+    }
+
+    pub(super) fn failed(&mut self, serve: &Serve, mut at: Serving, failure: Failure) -> Result<Next, Stop> {
+        let Some((step, call)) = call_at(serve, &at.outcomes, at.step) else {
+            return Err(Fault::new(FaultKind::Internal, "a failure of a step that made no call").into());
+        };
+        let StepCall { head, on_fail, .. } = call;
+        // A call that got no reply may have had its effect all the same.
+        at.wrote |= head.effect == Effect::Write && matches!(failure, Failure::None(..));
+        at.pages = None;
+        let reply = match &failure {
+            Failure::Replied(reply) => Some(reply),
+            Failure::None(..) => None,
+        };
+        if matches!(on_fail, OnFail::Absent(_)) {
+            if !on_fail.goes_on_without(reply.map(|reply| reply.status)) {
+                return self.pass(head, step, failure, HeaderMap::new());
+            }
+            self.marks.push(Mark::OnFail(at.outcomes.clone(), at.step));
+            self.set_result(&mut at, step, call, reply, None);
+            return self.go_on(serve, call, at);
+        }
+        if let Some(reply) = reply.filter(|_| call.each.is_none()) {
+            let body = self.reply_body(true, reply).unwrap_or(None);
+            self.set_result(&mut at, step, call, Some(reply), body);
+        }
+        if !matches!(on_fail, OnFail::Pass) {
+            self.marks.push(Mark::OnFail(at.outcomes.clone(), at.step));
+        }
+        match on_fail {
+            OnFail::Pass | OnFail::Absent(_) => self.pass(head, step, failure, HeaderMap::new()),
+            OnFail::PassWith(rules) => {
+                let headers = self.headers(rules, &at)?;
+                self.pass(head, step, failure, headers)
+            }
+            OnFail::Answer(answer) => self.answer_of(answer, &at),
+            OnFail::Refuse(refusal) => Ok(self.refused(refusal, at.wrote)),
+            OnFail::Use(expr) => {
+                let body = self.scope(&at.context).value(expr)?;
+                self.set_result(&mut at, step, call, reply, body);
+                self.go_on(serve, call, at)
+            }
+        }
+    }
+
+    /// Answers with the failed call's own status and error.
+    pub(super) fn pass(
+        &self,
+        head: &CallHead,
+        step: &Step,
+        failure: Failure,
+        headers: HeaderMap,
+    ) -> Result<Next, Stop> {
+        let fault = match failure {
+            Failure::Replied(reply) if reply.status >= 400 => {
+                let direction = &self.pack.directions[self.direction];
+                match self.error_answer(&direction.error.op, &reply) {
+                    Ok(ErrorAnswer { body, foreign }) => {
+                        let cause = foreign.map(|foreign| called(&foreign, head));
+                        return Ok(self.error(reply.status, headers, Some(body), cause));
+                    }
+                    Err(detail) => no_reply(FailKind::Broken, &detail, head),
+                }
+            }
+            Failure::Replied(reply) => {
+                no_reply(FailKind::Broken, &redirect(reply.status, &reply.headers), head)
+            }
+            Failure::None(failed) => no_reply(failed.kind, &failed.detail, head),
+        };
+        let headers = (!headers.is_empty()).then(|| Box::new(headers));
+        Err(Fault { headers, ..fault.at(&step.origin) }.into())
+    }
+}
