@@ -2,15 +2,19 @@
 //! [`fields`](super::fields) finds, whose values fit or have a conversion. For everything else the reason is given, in words
 //! for a person, and the route is not written.
 
+mod conversions;
+mod heads;
+mod spelled;
+mod whys;
+
+use self::conversions::{conversion, counterpart, fits, named, unknown_values};
+pub(super) use self::spelled::quoted;
+use self::spelled::{one_line, path, place, word};
+use self::whys::{Why, Whys};
 use super::descriptions::Descriptions;
-use super::fields::{self, Both, Guess, Known, Place, spelling};
-use super::paging;
-use crate::contract::{
-    Additional, Choice, Field, Object, Operation, Parameter, Response, Scalar, ScalarKind, Test, Type,
-    TypeIn, TypeKind, assignable,
-};
-use crate::contract::{Contract, Media, Reference};
-use crate::mapping::shared_headers;
+use super::fields::{self, Both, Guess, Known, Place};
+use crate::contract::{Additional, Choice, Field, Object, Operation, Type, TypeIn, TypeKind, assignable};
+use crate::contract::{Contract, Media};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The lines of a route beside its operations.
@@ -157,113 +161,6 @@ impl<'c> Bodies<'c> {
         Ok(route)
     }
 
-    fn path(&self, old: &Operation, new: &Operation, route: &mut Route) -> Drafted<()> {
-        let (a, b): (Vec<&str>, Vec<&str>) =
-            (old.key.path.variables().collect(), new.key.path.variables().collect());
-        if a.len() != b.len() {
-            return Err(format!("the paths have {} and {} variables", a.len(), b.len()));
-        }
-        let mut lines = Vec::new();
-        for (at, name) in a.iter().enumerate() {
-            // By name where the names are the same, else by place.
-            let other = if b.contains(name) { name } else { &b[at] };
-            if other != name {
-                if a.contains(other) {
-                    return Err(format!("the variable `{name}` of the path may be any of several"));
-                }
-                lines.push(format!("{}: {}", quoted(name), quoted(other)));
-            }
-        }
-        if !lines.is_empty() {
-            route.lines.push(format!("path: {{{}}}", lines.join(", ")));
-        }
-        Ok(())
-    }
-
-    fn query(&self, old: &Operation, new: &Operation, route: &mut Route) -> Drafted<()> {
-        let mut lines = Vec::new();
-        let mut taken: Vec<&str> = Vec::new();
-        let pages = paging::paired(old, new);
-        for parameter in &old.query {
-            let same = new.query.iter().find(|other| other.name == parameter.name);
-            let spelt = || new.query.iter().find(|other| spelling(&other.name) == spelling(&parameter.name));
-            let paged = || {
-                let other = pages.renamed.iter().find(|(known, _)| *known == parameter.name)?.1;
-                new.query.iter().find(|known| known.name == *other)
-            };
-            match same.or_else(spelt).or_else(paged) {
-                Some(other) if taken.contains(&other.name.as_str()) => {
-                    return Err(format!("two parameters would become `{}`", other.name));
-                }
-                Some(other) => {
-                    taken.push(&other.name);
-                    lines.push(format!("{}: {}", quoted(&parameter.name), quoted(&other.name)));
-                    if spelling(&other.name) != spelling(&parameter.name) {
-                        let (from, to) = (one_line(&parameter.name), one_line(&other.name));
-                        route
-                            .looks
-                            .push(format!("`{from}` seems to be called `{to}` now: both are about pages"));
-                    }
-                }
-                None => {
-                    route.refuses = true;
-                    let name = one_line(&parameter.name);
-                    lines.push(format!("{}: {{refuse: todo}}", quoted(&parameter.name)));
-                    route.lines.push(format!("# the parameter `{name}` has no counterpart"));
-                    let about_pages = pages.differs.as_ref().filter(|(known, _)| *known == parameter.name);
-                    let why = about_pages.map(|(_, why)| format!(": {why}"));
-                    route.looks.push(format!(
-                        "a client that sends the parameter `{name}` is refused{}",
-                        why.unwrap_or_default()
-                    ));
-                }
-            }
-        }
-        let missing = new.query.iter().find(|other| other.required && !taken.contains(&other.name.as_str()));
-        if let Some(missing) = missing {
-            return Err(format!(
-                "`{}` is required in the query, and the old side has no such parameter",
-                missing.name
-            ));
-        }
-        if !lines.is_empty() {
-            route.lines.push(format!("query: {{{}}}", lines.join(", ")));
-        }
-        Ok(())
-    }
-
-    /// Header fields that both sides have go over; one that only the new side has must not be required.
-    fn headers(&self, old: &Operation, new: &Operation, route: &mut Route) -> Drafted<()> {
-        let [request, response] = shared_headers(old, new, self.given.credentials);
-        let is_known = |all: &[Parameter], name: &str| {
-            let is_credential = self.given.credentials.contains(&name.to_ascii_lowercase());
-            is_credential || all.iter().any(|header| header.name.eq_ignore_ascii_case(name))
-        };
-        let missing =
-            new.headers.iter().find(|header| header.required && !is_known(&old.headers, &header.name));
-        if let Some(missing) = missing {
-            return Err(format!(
-                "the header field `{}` is required, and the old side has no such field",
-                missing.name
-            ));
-        }
-        for header in old.headers.iter().filter(|header| !is_known(&new.headers, &header.name)) {
-            route.looks.push(format!("the header field `{}` goes nowhere", one_line(&header.name)));
-        }
-        let pairs = |names: &[&str]| {
-            names.iter().map(|name| format!("{0}: {0}", quoted(name))).collect::<Vec<_>>().join(", ")
-        };
-        let parts = [("request", request), ("response", response)].into_iter();
-        let parts: Vec<String> = parts
-            .filter(|(_, names)| !names.is_empty())
-            .map(|(word, names)| format!("{word}: {{{}}}", pairs(&names)))
-            .collect();
-        if !parts.is_empty() {
-            route.lines.push(format!("headers: {{{}}}", parts.join(", ")));
-        }
-        Ok(())
-    }
-
     fn request(&mut self, old: &Operation, new: &Operation, route: &mut Route) -> Drafted<()> {
         match (&old.body, &new.body) {
             (None, None) => Ok(()),
@@ -306,57 +203,6 @@ impl<'c> Bodies<'c> {
                 }
                 self.body(old, types, Way::Answer, route)
             }
-        }
-    }
-
-    /// Successes that the old side does not know become its first one.
-    fn statuses(&self, old: &Operation, new: &Operation, route: &mut Route) -> Drafted<()> {
-        let exact = |answer: &&Response| answer.is_success();
-        let statuses = |operation: &Operation| -> Vec<u16> {
-            operation
-                .responses
-                .iter()
-                .filter(exact)
-                .filter_map(|answer| match answer.status {
-                    crate::contract::StatusPattern::Exact(status) => Some(status),
-                    _ => None,
-                })
-                .collect()
-        };
-        let (known, coming) = (statuses(old), statuses(new));
-        let unknown: Vec<String> = coming
-            .iter()
-            .filter(|status| old.response(**status).is_none())
-            .map(ToString::to_string)
-            .collect();
-        if unknown.is_empty() {
-            return Ok(());
-        }
-        let first = known.first().ok_or("the old side knows no success")?;
-        // 202 says that something is still to be done, 200 that it is.
-        for status in unknown.iter().filter(|status| *status == "202") {
-            route.remarks.push(format!("the new side's {status} is told as {first}"));
-        }
-        route.lines.push(format!("status: {{{first}: [{}]}}", unknown.join(", ")));
-        Ok(())
-    }
-
-    /// Failures that only some operations list are answers of the business, until a person says otherwise.
-    fn business_errors(&self, new: &Operation, route: &mut Route) {
-        let lists = |operation: &Operation, status: u16| {
-            let exact = crate::contract::StatusPattern::Exact(status);
-            operation.responses.iter().any(|answer| answer.status == exact)
-        };
-        let listed = new.responses.iter().filter_map(|answer| match answer.status {
-            crate::contract::StatusPattern::Exact(status) if status >= 500 => Some(status),
-            _ => None,
-        });
-        let own: Vec<String> = listed
-            .filter(|status| !self.new.operations.iter().all(|operation| lists(operation, *status)))
-            .map(|status| status.to_string())
-            .collect();
-        if !own.is_empty() {
-            route.lines.push(format!("business_errors: [{}]", own.join(", ")));
         }
     }
 
@@ -755,55 +601,6 @@ fn opaque(media: [&Media; 2], types: [TypeIn<'_>; 2], way: Way) -> Option<Drafte
     })
 }
 
-/// Why a body is not drafted, and whether that is said of a field of its own or of one further down.
-struct Why {
-    text: String,
-    own: bool,
-}
-
-/// All that stands against a shape: a person wants to decide it in one go.
-#[derive(Default)]
-struct Whys {
-    own: Vec<String>,
-    /// The first of what lies further down.
-    within: Option<String>,
-}
-
-impl Whys {
-    /// Shown in one decision.
-    const SHOWN_MAX: usize = 4;
-    const CHARS_MAX: usize = 900;
-
-    fn own(&mut self, why: String) {
-        self.own.push(why);
-    }
-
-    fn add(&mut self, why: Why) {
-        match why.own {
-            true => self.own(why.text),
-            false => {
-                self.within.get_or_insert(why.text);
-            }
-        }
-    }
-
-    fn none(self) -> Drafted<()> {
-        let mut all = self.own;
-        let more = all.len().saturating_sub(Whys::SHOWN_MAX);
-        all.truncate(Whys::SHOWN_MAX);
-        if more > 0 {
-            all.push(format!("and {more} fields more"));
-        }
-        all.extend(self.within);
-        let text = all.join("; ");
-        match (text.is_empty(), text.char_indices().nth(Whys::CHARS_MAX)) {
-            (true, _) => Ok(()),
-            (false, None) => Err(text),
-            (false, Some((end, _))) => Err(format!("{} …", &text[..end])),
-        }
-    }
-}
-
 /// A field that only the old side has.
 fn one_sided(at: &Place, field: &Field, way: Way, lines: &mut Lines, shape: &mut Shape) -> Drafted<()> {
     match way {
@@ -821,131 +618,4 @@ fn one_sided(at: &Place, field: &Field, way: Way, lines: &mut Lines, shape: &mut
             Ok(())
         }
     }
-}
-
-fn fits(types: [TypeIn<'_>; 2], way: Way) -> bool {
-    let (from, to) = way.sort(types);
-    assignable(from, to).is_ok()
-}
-
-/// A named type that a shape can be of.
-fn named<'t>(ty: TypeIn<'t>) -> Option<(&'t Reference, &'t TypeKind)> {
-    let TypeKind::Named(reference) = &ty.ty.kind else { return None };
-    let kind = ty.types.resolve(ty.ty).kind;
-    matches!(kind, TypeKind::Object(_) | TypeKind::Choice(_)).then_some((reference, kind))
-}
-
-/// The alternative of the other side that one of this side has become: that of its constant, of its own field, or of its name.
-fn counterpart<'t>(
-    one: TypeIn<'_>,
-    at: usize,
-    read: &Choice,
-    to: TypeIn<'t>,
-    built: &'t Choice,
-) -> Option<TypeIn<'t>> {
-    let by_test = match (&read.test, &built.test) {
-        (Test::Constant { values, .. }, Test::Constant { values: known, .. }) => {
-            let meant = values.iter().filter(|(_, of)| *of == at).map(|(value, _)| value);
-            let mut targets = meant.map(|value| known.iter().find(|(known, _)| known == value));
-            targets.next().flatten().map(|(_, target)| *target)
-        }
-        (Test::OwnField(fields), Test::OwnField(known)) => {
-            known.iter().position(|known| *known == fields[at])
-        }
-        _ => None,
-    };
-    let name = |ty: TypeIn<'_>| named(ty).map(|(reference, _)| reference.name.to_string());
-    let by_name = || built.alternatives.iter().position(|other| name(to.types.at(other)) == name(one));
-    by_test.or_else(by_name).map(|target| to.types.at(&built.alternatives[target]))
-}
-
-/// A conversion whose inverse is exact, in the form of a line.
-fn conversion(types: [TypeIn<'_>; 2], required: [bool; 2], way: Way) -> Option<&'static str> {
-    let scalar = |ty: TypeIn<'_>| match ty.types.resolve(ty.ty).kind {
-        TypeKind::Scalar(Scalar { kind, values: None, .. }) => Some(*kind),
-        _ => None,
-    };
-    let nullable = types.map(|ty| ty.types.resolve(ty.ty).nullable);
-    match (scalar(types[0]), scalar(types[1])) {
-        (Some(ScalarKind::Integer), Some(ScalarKind::String)) if way == Way::Request && !nullable[0] => {
-            Some("as: integer_to_string")
-        }
-        (Some(ScalarKind::String), Some(ScalarKind::Integer)) if way == Way::Answer && !nullable[1] => {
-            Some("as: string_to_integer")
-        }
-        // Absent here, null there.
-        _ if way == Way::Answer && nullable[1] && !nullable[0] && !required[0] => {
-            let from = types[1].types.resolve(types[1].ty);
-            let bare = crate::contract::Type { kind: from.kind.clone(), nullable: false, span: from.span };
-            assignable(types[1].types.at(&bare), types[0]).is_ok().then_some("as: null_is_absent")
-        }
-        _ => None,
-    }
-}
-
-/// Listed values of which the target lacks some: those it knows, in a table, and the others as they are.
-fn unknown_values(from: TypeIn<'_>, to: TypeIn<'_>, way: Way) -> Option<(String, String)> {
-    let listed = |ty: TypeIn<'_>| match ty.types.resolve(ty.ty).kind {
-        TypeKind::Scalar(Scalar { kind: ScalarKind::String, values: Some(values), .. }) if !values.open => {
-            Some(values.values.iter().map(ToString::to_string).collect::<Vec<_>>())
-        }
-        _ => None,
-    };
-    if from.types.resolve(from.ty).nullable && !to.types.resolve(to.ty).nullable || way == Way::Request {
-        return None;
-    }
-    let (source, target) = (listed(from)?, listed(to)?);
-    let unknown: Vec<String> = source.iter().filter(|value| !target.contains(value)).cloned().collect();
-    let both: Vec<String> = source
-        .iter()
-        .filter(|value| target.contains(value))
-        .map(|value| format!("{0}: {0}", quoted(value)))
-        .collect();
-    if both.is_empty() {
-        return None;
-    }
-    let shown: Vec<&str> = unknown.iter().take(5).map(String::as_str).collect();
-    let more = if unknown.len() > shown.len() { ", …" } else { "" };
-    Some((format!("as: {{table: {{{}}}}}, else: keep", both.join(", ")), shown.join(", ") + more))
-}
-
-/// A place in words: `details.name`.
-fn path(place: &Place) -> String {
-    place.join(".")
-}
-
-/// A place as a line of a shape names it.
-fn place(place: &Place) -> Drafted<String> {
-    match place.as_slice() {
-        [name] if !name.starts_with('$') => Ok(quoted(name)),
-        [_, ..] if place.iter().all(|name| is_word(name)) => Ok(format!("$.{}", place.join("."))),
-        _ => Err(format!("`{}` cannot be named in a shape", path(place))),
-    }
-}
-
-fn is_word(name: &str) -> bool {
-    let mut chars = name.chars();
-    chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
-        && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
-}
-
-/// A name of letters for a shape.
-fn word(name: &str) -> String {
-    name.chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).collect()
-}
-
-fn one_line(text: &str) -> String {
-    text.replace(['\n', '\r'], " ")
-}
-
-/// A text as YAML and JSON both could have it.
-pub(super) fn quoted(text: &str) -> String {
-    let plain = !text.is_empty()
-        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-        && text.starts_with(|c: char| c.is_ascii_alphabetic())
-        && !matches!(
-            text.to_ascii_lowercase().as_str(),
-            "yes" | "no" | "on" | "off" | "y" | "n" | "true" | "false" | "null"
-        );
-    if plain { text.to_owned() } else { format!("'{}'", one_line(text).replace('\'', "''")) }
 }

@@ -1,0 +1,91 @@
+//! How a value of one type becomes one of another, where a conversion does it.
+
+use super::Way;
+use super::spelled::quoted;
+use crate::contract::{Choice, Reference, Scalar, ScalarKind, Test, TypeIn, TypeKind, assignable};
+
+pub(super) fn fits(types: [TypeIn<'_>; 2], way: Way) -> bool {
+    let (from, to) = way.sort(types);
+    assignable(from, to).is_ok()
+}
+
+/// A named type that a shape can be of.
+pub(super) fn named<'t>(ty: TypeIn<'t>) -> Option<(&'t Reference, &'t TypeKind)> {
+    let TypeKind::Named(reference) = &ty.ty.kind else { return None };
+    let kind = ty.types.resolve(ty.ty).kind;
+    matches!(kind, TypeKind::Object(_) | TypeKind::Choice(_)).then_some((reference, kind))
+}
+
+/// The alternative of the other side that one of this side has become: that of its constant, of its own field, or of its name.
+pub(super) fn counterpart<'t>(
+    one: TypeIn<'_>,
+    at: usize,
+    read: &Choice,
+    to: TypeIn<'t>,
+    built: &'t Choice,
+) -> Option<TypeIn<'t>> {
+    let by_test = match (&read.test, &built.test) {
+        (Test::Constant { values, .. }, Test::Constant { values: known, .. }) => {
+            let meant = values.iter().filter(|(_, of)| *of == at).map(|(value, _)| value);
+            let mut targets = meant.map(|value| known.iter().find(|(known, _)| known == value));
+            targets.next().flatten().map(|(_, target)| *target)
+        }
+        (Test::OwnField(fields), Test::OwnField(known)) => {
+            known.iter().position(|known| *known == fields[at])
+        }
+        _ => None,
+    };
+    let name = |ty: TypeIn<'_>| named(ty).map(|(reference, _)| reference.name.to_string());
+    let by_name = || built.alternatives.iter().position(|other| name(to.types.at(other)) == name(one));
+    by_test.or_else(by_name).map(|target| to.types.at(&built.alternatives[target]))
+}
+
+/// A conversion whose inverse is exact, in the form of a line.
+pub(super) fn conversion(types: [TypeIn<'_>; 2], required: [bool; 2], way: Way) -> Option<&'static str> {
+    let scalar = |ty: TypeIn<'_>| match ty.types.resolve(ty.ty).kind {
+        TypeKind::Scalar(Scalar { kind, values: None, .. }) => Some(*kind),
+        _ => None,
+    };
+    let nullable = types.map(|ty| ty.types.resolve(ty.ty).nullable);
+    match (scalar(types[0]), scalar(types[1])) {
+        (Some(ScalarKind::Integer), Some(ScalarKind::String)) if way == Way::Request && !nullable[0] => {
+            Some("as: integer_to_string")
+        }
+        (Some(ScalarKind::String), Some(ScalarKind::Integer)) if way == Way::Answer && !nullable[1] => {
+            Some("as: string_to_integer")
+        }
+        // Absent here, null there.
+        _ if way == Way::Answer && nullable[1] && !nullable[0] && !required[0] => {
+            let from = types[1].types.resolve(types[1].ty);
+            let bare = crate::contract::Type { kind: from.kind.clone(), nullable: false, span: from.span };
+            assignable(types[1].types.at(&bare), types[0]).is_ok().then_some("as: null_is_absent")
+        }
+        _ => None,
+    }
+}
+
+/// Listed values of which the target lacks some: those it knows, in a table, and the others as they are.
+pub(super) fn unknown_values(from: TypeIn<'_>, to: TypeIn<'_>, way: Way) -> Option<(String, String)> {
+    let listed = |ty: TypeIn<'_>| match ty.types.resolve(ty.ty).kind {
+        TypeKind::Scalar(Scalar { kind: ScalarKind::String, values: Some(values), .. }) if !values.open => {
+            Some(values.values.iter().map(ToString::to_string).collect::<Vec<_>>())
+        }
+        _ => None,
+    };
+    if from.types.resolve(from.ty).nullable && !to.types.resolve(to.ty).nullable || way == Way::Request {
+        return None;
+    }
+    let (source, target) = (listed(from)?, listed(to)?);
+    let unknown: Vec<String> = source.iter().filter(|value| !target.contains(value)).cloned().collect();
+    let both: Vec<String> = source
+        .iter()
+        .filter(|value| target.contains(value))
+        .map(|value| format!("{0}: {0}", quoted(value)))
+        .collect();
+    if both.is_empty() {
+        return None;
+    }
+    let shown: Vec<&str> = unknown.iter().take(5).map(String::as_str).collect();
+    let more = if unknown.len() > shown.len() { ", …" } else { "" };
+    Some((format!("as: {{table: {{{}}}}}, else: keep", both.join(", ")), shown.join(", ") + more))
+}

@@ -1,0 +1,168 @@
+//! What a pair says beside its bodies: paths, queries, header fields and statuses.
+
+use super::spelled::{one_line, quoted};
+use super::{Bodies, Drafted, Route};
+use crate::contract::{Operation, Parameter, Response};
+use crate::init::fields::spelling;
+use crate::init::paging;
+use crate::mapping::shared_headers;
+
+impl Bodies<'_> {
+    pub(super) fn path(&self, old: &Operation, new: &Operation, route: &mut Route) -> Drafted<()> {
+        let (a, b): (Vec<&str>, Vec<&str>) =
+            (old.key.path.variables().collect(), new.key.path.variables().collect());
+        if a.len() != b.len() {
+            return Err(format!("the paths have {} and {} variables", a.len(), b.len()));
+        }
+        let mut lines = Vec::new();
+        for (at, name) in a.iter().enumerate() {
+            // By name where the names are the same, else by place.
+            let other = if b.contains(name) { name } else { &b[at] };
+            if other != name {
+                if a.contains(other) {
+                    return Err(format!("the variable `{name}` of the path may be any of several"));
+                }
+                lines.push(format!("{}: {}", quoted(name), quoted(other)));
+            }
+        }
+        if !lines.is_empty() {
+            route.lines.push(format!("path: {{{}}}", lines.join(", ")));
+        }
+        Ok(())
+    }
+
+    pub(super) fn query(&self, old: &Operation, new: &Operation, route: &mut Route) -> Drafted<()> {
+        let mut lines = Vec::new();
+        let mut taken: Vec<&str> = Vec::new();
+        let pages = paging::paired(old, new);
+        for parameter in &old.query {
+            let same = new.query.iter().find(|other| other.name == parameter.name);
+            let spelt = || new.query.iter().find(|other| spelling(&other.name) == spelling(&parameter.name));
+            let paged = || {
+                let other = pages.renamed.iter().find(|(known, _)| *known == parameter.name)?.1;
+                new.query.iter().find(|known| known.name == *other)
+            };
+            match same.or_else(spelt).or_else(paged) {
+                Some(other) if taken.contains(&other.name.as_str()) => {
+                    return Err(format!("two parameters would become `{}`", other.name));
+                }
+                Some(other) => {
+                    taken.push(&other.name);
+                    lines.push(format!("{}: {}", quoted(&parameter.name), quoted(&other.name)));
+                    if spelling(&other.name) != spelling(&parameter.name) {
+                        let (from, to) = (one_line(&parameter.name), one_line(&other.name));
+                        route
+                            .looks
+                            .push(format!("`{from}` seems to be called `{to}` now: both are about pages"));
+                    }
+                }
+                None => {
+                    route.refuses = true;
+                    let name = one_line(&parameter.name);
+                    lines.push(format!("{}: {{refuse: todo}}", quoted(&parameter.name)));
+                    route.lines.push(format!("# the parameter `{name}` has no counterpart"));
+                    let about_pages = pages.differs.as_ref().filter(|(known, _)| *known == parameter.name);
+                    let why = about_pages.map(|(_, why)| format!(": {why}"));
+                    route.looks.push(format!(
+                        "a client that sends the parameter `{name}` is refused{}",
+                        why.unwrap_or_default()
+                    ));
+                }
+            }
+        }
+        let missing = new.query.iter().find(|other| other.required && !taken.contains(&other.name.as_str()));
+        if let Some(missing) = missing {
+            return Err(format!(
+                "`{}` is required in the query, and the old side has no such parameter",
+                missing.name
+            ));
+        }
+        if !lines.is_empty() {
+            route.lines.push(format!("query: {{{}}}", lines.join(", ")));
+        }
+        Ok(())
+    }
+
+    /// Header fields that both sides have go over; one that only the new side has must not be required.
+    pub(super) fn headers(&self, old: &Operation, new: &Operation, route: &mut Route) -> Drafted<()> {
+        let [request, response] = shared_headers(old, new, self.given.credentials);
+        let is_known = |all: &[Parameter], name: &str| {
+            let is_credential = self.given.credentials.contains(&name.to_ascii_lowercase());
+            is_credential || all.iter().any(|header| header.name.eq_ignore_ascii_case(name))
+        };
+        let missing =
+            new.headers.iter().find(|header| header.required && !is_known(&old.headers, &header.name));
+        if let Some(missing) = missing {
+            return Err(format!(
+                "the header field `{}` is required, and the old side has no such field",
+                missing.name
+            ));
+        }
+        for header in old.headers.iter().filter(|header| !is_known(&new.headers, &header.name)) {
+            route.looks.push(format!("the header field `{}` goes nowhere", one_line(&header.name)));
+        }
+        let pairs = |names: &[&str]| {
+            names.iter().map(|name| format!("{0}: {0}", quoted(name))).collect::<Vec<_>>().join(", ")
+        };
+        let parts = [("request", request), ("response", response)].into_iter();
+        let parts: Vec<String> = parts
+            .filter(|(_, names)| !names.is_empty())
+            .map(|(word, names)| format!("{word}: {{{}}}", pairs(&names)))
+            .collect();
+        if !parts.is_empty() {
+            route.lines.push(format!("headers: {{{}}}", parts.join(", ")));
+        }
+        Ok(())
+    }
+
+    /// Successes that the old side does not know become its first one.
+    pub(super) fn statuses(&self, old: &Operation, new: &Operation, route: &mut Route) -> Drafted<()> {
+        let exact = |answer: &&Response| answer.is_success();
+        let statuses = |operation: &Operation| -> Vec<u16> {
+            operation
+                .responses
+                .iter()
+                .filter(exact)
+                .filter_map(|answer| match answer.status {
+                    crate::contract::StatusPattern::Exact(status) => Some(status),
+                    _ => None,
+                })
+                .collect()
+        };
+        let (known, coming) = (statuses(old), statuses(new));
+        let unknown: Vec<String> = coming
+            .iter()
+            .filter(|status| old.response(**status).is_none())
+            .map(ToString::to_string)
+            .collect();
+        if unknown.is_empty() {
+            return Ok(());
+        }
+        let first = known.first().ok_or("the old side knows no success")?;
+        // 202 says that something is still to be done, 200 that it is.
+        for status in unknown.iter().filter(|status| *status == "202") {
+            route.remarks.push(format!("the new side's {status} is told as {first}"));
+        }
+        route.lines.push(format!("status: {{{first}: [{}]}}", unknown.join(", ")));
+        Ok(())
+    }
+
+    /// Failures that only some operations list are answers of the business, until a person says otherwise.
+    pub(super) fn business_errors(&self, new: &Operation, route: &mut Route) {
+        let lists = |operation: &Operation, status: u16| {
+            let exact = crate::contract::StatusPattern::Exact(status);
+            operation.responses.iter().any(|answer| answer.status == exact)
+        };
+        let listed = new.responses.iter().filter_map(|answer| match answer.status {
+            crate::contract::StatusPattern::Exact(status) if status >= 500 => Some(status),
+            _ => None,
+        });
+        let own: Vec<String> = listed
+            .filter(|status| !self.new.operations.iter().all(|operation| lists(operation, *status)))
+            .map(|status| status.to_string())
+            .collect();
+        if !own.is_empty() {
+            route.lines.push(format!("business_errors: [{}]", own.join(", ")));
+        }
+    }
+}

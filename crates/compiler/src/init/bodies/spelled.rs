@@ -1,0 +1,45 @@
+//! How places, words and texts are spelt in a mapping file.
+
+use super::Drafted;
+use crate::init::fields::Place;
+
+/// A place in words: `details.name`.
+pub(super) fn path(place: &Place) -> String {
+    place.join(".")
+}
+
+/// A place as a line of a shape names it.
+pub(super) fn place(place: &Place) -> Drafted<String> {
+    match place.as_slice() {
+        [name] if !name.starts_with('$') => Ok(quoted(name)),
+        [_, ..] if place.iter().all(|name| is_word(name)) => Ok(format!("$.{}", place.join("."))),
+        _ => Err(format!("`{}` cannot be named in a shape", path(place))),
+    }
+}
+
+pub(super) fn is_word(name: &str) -> bool {
+    let mut chars = name.chars();
+    chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
+        && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+/// A name of letters for a shape.
+pub(super) fn word(name: &str) -> String {
+    name.chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).collect()
+}
+
+pub(super) fn one_line(text: &str) -> String {
+    text.replace(['\n', '\r'], " ")
+}
+
+/// A text as YAML and JSON both could have it.
+pub(in crate::init) fn quoted(text: &str) -> String {
+    let plain = !text.is_empty()
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        && text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && !matches!(
+            text.to_ascii_lowercase().as_str(),
+            "yes" | "no" | "on" | "off" | "y" | "n" | "true" | "false" | "null"
+        );
+    if plain { text.to_owned() } else { format!("'{}'", one_line(text).replace('\'', "''")) }
+}
