@@ -2,7 +2,7 @@
 
 use super::plan::{Plan, Standing};
 use crate::clock::{Clock, rfc3339};
-use crate::store::{BrownoutRow, Store, StoreError, SunsetRow};
+use crate::store::{BrownoutRow, Store, StoreError, SunsetRow, repeat};
 use arc_swap::ArcSwap;
 use serde::Serialize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -192,18 +192,13 @@ impl Retirement {
 
     /// Follows the store for ever.
     pub async fn run(self) {
-        let mut failing = false;
-        loop {
-            self.shared.clock.sleep(POLL).await;
-            match self.sync().await {
-                Ok(()) => failing = false,
-                Err(error) if !failing => {
-                    failing = true;
-                    tracing::warn!(%error, "brownouts and sunsets set elsewhere cannot be read; the last known ones stay");
-                }
-                Err(_) => {}
-            }
-        }
+        repeat(
+            &self.shared.clock,
+            POLL,
+            "brownouts and sunsets set elsewhere cannot be read; the last known ones stay",
+            || self.sync(),
+        )
+        .await;
     }
 
     /// All windows, those that have ended not long ago among them, the earliest first.

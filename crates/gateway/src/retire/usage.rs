@@ -6,7 +6,7 @@
 
 use crate::clock::{Clock, rfc3339};
 use crate::shard;
-use crate::store::{Store, StoreError, UsageRow};
+use crate::store::{Store, StoreError, UsageRow, repeat};
 use foldhash::fast::RandomState;
 use serde::Serialize;
 use std::collections::HashMap;
@@ -149,18 +149,13 @@ impl Usage {
     /// Takes counts to the store for ever.
     pub async fn run(self) {
         let Some(shared) = self.shared.clone() else { return };
-        let mut failing = false;
-        loop {
-            shared.clock.sleep(FLUSH).await;
-            match self.flush().await {
-                Ok(()) => failing = false,
-                Err(error) if !failing => {
-                    failing = true;
-                    tracing::warn!(%error, "who calls what cannot be stored; it is held in memory until it can be");
-                }
-                Err(_) => {}
-            }
-        }
+        repeat(
+            &shared.clock,
+            FLUSH,
+            "who calls what cannot be stored; it is held in memory until it can be",
+            || self.flush(),
+        )
+        .await;
     }
 
     /// All that was counted, by every gateway of the store; of this one to the last call.

@@ -6,7 +6,7 @@
 use super::phase::{PHASES, Phase, Share};
 use super::table::{Row, Table};
 use crate::clock::{Clock, rfc3339};
-use crate::store::{HoldRow, MoveRow, PhaseRow, Store, StoreError};
+use crate::store::{HoldRow, MoveRow, PhaseRow, Store, StoreError, repeat};
 use crate::telemetry::metrics;
 use serde::Serialize;
 use std::collections::HashMap;
@@ -208,18 +208,13 @@ impl Phases {
 
     /// Follows the store for ever.
     pub async fn run(self) {
-        let mut failing = false;
-        loop {
-            self.shared.clock.sleep(POLL).await;
-            match self.sync().await {
-                Ok(()) => failing = false,
-                Err(error) if !failing => {
-                    failing = true;
-                    tracing::warn!(%error, "phases set elsewhere cannot be read; the last known ones stay");
-                }
-                Err(_) => {}
-            }
-        }
+        repeat(
+            &self.shared.clock,
+            POLL,
+            "phases set elsewhere cannot be read; the last known ones stay",
+            || self.sync(),
+        )
+        .await;
     }
 
     /// All operations that are served, side by side in the order of their contracts.
