@@ -1,7 +1,8 @@
 //! Charts as SVG, made here: lines over time, a spark for a row, a bar of parts. They have a text beside them that says the
 //! same, and what is under the pointer is shown by the script out of `data-chart`.
 
-use super::words::moment;
+use super::traffic::{Counted, Line, Span, errors_of, requests_of};
+use super::words::{duration, moment, rate};
 use maud::{Markup, html};
 use serde_json::json;
 use std::fmt::Write as _;
@@ -28,6 +29,52 @@ pub(crate) struct Chart<'c> {
     pub(crate) threshold: Option<(f64, &'static str)>,
     /// How a value is written at the axis.
     pub(crate) axis: fn(f64) -> String,
+}
+
+impl Series {
+    pub(crate) fn new(
+        name: &'static str,
+        unit: &'static str,
+        class: &'static str,
+        is_filled: bool,
+        values: Vec<Option<f64>>,
+    ) -> Series {
+        Series { name, unit, class, is_filled, values }
+    }
+}
+
+/// Requests and errors per second.
+pub(crate) fn traffic<P: Counted>(line: &Line<P>, span: Span) -> Chart<'static> {
+    let per_second = |number: u64| Some(number as f64 / line.seconds);
+    let requests = line.values(|point| per_second(requests_of(point.outcomes())));
+    let errors = line.values(|point| per_second(errors_of(point.outcomes())));
+    Chart {
+        id: "chart-traffic",
+        label: format!("Requests and errors per second over {}", span.words()),
+        times: line.times(),
+        series: vec![
+            Series::new("requests", "/s", "s-requests", true, requests),
+            Series::new("errors", "/s", "s-errors", true, errors),
+        ],
+        threshold: None,
+        axis: |value| format!("{}/s", rate(value)),
+    }
+}
+
+/// Median and 99th percentile of how long requests took.
+pub(crate) fn latency<P: Counted>(line: &Line<P>, label: String) -> Chart<'static> {
+    let quantile = |share: f64| line.values(|point| Some(point.durations().quantile(share)? * 1e3));
+    Chart {
+        id: "chart-latency",
+        label,
+        times: line.times(),
+        series: vec![
+            Series::new("median", "ms", "s-requests", false, quantile(0.5)),
+            Series::new("99 %", "ms", "s-second", false, quantile(0.99)),
+        ],
+        threshold: None,
+        axis: |value| duration(value / 1e3),
+    }
 }
 
 const WIDTH: f64 = 600.0;

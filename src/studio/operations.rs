@@ -2,14 +2,12 @@
 //! will do, and then done; whoever is second is told what was changed meanwhile, and keeps what he wrote.
 
 use super::Visit;
-use super::charts::{Chart, Series, spark};
+use super::charts::{self, Chart, Series, spark};
 use super::fields::{Fields, encoded};
 use super::layout::{Page, Tab, empty, pager};
 use super::route;
-use super::traffic::{Span, errors_of, requests_of};
-use super::words::{
-    Tone, badge, count, counted, duration, moment, moment_text, operation, percent, phase, rate, span,
-};
+use super::traffic::{Span, requests_of};
+use super::words::{Tone, badge, count, counted, moment, moment_text, operation, percent, phase, span};
 use crate::admin::{Answer, told};
 use http::StatusCode;
 use maud::{Markup, html};
@@ -355,42 +353,8 @@ fn as_fields(shown: &str) -> Option<(&str, &str)> {
 fn charts(visit: &Visit<'_>, info: &PhaseInfo) -> Markup {
     let span = Span::of(visit.query.get("span"));
     let line = visit.studio.traffic.operation(&info.side, &info.operation, span);
-    let times: Vec<i64> = line.slots.iter().map(|(at, _)| *at).collect();
-    let values = |of: &dyn Fn(&super::traffic::OperationPoint) -> Option<f64>| -> Vec<Option<f64>> {
-        line.slots.iter().map(|(_, point)| point.as_ref().and_then(of)).collect()
-    };
-    let series = |name, unit, class, is_filled, values| Series { name, unit, class, is_filled, values };
-    let per_second = |number: u64| Some(number as f64 / line.seconds);
-    let words = if span == Span::Hour { "the last hour" } else { "the last day" };
-    let traffic = Chart {
-        id: "chart-traffic",
-        label: format!("Requests and errors per second over {words}"),
-        times: times.clone(),
-        series: vec![
-            series(
-                "requests",
-                "/s",
-                "s-requests",
-                true,
-                values(&|point| per_second(requests_of(&point.outcomes))),
-            ),
-            series("errors", "/s", "s-errors", true, values(&|point| per_second(errors_of(&point.outcomes)))),
-        ],
-        threshold: None,
-        axis: |value| format!("{}/s", rate(value)),
-    };
-    let quantile = |share: f64| values(&|point| Some(point.durations.quantile(share)? * 1e3));
-    let latency = Chart {
-        id: "chart-latency",
-        label: format!("Latency over {words}"),
-        times: times.clone(),
-        series: vec![
-            series("median", "ms", "s-requests", false, quantile(0.5)),
-            series("99 %", "ms", "s-second", false, quantile(0.99)),
-        ],
-        threshold: None,
-        axis: |value| duration(value / 1e3),
-    };
+    let traffic = charts::traffic(&line, span);
+    let latency = charts::latency(&line, format!("Latency over {}", span.words()));
     let threshold = Threshold::default();
     let (mut compared, mut different) = (0, 0);
     let mut differing = Vec::with_capacity(line.slots.len());
@@ -406,11 +370,14 @@ fn charts(visit: &Visit<'_>, info: &PhaseInfo) -> Markup {
     }
     let differences = Chart {
         id: "chart-differences",
-        label: format!("Share of compared answers that differ, summed over {words}, with its upper bound"),
-        times,
+        label: format!(
+            "Share of compared answers that differ, summed over {}, with its upper bound",
+            span.words()
+        ),
+        times: line.times(),
         series: vec![
-            series("differ", "%", "s-errors", true, differing),
-            series("at most", "%", "s-second", false, bounds),
+            Series::new("differ", "%", "s-errors", true, differing),
+            Series::new("at most", "%", "s-second", false, bounds),
         ],
         threshold: Some((threshold.mismatch_max * 100.0, "threshold")),
         axis: |value| percent(value / 100.0),
@@ -420,7 +387,7 @@ fn charts(visit: &Visit<'_>, info: &PhaseInfo) -> Markup {
         section.panel.w4 aria-labelledby="latency-title" { header { h2 #latency-title { "Latency" } } (latency.draw()) }
         section.panel.w4 aria-labelledby="differences-title" {
             header { h2 #differences-title { "Differences" } }
-            @if compared > 0 { (differences.draw()) } @else { p.soft { "Nothing was compared in " (words) "." } }
+            @if compared > 0 { (differences.draw()) } @else { p.soft { "Nothing was compared in " (span.words()) "." } }
         }
     }
 }

@@ -2,11 +2,11 @@
 //! somebody, with the button that helps.
 
 use super::Visit;
-use super::charts::{Chart, Series, bar};
+use super::charts::{self, Series, bar};
 use super::fields::encoded;
 use super::layout::{Page, Tab};
 use super::operations::{address, next_phase};
-use super::traffic::{Line, Point, Span, errors_of, requests_of};
+use super::traffic::{Span, errors_of, requests_of};
 use super::words::{count, counted, duration, moment_text, operation, percent, rate};
 use crate::admin::{Answer, PackStatus};
 use maud::{Markup, html};
@@ -109,44 +109,12 @@ fn split(text: &str) -> (String, String) {
 }
 
 fn charts(visit: &Visit<'_>, span: Span, phases: &[PhaseInfo]) -> Markup {
-    let Line { seconds, slots } = visit.studio.traffic.all(span);
-    let times: Vec<i64> = slots.iter().map(|(at, _)| *at).collect();
-    let values = |of: &dyn Fn(&Point) -> Option<f64>| -> Vec<Option<f64>> {
-        slots.iter().map(|(_, point)| point.as_ref().and_then(of)).collect()
-    };
-    let per_second = |number: u64| Some(number as f64 / seconds);
-    let series = |name, unit, class, is_filled, values| Series { name, unit, class, is_filled, values };
-    let words = if span == Span::Hour { "the last hour" } else { "the last day" };
-    let traffic = Chart {
-        id: "chart-traffic",
-        label: format!("Requests and errors per second over {words}"),
-        times: times.clone(),
-        series: vec![
-            series(
-                "requests",
-                "/s",
-                "s-requests",
-                true,
-                values(&|point| per_second(requests_of(&point.outcomes))),
-            ),
-            series("errors", "/s", "s-errors", true, values(&|point| per_second(errors_of(&point.outcomes)))),
-        ],
-        threshold: None,
-        axis: |value| format!("{}/s", rate(value)),
-    };
-    let quantile = |share: f64| values(&|point| Some(point.durations.quantile(share)? * 1e3));
-    let latency = Chart {
-        id: "chart-latency",
-        label: format!("Latency and what Switchback adds to it over {words}"),
-        times,
-        series: vec![
-            series("median", "ms", "s-requests", false, quantile(0.5)),
-            series("99 %", "ms", "s-second", false, quantile(0.99)),
-            series("added, mean", "ms", "s-third", false, values(&|point| Some(point.own_seconds()? * 1e3))),
-        ],
-        threshold: None,
-        axis: |value| duration(value / 1e3),
-    };
+    let line = visit.studio.traffic.all(span);
+    let words = span.words();
+    let traffic = charts::traffic(&line, span);
+    let mut latency = charts::latency(&line, format!("Latency and what Switchback adds to it over {words}"));
+    let added = line.values(|point| Some(point.own_seconds()? * 1e3));
+    latency.series.push(Series::new("added, mean", "ms", "s-third", false, added));
     let outcomes = visit.studio.traffic.outcomes(span);
     let all = requests_of(&outcomes);
     let mut busiest: Vec<(&PhaseInfo, u64, u64)> = phases

@@ -22,6 +22,11 @@ pub(crate) enum Span {
 }
 
 impl Span {
+    /// In words, as a part of a sentence.
+    pub(crate) fn words(self) -> &'static str {
+        if self == Span::Hour { "the last hour" } else { "the last day" }
+    }
+
     pub(crate) fn of(word: &str) -> Span {
         if word == "day" { Span::Day } else { Span::Hour }
     }
@@ -94,10 +99,28 @@ impl<P: Copy + Default> Slots<P> {
     }
 }
 
+/// What was counted of requests in one slot.
+pub(crate) trait Counted {
+    fn outcomes(&self) -> &[u64; OUTCOMES.len()];
+    fn durations(&self) -> &Durations;
+}
+
 /// A chart's slots, with their width in seconds.
 pub(crate) struct Line<P> {
     pub(crate) seconds: f64,
     pub(crate) slots: Vec<(i64, Option<P>)>,
+}
+
+impl<P> Line<P> {
+    /// The moments of the slots, in milliseconds since 1970.
+    pub(crate) fn times(&self) -> Vec<i64> {
+        self.slots.iter().map(|(at, _)| *at).collect()
+    }
+
+    /// One value of each slot, where it is known.
+    pub(crate) fn values(&self, of: impl Fn(&P) -> Option<f64>) -> Vec<Option<f64>> {
+        self.slots.iter().map(|(_, point)| point.as_ref().and_then(&of)).collect()
+    }
 }
 
 /// The rings. One for the program.
@@ -245,6 +268,26 @@ impl State {
             }
         }
         self.last = reading;
+    }
+}
+
+impl Counted for Point {
+    fn outcomes(&self) -> &[u64; OUTCOMES.len()] {
+        &self.outcomes
+    }
+
+    fn durations(&self) -> &Durations {
+        &self.durations
+    }
+}
+
+impl Counted for OperationPoint {
+    fn outcomes(&self) -> &[u64; OUTCOMES.len()] {
+        &self.outcomes
+    }
+
+    fn durations(&self) -> &Durations {
+        &self.durations
     }
 }
 
