@@ -97,12 +97,7 @@ impl Loaded {
             let over = [SideId::OLD, SideId::NEW].map(|to| {
                 let over = Supply { over: true, ..Supply::default() };
                 let lens = lenses.lens(&compiled.name, to, &over, &mut Findings::new());
-                lens.filter(|_| self.builds_what_is_within(&lenses, &compiled.name, to)).map(|lens| Way {
-                    lens,
-                    how: How::Over,
-                    settings: self.settings(),
-                    supplies: Vec::new(),
-                })
+                lens.map(|lens| Way { lens, how: How::Over, settings: self.settings(), supplies: Vec::new() })
             });
             let types = lenses.types(&compiled.name).expect("a compiled shape has types");
             let [old, new] = &self.program.manifest.sides;
@@ -121,9 +116,6 @@ impl Loaded {
             (How::Supplied, Supply { with: left, over: false }),
             (How::Over, Supply { over: true, with: Vec::new() }),
         ];
-        if !self.builds_what_is_within(lenses, name, to) {
-            return None;
-        }
         for (how, supply) in tries {
             let Some(lens) = lenses.lens(name, to, &supply, &mut Findings::new()) else { continue };
             let generator = Generator {
@@ -142,13 +134,6 @@ impl Loaded {
             return Some(Way { lens, how, settings: self.settings(), supplies });
         }
         None
-    }
-
-    /// Whether the shapes within it can be built without an old value: nothing lays those over one.
-    fn builds_what_is_within(&self, lenses: &Lenses<'_>, name: &str, to: SideId) -> bool {
-        let mut within = self.shape(name).rename.iter().filter_map(|line| line.shape.as_ref());
-        within
-            .all(|used| lenses.lens(&used.name.value, to, &Supply::default(), &mut Findings::new()).is_some())
     }
 
     /// Required fields that no line gives a value.

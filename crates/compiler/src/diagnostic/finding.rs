@@ -103,7 +103,7 @@ impl Finding {
 }
 
 /// All findings of a run. Readers push and go on, so that one run shows every mistake.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Findings {
     all: Vec<Finding>,
 }

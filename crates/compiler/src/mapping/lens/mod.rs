@@ -36,7 +36,7 @@ pub struct Lenses<'p> {
     named: HashMap<&'p str, Named<'p>>,
     /// Names in the order of the program.
     order: Vec<&'p Spanned<String>>,
-    built: RefCell<HashMap<BuiltKey, Option<Lens>>>,
+    built: RefCell<HashMap<BuiltKey, Result<Lens, Findings>>>,
     /// Shapes being built, innermost last: one that meets itself leads back there.
     building: RefCell<Vec<(BuiltKey, Again)>>,
     /// Shapes that are built but for what they lead back to, which still is. They are good as long as that is, since what is
@@ -332,8 +332,9 @@ impl<'p> Lenses<'p> {
     pub fn lens(&self, name: &str, to: SideId, with: &Supply, findings: &mut Findings) -> Option<Lens> {
         let plain = with.with.is_empty() && !with.over;
         let key = (name.to_owned(), to);
-        if let Some(lens) = self.built.borrow().get(&key).filter(|_| plain) {
-            return lens.clone();
+        if let Some(built) = self.built.borrow().get(&key).filter(|_| plain) {
+            // Who asked first may have thrown the findings away. Equal ones are shown once.
+            return built.as_ref().map_err(|why| findings.append(why.clone())).ok().cloned();
         }
         let named = self.named.get(name)?;
         let types = named.types?;
@@ -342,7 +343,10 @@ impl<'p> Lenses<'p> {
             false => choice::build(self, named.shape, types, to, with, findings),
         };
         if !plain {
-            return build(findings);
+            let mark = findings.len();
+            let lens = build(findings);
+            // A member whose line is wrong is not in what was built.
+            return lens.filter(|_| !findings.errors_since(mark));
         }
         if let Some((_, again)) = self.building.borrow().iter().find(|(open, _)| *open == key) {
             return Some(Lens::again(again, BTreeSet::from([key])));
@@ -362,7 +366,9 @@ impl<'p> Lenses<'p> {
         }
         let (again, mark) = (Again::default(), self.partial.borrow().len());
         self.building.borrow_mut().push((key.clone(), again.clone()));
-        let mut lens = build(findings);
+        let mut own = Findings::new();
+        let mut lens = build(&mut own).filter(|_| !own.has_errors());
+        findings.append(own.clone());
         self.building.borrow_mut().pop();
         if let Some(lens) = &mut lens {
             again.tie(&lens.op);
@@ -374,7 +380,7 @@ impl<'p> Lenses<'p> {
             }
             _ => {
                 self.partial.borrow_mut().truncate(mark);
-                self.built.borrow_mut().insert(key, lens.clone());
+                self.built.borrow_mut().insert(key, lens.clone().ok_or(own));
             }
         }
         lens
