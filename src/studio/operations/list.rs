@@ -1,0 +1,165 @@
+//! The list of all operations: searched, sorted, a page at a time.
+
+use super::address;
+use crate::admin::Answer;
+use crate::studio::Visit;
+use crate::studio::charts::spark;
+use crate::studio::fields::encoded;
+use crate::studio::layout::{Page, Tab, empty, pager};
+use crate::studio::traffic::{Span, requests_of};
+use crate::studio::words::{Tone, badge, count, counted, operation, percent, phase};
+use maud::{Markup, html};
+use std::collections::HashMap;
+use switchback_engine::diff::OperationReport;
+use switchback_gateway::shadow::{PHASES, PhaseInfo};
+
+/// Operations on one page of the list.
+const LISTED: usize = 50;
+
+/// What is known of one operation.
+pub(super) struct Known<'k> {
+    info: &'k PhaseInfo,
+    report: Option<&'k OperationReport>,
+    requests: u64,
+    errors: u64,
+    clients: usize,
+    /// How well the pack keeps it.
+    verdict: &'static str,
+}
+
+pub(super) async fn list(visit: &Visit<'_>) -> Answer {
+    let seen = visit.reports().await;
+    let reported = seen.value.as_deref().map_or(&[][..], |report| &report.operations);
+    let reports: HashMap<(&str, &str), &OperationReport> =
+        reported.iter().map(|one| ((one.side.as_str(), one.operation.as_str()), one)).collect();
+    let totals = visit.studio.traffic.totals();
+    let program = visit.parts.program.load_full();
+    let pack = program.pack();
+    let verdicts: HashMap<(&str, &str), &'static str> = pack
+        .directions
+        .iter()
+        .flat_map(|direction| {
+            let side = pack.sides[direction.serves].name.as_str();
+            direction.routes.iter().map(move |route| ((side, &*route.operation.key), route.verdict.word()))
+        })
+        .collect();
+    let phases = visit.parts.phases.list();
+    let (asked, of_phase, of_side) =
+        (visit.query.get("q").to_lowercase(), visit.query.get("phase"), visit.query.get("side"));
+    let mut found: Vec<Known<'_>> = phases
+        .iter()
+        .filter(|info| info.operation.to_lowercase().contains(&asked))
+        .filter(|info| of_phase.is_empty() || info.now.phase == of_phase)
+        .filter(|info| of_side.is_empty() || info.side == of_side)
+        .map(|info| {
+            let (requests, errors) = visit.studio.traffic.of_the_hour(&info.side, &info.operation);
+            let key = (info.side.clone(), info.operation.clone());
+            let by_name = (info.side.as_str(), info.operation.as_str());
+            Known {
+                info,
+                report: reports.get(&by_name).copied().filter(|report| report.phase == info.now.phase),
+                requests,
+                errors,
+                clients: totals.operations.get(&key).map_or(0, |one| one.clients),
+                verdict: verdicts.get(&by_name).copied().unwrap_or(""),
+            }
+        })
+        .collect();
+    match visit.query.get("sort") {
+        "traffic" => found.sort_by_key(|known| std::cmp::Reverse(known.requests)),
+        "errors" => found.sort_by_key(|known| std::cmp::Reverse((known.errors, known.requests))),
+        "differences" => found.sort_by(|a, b| rate_of(b).total_cmp(&rate_of(a))),
+        _ => {}
+    }
+    let mut sides: Vec<&str> = phases.iter().map(|info| info.side.as_str()).collect();
+    sides.dedup();
+    let from = (visit.query.page() - 1).saturating_mul(LISTED);
+    let shown: Vec<&Known<'_>> = found.iter().skip(from).take(LISTED).collect();
+    let body = html! {
+        div.page-head {
+            h1 { "Operations" }
+            p.lead { "Each operation of the contract, who answers it, and what is known of how alike both sides are." }
+        }
+        (visit.staleness(&seen))
+        (filter(visit, &sides))
+        section.panel #operations aria-label="Operations" {
+            @if shown.is_empty() {
+                (empty("No such operation", &html! { "Nothing fits what is asked for. " a href="/operations" { "Show all" } }))
+            } @else {
+                div.scroll role="region" aria-label="Table of operations" tabindex="0" { table {
+                    thead { tr {
+                        th { "Operation" } th { "Phase" } th { "Last hour" } th.n { "Requests" } th.n { "Errors" }
+                        th.n { "Differ" } th.n { "At most" } th.n { "Clients" } th.wide-only { "Kept by the pack" }
+                    } }
+                    tbody { @for known in &shown { (row(visit, known, sides.len() > 1)) } }
+                } }
+                (pager(visit, shown.len(), found.len(), LISTED))
+            }
+        }
+    };
+    visit.page(Page::live(Tab::Operations, "Operations", body))
+}
+
+pub(super) fn rate_of(known: &Known<'_>) -> f64 {
+    known.report.map_or(-1.0, |report| report.equal_rate.map_or(-1.0, |equal| 1.0 - equal))
+}
+
+pub(super) fn filter(visit: &Visit<'_>, sides: &[&str]) -> Markup {
+    let of_phase = visit.query.get("phase");
+    let sorts = [
+        ("", "As in the contract"),
+        ("traffic", "Busiest first"),
+        ("errors", "Failing first"),
+        ("differences", "Most different first"),
+    ];
+    html! {
+        form.filter method="get" action="/operations" role="search" {
+            label.grow { "Search" input #q type="search" name="q" value=(visit.query.get("q")) placeholder="Method or path"; }
+            label { "Phase" select name="phase" data-submit {
+                option value="" { "All" }
+                @for name in PHASES { option value=(name) selected[of_phase == name] { (name) } }
+            } }
+            @if sides.len() > 1 {
+                label { "Side" select name="side" data-submit {
+                    option value="" { "All" }
+                    @for side in sides { option value=(side) selected[visit.query.get("side") == *side] { (side) } }
+                } }
+            }
+            label { "Order" select name="sort" data-submit {
+                @for (value, name) in sorts { option value=(value) selected[visit.query.get("sort") == value] { (name) } }
+            } }
+            button type="submit" { "Show" }
+        }
+    }
+}
+
+pub(super) fn row(visit: &Visit<'_>, known: &Known<'_>, has_sides: bool) -> Markup {
+    let Known { info, report, requests, errors, clients, verdict } = known;
+    let line = visit.studio.traffic.operation(&info.side, &info.operation, Span::Hour);
+    let values: Vec<Option<f64>> = line
+        .slots
+        .iter()
+        .map(|(_, point)| point.as_ref().map(|point| requests_of(&point.outcomes) as f64))
+        .collect();
+    html! {
+        tr id={ "operation-" (info.side) "-" (encoded(&info.operation)) } {
+            td {
+                a.quiet-link href=(address(&info.side, &info.operation)) { (operation(&info.operation)) }
+                @if has_sides { " " span.soft { (info.side) } }
+            }
+            td {
+                (phase(info.now.phase, info.now.share))
+                @if info.held.is_some() { " " (badge(Tone::Warn, "held")) }
+            }
+            td { (spark(&values, &format!("{} in the last hour", counted(*requests, "request")))) }
+            td.n { (count(*requests)) }
+            td.n { (count(*errors)) }
+            td.n { @match report.and_then(|report| report.equal_rate) { Some(equal) => (percent(1.0 - equal)), None => span.soft { "–" } } }
+            td.n { @match report.filter(|report| report.counts.compared() > 0) { Some(report) => span title={ (report.proof.word()) ": " (report.next) } { (percent(report.mismatch_bound)) }, None => span.soft { "–" } } }
+            td.n { (count(*clients as u64)) }
+            td.wide-only { (verdict) }
+        }
+    }
+}
+
+// One operation ----------------------------------------------------------------------------------------------------------

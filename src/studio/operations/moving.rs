@@ -1,0 +1,213 @@
+//! The move of an operation: what was asked for, what it will do, and who was first.
+
+use super::{AS_CONFIGURED, REASON_CHARS_MAX, address, not_done};
+use crate::admin::Answer;
+use crate::studio::Visit;
+use crate::studio::fields::Fields;
+use crate::studio::layout::{Page, Tab};
+use crate::studio::words::{counted, moment_text, operation, percent, phase};
+use http::StatusCode;
+use maud::{Markup, html};
+use switchback_gateway::shadow::{Phase, PhaseInfo, Share};
+use switchback_gateway::token::ClientInfo;
+
+/// Clients that are named in a confirmation.
+const NAMED: usize = 12;
+
+/// The phase that fields ask for.
+pub(super) fn wanted(fields: &Fields) -> Result<Phase, String> {
+    let name = fields.get("phase");
+    let share = fields.get("share").trim();
+    // `legacy` and `shadow` have none; what stood in the field was another phase's.
+    let share = if share.is_empty() || ["legacy", "shadow"].contains(&name) {
+        None
+    } else {
+        Some(share.parse::<Share>()?)
+    };
+    Phase::named(name, share).map_err(|fault| fault.to_string())
+}
+
+/// The page that says what a move will do, and asks whether to do it.
+pub(super) async fn asked_to_move(visit: &Visit<'_>, info: &PhaseInfo) -> Answer {
+    if !visit.may_operate() {
+        let words = html! { p { "Sign in with the token that may change things." } };
+        return visit.page(Page::notice(StatusCode::FORBIDDEN, "Nothing was changed", words));
+    }
+    if visit.query.get("phase") != AS_CONFIGURED
+        && let Err(trouble) = wanted(&visit.query)
+    {
+        return not_done(visit, info, &trouble);
+    }
+    let clients = visit.clients().await;
+    let clients = clients.value.as_deref().map_or(&[][..], Vec::as_slice);
+    let body = html! {
+        div.page-head {
+            p.crumbs { a href=(address(&info.side, &info.operation)) { (info.operation) } }
+            h1 { "Move this operation?" }
+        }
+        (confirmation(visit, info, &visit.query, clients))
+    };
+    visit.page(Page::still(Tab::Operations, "Move this operation?", body))
+}
+
+pub(super) fn confirmation(
+    visit: &Visit<'_>,
+    info: &PhaseInfo,
+    fields: &Fields,
+    clients: &[ClientInfo],
+) -> Markup {
+    let back = fields.get("phase") == AS_CONFIGURED;
+    let to = if back {
+        Phase::named(info.configured.phase, info.configured.share.and_then(Share::new)).ok()
+    } else {
+        wanted(fields).ok()
+    };
+    let here = address(&info.side, &info.operation);
+    html! {
+        section.panel.confirm {
+            p.lead { (operation(&info.operation)) " of " strong { (info.side) } }
+            p { (phase(info.now.phase, info.now.share)) " → " @if let Some(to) = to { (phase(to.name(), to.share().filter(|share| !share.is_none()).map(Share::part))) } }
+            h2 { "What will happen" }
+            ul { @if let Some(to) = to { @for line in consequences(info, to, clients) { li { (line) } } } }
+            form.stack method="post" action={ (here) "/move" } {
+                (visit.form_token())
+                input type="hidden" name="version" value=(info.version);
+                input type="hidden" name="phase" value=(fields.get("phase"));
+                input type="hidden" name="share" value=(fields.get("share"));
+                label { "Reason" input #reason type="text" name="reason" maxlength=(REASON_CHARS_MAX) value=(fields.get("reason")) placeholder="Stands in the history"; }
+                div.actions {
+                    button.primary type="submit" { "Move it" }
+                    a.button href=(here) { "Leave it" }
+                }
+            }
+        }
+    }
+}
+
+/// What a phase means for the clients of an operation, in sentences.
+pub(super) fn consequences(info: &PhaseInfo, to: Phase, clients: &[ClientInfo]) -> Vec<String> {
+    let own = format!("the service of {}", info.side);
+    let mut lines = Vec::new();
+    match to {
+        Phase::Legacy => {
+            lines.push(format!("All calls go to {own}, unchanged."));
+            lines.push("Nothing is compared any more, so nothing more is learnt about it.".to_owned());
+        }
+        Phase::Shadow => {
+            lines.push(format!("{} answers all clients, unchanged.", capital(&own)));
+            lines.push(if info.writes {
+                "Beside it the other side's calls are planned and never sent, since this operation changes something.".to_owned()
+            } else {
+                "Beside it the other side is asked, and both answers are compared. Clients do not wait for that.".to_owned()
+            });
+        }
+        Phase::Canary(share) => {
+            let living: Vec<&ClientInfo> =
+                clients.iter().filter(|client| client.revoked_at.is_none()).collect();
+            let chosen: Vec<&str> = living
+                .iter()
+                .map(|client| client.name.as_str())
+                .filter(|name| share.has_client(name, &info.operation))
+                .collect();
+            lines.push(format!("{} of the clients get translated answers of the other side; the others are answered by {own}.", percent(share.part())));
+            lines.push(match chosen.len() {
+                0 => format!(
+                    "Of the {} enrolled now that is none yet.",
+                    counted(living.len() as u64, "client")
+                ),
+                n if n <= NAMED => format!(
+                    "Of the {} enrolled now these are: {}.",
+                    counted(living.len() as u64, "client"),
+                    chosen.join(", ")
+                ),
+                n => format!(
+                    "Of the {} enrolled now these are {n}, such as {}.",
+                    counted(living.len() as u64, "client"),
+                    chosen[..NAMED].join(", ")
+                ),
+            });
+        }
+        Phase::Translated { check } => {
+            lines.push("All clients get translated answers of the other side.".to_owned());
+            lines.push(if check.is_none() {
+                format!("{} is not asked any more, and nothing is compared.", capital(&own))
+            } else {
+                format!(
+                    "For {} of the requests {own} is asked beside, and both answers are compared.",
+                    percent(check.part())
+                )
+            });
+        }
+    }
+    lines.push(
+        "It takes effect with the next request; requests that are being answered finish as they began."
+            .to_owned(),
+    );
+    lines.push("Evidence is counted anew from then on.".to_owned());
+    lines
+}
+
+pub(super) fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
+}
+
+/// Someone else was faster: what they did, and the form once more with what was written.
+pub(super) async fn second(visit: &Visit<'_>, seen: &PhaseInfo, form: &Fields) -> Answer {
+    let Ok(now) = visit.parts.phases.get(Some(&seen.side), &seen.operation) else { return visit.not_found() };
+    let moves = visit.moves().await;
+    let last = moves
+        .value
+        .iter()
+        .flat_map(|all| all.iter())
+        .find(|one| one.side == now.side && one.operation == now.operation);
+    let clients = visit.clients().await;
+    let clients = clients.value.as_deref().map_or(&[][..], Vec::as_slice);
+    let body = html! {
+        div.page-head { h1 { "Someone was faster" } }
+        div.notice.warn role="alert" {
+            p {
+                "Nothing was changed by you. While you were looking, "
+                @match last {
+                    Some(last) => {
+                        strong { @if last.who.is_empty() { (last.by) } @else { (last.who) } } " moved it from " (last.from) " to " (last.to) " "
+                        (moment_text(&last.at, visit.now_ms)) @if !last.evidence.is_empty() { ": “" (last.evidence) "”" } "."
+                    },
+                    None => "it was moved.",
+                }
+            }
+            p { "It is in " (phase(now.now.phase, now.now.share)) " now. If you still want it, send it once more." }
+        }
+        (confirmation(visit, &now, form, clients))
+    };
+    visit.page(Page::still(Tab::Operations, "Someone was faster", body).status(StatusCode::CONFLICT))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::studio::operations::detail::as_fields;
+
+    #[test]
+    fn what_a_move_came_from_can_be_asked_for_again() {
+        for phase in [
+            Phase::Legacy,
+            Phase::Shadow,
+            Phase::Canary(Share::new(0.25).unwrap()),
+            Phase::Translated { check: Share::new(0.01).unwrap() },
+            Phase::default(),
+        ] {
+            let shown = phase.to_string();
+            let (name, share) = as_fields(&shown).unwrap_or_else(|| panic!("{shown} is read back"));
+            assert_eq!(wanted(&Fields::read(&format!("phase={name}&share={share}"))), Ok(phase), "{shown}");
+        }
+        assert_eq!(as_fields("nothing known"), None);
+    }
+
+    #[test]
+    fn a_share_that_stood_in_the_field_does_not_keep_an_operation_from_shadow() {
+        assert_eq!(wanted(&Fields::read("phase=shadow&share=0.5")), Ok(Phase::Shadow));
+        assert!(wanted(&Fields::read("phase=canary&share=")).is_err());
+        assert!(wanted(&Fields::read("phase=canary&share=2")).is_err());
+    }
+}
