@@ -4,6 +4,8 @@
 //! places stay.
 
 use super::references::References;
+use aho_corasick::{AhoCorasick, MatchKind};
+use std::cell::OnceCell;
 use std::ops::Range;
 use switchback_compiler::diagnostic::{Code, Finding, Span};
 use switchback_compiler::yaml::{Key, Kind, Node};
@@ -19,28 +21,84 @@ const VALUE_CHARS_MIN: usize = 6;
 /// Most of a finding's place that is taken for one value.
 const VALUE_BYTES_MAX: usize = 4 << 10;
 
+/// Places in a text, in order and apart. A file may name many thousands of clients, so that none is looked for one by one.
+#[derive(Default)]
+struct Places(Vec<Range<usize>>);
+
+impl Places {
+    fn new(mut places: Vec<Range<usize>>) -> Places {
+        places.sort_unstable_by_key(|place| (place.start, place.end));
+        let mut apart: Vec<Range<usize>> = Vec::with_capacity(places.len());
+        for place in places {
+            match apart.last_mut() {
+                Some(last) if place.start < last.end => last.end = last.end.max(place.end),
+                _ => apart.push(place),
+            }
+        }
+        Places(apart)
+    }
+
+    /// Whether all of `place` lies in one of them.
+    fn hold(&self, place: &Range<usize>) -> bool {
+        let after = self.0.partition_point(|one| one.start <= place.start);
+        after > 0 && place.end <= self.0[after - 1].end
+    }
+
+    fn contain(&self, at: usize) -> bool {
+        let after = self.0.partition_point(|one| one.start <= at);
+        after > 0 && at < self.0[after - 1].end
+    }
+}
+
 /// What of a text that could be read may be shown.
 pub(super) struct Shown {
-    places: Vec<Range<usize>>,
+    places: Places,
     /// Scalars as they stand in the file, of which only what is in `places` is shown.
-    scalars: Vec<Range<usize>>,
+    scalars: Places,
     /// Values that sentences must not repeat, and what stands for each.
     values: Vec<(String, String)>,
+    /// Finds the values in a sentence; made for the first finding.
+    finder: OnceCell<Finder>,
 }
 
 impl Shown {
     /// `quotable` are the places of harmless values.
     pub(super) fn of(tree: &Node, quotable: Vec<Span>, references: &References) -> Shown {
-        let mut shown = Shown {
+        let mut found = Found {
             places: quotable.into_iter().map(range).chain(references.names()).collect(),
-            scalars: Vec::new(),
-            values: Vec::new(),
+            ..Found::default()
         };
-        shown.node(tree);
-        shown
+        found.node(tree);
+        let places = Places::new(found.places);
+        let hidden = found.scalars.iter().filter(|(place, _)| !places.hold(place));
+        let mut values = found.values;
+        values.extend(hidden.filter_map(|(_, text)| Some(((*text)?.to_owned(), MASK.to_owned()))));
+        let scalars = Places::new(found.scalars.into_iter().map(|(place, _)| place).collect());
+        Shown { places, scalars, values, finder: OnceCell::new() }
     }
 
-    fn node(&mut self, node: &Node) {
+    /// The text as findings may quote it.
+    pub(super) fn quotable(&self, text: &str) -> String {
+        // Beside values and keys there are only comments and marks.
+        starred(text, |at, c| self.places.contain(at) || (!c.is_alphanumeric() && !self.scalars.contain(at)))
+    }
+
+    fn finder(&self) -> &Finder {
+        self.finder.get_or_init(|| Finder::new(&self.values))
+    }
+}
+
+/// What is found on the way through a tree.
+#[derive(Default)]
+struct Found<'a> {
+    places: Vec<Range<usize>>,
+    /// Each with its value, where that can be a secret.
+    scalars: Vec<(Range<usize>, Option<&'a str>)>,
+    values: Vec<(String, String)>,
+}
+
+impl<'a> Found<'a> {
+    fn node(&mut self, node: &'a Node) {
         match &node.kind {
             Kind::Map(entries) => {
                 for (key, value) in entries {
@@ -49,8 +107,8 @@ impl Shown {
                 }
             }
             Kind::Seq(items) => items.iter().for_each(|item| self.node(item)),
-            Kind::String(text, _) | Kind::Number(text) => self.scalar(node.span, text),
-            Kind::Null | Kind::Bool(_) => self.scalars.push(range(node.span)),
+            Kind::String(text, _) | Kind::Number(text) => self.scalars.push((range(node.span), Some(text))),
+            Kind::Null | Kind::Bool(_) => self.scalars.push((range(node.span), None)),
         }
     }
 
@@ -65,22 +123,40 @@ impl Shown {
             self.values.push((key.name.clone(), format!("{plain}…")));
         }
     }
+}
 
-    fn scalar(&mut self, span: Span, text: &str) {
-        let place = range(span);
-        if !self.places.iter().any(|shown| shown.start <= place.start && place.end <= shown.end) {
-            self.values.push((text.to_owned(), MASK.to_owned()));
+/// Finds values in sentences, all of them in one pass.
+struct Finder {
+    /// `None`: there are too many to be looked for, and no sentence is shown.
+    automaton: Option<AhoCorasick>,
+    /// What stands for each pattern.
+    masks: Vec<String>,
+}
+
+impl Finder {
+    fn new(values: &[(String, String)]) -> Finder {
+        let mut patterns = Vec::new();
+        let mut masks = Vec::new();
+        for (value, mask) in values.iter().filter(|(value, _)| !value.is_empty()) {
+            for quote in ['`', '\''] {
+                patterns.push(format!("{quote}{value}{quote}"));
+                masks.push(format!("{quote}{mask}{quote}"));
+            }
+            if value.chars().count() >= VALUE_CHARS_MIN {
+                patterns.push(value.clone());
+                masks.push(mask.clone());
+            }
         }
-        self.scalars.push(place);
+        let automaton = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&patterns).ok();
+        Finder { automaton, masks }
     }
 
-    /// The text as findings may quote it.
-    pub(super) fn quotable(&self, text: &str) -> String {
-        let within = |ranges: &[Range<usize>], at: usize| ranges.iter().any(|range| range.contains(&at));
-        starred(text, |at, c| {
-            // Beside values and keys there are only comments and marks.
-            within(&self.places, at) || (!c.is_alphanumeric() && !within(&self.scalars, at))
-        })
+    /// The sentence without the values.
+    fn masked(&self, sentence: &str) -> String {
+        match &self.automaton {
+            Some(automaton) => automaton.replace_all(sentence, &self.masks),
+            None => MASK.to_owned(),
+        }
     }
 }
 
@@ -102,7 +178,8 @@ pub(super) fn unread(text: &str, references: &References) -> String {
             places.push(start..colon);
         }
     }
-    starred(text, |at, c| !c.is_alphanumeric() || places.iter().any(|place| place.contains(&at)))
+    let places = Places::new(places);
+    starred(text, |at, c| !c.is_alphanumeric() || places.contain(at))
 }
 
 /// All keys of the configuration's schema.
@@ -142,28 +219,22 @@ pub(super) fn without_values(finding: &mut Finding, text: &str, shown: Option<&S
         // A tag is what follows an exclamation mark, with which passwords like to begin.
         "tags (`!…`) are not read".clone_into(&mut finding.message);
     }
-    let mut values: Vec<(String, String)> = shown.map(|shown| shown.values.clone()).unwrap_or_default();
     // What is no scalar of the tree was dropped on the way: a second value of a key, a syntax error.
     let place = range(finding.span);
-    let is_shown = shown.is_some_and(|shown| {
-        shown.places.iter().any(|shown| shown.start <= place.start && place.end <= shown.end)
-    });
+    let is_shown = shown.is_some_and(|shown| shown.places.hold(&place));
     let typed = text.get(place).unwrap_or_default().trim_matches(['\'', '"', ' ', '\n']);
-    if !is_shown && !typed.is_empty() && typed.len() <= VALUE_BYTES_MAX && plain_part(typed) != typed {
-        values.push((typed.to_owned(), MASK.to_owned()));
-    }
-    values.sort_by_key(|(value, _)| std::cmp::Reverse(value.len()));
+    let is_known = || shown.is_some_and(|shown| shown.values.iter().any(|(value, _)| value == typed));
+    let is_dropped = !is_shown
+        && !typed.is_empty()
+        && typed.len() <= VALUE_BYTES_MAX
+        && plain_part(typed) != typed
+        && !is_known();
+    let dropped = is_dropped.then(|| Finder::new(&[(typed.to_owned(), MASK.to_owned())]));
     let sentences = [Some(&mut finding.message), finding.label.as_mut(), finding.help.as_mut()];
     let related = finding.related.iter_mut().map(|(_, words)| words);
     for sentence in sentences.into_iter().flatten().chain(related) {
-        for (value, mask) in values.iter().filter(|(value, _)| !value.is_empty()) {
-            for (open, close) in [('`', '`'), ('\'', '\'')] {
-                let quoted = format!("{open}{value}{close}");
-                *sentence = sentence.replace(&quoted, &format!("{open}{mask}{close}"));
-            }
-            if value.chars().count() >= VALUE_CHARS_MIN {
-                *sentence = sentence.replace(value.as_str(), mask);
-            }
+        for finder in dropped.iter().chain(shown.map(Shown::finder)) {
+            *sentence = finder.masked(sentence);
         }
     }
 }
@@ -179,4 +250,38 @@ fn plain_part(key: &str) -> &str {
 
 fn range(span: Span) -> Range<usize> {
     span.start as usize..span.end as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn places_are_found_as_by_looking_at_each(
+            ends in prop::collection::vec((0_usize..40, 1_usize..6), 0..12),
+            looked_for in (0_usize..50, 1_usize..4),
+        ) {
+            let all: Vec<_> = ends.iter().map(|(start, length)| *start..start + length).collect();
+            let places = Places::new(all.clone());
+            let (start, length) = looked_for;
+            let is_within = |at: usize| all.iter().any(|one| one.contains(&at));
+            prop_assert_eq!(places.contain(start), is_within(start));
+            if all.iter().any(|one| one.start <= start && start + length <= one.end) {
+                prop_assert!(places.hold(&(start..start + length)));
+            }
+            if places.hold(&(start..start + length)) {
+                prop_assert!((start..start + length).all(is_within));
+            }
+        }
+    }
+
+    #[test]
+    fn values_are_masked_in_one_pass_the_longer_first() {
+        let value = |text: &str| (text.to_owned(), MASK.to_owned());
+        let finder = Finder::new(&[value("secret-1"), value("secret-12"), value("ab"), value("")]);
+        let masked = finder.masked("`ab` is not secret-12, nor secret-1; about");
+        assert_eq!(masked, format!("`{MASK}` is not {MASK}, nor {MASK}; about"));
+    }
 }
