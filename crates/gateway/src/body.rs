@@ -8,7 +8,8 @@
 
 mod copy;
 
-pub use copy::{Copied, Copier};
+pub use copy::Copied;
+pub(crate) use copy::Copier;
 
 use crate::error::{GatewayError, Kind, Side};
 use bytes::Bytes;
@@ -48,10 +49,10 @@ pub trait Watch: Send {
 }
 
 /// What the log says of an answer that ends within its body.
-pub const BROKE_OFF: &str = "the upstream's body broke off";
+pub(crate) const BROKE_OFF: &str = "the upstream's body broke off";
 
 /// An exchange with an upstream that broke off: its connection was lost, or what came is no HTTP.
-pub fn broke_off(detail: &str, error: impl Into<Box<dyn StdError + Send + Sync>>) -> GatewayError {
+pub(crate) fn broke_off(detail: &str, error: impl Into<Box<dyn StdError + Send + Sync>>) -> GatewayError {
     let error = error.into();
     let kind = if is_lost(&*error) { Kind::UpstreamClosed } else { Kind::UpstreamBroken };
     GatewayError::new(kind, detail).because(error).cut()
@@ -226,7 +227,7 @@ impl Body {
 
     /// Breaks the body when it comes more slowly than this. Whole bodies never do.
     #[must_use]
-    pub fn paced(mut self, tempo: BodyTimeout) -> Body {
+    pub(crate) fn paced(mut self, tempo: BodyTimeout) -> Body {
         if !matches!(self.kind, Source::Empty | Source::Full(_)) {
             self.pace = Some(Box::new(MinimumThroughput { tempo, timer: None, started: None, seen: 0 }));
         }
@@ -235,7 +236,7 @@ impl Body {
 
     /// Yields the trailers too, if there are any.
     #[must_use]
-    pub fn with_trailers(mut self) -> Body {
+    pub(crate) fn with_trailers(mut self) -> Body {
         if !self.is_whole() {
             self.trailers = Trailers::Kept;
         }
@@ -265,7 +266,7 @@ impl Body {
     }
 
     /// All of it, where it is here and at most `bytes_max` long. Nothing is left then, and the body's own limit is heeded.
-    pub fn take_whole(&mut self, bytes_max: u64) -> Option<Result<Bytes, GatewayError>> {
+    pub(crate) fn take_whole(&mut self, bytes_max: u64) -> Option<Result<Bytes, GatewayError>> {
         if self.ended || !self.is_whole() || self.length().is_none_or(|length| length > bytes_max) {
             return None;
         }

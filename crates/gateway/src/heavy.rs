@@ -9,14 +9,14 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 
 /// Bytes of a body up to which it is worked on where it came: less than a millisecond's work, whatever it holds.
-pub const LIGHT_BYTES_MAX: u64 = 32 * 1024;
+pub(crate) const LIGHT_BYTES_MAX: u64 = 32 * 1024;
 
 /// How much less urgent these threads are than those that answer: they get about a quarter of a core that both want.
 const NICENESS: i32 = 6;
 
 /// Where large bodies are worked on. Clones are one.
 #[derive(Clone, Debug, Default)]
-pub struct Heavy(Arc<OnceLock<io::Result<Threads>>>);
+pub(crate) struct Heavy(Arc<OnceLock<io::Result<Threads>>>);
 
 #[derive(Debug)]
 struct Threads(Option<Runtime>);
@@ -24,7 +24,10 @@ struct Threads(Option<Runtime>);
 impl Heavy {
     /// Does `work`, and gives what came of it; none when it panicked or the program ends. What it needs it must own, so that it
     /// lasts as long: work that nobody waits for any more goes on to its end.
-    pub async fn work<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    pub(crate) async fn work<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
         let threads = self.0.get_or_init(Threads::start);
         let Ok(Threads(Some(runtime))) = threads else {
             // Without threads it is done here: late is better than not.
@@ -34,7 +37,7 @@ impl Heavy {
     }
 
     /// Does `work`, which nobody waits for.
-    pub fn leave(&self, work: impl FnOnce() + Send + 'static) {
+    pub(crate) fn leave(&self, work: impl FnOnce() + Send + 'static) {
         match self.0.get_or_init(Threads::start) {
             Ok(Threads(Some(runtime))) => drop(runtime.spawn(async move { work() })),
             _ => work(),

@@ -11,7 +11,7 @@ pub mod clock;
 pub mod error;
 pub mod events;
 mod gateway;
-pub mod heavy;
+pub(crate) mod heavy;
 mod interim;
 pub mod memory;
 pub mod proxy;

@@ -24,7 +24,7 @@ impl<T: Zeroize> Secret<T> {
 
 impl Secret<Vec<u8>> {
     /// The same secret as text, when it is UTF-8.
-    pub fn into_text(mut self) -> Option<Secret<String>> {
+    pub(crate) fn into_text(mut self) -> Option<Secret<String>> {
         String::from_utf8(std::mem::take(&mut self.0)).ok().map(Secret)
     }
 }

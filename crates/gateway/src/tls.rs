@@ -116,8 +116,6 @@ pub struct TlsSetup {
     /// Without ALPN, which is the business of whoever connects.
     pub config: rustls::ClientConfig,
     pub server_name: Option<ServerName<'static>>,
-    /// When our own certificate ends, in seconds since 1970.
-    pub ends: Option<u64>,
 }
 
 impl ServiceTls {
@@ -130,16 +128,14 @@ impl ServiceTls {
         let builder = rustls::ClientConfig::builder_with_provider(Arc::new(default_provider()))
             .with_safe_default_protocol_versions()?
             .with_root_certificates(self.roots()?);
-        let mut own_ends = None;
         let config = match &self.own {
             None => builder.with_no_client_auth(),
             Some(files) => {
                 let chain = certificates(&files.certificates)?;
-                own_ends = chain.first().and_then(ends);
                 builder.with_client_auth_cert(chain, key(&files.key)?)?
             }
         };
-        Ok(TlsSetup { config, server_name: server_name.transpose()?, ends: own_ends })
+        Ok(TlsSetup { config, server_name: server_name.transpose()? })
     }
 
     /// The files that it names.

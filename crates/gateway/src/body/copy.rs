@@ -22,7 +22,7 @@ impl Copied {
 }
 
 /// Copies a body up to a bound; then `done` is told once what there was. Given to [`super::Body::watched`].
-pub struct Copier<F: FnOnce(Copied) + Send> {
+pub(crate) struct Copier<F: FnOnce(Copied) + Send> {
     kept: Vec<u8>,
     bytes_max: usize,
     total: u64,
@@ -31,7 +31,7 @@ pub struct Copier<F: FnOnce(Copied) + Send> {
 
 impl<F: FnOnce(Copied) + Send> Copier<F> {
     /// Keeps the first `bytes_max` bytes. `done` must not block: it is called where the body is read.
-    pub fn new(bytes_max: usize, done: F) -> Copier<F> {
+    pub(crate) fn new(bytes_max: usize, done: F) -> Copier<F> {
         Copier { kept: Vec::new(), bytes_max, total: 0, done: Some(done) }
     }
 }

@@ -12,6 +12,7 @@ mod tap;
 #[cfg(test)]
 mod tests;
 
-pub use recording::{CallRecord, Head, Recording};
+pub(crate) use recording::CallRecord;
+pub use recording::{Head, Recording};
 pub use redaction::Redaction;
 pub use tap::{Capture, Captured, Tap, Wanted};

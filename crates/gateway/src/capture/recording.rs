@@ -29,7 +29,7 @@ struct Gathered {
 
 /// One call to the other side.
 #[derive(Debug)]
-pub struct CallRecord {
+pub(crate) struct CallRecord {
     pub method: Method,
     /// Path and query below the upstream's base.
     pub target: String,
@@ -76,26 +76,26 @@ impl Recording {
     }
 
     /// The request's body has ended.
-    pub fn request_body(&self, copied: Copied) {
+    pub(crate) fn request_body(&self, copied: Copied) {
         self.gathered().request_body = Some(copied);
     }
 
     /// A call begins; gives its number.
-    pub fn call(&self, call: CallRecord) -> usize {
+    pub(crate) fn call(&self, call: CallRecord) -> usize {
         let mut gathered = self.gathered();
         gathered.calls.push(call);
         gathered.calls.len() - 1
     }
 
     /// A call was answered.
-    pub fn call_head(&self, number: usize, status: u16, headers: &HeaderMap) {
+    pub(crate) fn call_head(&self, number: usize, status: u16, headers: &HeaderMap) {
         if let Some(call) = self.gathered().calls.get_mut(number) {
             call.head = Some((status, headers.clone()));
         }
     }
 
     /// The body of a call's answer has ended.
-    pub fn call_body(&self, number: usize, copied: Copied) {
+    pub(crate) fn call_body(&self, number: usize, copied: Copied) {
         if let Some(call) = self.gathered().calls.get_mut(number) {
             call.answer = Some(copied);
         }

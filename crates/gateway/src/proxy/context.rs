@@ -109,7 +109,7 @@ pub struct RequestContext {
     pub id: RequestId,
     pub trace: TraceParent,
     /// What of the trace is recorded here; nothing where traces are off or this one is not sampled.
-    pub span: Option<Arc<RequestSpan>>,
+    pub(crate) span: Option<Arc<RequestSpan>>,
     pub arrived: Instant,
     pub method: Method,
     pub uri: Uri,

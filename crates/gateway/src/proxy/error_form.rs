@@ -10,7 +10,7 @@ use switchback_plan::{ErrorStyle, GATEWAY_ERRORS, Pack, SideId};
 
 /// The errors of one pack for clients of one side, by kind and language.
 #[derive(Debug)]
-pub struct ErrorForm {
+pub(crate) struct ErrorForm {
     /// Whose style this is.
     pack: Arc<Pack>,
     serves: SideId,
@@ -27,7 +27,7 @@ struct Ready {
 
 impl ErrorForm {
     /// Reads the pack's style. What the pack leaves out is filled with the engine's own status and English text.
-    pub fn of(pack: &Arc<Pack>, serves: SideId) -> ErrorForm {
+    pub(crate) fn of(pack: &Arc<Pack>, serves: SideId) -> ErrorForm {
         let style = &pack.errors[serves];
         let kinds = GATEWAY_ERRORS.iter().map(|&(name, status, text)| {
             let status = style.statuses.get(name).copied().unwrap_or(status);
@@ -52,7 +52,7 @@ impl ErrorForm {
     }
 
     /// Status and body of an error: its own where it brings them, else those of the pack for its kind.
-    pub fn answer(&self, error: &GatewayError, language: Language) -> (StatusCode, Bytes) {
+    pub(crate) fn answer(&self, error: &GatewayError, language: Language) -> (StatusCode, Bytes) {
         let name = error.kind().name();
         let Some(ready) = self.kinds.get(name) else {
             return (StatusCode::INTERNAL_SERVER_ERROR, Bytes::new());
@@ -70,11 +70,11 @@ impl ErrorForm {
     }
 
     /// What an error of the other side is answered with, if not with its own status.
-    pub fn answered_otherwise(&self, status: StatusCode) -> Option<StatusCode> {
+    pub(crate) fn answered_otherwise(&self, status: StatusCode) -> Option<StatusCode> {
         Some(answered(&self.pack.errors[self.serves], status)).filter(|answered| *answered != status)
     }
 
-    pub fn content_type(&self) -> &HeaderValue {
+    pub(crate) fn content_type(&self) -> &HeaderValue {
         &self.content_type
     }
 }
@@ -82,7 +82,7 @@ impl ErrorForm {
 /// The status of an error that is answered with another one, since its side tells errors by their body alone: what counts and
 /// what is remembered goes by this. An extension of responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ErrorStatus(pub StatusCode);
+pub(crate) struct ErrorStatus(pub StatusCode);
 
 fn answered(style: &ErrorStyle, status: StatusCode) -> StatusCode {
     StatusCode::from_u16(style.answered(status.as_u16())).unwrap_or(status)

@@ -6,21 +6,21 @@
 //! call to an upstream; `upstream` has the connections; `dual` asks the other side too.
 
 pub mod context;
-pub mod error_form;
+pub(crate) mod error_form;
 pub mod forwarding;
 pub mod headers;
 pub mod language;
 pub mod limits;
 pub mod origin;
 pub mod program;
-pub mod slots;
+pub(crate) mod slots;
 pub mod stack;
 pub mod unknown_calls;
 
 pub mod calls;
 pub mod compose;
-pub mod dual;
-pub mod layers;
+pub(crate) mod dual;
+pub(crate) mod layers;
 pub mod upstream;
 
 use crate::body::Body;

@@ -203,7 +203,7 @@ impl Program {
     }
 
     /// How errors look to clients of a side.
-    pub fn errors(&self, serves: SideId) -> &ErrorForm {
+    pub(crate) fn errors(&self, serves: SideId) -> &ErrorForm {
         &self.errors[serves]
     }
 

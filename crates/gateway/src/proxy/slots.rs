@@ -17,25 +17,25 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// A bounded count of what is in flight.
 #[derive(Clone, Debug)]
-pub struct ConcurrencyLimit {
+pub(crate) struct ConcurrencyLimit {
     taken: Arc<AtomicUsize>,
     max: usize,
 }
 
 impl ConcurrencyLimit {
-    pub fn new(max: usize) -> ConcurrencyLimit {
+    pub(crate) fn new(max: usize) -> ConcurrencyLimit {
         ConcurrencyLimit { taken: Arc::default(), max }
     }
 
     /// Takes a slot, unless all are taken.
-    pub fn take(&self) -> Option<Permit> {
+    pub(crate) fn take(&self) -> Option<Permit> {
         let slot = Permit { taken: Arc::clone(&self.taken) };
         // Over the limit the slot is given back at once by its drop.
         (self.taken.fetch_add(1, Relaxed) < self.max).then_some(slot)
     }
 
     /// How many are taken.
-    pub fn taken(&self) -> usize {
+    pub(crate) fn taken(&self) -> usize {
         self.taken.load(Relaxed)
     }
 }
@@ -43,19 +43,19 @@ impl ConcurrencyLimit {
 /// A bounded count of what is in flight, of which no client has more than others have left: n clients that take all they can
 /// leave one part in n + 1 to the others.
 #[derive(Clone)]
-pub struct FairConcurrencyLimit {
+pub(crate) struct FairConcurrencyLimit {
     all: ConcurrencyLimit,
     by_client: PerClientLimit,
 }
 
 impl FairConcurrencyLimit {
     /// At most `max` at one time, and at most `client_max` for one client.
-    pub fn new(max: usize, client_max: usize) -> FairConcurrencyLimit {
+    pub(crate) fn new(max: usize, client_max: usize) -> FairConcurrencyLimit {
         FairConcurrencyLimit { all: ConcurrencyLimit::new(max), by_client: PerClientLimit::new(client_max) }
     }
 
     /// Takes a slot for a client; the error names the limit that is reached.
-    pub fn take(&self, client: &str) -> Result<FairPermit, &'static str> {
+    pub(crate) fn take(&self, client: &str) -> Result<FairPermit, &'static str> {
         let own = self.by_client.slots(client);
         let slot = self.all.take().ok_or("upstream_in_flight")?;
         let free = self.all.max.saturating_sub(self.all.taken());
@@ -68,7 +68,7 @@ impl FairConcurrencyLimit {
 
 /// One of them, given back like a [`Permit`].
 #[derive(Debug)]
-pub struct FairPermit {
+pub(crate) struct FairPermit {
     _slot: Permit,
     _own: Permit,
 }
@@ -80,7 +80,7 @@ impl Watch for FairPermit {
 
 /// One taken slot, given back when dropped; as a watcher of a body it is given back when the body ends.
 #[derive(Debug)]
-pub struct Permit {
+pub(crate) struct Permit {
     taken: Arc<AtomicUsize>,
 }
 
@@ -96,7 +96,7 @@ impl Watch for Permit {
 }
 
 /// The error of a limit that is reached; `limit` is its name in the metrics.
-pub fn refused(limit: &'static str) -> GatewayError {
+pub(crate) fn refused(limit: &'static str) -> GatewayError {
     metrics::limited(limit);
     GatewayError::new(
         Kind::Overloaded { retry_after: RETRY_AFTER },
@@ -106,17 +106,17 @@ pub fn refused(limit: &'static str) -> GatewayError {
 
 /// One [`ConcurrencyLimit`] per client that has called since the start.
 #[derive(Clone)]
-pub struct PerClientLimit {
+pub(crate) struct PerClientLimit {
     by_client: Arc<ArcSwap<HashMap<String, ConcurrencyLimit, RandomState>>>,
     max: usize,
 }
 
 impl PerClientLimit {
-    pub fn new(client_in_flight_max: usize) -> PerClientLimit {
+    pub(crate) fn new(client_in_flight_max: usize) -> PerClientLimit {
         PerClientLimit { by_client: Arc::default(), max: client_in_flight_max }
     }
 
-    pub fn take(&self, client: &str) -> Option<Permit> {
+    pub(crate) fn take(&self, client: &str) -> Option<Permit> {
         self.slots(client).take()
     }
 

@@ -8,7 +8,7 @@ mod plan;
 mod rules;
 mod usage;
 
-pub use plan::Notice;
+pub(crate) use plan::Notice;
 pub(crate) use plan::Standing;
 pub use rules::{Brownout, ClientSunset, NewBrownout, RetireError, Retirement, Rules, SideOperations};
 pub(crate) use usage::UsageKind;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 /// Fields that answers to one client carry: `Deprecation` (RFC 9745) and `Sunset` (RFC 8594).
-pub type Notice = Arc<[(HeaderName, HeaderValue)]>;
+pub(crate) type Notice = Arc<[(HeaderName, HeaderValue)]>;
 
 const DEPRECATION: HeaderName = HeaderName::from_static("deprecation");
 const SUNSET: HeaderName = HeaderName::from_static("sunset");

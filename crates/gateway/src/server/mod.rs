@@ -109,7 +109,7 @@ pub struct Serving<S> {
 
 /// What new connections are answered with, as it is replaced. When that happens, each answer is the last one of a connection
 /// that was open before: it ends on what it began with, and its client comes again.
-pub type CurrentServing<S> = watch::Receiver<Serving<S>>;
+pub(crate) type CurrentServing<S> = watch::Receiver<Serving<S>>;
 
 /// Ends `serve` from outside. Cheap to clone; all clones are one switch.
 #[derive(Clone, Debug, Default)]

@@ -7,14 +7,14 @@ use crate::memory::Share;
 use crate::secret::Secret;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use http::{HeaderMap, Method};
+use http::Method;
 use std::sync::Arc;
 use switchback_engine::diff::{Candidate, Comparison, View};
 use switchback_plan::{RouteId, SideId};
 
 /// The request that two answers, or a plan, belong to.
 #[derive(Clone, Debug)]
-pub struct Subject {
+pub(crate) struct Subject {
     /// Name of the served side.
     pub side: Arc<str>,
     pub serves: SideId,
@@ -33,7 +33,7 @@ pub struct Subject {
 }
 
 /// A request whose other side is to be asked.
-pub struct Job {
+pub(crate) struct Job {
     pub subject: Subject,
     /// Asks; nothing happens before it is polled.
     pub work: BoxFuture<'static, Done>,
@@ -42,14 +42,14 @@ pub struct Job {
 }
 
 /// What came of asking.
-pub struct Done {
+pub(crate) struct Done {
     pub outcomes: Vec<Outcome>,
     /// What must not be shown, whoever repeats it: the credentials of the request and of the calls.
     pub secrets: Vec<Secret<String>>,
 }
 
 /// One thing that came of it.
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// What the client would have seen of either side, compared while both could still be asked once more.
     Compared(Comparison),
     /// Two answers of one side to the same request: what differs between them is noise.
@@ -70,7 +70,7 @@ pub enum Outcome {
 
 /// What the other side would have been sent for a request with effects.
 #[derive(Clone, Debug)]
-pub struct Planned {
+pub(crate) struct Planned {
     /// Calls with an effect, in their order. None of them was made.
     pub calls: Vec<PlannedCall>,
     /// Readings that the plan needed, which were made: after the effect on the side that answered.
@@ -80,7 +80,7 @@ pub struct Planned {
 
 /// How far a plan was followed.
 #[derive(Clone, Debug)]
-pub enum PlanEnd {
+pub(crate) enum PlanEnd {
     /// No further call with an effect can follow. With the status of the answer, where the plan came to one.
     Whole { status: Option<u16> },
     /// What follows depends on the answer to the last call, which nobody gave.
@@ -93,7 +93,7 @@ pub enum PlanEnd {
 
 /// The same thing, read on both sides after it was written.
 #[derive(Clone, Debug)]
-pub struct ReadBack {
+pub(crate) struct ReadBack {
     /// The reading, a route of the served side.
     pub route: RouteId,
     pub reference: View,
@@ -104,20 +104,18 @@ pub struct ReadBack {
 
 /// A call that was not made.
 #[derive(Clone, Debug)]
-pub struct PlannedCall {
+pub(crate) struct PlannedCall {
     /// As the contract of the called side writes it.
     pub operation: Arc<str>,
     pub method: Method,
     /// Path and query below the upstream's base.
     pub target: String,
-    /// What the plan adds; without credentials.
-    pub headers: HeaderMap,
     pub body: Option<Bytes>,
 }
 
 /// Why a request that was to be compared was not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Dropped {
+pub(crate) enum Dropped {
     /// Too many pairs wait already.
     Queue,
     /// There is no room for another body.
@@ -152,7 +150,7 @@ pub enum Dropped {
 
 impl Dropped {
     /// The label value.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Dropped::Queue => "queue",
             Dropped::Memory => "memory",

@@ -23,11 +23,11 @@ impl Share {
     }
 
     /// As it is kept in the store.
-    pub fn of_millionths(millionths: i64) -> Option<Share> {
+    pub(crate) fn of_millionths(millionths: i64) -> Option<Share> {
         u32::try_from(millionths).ok().filter(|millionths| *millionths <= WHOLE).map(Share)
     }
 
-    pub fn millionths(self) -> u32 {
+    pub(crate) fn millionths(self) -> u32 {
         self.0
     }
 

@@ -158,7 +158,7 @@ impl Shadow {
     }
 
     /// Queues work. Without a place for it, it is dropped.
-    pub fn submit(&self, job: Job) {
+    pub(crate) fn submit(&self, job: Job) {
         if let Err(refused) = self.jobs.try_send(job) {
             let why = if self.jobs.is_closed() { Dropped::Stopping } else { Dropped::Queue };
             self.dropped(&refused.into_inner().subject, why);
@@ -168,12 +168,12 @@ impl Shadow {
     }
 
     /// What compares the answers to a request that came with these secrets.
-    pub fn judging(&self, secrets: &[Secret<String>]) -> Judging {
+    pub(crate) fn judging(&self, secrets: &[Secret<String>]) -> Judging {
         Judging { shared: Arc::clone(&self.shared), redactor: self.shared.judge.redactor(secrets) }
     }
 
     /// Counts a request that was to be compared and is not.
-    pub fn dropped(&self, subject: &Subject, why: Dropped) {
+    pub(crate) fn dropped(&self, subject: &Subject, why: Dropped) {
         self.shared.recorder.record(Entry::dropped(subject, why, self.shared.clock.unix_ms()));
     }
 }
@@ -185,14 +185,14 @@ impl fmt::Debug for Shadow {
 }
 
 /// Compares the answers to one request while both sides can still be asked once more.
-pub struct Judging {
+pub(crate) struct Judging {
     shared: Arc<Shared>,
     redactor: Redactor,
 }
 
 impl Judging {
     /// What a client would notice.
-    pub fn compared(&self, subject: &Subject, reference: &View, candidate: &Candidate) -> Comparison {
+    pub(crate) fn compared(&self, subject: &Subject, reference: &View, candidate: &Candidate) -> Comparison {
         self.shared.judge.compared(subject, &self.redactor, reference, candidate)
     }
 }

@@ -207,16 +207,6 @@ impl Store {
         Ok(gone)
     }
 
-    /// Forgets how far harvests of a client have come, so that they begin anew. What they have kept stays.
-    pub async fn harvests_forget(&self, owner: &Owner, harvests: &[String]) -> Result<(), StoreError> {
-        let mut tx = self.write().await?;
-        for harvest in harvests {
-            let sql = "DELETE FROM archive_harvests WHERE client = $1 AND account = $2 AND harvest = $3";
-            tx.run(sql, args![owner.client.as_str(), owner.account.as_str(), harvest.as_str()]).await?;
-        }
-        tx.commit().await
-    }
-
     /// A keyed hash of the place and the key: equal keys of two owners do not look alike.
     fn entry_hash(&self, owner: &Owner, archive: &str, key: &str) -> KeyedHash {
         let parts: [Part<'_>; 4] =

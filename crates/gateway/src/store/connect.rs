@@ -52,7 +52,7 @@ impl Store {
     }
 
     /// The one authorization that is pending, used up; none if there are several, or none.
-    pub async fn take_only_connect_state(&self) -> Result<Option<Pending>, StoreError> {
+    pub(crate) async fn take_only_connect_state(&self) -> Result<Option<Pending>, StoreError> {
         let sql = "SELECT hash FROM connect_states WHERE expires_ms > $1 LIMIT 2";
         let rows = self.db.rows(sql, args![self.clock.unix_ms()]).await?;
         let [row] = rows.as_slice() else { return Ok(None) };

@@ -6,7 +6,7 @@ use super::{Store, StoreError, new_id};
 
 /// A stay of an operation in a phase.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct EvidenceKey {
+pub(crate) struct EvidenceKey {
     pub side: String,
     pub operation: String,
     pub phase: String,
@@ -18,14 +18,14 @@ pub struct EvidenceKey {
 
 /// What was counted in a stay.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EvidenceRow {
+pub(crate) struct EvidenceRow {
     pub key: EvidenceKey,
     pub summary: String,
 }
 
 /// A sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DualRecordRow {
+pub(crate) struct DualRecordRow {
     pub side: String,
     pub operation: String,
     /// Records of one operation and kind are bounded together.
@@ -37,7 +37,7 @@ pub struct DualRecordRow {
 
 /// What was learnt about an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NoiseRow {
+pub(crate) struct NoiseRow {
     pub side: String,
     pub operation: String,
     pub noise: String,
@@ -45,7 +45,7 @@ pub struct NoiseRow {
 
 /// What is written at once.
 #[derive(Clone, Debug, Default)]
-pub struct DualBatch {
+pub(crate) struct DualBatch {
     /// The stays whose evidence changes.
     pub evidence: Vec<EvidenceKey>,
     pub records: Vec<DualRecordRow>,
@@ -61,7 +61,7 @@ pub struct DualBatch {
 impl Store {
     /// Writes a batch in one transaction. `merged` gives the new summary of a stay out of the one that is there, if any:
     /// whoever else counts the same stay, no count is lost.
-    pub async fn write_dual(
+    pub(crate) async fn write_dual(
         &self,
         batch: &DualBatch,
         mut merged: impl FnMut(&EvidenceKey, Option<&str>) -> String + Send,
@@ -116,14 +116,14 @@ impl Store {
     }
 
     /// All evidence, stays in the order in which they began.
-    pub async fn evidence(&self) -> Result<Vec<EvidenceRow>, StoreError> {
+    pub(crate) async fn evidence(&self) -> Result<Vec<EvidenceRow>, StoreError> {
         let sql =
             "SELECT side, operation, phase, stay, pack, summary FROM dual_evidence ORDER BY stay, updated_ms";
         self.db.rows(sql, &[]).await?.iter().map(evidence).collect()
     }
 
     /// The newest `count` records, oldest first; of one operation where that is given.
-    pub async fn dual_records(
+    pub(crate) async fn dual_records(
         &self,
         operation: Option<&str>,
         count: u32,
@@ -145,7 +145,7 @@ impl Store {
     }
 
     /// Everything that was learnt.
-    pub async fn learnt_noise(&self) -> Result<Vec<NoiseRow>, StoreError> {
+    pub(crate) async fn learnt_noise(&self) -> Result<Vec<NoiseRow>, StoreError> {
         let rows = self.db.rows("SELECT side, operation, noise FROM dual_noise", &[]).await?;
         rows.iter()
             .map(|row| {

@@ -17,7 +17,7 @@ const DEAD: &str = "dead";
 
 /// An event that has come.
 #[derive(Debug)]
-pub struct NewEvent<'e> {
+pub(crate) struct NewEvent<'e> {
     pub receiver: &'e str,
     /// Events of one key stay in order; without one all of a receiver do.
     pub key: Option<&'e str>,
@@ -31,7 +31,7 @@ pub struct NewEvent<'e> {
 
 /// How much may wait for one receiver.
 #[derive(Clone, Copy, Debug)]
-pub struct QueueBounds {
+pub(crate) struct QueueBounds {
     pub events_max: u64,
     pub bytes_max: u64,
     /// How long messages are known again.
@@ -40,7 +40,7 @@ pub struct QueueBounds {
 
 /// What became of an event that came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Queued {
+pub(crate) enum Queued {
     New,
     /// It came before.
     Known,
@@ -50,7 +50,7 @@ pub enum Queued {
 
 /// An event to be delivered, with a lease on it.
 #[derive(Debug)]
-pub struct LeasedEvent {
+pub(crate) struct LeasedEvent {
     pub id: String,
     pub receiver: String,
     pub name: String,
@@ -59,7 +59,6 @@ pub struct LeasedEvent {
     pub body: Secret<Vec<u8>>,
     /// How often it was tried before.
     pub attempts: u32,
-    pub came_ms: i64,
 }
 
 /// An event as it is listed: nothing of what it says.
@@ -97,14 +96,18 @@ pub struct EventChoice {
 }
 
 /// The oldest waiting event of each key, of those that are due and that nobody delivers.
-const DUE: &str = "SELECT e.id, e.receiver, e.name, e.sealed, e.attempts, e.came_ms FROM events e \
+const DUE: &str = "SELECT e.id, e.receiver, e.name, e.sealed, e.attempts FROM events e \
     WHERE e.state = 'pending' AND e.next_ms <= $1 AND e.lease_ms <= $1 AND NOT EXISTS \
     (SELECT 1 FROM events o WHERE o.receiver = e.receiver AND o.event_key = e.event_key AND o.state = 'pending' AND o.seq < e.seq) \
     ORDER BY e.seq LIMIT $2";
 
 impl Store {
     /// Takes an event in. Once this returns [`Queued::New`] it is durable.
-    pub async fn event_put(&self, new: &NewEvent<'_>, bounds: QueueBounds) -> Result<Queued, StoreError> {
+    pub(crate) async fn event_put(
+        &self,
+        new: &NewEvent<'_>,
+        bounds: QueueBounds,
+    ) -> Result<Queued, StoreError> {
         let parts: [Part<'_>; 2] = [new.receiver.into(), new.key.into()];
         let key = self.hasher.row(HashOf::EventKey, &parts);
         let mut tx = self.write().await?;
@@ -157,7 +160,7 @@ impl Store {
     }
 
     /// Leases up to `count` events that are due to `owner`, oldest first, and of each key the oldest alone.
-    pub async fn events_claim(
+    pub(crate) async fn events_claim(
         &self,
         owner: &str,
         lease: Duration,
@@ -191,25 +194,17 @@ impl Store {
         let plain = self.keys.open(&place(&receiver, &id), &row.bytes("sealed")?)?;
         let (message, body) = decode(plain.expose())?;
         let attempts = u32::try_from(row.int("attempts")?).unwrap_or(u32::MAX);
-        Ok(LeasedEvent {
-            name: row.text("name")?,
-            came_ms: row.int("came_ms")?,
-            id,
-            receiver,
-            message,
-            body,
-            attempts,
-        })
+        Ok(LeasedEvent { name: row.text("name")?, id, receiver, message, body, attempts })
     }
 
     /// It was delivered, and is forgotten. False where its lease had ended: somebody else may deliver it once more.
-    pub async fn event_delivered(&self, id: &str, owner: &str) -> Result<bool, StoreError> {
+    pub(crate) async fn event_delivered(&self, id: &str, owner: &str) -> Result<bool, StoreError> {
         let sql = "DELETE FROM events WHERE id = $1 AND lease = $2";
         Ok(self.db.run_alone(sql, args![id, owner]).await? > 0)
     }
 
     /// It was not delivered: it is tried again after `wait`, or waits for somebody who looks after it.
-    pub async fn event_failed(
+    pub(crate) async fn event_failed(
         &self,
         id: &str,
         owner: &str,
@@ -230,7 +225,7 @@ impl Store {
     }
 
     /// Ends the leases that a gateway before this one has left behind: on SQLite there is no other.
-    pub async fn events_release(&self) -> Result<(), StoreError> {
+    pub(crate) async fn events_release(&self) -> Result<(), StoreError> {
         if self.is_shared() {
             return Ok(());
         }

@@ -61,7 +61,7 @@ impl GrantState {
     }
 
     /// Whether asking for another access token is worth a try.
-    pub fn can_refresh(self) -> bool {
+    pub(crate) fn can_refresh(self) -> bool {
         matches!(self, GrantState::Pending | GrantState::Active | GrantState::Misconfigured)
     }
 
@@ -145,7 +145,7 @@ pub struct GrantRow {
 
 /// A grant without its secrets, for lists.
 #[derive(Clone, Debug)]
-pub struct GrantSummary {
+pub(crate) struct GrantSummary {
     /// Id of the client it belongs to.
     pub client: String,
     /// See [`GrantRow`] for these.
@@ -252,12 +252,12 @@ impl Store {
     }
 
     /// All grants without their secrets; opens nothing.
-    pub async fn grant_summaries(&self) -> Result<Vec<GrantSummary>, StoreError> {
+    pub(crate) async fn grant_summaries(&self) -> Result<Vec<GrantSummary>, StoreError> {
         self.db.rows(select_summaries!(""), &[]).await?.iter().map(summary).collect()
     }
 
     /// The grant of the client with this id, without its secrets.
-    pub async fn grant_summary(&self, client: &str) -> Result<GrantSummary, StoreError> {
+    pub(crate) async fn grant_summary(&self, client: &str) -> Result<GrantSummary, StoreError> {
         let row = self.db.row(select_summaries!("WHERE client = $1"), args![client]).await?;
         summary(&row.ok_or_else(|| StoreError::NoSuchClient(client.to_owned()))?)
     }
@@ -334,7 +334,12 @@ impl Store {
     }
 
     /// Lets the claim of `owner` hold for another `lease` from now. Where no gateways share the store nobody waits for it.
-    pub async fn extend_lease(&self, key: &GrantKey, owner: &str, lease: Duration) -> Result<(), StoreError> {
+    pub(crate) async fn extend_lease(
+        &self,
+        key: &GrantKey,
+        owner: &str,
+        lease: Duration,
+    ) -> Result<(), StoreError> {
         if !self.is_shared() {
             return Ok(());
         }
@@ -346,7 +351,7 @@ impl Store {
     }
 
     /// Makes sure, before a code is spent, that what it brings will find room.
-    pub async fn prepare_connecting(&self) -> Result<(), StoreError> {
+    pub(crate) async fn prepare_connecting(&self) -> Result<(), StoreError> {
         self.db.reserve().await
     }
 
@@ -371,7 +376,7 @@ impl Store {
 
     /// Ends the claim on `generation` without a result, for `reason`. With `outcome_unknown` the intent stays, as the refresh
     /// token may have been spent.
-    pub async fn abandon_refresh(
+    pub(crate) async fn abandon_refresh(
         &self,
         key: &GrantKey,
         generation: i64,
@@ -424,7 +429,7 @@ impl Store {
     }
 
     /// Drops the previous refresh token, now that the access token of `generation` has worked.
-    pub async fn forget_previous(&self, key: &GrantKey, generation: i64) -> Result<(), StoreError> {
+    pub(crate) async fn forget_previous(&self, key: &GrantKey, generation: i64) -> Result<(), StoreError> {
         let mut tx = self.write().await?;
         tx.run(
             "UPDATE grants SET previous_refresh = NULL WHERE id = $1 AND generation = $2",

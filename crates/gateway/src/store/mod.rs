@@ -35,16 +35,18 @@ pub(crate) use clients::{NewClient, NewToken};
 pub use connect::Pending;
 pub use credentials::CredentialRow;
 pub(crate) use credentials::NewCredential;
-pub use dual::{DualBatch, DualRecordRow, EvidenceKey, EvidenceRow, NoiseRow};
-pub use events::{EventChoice, EventCount, EventSummary, LeasedEvent, NewEvent, QueueBounds, Queued};
+pub(crate) use dual::{DualBatch, DualRecordRow, EvidenceKey, EvidenceRow, NoiseRow};
+pub use events::{EventChoice, EventCount, EventSummary};
+pub(crate) use events::{LeasedEvent, NewEvent, QueueBounds, Queued};
 pub(crate) use follow::repeat;
 pub(crate) use grants::GrantSeed;
-pub use grants::{Begin, Finish, Flow, GrantKey, GrantRow, GrantState, GrantSummary, NewTokens, Opened};
+pub(crate) use grants::GrantSummary;
+pub use grants::{Begin, Finish, Flow, GrantKey, GrantRow, GrantState, NewTokens, Opened};
 pub use history::HistoryRow;
 pub use keys::Resealed;
-pub use phases::{HoldRow, MoveRow, PhaseRow};
+pub(crate) use phases::{HoldRow, MoveRow, PhaseRow};
 pub use reach::{Reach, reach};
-pub use retire::{BrownoutRow, SunsetRow, UsageRow};
+pub(crate) use retire::{BrownoutRow, SunsetRow, UsageRow};
 
 use crate::clock::Clock;
 use db::{Db, Tx, args};
@@ -243,7 +245,7 @@ impl Store {
     }
 
     /// Whether several gateways may share this store.
-    pub fn is_shared(&self) -> bool {
+    pub(crate) fn is_shared(&self) -> bool {
         self.db.is_shared()
     }
 

@@ -6,7 +6,7 @@ use super::{Store, StoreError, new_id};
 
 /// The phase that was set for an operation, or that it was put back to the configured one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PhaseRow {
+pub(crate) struct PhaseRow {
     pub side: String,
     pub operation: String,
     pub phase: String,
@@ -21,7 +21,7 @@ pub struct PhaseRow {
 
 /// A move of an operation, kept for good.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MoveRow {
+pub(crate) struct MoveRow {
     pub side: String,
     pub operation: String,
     pub from: String,
@@ -36,7 +36,7 @@ pub struct MoveRow {
 
 /// An operation that the gate leaves where it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HoldRow {
+pub(crate) struct HoldRow {
     pub side: String,
     pub operation: String,
     pub who: String,
@@ -47,14 +47,14 @@ pub struct HoldRow {
 
 impl Store {
     /// Everything that was set or reset.
-    pub async fn phases(&self) -> Result<Vec<PhaseRow>, StoreError> {
+    pub(crate) async fn phases(&self) -> Result<Vec<PhaseRow>, StoreError> {
         let sql = "SELECT side, operation, phase, share, set_by, set_ms, change FROM phases ORDER BY side, operation";
         self.db.rows(sql, &[]).await?.iter().map(phase).collect()
     }
 
     /// Sets a phase, and keeps the move where it is one. Does neither and says `false` when the row that is there is not the
     /// one of write `seen` (none: no row): someone else was faster.
-    pub async fn put_phase(
+    pub(crate) async fn put_phase(
         &self,
         row: &PhaseRow,
         moved: Option<&MoveRow>,
@@ -101,13 +101,13 @@ impl Store {
     }
 
     /// Everything that is held.
-    pub async fn holds(&self) -> Result<Vec<HoldRow>, StoreError> {
+    pub(crate) async fn holds(&self) -> Result<Vec<HoldRow>, StoreError> {
         let sql = "SELECT side, operation, who, reason, at_ms FROM phase_holds";
         self.db.rows(sql, &[]).await?.iter().map(hold).collect()
     }
 
     /// Holds an operation, or changes why it is held.
-    pub async fn put_hold(&self, row: &HoldRow) -> Result<(), StoreError> {
+    pub(crate) async fn put_hold(&self, row: &HoldRow) -> Result<(), StoreError> {
         let (side, operation) = (row.side.as_str(), row.operation.as_str());
         let mut tx = self.write().await?;
         tx.run("DELETE FROM phase_holds WHERE side = $1 AND operation = $2", args![side, operation]).await?;
@@ -120,14 +120,14 @@ impl Store {
     }
 
     /// Lets go of an operation.
-    pub async fn end_hold(&self, side: &str, operation: &str) -> Result<(), StoreError> {
+    pub(crate) async fn end_hold(&self, side: &str, operation: &str) -> Result<(), StoreError> {
         let mut tx = self.write().await?;
         tx.run("DELETE FROM phase_holds WHERE side = $1 AND operation = $2", args![side, operation]).await?;
         tx.commit().await
     }
 
     /// The last `count` moves, newest first.
-    pub async fn phase_moves(&self, count: u32) -> Result<Vec<MoveRow>, StoreError> {
+    pub(crate) async fn phase_moves(&self, count: u32) -> Result<Vec<MoveRow>, StoreError> {
         let sql = "SELECT side, operation, moved_from, moved_to, moved_by, who, at_ms, evidence FROM phase_moves \
                    ORDER BY change DESC LIMIT $1";
         self.db.rows(sql, args![i64::from(count)]).await?.iter().map(moved).collect()

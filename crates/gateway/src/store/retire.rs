@@ -6,7 +6,7 @@ use super::{Store, StoreError};
 
 /// Calls of one client that look alike.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct UsageRow {
+pub(crate) struct UsageRow {
     pub side: String,
     /// The client's name; empty where nobody enrolled it.
     pub client: String,
@@ -20,7 +20,7 @@ pub struct UsageRow {
 
 /// A window in which calls are turned away.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BrownoutRow {
+pub(crate) struct BrownoutRow {
     pub id: String,
     pub side: String,
     /// A JSON list.
@@ -37,7 +37,7 @@ pub struct BrownoutRow {
 
 /// When a side ends for a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SunsetRow {
+pub(crate) struct SunsetRow {
     pub client: String,
     pub side: String,
     /// Wall time in milliseconds since 1970; none: the configured date was taken back.
@@ -51,7 +51,7 @@ pub struct SunsetRow {
 impl Store {
     /// Adds calls to those that are counted, in one transaction; of unknown calls the `unknown_max` newest are kept, and nothing
     /// that was last seen before `forget_before_ms`.
-    pub async fn add_usage(
+    pub(crate) async fn add_usage(
         &self,
         rows: &[UsageRow],
         unknown_max: u32,
@@ -97,21 +97,21 @@ impl Store {
     }
 
     /// All calls that were counted.
-    pub async fn usage(&self) -> Result<Vec<UsageRow>, StoreError> {
+    pub(crate) async fn usage(&self) -> Result<Vec<UsageRow>, StoreError> {
         let sql = "SELECT side, client, operation, kind, calls, first_ms, last_ms FROM client_usage \
                    ORDER BY side, client, operation, kind";
         self.db.rows(sql, &[]).await?.iter().map(usage).collect()
     }
 
     /// All windows, the earliest first.
-    pub async fn brownouts(&self) -> Result<Vec<BrownoutRow>, StoreError> {
+    pub(crate) async fn brownouts(&self) -> Result<Vec<BrownoutRow>, StoreError> {
         let sql = "SELECT id, side, operations, clients, from_ms, until_ms, reason, set_by, set_ms FROM brownouts \
                    ORDER BY from_ms, id";
         self.db.rows(sql, &[]).await?.iter().map(brownout).collect()
     }
 
     /// Adds a window, provided there are fewer than `brownouts_max`; those that ended before `forget_before_ms` make room.
-    pub async fn add_brownout(
+    pub(crate) async fn add_brownout(
         &self,
         row: &BrownoutRow,
         brownouts_max: u32,
@@ -147,7 +147,7 @@ impl Store {
     }
 
     /// Removes a window; says whether it was there.
-    pub async fn remove_brownout(&self, id: &str) -> Result<bool, StoreError> {
+    pub(crate) async fn remove_brownout(&self, id: &str) -> Result<bool, StoreError> {
         let mut tx = self.write().await?;
         let removed = tx.run("DELETE FROM brownouts WHERE id = $1", args![id]).await?;
         tx.commit().await?;
@@ -155,14 +155,14 @@ impl Store {
     }
 
     /// All dates that were set at run time.
-    pub async fn sunsets(&self) -> Result<Vec<SunsetRow>, StoreError> {
+    pub(crate) async fn sunsets(&self) -> Result<Vec<SunsetRow>, StoreError> {
         let sql = "SELECT client, side, at_ms, deprecated_ms, announce, set_by, set_ms FROM client_sunsets \
                    ORDER BY client, side";
         self.db.rows(sql, &[]).await?.iter().map(sunset).collect()
     }
 
     /// Sets when a side ends for a client, or that it does not, whatever the configuration says.
-    pub async fn put_sunset(&self, row: &SunsetRow) -> Result<(), StoreError> {
+    pub(crate) async fn put_sunset(&self, row: &SunsetRow) -> Result<(), StoreError> {
         let mut tx = self.write().await?;
         let change = tx.change();
         tx.run(

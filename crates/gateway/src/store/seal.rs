@@ -256,7 +256,7 @@ impl From<Option<i64>> for Part<'_> {
 }
 
 /// A keyed hash (HMAC-SHA-256).
-pub type KeyedHash = [u8; 32];
+pub(crate) type KeyedHash = [u8; 32];
 
 /// Makes keyed hashes. The key is random, made with the store, and rests sealed in it.
 #[derive(Clone)]
@@ -270,7 +270,7 @@ impl fmt::Debug for Hasher {
 
 impl Hasher {
     /// A hasher with the given key.
-    pub fn new(key: &Secret<Vec<u8>>) -> Self {
+    pub(crate) fn new(key: &Secret<Vec<u8>>) -> Self {
         Hasher(Hmac::new_from_slice(key.expose()).expect("HMAC takes keys of any length"))
     }
 
@@ -283,12 +283,12 @@ impl Hasher {
     }
 
     /// The keyed hash of a row of the given kind.
-    pub fn row(&self, kind: HashOf, parts: &[Part<'_>]) -> KeyedHash {
+    pub(crate) fn row(&self, kind: HashOf, parts: &[Part<'_>]) -> KeyedHash {
         self.mac_of_row(kind, parts).finalize().into_bytes().into()
     }
 
     /// Whether a row of the given kind is as it was when `mac` was made of it.
-    pub fn is_row(&self, kind: HashOf, parts: &[Part<'_>], mac: Option<&[u8]>) -> bool {
+    pub(crate) fn is_row(&self, kind: HashOf, parts: &[Part<'_>], mac: Option<&[u8]>) -> bool {
         mac.is_some_and(|mac| self.mac_of_row(kind, parts).verify_slice(mac).is_ok())
     }
 

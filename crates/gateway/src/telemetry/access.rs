@@ -10,11 +10,11 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 /// The tracing target of all access events.
-pub const TARGET: &str = "switchback::access";
+pub(crate) const TARGET: &str = "switchback::access";
 
 /// What one line of the access log says.
 #[derive(Clone, Copy, Debug)]
-pub struct AccessRecord<'a> {
+pub(crate) struct AccessRecord<'a> {
     pub request_id: &'a str,
     /// `X-Request-Id` as the client sent it, empty where it did not.
     pub client_request_id: &'a str,
@@ -48,7 +48,7 @@ pub struct AccessRecord<'a> {
 
 impl AccessRecord<'_> {
     /// Writes the line. Texts from outside are escaped. Whether it is wanted was asked before: see [`TARGET`].
-    pub fn emit(&self) {
+    pub(crate) fn emit(&self) {
         match log::direct() {
             Some((outlet, format)) => with_line(self, format, |line| outlet.put(line)),
             None => self.event(),

@@ -8,7 +8,7 @@ use tracing_subscriber::fmt::writer::BoxMakeWriter;
 use tracing_subscriber::{EnvFilter, util::SubscriberInitExt as _};
 
 /// The environment variable that overrides the configured filter, in the syntax of `RUST_LOG`.
-pub const FILTER_VARIABLE: &str = "SWITCHBACK_LOG";
+pub(crate) const FILTER_VARIABLE: &str = "SWITCHBACK_LOG";
 
 /// How log lines look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl Default for LogSettings {
 }
 
 /// The levels of a filter, least first.
-pub const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+pub(crate) const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
 /// Checks a filter without using it, so that a mistake in the configuration is found with the others. A word alone must be a
 /// level or the beginning of a target of ours: the syntax takes any other word for a target, of which there is none, and

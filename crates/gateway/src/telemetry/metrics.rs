@@ -17,49 +17,49 @@ use std::time::Duration;
 use switchback_engine::diff::FindingKind;
 
 pub const REQUESTS: &str = "switchback_requests_total";
-pub const EVENTS: &str = "switchback_events_total";
-pub const EVENTS_PENDING: &str = "switchback_events_pending";
-pub const EVENTS_DEAD: &str = "switchback_events_dead";
-pub const REQUEST_DURATION: &str = "switchback_request_duration_seconds";
-pub const REQUESTS_IN_FLIGHT: &str = "switchback_requests_in_flight";
+pub(crate) const EVENTS: &str = "switchback_events_total";
+pub(crate) const EVENTS_PENDING: &str = "switchback_events_pending";
+pub(crate) const EVENTS_DEAD: &str = "switchback_events_dead";
+pub(crate) const REQUEST_DURATION: &str = "switchback_request_duration_seconds";
+pub(crate) const REQUESTS_IN_FLIGHT: &str = "switchback_requests_in_flight";
 pub const CONNECTIONS: &str = "switchback_connections";
-pub const DEPRECATED_REQUESTS: &str = "switchback_deprecated_requests_total";
-pub const UNKNOWN_CALLS: &str = "switchback_unknown_calls_total";
-pub const TRANSFORM_FAILURES: &str = "switchback_transform_failures_total";
-pub const UPSTREAM_REQUESTS: &str = "switchback_upstream_requests_total";
-pub const UPSTREAM_DURATION: &str = "switchback_upstream_request_duration_seconds";
-pub const RETRIES: &str = "switchback_retries_total";
-pub const LIMITED: &str = "switchback_limited_total";
-pub const STORE_UP: &str = "switchback_store_up";
-pub const TOKEN_REFRESH: &str = "switchback_token_refresh_total";
+pub(crate) const DEPRECATED_REQUESTS: &str = "switchback_deprecated_requests_total";
+pub(crate) const UNKNOWN_CALLS: &str = "switchback_unknown_calls_total";
+pub(crate) const TRANSFORM_FAILURES: &str = "switchback_transform_failures_total";
+pub(crate) const UPSTREAM_REQUESTS: &str = "switchback_upstream_requests_total";
+pub(crate) const UPSTREAM_DURATION: &str = "switchback_upstream_request_duration_seconds";
+pub(crate) const RETRIES: &str = "switchback_retries_total";
+pub(crate) const LIMITED: &str = "switchback_limited_total";
+pub(crate) const STORE_UP: &str = "switchback_store_up";
+pub(crate) const TOKEN_REFRESH: &str = "switchback_token_refresh_total";
 pub const TOKEN_EXPIRY: &str = "switchback_token_expiry_timestamp_seconds";
-pub const TOKEN_STATE: &str = "switchback_token_state";
-pub const CREDENTIAL_REFUSED: &str = "switchback_credential_refused";
-pub const TOKEN_UNPERSISTED: &str = "switchback_token_unpersisted";
-pub const CONFIG_RELOAD: &str = "switchback_config_reload_total";
-pub const CONFIG_LOADED_AT: &str = "switchback_config_loaded_timestamp_seconds";
-pub const RESTART_PENDING: &str = "switchback_restart_pending";
-pub const CERTIFICATE_EXPIRY: &str = "switchback_tls_certificate_expiry_timestamp_seconds";
+pub(crate) const TOKEN_STATE: &str = "switchback_token_state";
+pub(crate) const CREDENTIAL_REFUSED: &str = "switchback_credential_refused";
+pub(crate) const TOKEN_UNPERSISTED: &str = "switchback_token_unpersisted";
+pub(crate) const CONFIG_RELOAD: &str = "switchback_config_reload_total";
+pub(crate) const CONFIG_LOADED_AT: &str = "switchback_config_loaded_timestamp_seconds";
+pub(crate) const RESTART_PENDING: &str = "switchback_restart_pending";
+pub(crate) const CERTIFICATE_EXPIRY: &str = "switchback_tls_certificate_expiry_timestamp_seconds";
 pub const PHASE: &str = "switchback_phase";
-pub const PHASE_MOVES: &str = "switchback_phase_moves_total";
+pub(crate) const PHASE_MOVES: &str = "switchback_phase_moves_total";
 pub const SHADOW_COMPARED: &str = "switchback_shadow_compared_total";
 pub const SHADOW_FINDINGS: &str = "switchback_shadow_findings_total";
 pub const SHADOW_NOISE: &str = "switchback_shadow_noise_total";
 pub const SHADOW_DROPPED: &str = "switchback_shadow_dropped_total";
-pub const SHADOW_UNRECORDED: &str = "switchback_shadow_unrecorded_total";
+pub(crate) const SHADOW_UNRECORDED: &str = "switchback_shadow_unrecorded_total";
 pub const SHADOW_WAITING: &str = "switchback_shadow_waiting";
 pub const SHADOW_BYTES: &str = "switchback_shadow_bytes";
-pub const TRACE_SPANS: &str = "switchback_trace_spans_total";
-pub const BUILD_INFO: &str = "switchback_build_info";
+pub(crate) const TRACE_SPANS: &str = "switchback_trace_spans_total";
+pub(crate) const BUILD_INFO: &str = "switchback_build_info";
 
 /// Of the process: the names that Prometheus' client libraries have agreed on.
-pub const PROCESS_CPU: &str = "process_cpu_seconds_total";
-pub const PROCESS_RESIDENT: &str = "process_resident_memory_bytes";
-pub const PROCESS_VIRTUAL: &str = "process_virtual_memory_bytes";
-pub const PROCESS_OPEN_FDS: &str = "process_open_fds";
-pub const PROCESS_MAX_FDS: &str = "process_max_fds";
-pub const PROCESS_THREADS: &str = "process_threads";
-pub const PROCESS_STARTED: &str = "process_start_time_seconds";
+pub(crate) const PROCESS_CPU: &str = "process_cpu_seconds_total";
+pub(crate) const PROCESS_RESIDENT: &str = "process_resident_memory_bytes";
+pub(crate) const PROCESS_VIRTUAL: &str = "process_virtual_memory_bytes";
+pub(crate) const PROCESS_OPEN_FDS: &str = "process_open_fds";
+pub(crate) const PROCESS_MAX_FDS: &str = "process_max_fds";
+pub(crate) const PROCESS_THREADS: &str = "process_threads";
+pub(crate) const PROCESS_STARTED: &str = "process_start_time_seconds";
 
 /// Label value where there is no operation or no client, so that a query over all requests misses none.
 pub(super) const NONE: &str = "none";
@@ -221,7 +221,7 @@ impl Metrics {
 }
 
 /// The recorder's handles for the requests of one client to one operation.
-pub struct RequestMeter {
+pub(crate) struct RequestMeter {
     /// Client, side and operation.
     labels: [(&'static str, String); 3],
     /// The side that the client speaks: operations of both may be written alike.
@@ -242,11 +242,11 @@ const USUAL: [(Outcome, u16); OUTCOMES.len()] = [
 ];
 
 /// What numbers and log say of a client that did not wait for its answer, as nginx does.
-pub const CLIENT_GONE: u16 = 499;
+pub(crate) const CLIENT_GONE: u16 = 499;
 
 impl RequestMeter {
     /// Empty names are labelled [`NONE`].
-    pub fn new(client: &str, operation: &str, side: &str) -> RequestMeter {
+    pub(crate) fn new(client: &str, operation: &str, side: &str) -> RequestMeter {
         let labels =
             [("client", or_none(client)), ("side", or_none(side)), ("operation", or_none(operation))];
         let duration = histogram!(REQUEST_DURATION, &labels[1..]);
@@ -271,12 +271,12 @@ impl RequestMeter {
     }
 
     /// The side that the client speaks, as it was given.
-    pub fn side(&self) -> &str {
+    pub(crate) fn side(&self) -> &str {
         &self.side
     }
 
     /// Counts a finished request that was answered with this status, or with none, and took so many seconds.
-    pub fn record(&self, outcome: Outcome, status: Option<u16>, seconds: f64) {
+    pub(crate) fn record(&self, outcome: Outcome, status: Option<u16>, seconds: f64) {
         self.count(outcome, status.unwrap_or(CLIENT_GONE), 1);
         self.duration.record(seconds);
     }
@@ -436,13 +436,13 @@ pub(crate) fn credential_refused(client: &str, side: &str, is_refused: bool) {
 }
 
 /// Counts a request to a side that is announced as deprecated.
-pub fn deprecated_request(client: &str, side: &str, operation: &str) {
+pub(crate) fn deprecated_request(client: &str, side: &str, operation: &str) {
     let labels = [("client", or_none(client)), ("side", or_none(side)), ("operation", or_none(operation))];
     counter!(DEPRECATED_REQUESTS, &labels).increment(1);
 }
 
 /// Shows the phase that an operation is in; `phases` are the names of all.
-pub fn in_phase(side: &str, operation: &str, phase: &str, phases: &[&'static str]) {
+pub(crate) fn in_phase(side: &str, operation: &str, phase: &str, phases: &[&'static str]) {
     for name in phases {
         let value = if *name == phase { 1.0 } else { 0.0 };
         gauge!(PHASE, "side" => side.to_owned(), "operation" => operation.to_owned(), "phase" => *name)
@@ -451,46 +451,46 @@ pub fn in_phase(side: &str, operation: &str, phase: &str, phases: &[&'static str
 }
 
 /// Counts a move of an operation to a phase.
-pub fn phase_moved(operation: &str, phase: &'static str, by: &'static str) {
+pub(crate) fn phase_moved(operation: &str, phase: &'static str, by: &'static str) {
     counter!(PHASE_MOVES, "operation" => operation.to_owned(), "phase" => phase, "by" => by).increment(1);
 }
 
 /// Counts a request whose other side was asked, or planned to be, by what came of it.
-pub fn shadow_compared(operation: &str, result: &'static str) {
+pub(crate) fn shadow_compared(operation: &str, result: &'static str) {
     counter!(SHADOW_COMPARED, "operation" => operation.to_owned(), "result" => result).increment(1);
 }
 
 /// Counts the findings of one comparison.
-pub fn shadow_findings(operation: &str, kinds: impl Iterator<Item = &'static str>) {
+pub(crate) fn shadow_findings(operation: &str, kinds: impl Iterator<Item = &'static str>) {
     for kind in kinds {
         counter!(SHADOW_FINDINGS, "operation" => operation.to_owned(), "kind" => kind).increment(1);
     }
 }
 
 /// Counts differences that are no findings, by why.
-pub fn shadow_noise(operation: &str, counts: [(&'static str, u32); 3]) {
+pub(crate) fn shadow_noise(operation: &str, counts: [(&'static str, u32); 3]) {
     for (why, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
         counter!(SHADOW_NOISE, "operation" => operation.to_owned(), "why" => why).increment(u64::from(count));
     }
 }
 
 /// Counts a request that was to be compared and was not.
-pub fn shadow_dropped(operation: &str, reason: &'static str) {
+pub(crate) fn shadow_dropped(operation: &str, reason: &'static str) {
     counter!(SHADOW_DROPPED, "operation" => operation.to_owned(), "reason" => reason).increment(1);
 }
 
 /// Counts entries that the record has not.
-pub fn shadow_unrecorded(entries: u64) {
+pub(crate) fn shadow_unrecorded(entries: u64) {
     counter!(SHADOW_UNRECORDED).increment(entries);
 }
 
 /// Shows how many requests wait for their other side.
-pub fn shadow_waiting(requests: usize) {
+pub(crate) fn shadow_waiting(requests: usize) {
     gauge!(SHADOW_WAITING).set(requests as f64);
 }
 
 /// Shows the bytes of bodies that the shadow keeps.
-pub fn shadow_bytes(bytes: u64) {
+pub(crate) fn shadow_bytes(bytes: u64) {
     gauge!(SHADOW_BYTES).set(bytes as f64);
 }
 

@@ -4,13 +4,13 @@
 //! Two decisions to know before editing: metrics carry the operation and the enrolled client name, never a path or a
 //! token; and a text that came from outside passes [`redact::Escaped`] before it reaches a log line.
 
-pub mod access;
+pub(crate) mod access;
 mod access_line;
 pub mod log;
 pub mod metrics;
-pub mod non_blocking;
+pub(crate) mod non_blocking;
 pub mod otlp;
 mod process;
 pub mod reading;
-pub mod redact;
+pub(crate) mod redact;
 pub mod trace;

@@ -25,7 +25,7 @@ const SHARDS: usize = 16;
 
 /// Takes log lines and writes them to standard error a little later. All clones are one.
 #[derive(Clone)]
-pub struct NonBlockingWriter(Arc<Shards>);
+pub(crate) struct NonBlockingWriter(Arc<Shards>);
 
 #[derive(Default)]
 struct Shards {
@@ -42,7 +42,7 @@ struct Shards {
 
 impl NonBlockingWriter {
     /// Starts the thread that writes. It lives as long as the program.
-    pub fn start() -> io::Result<NonBlockingWriter> {
+    pub(crate) fn start() -> io::Result<NonBlockingWriter> {
         let shards = Arc::new(Shards::default());
         let theirs = Arc::clone(&shards);
         let writer = thread::Builder::new().name("log".to_owned()).spawn(move || {
@@ -59,12 +59,12 @@ impl NonBlockingWriter {
     }
 
     /// Takes a whole line.
-    pub fn put(&self, line: &[u8]) {
+    pub(crate) fn put(&self, line: &[u8]) {
         self.0.put(line, false);
     }
 
     /// Writes out what is waiting, in the thread of the caller: for the end of the program.
-    pub fn flush(&self) {
+    pub(crate) fn flush(&self) {
         self.0.write_out(&mut io::stderr().lock());
     }
 }
@@ -141,7 +141,7 @@ impl<'a> MakeWriter<'a> for NonBlockingWriter {
 }
 
 /// One event's way into the non-blocking writer.
-pub struct EventWriter<'a> {
+pub(crate) struct EventWriter<'a> {
     non_blocking: &'a NonBlockingWriter,
     is_urgent: bool,
 }

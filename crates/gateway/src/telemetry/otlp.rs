@@ -136,7 +136,7 @@ impl Traces {
 
 /// The span of one request, to which those of its calls belong.
 #[derive(Debug)]
-pub struct RequestSpan {
+pub(crate) struct RequestSpan {
     traces: Arc<Traces>,
     /// Its own place in the trace.
     trace: TraceParent,

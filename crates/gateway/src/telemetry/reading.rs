@@ -9,7 +9,7 @@ use super::metrics::{
 use std::collections::{BTreeMap, HashSet};
 
 /// Buckets of a duration: those of the recorder, and one for what is beyond them.
-pub const BUCKETS: usize = DURATION_BUCKETS.len() + 1;
+pub(crate) const BUCKETS: usize = DURATION_BUCKETS.len() + 1;
 
 /// Durations, as counted since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -16,7 +16,7 @@ const SHOWN_CHARS_MAX: usize = 512;
 /// assert_eq!(Escaped("/a\r\nlevel=info \u{1b}[31m").to_string(), r"/a\r\nlevel=info \u{1b}[31m");
 /// ```
 #[derive(Clone, Copy, Debug)]
-pub struct Escaped<'a>(pub &'a str);
+pub(crate) struct Escaped<'a>(pub &'a str);
 
 impl fmt::Display for Escaped<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -5,9 +5,9 @@ use http::{HeaderName, HeaderValue};
 use std::fmt;
 
 /// The header that carries the trace.
-pub const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+pub(crate) const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 /// The header with vendors' additions, passed on untouched when the `traceparent` beside it is valid (section 3.3).
-pub const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
+pub(crate) const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
 /// One position in a trace: which trace, which call in it, and whether it is recorded.
 ///
@@ -51,7 +51,7 @@ impl TraceParent {
     }
 
     /// Whether the sender records the trace.
-    pub fn is_sampled(self) -> bool {
+    pub(crate) fn is_sampled(self) -> bool {
         self.flags & 1 == 1
     }
 
@@ -74,7 +74,7 @@ impl TraceParent {
     }
 
     /// The header value, as [`fmt::Display`] writes it.
-    pub fn header_value(self) -> HeaderValue {
+    pub(crate) fn header_value(self) -> HeaderValue {
         let mut text = *b"00-________________________________-________________-0_";
         text[3..35].copy_from_slice(&self.trace_digits());
         write_hex(&mut text[36..52], self.parent_id);
@@ -82,23 +82,12 @@ impl TraceParent {
         HeaderValue::from_bytes(&text).expect("hexadecimal digits and dashes are a header value")
     }
 
-    /// The same as [`TraceParent::trace_id`], as digits.
-    pub fn trace_digits(self) -> [u8; 32] {
+    /// The id by which logs of all parties find the trace, as 32 hexadecimal digits in ASCII.
+    pub(crate) fn trace_digits(self) -> [u8; 32] {
         let mut digits = [0; 32];
         write_hex(&mut digits[..16], (self.trace_id >> 64) as u64);
         write_hex(&mut digits[16..], self.trace_id as u64);
         digits
-    }
-
-    /// The id by which logs of all parties find the trace, as 32 hexadecimal digits.
-    pub fn trace_id(&self) -> impl fmt::Display + use<> {
-        struct Hex(u128);
-        impl fmt::Display for Hex {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "{:032x}", self.0)
-            }
-        }
-        Hex(self.trace_id)
     }
 }
 
@@ -109,7 +98,7 @@ impl fmt::Display for TraceParent {
 }
 
 /// Writes 16 lower-case hexadecimal digits, much faster than formatting does.
-pub fn write_hex(digits: &mut [u8], mut number: u64) {
+pub(crate) fn write_hex(digits: &mut [u8], mut number: u64) {
     for digit in digits.iter_mut().rev() {
         *digit = b"0123456789abcdef"[(number & 15) as usize];
         number >>= 4;
@@ -133,7 +122,7 @@ mod tests {
         let value = format!("00-{TRACE}-b7ad6b7169203331-01");
         assert_eq!(TraceParent::parse(&value).unwrap().to_string(), value);
         assert_eq!(TraceParent::parse(&value).unwrap().header_value(), value);
-        assert_eq!(TraceParent::parse(&value).unwrap().trace_id().to_string(), TRACE);
+        assert_eq!(TraceParent::parse(&value).unwrap().trace_digits(), *TRACE.as_bytes());
     }
 
     #[test]

@@ -8,5 +8,5 @@ pub mod retry;
 mod send;
 mod shadow_auth;
 mod span;
-pub mod stack;
+pub(crate) mod stack;
 pub mod upstream_auth;

@@ -41,7 +41,7 @@ impl Calls {
     }
 
     /// For those of the shadow.
-    pub fn of_shadow(retries: Budget) -> Calls {
+    pub(crate) fn of_shadow(retries: Budget) -> Calls {
         Calls(Arc::new(Below::Shadow(ShadowAuth::new(ReadFailure::new(Retry::new(Send, retries))))))
     }
 

@@ -18,7 +18,7 @@ pub struct Buffered {
 
 impl Buffered {
     /// A body without bytes.
-    pub fn empty(memory: &Memory) -> Buffered {
+    pub(crate) fn empty(memory: &Memory) -> Buffered {
         Buffered { bytes: Bytes::new(), share: memory.share() }
     }
 }
@@ -43,7 +43,7 @@ pub async fn buffer(
 /// The same for the body of a client. One that there is no memory for is read all the same, and forgotten: a connection that
 /// is closed while its client sends loses the answer, and the client would not learn when to come again (RFC 9112, section
 /// 9.6). A client that has asked first (`waits`) has sent nothing yet.
-pub async fn buffer_request(
+pub(crate) async fn buffer_request(
     mut body: Body,
     bytes_max: u64,
     mut share: Share,

@@ -42,7 +42,7 @@ fn codings(headers: &HeaderMap, side: Side) -> Vec<String> {
 
 /// The body without its content coding. `side` is who sent it. More than one coding, or one that is not known, is an
 /// error of the sender. A body without bytes is not coded, whatever its head says.
-pub fn decoded(
+pub(crate) fn decoded(
     body: Body,
     headers: &HeaderMap,
     side: Side,
@@ -68,7 +68,7 @@ fn unsupported(side: Side, detail: &str) -> GatewayError {
 }
 
 /// A text without its byte order mark.
-pub fn without_mark(mut text: Bytes) -> Bytes {
+pub(crate) fn without_mark(mut text: Bytes) -> Bytes {
     if text.starts_with(BYTE_ORDER_MARK) {
         text.advance(BYTE_ORDER_MARK.len());
     }
@@ -76,7 +76,7 @@ pub fn without_mark(mut text: Bytes) -> Bytes {
 }
 
 /// Whether more has to come before it is known if a text begins with a mark.
-pub fn may_be_mark(text: &[u8]) -> bool {
+pub(crate) fn may_be_mark(text: &[u8]) -> bool {
     text.len() < BYTE_ORDER_MARK.len() && BYTE_ORDER_MARK.starts_with(text)
 }
 

@@ -14,7 +14,7 @@ use tokio_util::task::TaskTracker;
 
 /// What all requests are composed with.
 #[derive(Clone)]
-pub struct Composer {
+pub(crate) struct Composer {
     pub calls: Calls,
     pub limits: Arc<Limits>,
     pub pseudonym: Pseudonym,

@@ -9,18 +9,18 @@
 
 mod archive;
 pub mod buffered;
-pub mod coding;
+pub(crate) mod coding;
 mod composer;
 mod converted;
 pub(crate) mod exchange;
 mod finish;
 pub mod forward;
 mod pair;
-pub mod resume;
+pub(crate) mod resume;
 
 use self::buffered::{Buffered, buffer, buffer_request};
 use self::coding::decoded;
-pub use self::composer::Composer;
+pub(crate) use self::composer::Composer;
 use self::exchange::{Exchange, TREE_NODE_BYTES, tree_nodes_max};
 use self::finish::Finishing;
 use crate::body::Body;
@@ -37,7 +37,7 @@ use switchback_json as json;
 use switchback_plan::{Effect, RouteKind};
 
 /// Answers `request` by the plan of the route it matched.
-pub fn answer(
+pub(crate) fn answer(
     composer: Arc<Composer>,
     request: Request,
 ) -> BoxFuture<'static, Result<Response, GatewayError>> {

@@ -21,14 +21,14 @@ type Locks = Arc<Mutex<HashMap<Vec<u8>, Arc<tokio::sync::Mutex<()>>>>>;
 
 /// Where half-done work is remembered.
 #[derive(Clone, Debug)]
-pub struct Resume {
+pub(crate) struct Resume {
     store: Store,
     locks: Locks,
 }
 
 /// A step that this request alone may do now.
 #[derive(Debug)]
-pub struct Work {
+pub(crate) struct Work {
     store: Store,
     locks: Locks,
     client: String,
@@ -38,17 +38,17 @@ pub struct Work {
 }
 
 impl Resume {
-    pub fn new(store: Store) -> Resume {
+    pub(crate) fn new(store: Store) -> Resume {
         Resume { store, locks: Locks::default() }
     }
 
     /// Where it is remembered.
-    pub fn store(&self) -> &Store {
+    pub(crate) fn store(&self) -> &Store {
         &self.store
     }
 
     /// Claims the step `key` for a client, waiting for another request that is at it.
-    pub async fn claim(&self, client: &str, key: Vec<u8>) -> Work {
+    pub(crate) async fn claim(&self, client: &str, key: Vec<u8>) -> Work {
         let lock_key = [client.as_bytes(), b"\0", &key].concat();
         let lock = {
             let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -62,14 +62,14 @@ impl Resume {
 
 impl Work {
     /// The reply of an earlier request that did the step.
-    pub async fn reply(&self) -> Result<Option<Reply>, GatewayError> {
+    pub(crate) async fn reply(&self) -> Result<Option<Reply>, GatewayError> {
         let steps = self.store.resume_get(&self.client, &self.key).await.map_err(unknown)?;
         Ok(steps.into_iter().find(|(step, _)| step == STEP).and_then(|(_, bytes)| decode(bytes.expose())))
     }
 
     /// The step is done, with this reply. A store that cannot take it is no reason to fail: the client has its answer,
     /// only a repeat would do the step again.
-    pub async fn done(&self, reply: &Reply) {
+    pub(crate) async fn done(&self, reply: &Reply) {
         let kept = self.store.resume_put(&self.client, &self.key, STEP, &encode(reply), REMEMBERED).await;
         if let Err(error) = kept {
             tracing::warn!(%error, "half-done work could not be remembered");
@@ -77,7 +77,7 @@ impl Work {
     }
 
     /// The whole request is done: a repeat is a new one.
-    pub async fn forget(self) {
+    pub(crate) async fn forget(self) {
         if let Err(error) = self.store.resume_clear(&self.client, &self.key).await {
             tracing::warn!(%error, "finished work could not be forgotten");
         }

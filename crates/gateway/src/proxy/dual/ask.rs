@@ -25,7 +25,7 @@ const BEYOND_BYTES: u64 = 64 * 1024;
 
 /// What both sides are asked with. Clones share it.
 #[derive(Clone)]
-pub struct Dual {
+pub(crate) struct Dual {
     pub(crate) shadow: Shadow,
     /// Composes for the shadow.
     pub(crate) composer: Arc<Composer>,
@@ -34,7 +34,7 @@ pub struct Dual {
 }
 
 impl Dual {
-    pub fn new(shadow: Shadow, composer: Composer) -> Dual {
+    pub(crate) fn new(shadow: Shadow, composer: Composer) -> Dual {
         let read_backs = Arc::new(Semaphore::new(shadow.settings().read_backs));
         Dual { shadow, composer: Arc::new(composer), read_backs }
     }

@@ -8,13 +8,13 @@
 
 mod ask;
 mod beside;
-pub mod phase;
+pub(crate) mod phase;
 mod planned;
 mod read_back;
 mod shadow_request;
 mod tee;
 
-pub use self::ask::Dual;
+pub(crate) use self::ask::Dual;
 use self::shadow_request::{Primary, Seen, ShadowRequest};
 use self::tee::{Copy, Tee};
 use crate::body::Body;

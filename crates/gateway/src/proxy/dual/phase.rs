@@ -22,14 +22,14 @@ use tower::Service;
 /// The last of the layers that see a client's request. Its futures are boxed: here the stack of layers ends and the
 /// work, whose size depends on the route, begins.
 #[derive(Clone)]
-pub struct Phased {
+pub(crate) struct Phased {
     composer: Arc<Composer>,
     dual: Dual,
     unknown: UnknownCalls,
 }
 
 impl Phased {
-    pub fn new(composer: Composer, dual: Dual, unknown: UnknownCalls) -> Phased {
+    pub(crate) fn new(composer: Composer, dual: Dual, unknown: UnknownCalls) -> Phased {
         Phased { composer: Arc::new(composer), dual, unknown }
     }
 }

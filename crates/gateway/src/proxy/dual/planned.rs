@@ -144,11 +144,5 @@ fn unread(error: &GatewayError) -> Result<PlanEnd, Dropped> {
 }
 
 fn unmade(call: translate::Call) -> PlannedCall {
-    PlannedCall {
-        operation: call.operation,
-        method: call.method,
-        target: call.target,
-        headers: call.headers,
-        body: call.body,
-    }
+    PlannedCall { operation: call.operation, method: call.method, target: call.target, body: call.body }
 }

@@ -17,7 +17,7 @@ use std::sync::{Arc, LazyLock};
 use switchback_engine::redact::{Redactor, Salt};
 
 #[derive(Clone, Copy, Default)]
-pub struct AccessLog;
+pub(crate) struct AccessLog;
 
 impl Middleware<Request> for AccessLog {
     type Inward = Request;
@@ -45,7 +45,7 @@ impl Middleware<Request> for AccessLog {
 }
 
 /// A line being gathered; written when it is dropped, which happens exactly once.
-pub struct Line {
+pub(crate) struct Line {
     facts: Arc<RequestContext>,
     status: u16,
     body_bytes: u64,

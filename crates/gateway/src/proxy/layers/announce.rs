@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Announce;
+pub(crate) struct Announce;
 
 impl Middleware<Request> for Announce {
     type Inward = Request;

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use switchback_plan::{Credential, RouteKind};
 
 #[derive(Clone)]
-pub struct Authenticate {
+pub(crate) struct Authenticate {
     tokens: Tokens,
 }
 
@@ -43,7 +43,7 @@ impl Middleware<Request> for Authenticate {
 }
 
 impl Authenticate {
-    pub fn new(tokens: Tokens) -> Authenticate {
+    pub(crate) fn new(tokens: Tokens) -> Authenticate {
         Authenticate { tokens }
     }
 

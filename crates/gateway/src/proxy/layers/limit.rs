@@ -8,7 +8,7 @@ use crate::proxy::{Request, Response};
 use std::ops::ControlFlow;
 
 /// Where the slot of a request comes from.
-pub trait Source: Clone {
+pub(crate) trait Source: Clone {
     /// The limit's name in the metrics.
     const NAME: &'static str;
 
@@ -35,13 +35,13 @@ impl Source for PerClientLimit {
 
 /// Turns requests away while all slots are taken.
 #[derive(Clone)]
-pub struct Limit<T> {
+pub(crate) struct Limit<T> {
     source: T,
 }
 
 impl Limit<ConcurrencyLimit> {
     /// At most `in_flight_max` requests at one time.
-    pub fn new(in_flight_max: usize) -> Limit<ConcurrencyLimit> {
+    pub(crate) fn new(in_flight_max: usize) -> Limit<ConcurrencyLimit> {
         Limit { source: ConcurrencyLimit::new(in_flight_max) }
     }
 }
@@ -49,7 +49,7 @@ impl Limit<ConcurrencyLimit> {
 impl Limit<PerClientLimit> {
     /// At most `client_in_flight_max` requests of each client at one time, so that one that floods does not starve the
     /// others. Sits behind `authenticate`.
-    pub fn per_client(client_in_flight_max: usize) -> Limit<PerClientLimit> {
+    pub(crate) fn per_client(client_in_flight_max: usize) -> Limit<PerClientLimit> {
         Limit { source: PerClientLimit::new(client_in_flight_max) }
     }
 }

@@ -17,7 +17,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 #[derive(Clone)]
-pub struct Metrics {
+pub(crate) struct Metrics {
     in_flight: Gauge,
 }
 
@@ -48,7 +48,7 @@ impl Middleware<Request> for Metrics {
 }
 
 /// One request being measured; counted when it is dropped.
-pub struct Sample {
+pub(crate) struct Sample {
     facts: Arc<RequestContext>,
     in_flight: Gauge,
     status: Option<StatusCode>,

@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use tower::{Layer, Service};
 
 /// What a layer does about a request of type `R`.
-pub trait Middleware<R> {
+pub(crate) trait Middleware<R> {
     /// What goes inwards.
     type Inward;
     /// What it keeps while the layers below answer. Dropped without `after`, it has learnt that they failed or that the client
@@ -28,12 +28,12 @@ pub trait Middleware<R> {
 }
 
 /// The layer that does this.
-pub fn layer<M>(middleware: M) -> MiddlewareLayer<M> {
+pub(crate) fn layer<M>(middleware: M) -> MiddlewareLayer<M> {
     MiddlewareLayer(middleware)
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct MiddlewareLayer<M>(M);
+pub(crate) struct MiddlewareLayer<M>(M);
 
 impl<S, M: Clone> Layer<S> for MiddlewareLayer<M> {
     type Service = Wrapped<S, M>;
@@ -45,7 +45,7 @@ impl<S, M: Clone> Layer<S> for MiddlewareLayer<M> {
 
 /// A service and what is done around it.
 #[derive(Clone)]
-pub struct Wrapped<S, M> {
+pub(crate) struct Wrapped<S, M> {
     inner: S,
     middleware: M,
 }

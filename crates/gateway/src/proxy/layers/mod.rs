@@ -1,18 +1,18 @@
 //! What sits between a connection and the answer, one layer in each file, outermost first in `stack.rs`. A layer sees the
 //! request and its facts; it knows neither its neighbours nor how an answer is made.
 
-pub mod access_log;
-pub mod announce;
-pub mod authenticate;
-pub mod limit;
-pub mod metrics;
-pub mod middleware;
-pub mod record;
-pub mod request_id;
-pub mod rescue;
-pub mod retire;
-pub mod route;
-pub mod timeout;
-pub mod trace;
-pub mod usage;
-pub mod validate;
+pub(crate) mod access_log;
+pub(crate) mod announce;
+pub(crate) mod authenticate;
+pub(crate) mod limit;
+pub(crate) mod metrics;
+pub(crate) mod middleware;
+pub(crate) mod record;
+pub(crate) mod request_id;
+pub(crate) mod rescue;
+pub(crate) mod retire;
+pub(crate) mod route;
+pub(crate) mod timeout;
+pub(crate) mod trace;
+pub(crate) mod usage;
+pub(crate) mod validate;

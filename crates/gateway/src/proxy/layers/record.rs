@@ -13,18 +13,18 @@ use std::sync::Arc;
 
 /// Begins and ends recordings.
 #[derive(Clone)]
-pub struct Record {
+pub(crate) struct Record {
     tap: Tap,
 }
 
 impl Record {
-    pub fn new(tap: Tap) -> Record {
+    pub(crate) fn new(tap: Tap) -> Record {
         Record { tap }
     }
 }
 
 /// What is needed when the answer comes.
-pub struct Watched {
+pub(crate) struct Watched {
     recording: Arc<Recording>,
     facts: Arc<RequestContext>,
 }

@@ -16,14 +16,14 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 #[derive(Clone)]
-pub struct Identify {
+pub(crate) struct Identify {
     program: Current,
     /// Whom it is believed where requests come from.
     forwarding: Forwarding,
 }
 
 impl Identify {
-    pub fn new(program: Current, forwarding: Forwarding) -> Identify {
+    pub(crate) fn new(program: Current, forwarding: Forwarding) -> Identify {
         Identify { program, forwarding }
     }
 }

@@ -24,7 +24,7 @@ use switchback_plan::SideId;
 use tower::{BoxError, Layer, Service};
 
 #[derive(Clone, Copy, Default)]
-pub struct RescueLayer;
+pub(crate) struct RescueLayer;
 
 impl<S> Layer<S> for RescueLayer {
     type Service = Rescue<S>;
@@ -34,7 +34,7 @@ impl<S> Layer<S> for RescueLayer {
     }
 }
 
-pub struct Rescue<S> {
+pub(crate) struct Rescue<S> {
     inner: S,
     /// Why the layers below take no request. The next request is told.
     unready: Option<GatewayError>,

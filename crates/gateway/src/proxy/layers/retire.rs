@@ -8,12 +8,12 @@ use crate::retire::{Retirement, Standing};
 use std::ops::ControlFlow;
 
 #[derive(Clone)]
-pub struct Retire {
+pub(crate) struct Retire {
     retirement: Retirement,
 }
 
 impl Retire {
-    pub fn new(retirement: Retirement) -> Retire {
+    pub(crate) fn new(retirement: Retirement) -> Retire {
         Retire { retirement }
     }
 }

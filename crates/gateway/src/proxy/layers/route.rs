@@ -13,7 +13,7 @@ use switchback_plan::router::Found;
 use switchback_plan::router::path::stays_below;
 
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Route;
+pub(crate) struct Route;
 
 impl Middleware<Request> for Route {
     type Inward = Request;

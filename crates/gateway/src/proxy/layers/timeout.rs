@@ -12,12 +12,12 @@ use tokio::time::Sleep;
 use tower::{Layer, Service};
 
 #[derive(Clone)]
-pub struct TimeoutLayer {
+pub(crate) struct TimeoutLayer {
     total: Duration,
 }
 
 impl TimeoutLayer {
-    pub fn new(total: Duration) -> TimeoutLayer {
+    pub(crate) fn new(total: Duration) -> TimeoutLayer {
         TimeoutLayer { total }
     }
 }
@@ -31,7 +31,7 @@ impl<S> Layer<S> for TimeoutLayer {
 }
 
 #[derive(Clone)]
-pub struct Timeout<S> {
+pub(crate) struct Timeout<S> {
     inner: S,
     total: Duration,
 }

@@ -17,7 +17,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 #[derive(Clone, Copy, Default)]
-pub struct Trace;
+pub(crate) struct Trace;
 
 impl Middleware<Request> for Trace {
     type Inward = Request;
@@ -40,7 +40,7 @@ impl Middleware<Request> for Trace {
 }
 
 /// A span being gathered; recorded when it is dropped, which happens exactly once.
-pub struct Gathered {
+pub(crate) struct Gathered {
     facts: Arc<RequestContext>,
     status: Option<u16>,
     end: Option<End>,

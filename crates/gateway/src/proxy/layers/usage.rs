@@ -13,12 +13,12 @@ use std::sync::Arc;
 use switchback_plan::RouteKind;
 
 #[derive(Clone)]
-pub struct CountUsage {
+pub(crate) struct CountUsage {
     usage: Usage,
 }
 
 impl CountUsage {
-    pub fn new(usage: Usage) -> CountUsage {
+    pub(crate) fn new(usage: Usage) -> CountUsage {
         CountUsage { usage }
     }
 }
@@ -35,7 +35,7 @@ impl Middleware<Request> for CountUsage {
 }
 
 /// One call; counted when it is dropped, with its answer's head or its client gone.
-pub struct Call {
+pub(crate) struct Call {
     facts: Arc<RequestContext>,
     usage: Usage,
 }

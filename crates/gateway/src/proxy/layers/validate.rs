@@ -18,13 +18,13 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 #[derive(Clone)]
-pub struct ValidateRequest {
+pub(crate) struct ValidateRequest {
     limits: Arc<Limits>,
     pseudonym: Pseudonym,
 }
 
 impl ValidateRequest {
-    pub fn new(limits: Arc<Limits>, pseudonym: Pseudonym) -> ValidateRequest {
+    pub(crate) fn new(limits: Arc<Limits>, pseudonym: Pseudonym) -> ValidateRequest {
         ValidateRequest { limits, pseudonym }
     }
 }

@@ -198,13 +198,13 @@ impl Upstream {
     }
 
     /// A place among the calls in flight, for a call of this client.
-    pub fn slot(&self, client: &str) -> Result<FairPermit, GatewayError> {
+    pub(crate) fn slot(&self, client: &str) -> Result<FairPermit, GatewayError> {
         self.slots.take(client).map_err(|limit| refused(limit).safe_to_retry())
     }
 
     /// Sends a call. `target` is path and query below the upstream's base; what the gateway adds to `headers` stays in them,
     /// for another try. The slot is taken until the answer's body has ended.
-    pub async fn send(
+    pub(crate) async fn send(
         &self,
         slot: FairPermit,
         method: &Method,
@@ -234,7 +234,7 @@ impl Upstream {
 
     /// Sends a call after which its connection may speak another protocol. It gets a connection of its own, in HTTP/1.1,
     /// which the answer brings along ([`crate::tunnel::Switched`]) if the upstream agrees; else the answer is as any other.
-    pub async fn switch(
+    pub(crate) async fn switch(
         &self,
         slot: FairPermit,
         method: &Method,
