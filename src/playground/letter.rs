@@ -11,7 +11,7 @@ use switchback_compiler::contract::{OpKey, sample};
 use switchback_engine::translate::{Call, Event, FailKind, Next, Request, Run, negotiate};
 use switchback_gateway::retire::UsageInfo;
 use switchback_json::Limits;
-use switchback_plan::router::{Found, Router};
+use switchback_plan::router::Found;
 use switchback_plan::{ExampleEnd, Exchange, Route, RouteExample, RouteKind, SideId, Wanted};
 
 /// What is to be written.
@@ -149,7 +149,7 @@ impl Tried {
             .target
             .split_once('?')
             .map_or((&*example.target, None), |(path, query)| (path, Some(query)));
-        let router = Router::new(&self.pack.directions[example.serves]);
+        let router = &self.routers[example.serves];
         let Found::Route { route, values } = router.find(&example.method, path) else { return Vec::new() };
         let request = Request {
             path: values.into_iter().map(std::borrow::Cow::into_owned).collect(),

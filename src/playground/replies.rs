@@ -6,7 +6,7 @@ use http::HeaderMap;
 use switchback_compiler::contract::{Contract, OpKey, Response, StatusPattern, sample};
 use switchback_engine::har::{self, Exchange};
 use switchback_engine::translate::{Call, Event, FailKind, Reply};
-use switchback_plan::router::{Found, Router};
+use switchback_plan::router::Found;
 use switchback_plan::{ExampleCall, RouteExample, SideId};
 
 /// Where a reply comes from.
@@ -59,7 +59,7 @@ impl Tried {
         call: &Call,
     ) -> Option<(Event, By)> {
         let called = serves.other();
-        let router = Router::new(&self.pack.directions[called]);
+        let router = &self.routers[called];
         let of_call = |example: &ExampleCall| match router.find(&example.method, path(&example.target)) {
             Found::Route { route, .. } => {
                 *self.pack.directions[called].routes[route].operation.key == *call.operation

@@ -16,7 +16,7 @@ use switchback_engine::translate::{
 };
 use switchback_gateway::capture::Redaction;
 use switchback_json::{Limits, Value};
-use switchback_plan::router::{Found, Router};
+use switchback_plan::router::Found;
 use switchback_plan::{Effect, Origin, RouteId, SideId};
 
 /// What is to be tried.
@@ -230,7 +230,7 @@ fn begin(tried: &Tried, exchange: &Exchange) -> Result<Begun, TryError> {
         return fail(format!("`{}` is no method", exchange.request.method));
     };
     let (path, query) = target.split_once('?').map_or((&*target, None), |(path, query)| (path, Some(query)));
-    let (route, values) = match Router::new(&tried.pack.directions[serves]).find(&method, path) {
+    let (route, values) = match tried.routers[serves].find(&method, path) {
         Found::Route { route, values } => {
             (route, values.into_iter().map(std::borrow::Cow::into_owned).collect())
         }

@@ -3,15 +3,16 @@
 use super::shelf::Shelf;
 use arc_swap::ArcSwap;
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use switchback_compiler::contract::{Contract, OpKey, TypeKind};
 use switchback_compiler::diagnostic::{Colour, to_text};
 use switchback_compiler::mapping::load::PackSource;
 use switchback_compiler::mapping::{compile, kept};
 use switchback_engine::translate::Settings;
 use switchback_json::{Limits, Value};
+use switchback_plan::router::{Found, Router};
 use switchback_plan::{Example, ExampleKind, Origin, Pack, PerSide, Raw, RouteExample, SideId};
 use tokio::task::spawn_blocking;
 
@@ -33,10 +34,15 @@ pub struct Workbench(pub(super) Arc<Shared>);
 
 pub(super) struct Shared {
     pub(super) served: ArcSwap<Served>,
-    /// Compiled packs by the hash of their files, the newest last.
-    compiled: Mutex<Vec<(Vec<u8>, Arc<Tried>)>>,
+    /// Compiled packs by what was changed of the files that serve, the newest last.
+    compiled: Mutex<Vec<(Changes, Arc<Tried>)>>,
+    /// Held while a pack is compiled: who asks for the same one waits for it, and nobody has all cores compile.
+    compiling: tokio::sync::Mutex<()>,
     pub(super) shelf: Mutex<Shelf>,
 }
+
+/// Texts of mapping files, by name, in place of those that serve.
+pub(super) type Changes = BTreeMap<String, String>;
 
 /// Compiled packs that are kept.
 const COMPILED_MAX: usize = 2;
@@ -44,6 +50,7 @@ const COMPILED_MAX: usize = 2;
 /// A pack that is tried.
 pub(super) struct Tried {
     pub(super) pack: Arc<Pack>,
+    pub(super) routers: PerSide<Router>,
     pub(super) contracts: PerSide<Contract>,
     pub(super) settings: Arc<Settings>,
     /// Of routes alone, those that were made of the contracts last.
@@ -88,6 +95,7 @@ impl Workbench {
         let shared = Shared {
             served: ArcSwap::from_pointee(served),
             compiled: Mutex::default(),
+            compiling: tokio::sync::Mutex::default(),
             shelf: Mutex::default(),
         };
         Workbench(Arc::new(shared))
@@ -133,6 +141,17 @@ impl Workbench {
         Ok(tried.examples.iter().map(|example| tried.example_request(example)).collect())
     }
 
+    /// The same where it takes no longer than this, else `None`: they are being compiled then, for whoever asks again.
+    pub async fn examples_within(&self, patience: Duration) -> Result<Option<Vec<ExampleRequest>>, TryError> {
+        let bench = self.clone();
+        let compiling = tokio::spawn(async move { bench.examples().await });
+        match tokio::time::timeout(patience, compiling).await {
+            Ok(Ok(examples)) => examples.map(Some),
+            Ok(Err(_)) => Err(TryError::Interrupted),
+            Err(_) => Ok(None),
+        }
+    }
+
     /// The named type of a side's contract that a place of an operation's answer is in, and the place below it: what `compare:`
     /// in a pack names it by. `pattern` is written as findings have it, such as `$[*].name`.
     pub async fn declared(&self, side: &str, operation: &str, pattern: &str) -> Option<(String, String)> {
@@ -142,30 +161,35 @@ impl Workbench {
     }
 
     /// The pack with some of its files replaced.
-    pub(super) async fn tried(&self, changes: BTreeMap<String, String>) -> Result<Arc<Tried>, TryError> {
+    pub(super) async fn tried(&self, changes: Changes) -> Result<Arc<Tried>, TryError> {
         let served = self.0.served.load_full();
-        let files = changed(&served.files, changes)?;
-        let key = key(&files);
-        if let Some(tried) = self.known(&key) {
+        if let Some(tried) = self.known(&changes, &served) {
             return Ok(tried);
         }
+        let _compiling = self.0.compiling.lock().await;
+        if let Some(tried) = self.known(&changes, &served) {
+            return Ok(tried);
+        }
+        let files = changed(&served.files, &changes)?;
         let made = spawn_blocking(move || made(files, served)).await;
         let tried = Arc::new(made.map_err(|_| TryError::Interrupted)??);
-        self.keep(key, &tried);
+        self.keep(changes, &tried);
         Ok(tried)
     }
 
-    fn known(&self, key: &[u8]) -> Option<Arc<Tried>> {
+    fn known(&self, changes: &Changes, served: &Arc<Served>) -> Option<Arc<Tried>> {
         let compiled = self.0.compiled.lock().unwrap_or_else(PoisonError::into_inner);
-        compiled.iter().find(|(known, _)| known == key).map(|(_, tried)| Arc::clone(tried))
+        let found =
+            compiled.iter().find(|(known, tried)| known == changes && Arc::ptr_eq(&tried.served, served));
+        found.map(|(_, tried)| Arc::clone(tried))
     }
 
-    fn keep(&self, key: Vec<u8>, tried: &Arc<Tried>) {
+    fn keep(&self, changes: Changes, tried: &Arc<Tried>) {
         let mut compiled = self.0.compiled.lock().unwrap_or_else(PoisonError::into_inner);
         if compiled.len() >= COMPILED_MAX {
             compiled.remove(0);
         }
-        compiled.push((key, Arc::clone(tried)));
+        compiled.push((changes, Arc::clone(tried)));
     }
 }
 
@@ -180,9 +204,8 @@ impl Tried {
     /// The operation that an example asks for.
     pub(super) fn operation_of(&self, example: &RouteExample) -> String {
         let path = example.target.split('?').next().unwrap_or_default();
-        let router = switchback_plan::router::Router::new(&self.pack.directions[example.serves]);
-        match router.find(&example.method, path) {
-            switchback_plan::router::Found::Route { route, .. } => {
+        match self.routers[example.serves].find(&example.method, path) {
+            Found::Route { route, .. } => {
                 self.pack.directions[example.serves].routes[route].operation.key.to_string()
             }
             _ => String::new(),
@@ -259,29 +282,19 @@ fn made(files: PackSource, served: Arc<Served>) -> Result<Tried, TryError> {
     let examples = pack.examples.iter().cloned().chain(kept).filter_map(of_routes).collect();
     let own = Arc::get_mut(&mut pack).expect("nobody else has been given the pack yet");
     settings.choose(own);
-    Ok(Tried { pack, contracts, settings: Arc::new(settings), examples, files, served })
+    let routers = SideId::BOTH.map(|side| Router::new(&pack.directions[side])).into();
+    Ok(Tried { pack, routers, contracts, settings: Arc::new(settings), examples, files, served })
 }
 
-fn changed(files: &PackSource, changes: BTreeMap<String, String>) -> Result<PackSource, TryError> {
+fn changed(files: &PackSource, changes: &Changes) -> Result<PackSource, TryError> {
     let mut files = files.files().to_vec();
     for (name, text) in changes {
-        let Some((_, content)) = files.iter_mut().find(|(known, _)| *known == name) else {
-            return Err(TryError::NoSuchFile(name));
+        let Some((_, content)) = files.iter_mut().find(|(known, _)| known == name) else {
+            return Err(TryError::NoSuchFile(name.clone()));
         };
-        *content = text.into_bytes();
+        *content = text.clone().into_bytes();
     }
     Ok(PackSource::from_files(files))
-}
-
-fn key(files: &PackSource) -> Vec<u8> {
-    let mut digest = Sha256::new();
-    for (name, content) in files.files() {
-        for part in [name.as_bytes(), content] {
-            digest.update((part.len() as u64).to_be_bytes());
-            digest.update(part);
-        }
-    }
-    digest.finalize().to_vec()
 }
 
 pub(super) fn text_of(raw: &Raw) -> String {

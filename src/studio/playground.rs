@@ -14,6 +14,7 @@ use http::StatusCode;
 use maud::{Markup, html};
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 /// Lines of a body that are shown before the rest is left to the reader.
 const LINES_MAX: usize = 2_000;
@@ -21,6 +22,9 @@ const LINES_MAX: usize = 2_000;
 const RECORDED_SHOWN: usize = 30;
 /// Phases that a request can be tried in.
 const PHASES: [&str; 4] = ["legacy", "shadow", "canary", "translated"];
+
+/// How long a page that needs no example waits for all of them: a pack of a thousand operations takes a second to compile.
+const PATIENCE: Duration = Duration::from_millis(120);
 
 /// What a person has in the editor.
 #[derive(Clone, Debug, Default)]
@@ -51,8 +55,15 @@ pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
     if !rest.is_empty() {
         return visit.not_found();
     }
-    let examples = match visit.parts.workbench.examples().await {
-        Ok(examples) => examples,
+    let bench = &visit.parts.workbench;
+    let is_bare = ["example", "operation", "recorded"].iter().all(|one| visit.query.get(one).is_empty());
+    let examples = match is_bare {
+        true => bench.examples_within(PATIENCE).await,
+        false => bench.examples().await.map(Some),
+    };
+    let examples = match examples {
+        Ok(Some(examples)) => examples,
+        Ok(None) => return being_read(visit),
         Err(error) => return page(visit, &[], &Draft::default(), &Came::Fault(error)),
     };
     let mut draft = Draft { file: visit.query.get("file").to_owned(), ..Draft::default() };
@@ -77,6 +88,15 @@ pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
     // To try an example costs nothing and changes nothing, so that a link leads to what came of it.
     let came = if draft.is_empty() { Came::Nothing } else { run(visit, &draft).await };
     page(visit, &examples, &draft, &came)
+}
+
+/// Until the examples are there; the page follows.
+fn being_read(visit: &Visit<'_>) -> Answer {
+    let body = html! {
+        div.page-head { h1 { "Playground" } }
+        (empty("The pack is being compiled for trying", &html! { "Its examples come in a moment. " a href={ "/playground" (visit.query.with("file", visit.query.get("file"))) } { "Look again" } }))
+    };
+    visit.page(Page::live(Tab::Playground, "Playground", body))
 }
 
 pub(super) async fn form(visit: &Visit<'_>, rest: &[&str], form: &Fields) -> Answer {

@@ -120,6 +120,8 @@
         if (standing && newer) take(standing, newer);
         count();
         document.dispatchEvent(new Event("studio:taken"));
+        // What was awaited is there, and a person will work on it.
+        if (!page.body.hasAttribute("data-live")) return;
       }
     } catch {
       failing ??= new Date();
