@@ -176,33 +176,53 @@ impl Store {
         tx.commit().await
     }
 
-    /// Makes the store agree with a client of the configuration file: adds it when missing, else brings company, configured
-    /// tokens and credentials, application and refresh token up to date. A revoked client stays revoked.
-    pub(crate) async fn ensure_client(&self, wanted: NewClient<'_>) -> Result<Ensured, StoreError> {
+    /// Makes the store agree with clients of the configuration file, all or none, in one transaction: adds each when missing,
+    /// else brings company, configured tokens and credentials, application and refresh token up to date. A revoked client
+    /// stays revoked. Gives what became of each, in order.
+    pub(crate) async fn ensure_clients(&self, wanted: &[NewClient<'_>]) -> Result<Vec<Ensured>, StoreError> {
         let mut tx = self.write().await?;
+        let mut ensured = Vec::with_capacity(wanted.len());
+        let mut is_changed = false;
+        for client in wanted {
+            let (became, changed) = self.ensure_client(&mut tx, client).await?;
+            is_changed |= changed;
+            ensured.push(became);
+        }
+        match is_changed {
+            true => tx.commit().await?,
+            false => tx.undo().await,
+        }
+        Ok(ensured)
+    }
+
+    /// Gives also whether anything was written.
+    async fn ensure_client(
+        &self,
+        tx: &mut Tx,
+        wanted: &NewClient<'_>,
+    ) -> Result<(Ensured, bool), StoreError> {
         let sql =
             "SELECT id, name, company, created_ms, revoked_ms, change, mac FROM clients WHERE name = $1";
         let Some(row) = tx.row(sql, args![wanted.name]).await? else {
-            self.insert_client(&mut tx, &wanted).await?;
-            tx.commit().await?;
-            return Ok(Ensured::Done);
+            self.insert_client(tx, wanted).await?;
+            return Ok((Ensured::Done, true));
         };
         let known = self.client_row(&row)?;
-        if known.is_damaged || known.revoked_ms.is_some() {
-            tx.undo().await;
-            return Ok(if known.is_damaged { Ensured::Damaged } else { Ensured::Revoked });
+        if known.is_damaged {
+            return Ok((Ensured::Damaged, false));
+        }
+        if known.revoked_ms.is_some() {
+            return Ok((Ensured::Revoked, false));
         }
         let id = known.id;
         let mut touched = known.company.as_deref() != wanted.company;
-        touched |= self.bind_configured_tokens(&mut tx, &id, &wanted.tokens).await?;
-        touched |= self.bind_configured_credentials(&mut tx, &id, &wanted.credentials).await?;
-        let mut seeded = false;
+        touched |= self.bind_configured_tokens(tx, &id, &wanted.tokens).await?;
+        touched |= self.bind_configured_credentials(tx, &id, &wanted.credentials).await?;
         if let Some(seed) = &wanted.seed {
-            seeded = self.seed_grant_of(&mut tx, &id, seed).await?;
+            touched |= self.seed_grant_of(tx, &id, seed).await?;
         }
-        if !touched && !seeded {
-            tx.undo().await;
-            return Ok(Ensured::Done);
+        if !touched {
+            return Ok((Ensured::Done, false));
         }
         let change = tx.change();
         let mac = mac_of_client(&self.hasher, &id, wanted.name, wanted.company, None);
@@ -211,8 +231,7 @@ impl Store {
             args![id.as_str(), wanted.company, change, &mac[..]],
         )
         .await?;
-        tx.commit().await?;
-        Ok(Ensured::Done)
+        Ok((Ensured::Done, true))
     }
 
     /// Binds a new token to a client. Its others of the same side end at once, or `grace_ms` from now.

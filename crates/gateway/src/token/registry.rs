@@ -19,6 +19,8 @@ use std::time::Duration;
 const NAME_CHARS_MAX: usize = 64;
 const TOKEN_BYTES_MIN: usize = 8;
 const TOKEN_BYTES_MAX: usize = 4096;
+/// Clients of the configuration that one transaction writes.
+const ENSURED_TOGETHER: usize = 200;
 
 /// Why a client was not managed as asked.
 #[derive(Debug, thiserror::Error)]
@@ -161,19 +163,24 @@ impl Registry {
         Ok(Added { client: self.get(&new.name).await?, token: made })
     }
 
-    /// Makes the store agree with the clients of the configuration file. Each is added when missing; else its company,
+    /// Makes the store agree with the clients of the configuration file, so many in a transaction that each waits little for
+    /// the disk, and so few that other gateways wait little for them. Each is added when missing; else its company,
     /// tokens, credentials and application are brought up to date, and its refresh token only if another one was configured
     /// than before. Gives the names of those that were left alone, and why.
     pub async fn ensure(&self, configured: Vec<NewClient>) -> Result<Vec<(String, Ensured)>, RegistryError> {
         self.set_configured(configured.iter().map(|client| client.name.clone()));
         let mut left_alone = Vec::new();
-        for wanted in configured {
-            check_name(&wanted.name)?;
-            let marks = Marks::of(&self.store, &wanted)?;
-            let ensured = self.store.ensure_client(marks.row(&wanted, Origin::Configured)).await?;
-            if ensured != Ensured::Done {
-                left_alone.push((wanted.name, ensured));
-            }
+        for together in configured.chunks(ENSURED_TOGETHER) {
+            let marked = together.iter().map(|wanted| {
+                check_name(&wanted.name)?;
+                Ok((Marks::of(&self.store, wanted)?, wanted))
+            });
+            let marked = marked.collect::<Result<Vec<_>, RegistryError>>()?;
+            let rows: Vec<_> =
+                marked.iter().map(|(marks, wanted)| marks.row(wanted, Origin::Configured)).collect();
+            let ensured = self.store.ensure_clients(&rows).await?;
+            let not_done = together.iter().zip(ensured).filter(|(_, ensured)| *ensured != Ensured::Done);
+            left_alone.extend(not_done.map(|(wanted, ensured)| (wanted.name.clone(), ensured)));
         }
         Ok(left_alone)
     }
