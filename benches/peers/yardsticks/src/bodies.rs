@@ -5,6 +5,9 @@ use std::fmt::Write as _;
 
 /// Messages in one page of the service.
 pub const PAGE: usize = 20;
+/// Lists whose messages vary, and what they are drawn from.
+pub const VARIED: usize = 48;
+const SEED: u64 = 20_240_502;
 
 const TEXTS: [&str; 5] = [
     "Bom dia, Ana! O seu pedido saiu do depósito de Recife hoje às 9h e está a caminho. O entregador precisa que alguém assine.",
@@ -51,6 +54,141 @@ pub fn messages(bytes: usize) -> String {
     out
 }
 
+/// Lists of 1 to 200 messages whose values, optional members and order of members vary; the same ones in every run.
+pub fn varied() -> Vec<String> {
+    let mut draw = Draw(SEED);
+    (0..VARIED).map(|_| array((0..=draw.below(200)).map(|_| varied_message(&mut draw)))).collect()
+}
+
+/// Numbers that look random and are the same for a seed (splitmix64).
+struct Draw(u64);
+
+impl Draw {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+
+    fn is(&mut self) -> bool {
+        self.below(2) == 0
+    }
+
+    fn one_of<'a>(&mut self, all: &[&'a str]) -> &'a str {
+        all[self.below(all.len() as u64) as usize]
+    }
+}
+
+/// Names with values that are JSON already.
+type Members = Vec<(&'static str, String)>;
+
+fn array(values: impl Iterator<Item = String>) -> String {
+    format!("[{}]", values.collect::<Vec<_>>().join(","))
+}
+
+/// An object in one of two orders.
+fn object(mut members: Members, is_reversed: bool) -> String {
+    if is_reversed {
+        members.reverse();
+    }
+    let members = members.iter().map(|(name, value)| format!(r#""{name}":{value}"#));
+    format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+}
+
+fn quoted(text: &str) -> String {
+    format!(r#""{text}""#)
+}
+
+/// Words of several scripts and with escapes, as JSON writes them.
+fn varied_text(draw: &mut Draw) -> String {
+    const WORDS: [&str; 12] = [
+        "ok",
+        "amanhã",
+        "parcel",
+        "depósito",
+        "\\n",
+        "\\\"sim\\\"",
+        "🚚",
+        "já",
+        "Friday",
+        "\\u00e9",
+        "наш",
+        "9h30",
+    ];
+    let words: Vec<_> = (0..=draw.below(40)).map(|_| draw.one_of(&WORDS)).collect();
+    quoted(&words.join(" "))
+}
+
+fn varied_moment(draw: &mut Draw) -> String {
+    let [month, day] = [12, 28].map(|bound| draw.below(bound) + 1);
+    let [hour, minute, second] = [24, 60, 60].map(|bound| draw.below(bound));
+    format!(r#""2024-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}""#)
+}
+
+/// Somebody with or without what agents, and with or without what contacts may have beside the usual.
+fn varied_person(draw: &mut Draw, is_reversed: bool) -> String {
+    let digits = draw.below(9) as u32 + 1;
+    let id = draw.below(10_u64.pow(digits));
+    let or_null = |value: String, is: bool| if is { value } else { "null".to_owned() };
+    let number = format!(r#""55{}""#, 10_000_000_000 + draw.below(80_000_000_000));
+    let mut members: Members = vec![
+        ("id", id.to_string()),
+        ("name", quoted(draw.one_of(&["Ana Lima", "Bruno Reis", "Inés", "Żaneta", "O'Neill \\\"Bo\\\""]))),
+        ("mobile", or_null(number.clone(), draw.is())),
+        ("phone", or_null(number, draw.is())),
+        ("email", or_null(format!(r#""p{id}@example.com""#), draw.is())),
+        ("photo", or_null(format!(r#""https://cdn.example.com/photos/{id}/small.png""#), draw.is())),
+    ];
+    match draw.below(4) {
+        0 => {}
+        1 => members.push(("custom_fields", r#"{"CPF":"000.000.000-00"}"#.to_owned())),
+        2 => {
+            members.extend(["isActive", "isOnline", "isAvailable"].map(|name| (name, draw.is().to_string())))
+        }
+        _ => {
+            members.extend(["isActive", "isOnline", "isAvailable"].map(|name| (name, draw.is().to_string())));
+            members.extend(["statusID", "statusType"].map(|name| (name, draw.below(9).to_string())));
+        }
+    }
+    object(members, is_reversed)
+}
+
+fn varied_message(draw: &mut Draw) -> String {
+    let (is_reversed, id) = (draw.is(), draw.below(1_000_000_000));
+    let channel = quoted(draw.one_of(&["whatsapp-enterprise", "widget", "email"]));
+    let chat = vec![
+        ("id", draw.below(1_000_000).to_string()),
+        ("channel", channel.clone()),
+        ("situation", quoted("in_chat")),
+        ("department", draw.one_of(&["false", "3", r#"{"id":3,"name":"Loja"}"#]).to_owned()),
+        ("customer", format!(r#"{{"id":{},"name":{}}}"#, draw.below(100_000), varied_text(draw))),
+        ("workflowID", draw.one_of(&["null", "17"]).to_owned()),
+        ("workflowStepID", draw.one_of(&["null", "4"]).to_owned()),
+    ];
+    let file = format!(r#""https://cdn.example.com/files/{id}.pdf""#);
+    let members = vec![
+        ("id", id.to_string()),
+        ("text", varied_text(draw)),
+        ("isInternal", draw.is().to_string()),
+        ("isEmail", draw.is().to_string()),
+        ("sender", varied_person(draw, is_reversed)),
+        ("senderType", quoted(draw.one_of(&["agent", "customer"]))),
+        ("receiver", varied_person(draw, is_reversed)),
+        ("receiverType", channel),
+        ("file", if draw.is() { file } else { "null".to_owned() }),
+        ("chat", object(chat, is_reversed)),
+        ("sendAt", varied_moment(draw)),
+        ("readAt", if draw.is() { varied_moment(draw) } else { "null".to_owned() }),
+        ("type", quoted(draw.one_of(&["text", "image", "document", "internalEvent"]))),
+    ];
+    object(members, is_reversed)
+}
+
 /// A page of messages as the old version answers it.
 pub fn old_messages() -> String {
     let list = serde_json::from_str(&messages(0)).expect("what is written here is JSON");
@@ -76,8 +214,9 @@ pub fn chat() -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{chat, messages, sent};
+    use super::{VARIED, chat, messages, sent, varied};
     use serde_json::Value;
+    use std::collections::HashSet;
 
     #[test]
     fn bodies_are_json_of_the_sizes_named() {
@@ -87,5 +226,23 @@ mod tests {
         assert!((100_000..102_000).contains(&messages(100_000).len()));
         assert!(serde_json::from_str::<Value>(&sent()).unwrap()["canEnableSession"].is_boolean());
         assert_eq!(serde_json::from_str::<Value>(&chat()).unwrap()["id"], 481);
+    }
+
+    #[test]
+    fn lists_that_vary_are_json_with_several_sets_and_orders_of_members() {
+        let lists = varied();
+        assert_eq!(lists.len(), VARIED);
+        assert_eq!(lists, varied(), "always the same ones");
+        let (mut lengths, mut members, mut orders) = (HashSet::new(), HashSet::new(), HashSet::new());
+        for text in &lists {
+            let list: Vec<Value> = serde_json::from_str(text).unwrap();
+            assert!((1..=200).contains(&list.len()));
+            lengths.insert(list.len());
+            let names = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+            members.extend(list.iter().map(|message| names(&message["sender"])));
+            orders.insert(text.starts_with(r#"[{"id""#));
+        }
+        assert!(lengths.len() > VARIED / 2, "{lengths:?}");
+        assert_eq!((members.len(), orders.len()), (4, 2));
     }
 }

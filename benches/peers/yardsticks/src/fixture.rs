@@ -3,11 +3,16 @@
 //!
 //! `/v2/chats/N/messages` is a page as the old version shows it; that and `/v2/chats/N`, the same, are not counted.
 //! `/v3/chats/N/messages` is a page of messages where N is below 1000, otherwise a list of N bytes. `/requests` says how many
-//! calls of v3 have been answered.
+//! calls of v3 have been answered. `/v3/chats/900/messages` and the ids that follow are lists whose messages vary.
+//! `secure.rs` answers the same over TLS.
 
 use crate::bodies;
+use crate::secure::Secure;
+use crate::tls::{Certificates, HTTP_1, HTTP_2};
 use crate::wire::Reader;
 use anyhow::{Context, Result};
+use bytes::Bytes;
+use hyper::StatusCode;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read, Write};
@@ -22,19 +27,39 @@ pub const ACCESS_TOKEN: &str = "v3-access-token-0123456789abcdef";
 pub const CLIENT_TOKEN: &str = "v2-client-token-0123456789abcdef";
 
 const LISTENER: u64 = u64::MAX;
+/// The chat whose list is the first of those that vary.
+pub const VARIED_FROM: usize = 900;
 
 /// A running fixture; it stops when dropped.
 pub struct Fixture {
     pub address: SocketAddr,
+    /// The same over TLS, with HTTP/1.1 and with HTTP/2.
+    secure: Option<[Secure; 2]>,
     seen: Arc<Seen>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
+/// How a call reached the fixture.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wire {
+    Plain,
+    TlsHttp1,
+    TlsHttp2,
+}
+
+/// What all threads of a fixture count together.
 #[derive(Default)]
-struct Seen {
-    requests: AtomicU64,
+pub struct Seen {
+    /// By how they came.
+    requests: [AtomicU64; 3],
     posted: Mutex<Vec<u8>>,
     stop: AtomicBool,
+}
+
+impl Seen {
+    fn all(&self) -> u64 {
+        self.requests.iter().map(|count| count.load(Ordering::Relaxed)).sum()
+    }
 }
 
 impl Fixture {
@@ -50,12 +75,40 @@ impl Fixture {
                 eprintln!("the fixture failed: {error:#}");
             }
         })?;
-        Ok(Self { address, seen, thread: Some(thread) })
+        Ok(Self { address, secure: None, seen, thread: Some(thread) })
+    }
+
+    /// Serves over TLS as well, on addresses of its own choice.
+    ///
+    /// # Errors
+    /// No address that can be listened on, and certificates that cannot be read.
+    pub fn secure(&mut self, certificates: &Certificates) -> Result<()> {
+        let start = |name| Secure::start(certificates.server(&[name])?, self.seen.clone());
+        self.secure = Some([start(HTTP_1)?, start(HTTP_2)?]);
+        Ok(())
+    }
+
+    /// Where calls go that come so.
+    ///
+    /// # Errors
+    /// TLS that is not served.
+    pub fn address_of(&self, wire: Wire) -> Result<SocketAddr> {
+        let secure = |at: usize| Ok(self.secure.as_ref().context("the fixture serves no TLS")?[at].address);
+        match wire {
+            Wire::Plain => Ok(self.address),
+            Wire::TlsHttp1 => secure(0),
+            Wire::TlsHttp2 => secure(1),
+        }
     }
 
     /// Calls of v3 answered so far.
     pub fn requests(&self) -> u64 {
-        self.seen.requests.load(Ordering::Relaxed)
+        self.seen.all()
+    }
+
+    /// Those of them that came so.
+    pub fn requests_over(&self, wire: Wire) -> u64 {
+        self.seen.requests[wire as usize].load(Ordering::Relaxed)
     }
 
     /// The last body that was posted to v3.
@@ -95,7 +148,7 @@ struct Connection {
     socket: TcpStream,
     reader: Reader,
     /// What is still to be written, and how much of it has been.
-    pending: Option<(Arc<[u8]>, usize)>,
+    pending: Option<(Bytes, usize)>,
 }
 
 impl Served {
@@ -157,7 +210,10 @@ impl Served {
             if !connection.reader.is_complete() {
                 return Ok(true);
             }
-            let answer = self.answers.to(&connection.reader, &self.seen);
+            let (method, target) = connection.reader.request();
+            let authorization = connection.reader.field("authorization");
+            let asked = Asked { method, target, authorization, body: connection.reader.body() };
+            let answer = self.answers.to(&asked, Wire::Plain, &self.seen).whole;
             connection.reader.reset();
             connection.pending = Some((answer, 0));
             if connection.write()? {
@@ -187,67 +243,95 @@ impl Connection {
     }
 }
 
-/// Whole answers, head and body, made once.
-struct Answers {
-    old_page: Arc<[u8]>,
-    page: Arc<[u8]>,
-    lists: HashMap<usize, Arc<[u8]>>,
-    chat: Arc<[u8]>,
-    sent: Arc<[u8]>,
-    grant: Arc<[u8]>,
-    unauthorized: Arc<[u8]>,
-    missing: Arc<[u8]>,
+/// What matters of a request.
+pub struct Asked<'a> {
+    pub method: &'a [u8],
+    pub target: &'a [u8],
+    pub authorization: Option<&'a [u8]>,
+    pub body: &'a [u8],
+}
+
+/// A whole answer, made once.
+#[derive(Clone)]
+pub struct Reply {
+    pub status: StatusCode,
+    /// Head of HTTP/1.1 and body.
+    whole: Bytes,
+    head_bytes: usize,
+}
+
+impl Reply {
+    /// The body alone.
+    pub fn body(&self) -> Bytes {
+        self.whole.slice(self.head_bytes..)
+    }
+}
+
+/// All that is answered.
+pub struct Answers {
+    old_page: Reply,
+    page: Reply,
+    varied: Vec<Reply>,
+    lists: HashMap<usize, Reply>,
+    chat: Reply,
+    sent: Reply,
+    grant: Reply,
+    unauthorized: Reply,
+    missing: Reply,
     authorization: String,
 }
 
 impl Answers {
-    fn new() -> Self {
+    /// Makes them, but for large lists, which are made when they are asked for.
+    pub fn new() -> Self {
         let grant = format!(
             r#"{{"token_type":"Bearer","expires_in":2592000,"access_token":"{ACCESS_TOKEN}","refresh_token":"v3-refresh-token-0123456789abcdef"}}"#
         );
         Self {
-            old_page: answer("200 OK", &bodies::old_messages()),
-            page: answer("200 OK", &bodies::messages(0)),
+            old_page: ok(&bodies::old_messages()),
+            page: ok(&bodies::messages(0)),
+            varied: bodies::varied().iter().map(|list| ok(list)).collect(),
             lists: HashMap::new(),
-            chat: answer("200 OK", &bodies::chat()),
-            sent: answer("200 OK", &bodies::sent()),
-            grant: answer("200 OK", &grant),
-            unauthorized: answer("401 Unauthorized", r#"{"reason":"Unknown token."}"#),
-            missing: answer("404 Not Found", r#"{"reason":"Not found."}"#),
+            chat: ok(&bodies::chat()),
+            sent: ok(&bodies::sent()),
+            grant: ok(&grant),
+            unauthorized: answer(StatusCode::UNAUTHORIZED, r#"{"reason":"Unknown token."}"#),
+            missing: answer(StatusCode::NOT_FOUND, r#"{"reason":"Not found."}"#),
             authorization: format!("Bearer {ACCESS_TOKEN}"),
         }
     }
 
-    fn to(&mut self, request: &Reader, seen: &Seen) -> Arc<[u8]> {
-        match request.request() {
+    /// The answer to a request, which is counted.
+    pub fn to(&mut self, asked: &Asked<'_>, wire: Wire, seen: &Seen) -> Reply {
+        match (asked.method, asked.target) {
             (b"POST", b"/oauth/access_token") => return self.grant.clone(),
-            (b"GET", b"/requests") => {
-                return answer("200 OK", &seen.requests.load(Ordering::Relaxed).to_string());
-            }
+            (b"GET", b"/requests") => return ok(&seen.all().to_string()),
             (b"GET", target) if target.starts_with(b"/v2/chats/") => return self.old_page.clone(),
             _ => {}
         }
-        seen.requests.fetch_add(1, Ordering::Relaxed);
-        if request.field("authorization") != Some(self.authorization.as_bytes()) {
+        seen.requests[wire as usize].fetch_add(1, Ordering::Relaxed);
+        if asked.authorization != Some(self.authorization.as_bytes()) {
             return self.unauthorized.clone();
         }
-        let (method, target) = request.request();
-        match (method, chat_of(target)) {
+        match (asked.method, chat_of(asked.target)) {
             (b"GET", Some((_, b""))) => self.chat.clone(),
-            (b"GET", Some((0..1000, b"/messages"))) => self.page.clone(),
+            (b"GET", Some((id @ 0..1000, b"/messages"))) => {
+                let varied = id.checked_sub(VARIED_FROM).and_then(|at| self.varied.get(at));
+                varied.unwrap_or(&self.page).clone()
+            }
             (b"GET", Some((bytes, b"/messages"))) => self.list(bytes),
             (b"POST", Some((_, b"/messages"))) => {
                 let mut posted = seen.posted.lock().expect("nothing panics while it is held");
                 posted.clear();
-                posted.extend_from_slice(request.body());
+                posted.extend_from_slice(asked.body);
                 self.sent.clone()
             }
             _ => self.missing.clone(),
         }
     }
 
-    fn list(&mut self, bytes: usize) -> Arc<[u8]> {
-        self.lists.entry(bytes).or_insert_with(|| answer("200 OK", &bodies::messages(bytes))).clone()
+    fn list(&mut self, bytes: usize) -> Reply {
+        self.lists.entry(bytes).or_insert_with(|| ok(&bodies::messages(bytes))).clone()
     }
 }
 
@@ -259,10 +343,15 @@ fn chat_of(target: &[u8]) -> Option<(usize, &[u8])> {
     Some((id, &rest[digits..]))
 }
 
-fn answer(status: &str, body: &str) -> Arc<[u8]> {
+fn ok(body: &str) -> Reply {
+    answer(StatusCode::OK, body)
+}
+
+fn answer(status: StatusCode, body: &str) -> Reply {
     let head = format!(
         "HTTP/1.1 {status}\r\ndate: Thu, 02 May 2024 14:31:07 GMT\r\nserver: fixture\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
         body.len()
     );
-    [head.as_bytes(), body.as_bytes()].concat().into()
+    let whole = [head.as_bytes(), body.as_bytes()].concat().into();
+    Reply { status, whole, head_bytes: head.len() }
 }

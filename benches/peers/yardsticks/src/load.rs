@@ -7,11 +7,13 @@ use anyhow::{Context, Result, bail, ensure};
 use hdrhistogram::Histogram;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
@@ -21,12 +23,84 @@ const ANSWER_WAIT_MAX: Duration = Duration::from_secs(120);
 
 /// What is asked, how often at one time, and how fast.
 pub struct Load {
-    pub address: SocketAddr,
-    pub request: Vec<u8>,
+    pub target: Target,
+    /// One after another, and then again from the first.
+    pub requests: Vec<Vec<u8>>,
     /// The status that every answer must have.
     pub status: u16,
     pub connections: usize,
     pub pace: Pace,
+}
+
+/// Who is asked, and whether over TLS.
+#[derive(Clone)]
+pub struct Target {
+    pub address: SocketAddr,
+    pub tls: Option<Arc<ClientConfig>>,
+}
+
+impl From<SocketAddr> for Target {
+    fn from(address: SocketAddr) -> Self {
+        Self { address, tls: None }
+    }
+}
+
+impl Target {
+    /// Opens a connection; it blocks until it is told otherwise.
+    fn connect(&self) -> Result<Stream> {
+        let mut socket = TcpStream::connect(self.address).context("the peer cannot be reached")?;
+        socket.set_nodelay(true)?;
+        let Some(tls) = &self.tls else { return Ok(Stream::Plain(socket)) };
+        let mut session = ClientConnection::new(tls.clone(), self.address.ip().into())?;
+        while session.is_handshaking() {
+            session.complete_io(&mut socket).context("no TLS with the peer")?;
+        }
+        Ok(Stream::Tls(Box::new(StreamOwned::new(session, socket))))
+    }
+}
+
+enum Stream {
+    Plain(TcpStream),
+    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
+}
+
+impl Stream {
+    fn socket(&self) -> &TcpStream {
+        match self {
+            Self::Plain(socket) => socket,
+            Self::Tls(stream) => &stream.sock,
+        }
+    }
+
+    /// Whether something may have been read from the socket that has not been read from here, of which the socket says nothing.
+    fn may_hold(&self) -> bool {
+        matches!(self, Self::Tls(_))
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        match self {
+            Self::Plain(socket) => socket.read(buffer),
+            Self::Tls(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        match self {
+            Self::Plain(socket) => socket.write(bytes),
+            Self::Tls(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        match self {
+            Self::Plain(socket) => socket.flush(),
+            Self::Tls(stream) => stream.flush(),
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -45,6 +119,8 @@ pub enum Until<'a> {
     Told(&'a AtomicU8),
 }
 
+/// What it may be told at first: it is over when all connections are there, of which TLS makes something.
+pub const CONNECT: u8 = 3;
 pub const WARM: u8 = 0;
 pub const NOTE: u8 = 1;
 pub const STOP: u8 = 2;
@@ -65,14 +141,14 @@ pub struct Answer {
 }
 
 /// Sends one request on a connection of its own.
-pub fn fetch(address: SocketAddr, request: &[u8]) -> Result<Answer> {
-    let mut socket = TcpStream::connect(address)?;
-    socket.set_read_timeout(Some(ANSWER_WAIT_MAX))?;
-    socket.write_all(request)?;
+pub fn fetch(target: &Target, request: &[u8]) -> Result<Answer> {
+    let mut stream = target.connect()?;
+    stream.socket().set_read_timeout(Some(ANSWER_WAIT_MAX))?;
+    stream.write_all(request)?;
     let mut reader = Reader::new(true);
     let mut buffer = vec![0; 256 * 1024];
     while !reader.is_complete() {
-        let read = socket.read(&mut buffer)?;
+        let read = stream.read(&mut buffer)?;
         ensure!(read > 0, "the connection ended within the answer");
         reader.push(&buffer[..read])?;
     }
@@ -85,8 +161,11 @@ pub fn fetch(address: SocketAddr, request: &[u8]) -> Result<Answer> {
 /// A peer that cannot be reached, or one that fails more than a thousand times.
 pub fn run(load: &Load, until: &Until<'_>) -> Result<Tally> {
     let mut running = Running::start(load)?;
-    let result = running.run(until);
-    result?;
+    if let Until::Told(phase) = until {
+        // Whoever has told it something else already does not wait for this.
+        phase.compare_exchange(CONNECT, WARM, Ordering::Relaxed, Ordering::Relaxed).ok();
+    }
+    running.run(until)?;
     Ok(running.tally)
 }
 
@@ -105,8 +184,10 @@ struct Running<'a> {
 }
 
 struct Connection {
-    socket: TcpStream,
+    stream: Stream,
     reader: Reader,
+    /// Which of the requests is under way.
+    request: usize,
     /// When the request under way, or the next one, was to be sent.
     due: Instant,
     /// Whether anything of the answer has come.
@@ -133,7 +214,7 @@ impl<'a> Running<'a> {
         };
         let start = Instant::now();
         for at in 0..load.connections {
-            let socket = running.connect(at)?;
+            let stream = running.connect(at)?;
             let due = match load.pace {
                 Pace::Closed => start,
                 Pace::Open { per_second } => {
@@ -141,8 +222,9 @@ impl<'a> Running<'a> {
                 }
             };
             running.connections.push(Connection {
-                socket,
+                stream,
                 reader: Reader::new(false),
+                request: 0,
                 due,
                 begun: false,
                 asking: false,
@@ -152,12 +234,11 @@ impl<'a> Running<'a> {
         Ok(running)
     }
 
-    fn connect(&self, at: usize) -> Result<TcpStream> {
-        let socket = TcpStream::connect(self.load.address).context("the peer cannot be reached")?;
-        socket.set_nodelay(true)?;
-        socket.set_nonblocking(true)?;
-        epoll::add(&self.epoll, &socket, EventData::new_u64(at as u64), EventFlags::IN)?;
-        Ok(socket)
+    fn connect(&self, at: usize) -> Result<Stream> {
+        let stream = self.load.target.connect()?;
+        stream.socket().set_nonblocking(true)?;
+        epoll::add(&self.epoll, stream.socket(), EventData::new_u64(at as u64), EventFlags::IN)?;
+        Ok(stream)
     }
 
     fn run(&mut self, until: &Until<'_>) -> Result<()> {
@@ -198,6 +279,7 @@ impl<'a> Running<'a> {
                 return Ok((due - now).min(WAIT_MAX));
             }
             self.due.pop();
+            self.connections[at].request = self.asked as usize % self.load.requests.len();
             self.asked += 1;
             if self.load.pace == Pace::Closed {
                 self.connections[at].due = now;
@@ -208,35 +290,41 @@ impl<'a> Running<'a> {
     }
 
     fn ask(&mut self, at: usize) -> Result<()> {
-        let written = match self.connections[at].socket.write(&self.load.request) {
+        let request = &self.load.requests[self.connections[at].request];
+        let written = match self.connections[at].stream.write(request) {
             Ok(written) => written,
             Err(_) => {
                 // Closed by the peer between two requests, as it may.
-                let socket = self.connect(at)?;
-                self.connections[at].socket = socket;
-                self.connections[at].socket.write(&self.load.request)?
+                let stream = self.connect(at)?;
+                self.connections[at].stream = stream;
+                self.connections[at].stream.write(request)?
             }
         };
-        ensure!(written == self.load.request.len(), "a request does not fit into the socket's buffer");
+        ensure!(written == request.len(), "a request does not fit into the socket's buffer");
         self.connections[at].asking = true;
         Ok(())
     }
 
     /// Reads what has come on a connection.
     fn take(&mut self, at: usize) -> Result<()> {
-        let connection = &mut self.connections[at];
-        let read = match connection.socket.read(&mut self.buffer) {
-            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
-            Ok(0) | Err(_) => return self.reconnect(at),
-            Ok(read) => read,
-        };
-        connection.begun = true;
-        let taken = connection.reader.push(&self.buffer[..read])?;
-        ensure!(taken == read, "more than an answer");
-        if connection.reader.is_complete() {
-            self.answered(at);
+        loop {
+            let connection = &mut self.connections[at];
+            let read = match connection.stream.read(&mut self.buffer) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Ok(0) | Err(_) => return self.reconnect(at),
+                Ok(read) => read,
+            };
+            connection.begun = true;
+            let taken = connection.reader.push(&self.buffer[..read])?;
+            ensure!(taken == read, "more than an answer");
+            if connection.reader.is_complete() {
+                self.answered(at);
+                return Ok(());
+            }
+            if !connection.stream.may_hold() {
+                return Ok(());
+            }
         }
-        Ok(())
     }
 
     fn answered(&mut self, at: usize) {
@@ -262,9 +350,9 @@ impl<'a> Running<'a> {
 
     /// Opens a connection anew that the peer has closed; one that broke within an answer has failed.
     fn reconnect(&mut self, at: usize) -> Result<()> {
-        let socket = self.connect(at)?;
+        let stream = self.connect(at)?;
         let connection = &mut self.connections[at];
-        connection.socket = socket;
+        connection.stream = stream;
         connection.reader.reset();
         self.tally.failures += u64::from(std::mem::take(&mut connection.begun));
         if connection.asking { self.ask(at) } else { Ok(()) }
@@ -273,8 +361,9 @@ impl<'a> Running<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Load, Pace, Until, fetch, run};
-    use crate::fixture::{ACCESS_TOKEN, Fixture};
+    use super::{Load, Pace, Target, Until, fetch, run};
+    use crate::fixture::{ACCESS_TOKEN, Fixture, Wire};
+    use crate::tls::Certificates;
     use crate::wire::Reader;
     use std::io::{Read, Write};
     use std::net::{SocketAddr, TcpListener};
@@ -302,8 +391,8 @@ mod tests {
     #[test]
     fn requests_that_were_due_while_the_peer_stalled_count_as_late() {
         let load = Load {
-            address: stalling(Duration::from_millis(200)),
-            request: b"GET / HTTP/1.1\r\nhost: x\r\n\r\n".to_vec(),
+            target: stalling(Duration::from_millis(200)).into(),
+            requests: vec![b"GET / HTTP/1.1\r\nhost: x\r\n\r\n".to_vec()],
             status: 200,
             connections: 1,
             pace: Pace::Open { per_second: 100 },
@@ -323,8 +412,8 @@ mod tests {
                 .into_bytes()
         };
         let load = |request| Load {
-            address: fixture.address,
-            request,
+            target: fixture.address.into(),
+            requests: vec![request],
             status: 200,
             connections: 3,
             pace: Pace::Closed,
@@ -333,6 +422,32 @@ mod tests {
         assert_eq!((tally.answers, tally.failures, fixture.requests()), (31, 0, 31));
         let tally = run(&load(with("another")), &Until::Count(5)).unwrap();
         assert_eq!((tally.answers, tally.failures), (5, 5), "what is refused has failed");
-        assert_eq!(fetch(fixture.address, &with("another")).unwrap().status, 401);
+        assert_eq!(fetch(&fixture.address.into(), &with("another")).unwrap().status, 401);
+    }
+
+    #[test]
+    fn answers_over_tls_are_the_same_and_requests_are_sent_in_turn() {
+        let folder = tempfile::tempdir().unwrap();
+        let certificates = Certificates::make(folder.path().join("tls")).unwrap();
+        let mut fixture = Fixture::start(([127, 0, 0, 1], 0).into()).unwrap();
+        fixture.secure(&certificates).unwrap();
+        let request = |path: &str| {
+            format!("GET {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {ACCESS_TOKEN}\r\n\r\n")
+                .into_bytes()
+        };
+        let target = Target {
+            address: fixture.address_of(Wire::TlsHttp1).unwrap(),
+            tls: Some(certificates.client().unwrap()),
+        };
+        // One of them is larger than a record, and than what a socket holds.
+        let large = request("/v3/chats/1000000/messages");
+        let secured = fetch(&target, &large).unwrap();
+        assert!(secured.body == fetch(&fixture.address.into(), &large).unwrap().body);
+        let requests = vec![large, request("/v3/chats/481")];
+        let load = Load { target, requests, status: 200, connections: 2, pace: Pace::Closed };
+        let tally = run(&load, &Until::Count(9)).unwrap();
+        assert_eq!((tally.answers, tally.failures), (9, 0));
+        let over = [Wire::Plain, Wire::TlsHttp1, Wire::TlsHttp2].map(|wire| fixture.requests_over(wire));
+        assert_eq!(over, [1, 10, 0]);
     }
 }

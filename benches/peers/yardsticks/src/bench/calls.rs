@@ -1,7 +1,8 @@
 //! What is asked of the peers: the same call in both versions, since peers that pass bytes through are asked for the new one.
 
 use super::peers::{Peer, Running};
-use crate::fixture::{ACCESS_TOKEN, CLIENT_TOKEN};
+use crate::bodies::VARIED;
+use crate::fixture::{ACCESS_TOKEN, CLIENT_TOKEN, VARIED_FROM};
 use clap::ValueEnum;
 
 /// A call that is measured.
@@ -13,6 +14,8 @@ pub enum Call {
     Single,
     /// A message that is sent; the old version answers 201 without a body
     Send,
+    /// Lists of 1 to 200 messages whose members vary, in turn
+    Varied,
     /// A list of 1 MB
     #[value(name = "list-1mb")]
     List1Mb,
@@ -33,6 +36,7 @@ impl Call {
             Self::List => "20 messages, 16 KB",
             Self::Single => "one chat",
             Self::Send => "send a message",
+            Self::Varied => "1 to 200 messages that vary",
             Self::List1Mb => "messages, 1 MB",
             Self::List10Mb => "messages, 10 MB",
             Self::List100Mb => "messages, 100 MB",
@@ -41,7 +45,7 @@ impl Call {
 
     /// Whether the answer fits many times into any cache, so that requests are best counted by the second.
     pub const fn is_small(self) -> bool {
-        matches!(self, Self::List | Self::Single | Self::Send)
+        matches!(self, Self::List | Self::Single | Self::Send | Self::Varied)
     }
 
     /// How often a large answer is fetched in one round.
@@ -63,19 +67,23 @@ impl Call {
         if self == Self::Send && peer.translates() { 201 } else { 200 }
     }
 
-    /// The bytes to send to a peer.
-    pub fn request(self, running: &Running) -> Vec<u8> {
-        call_of(self.path(), self.body(), running)
+    /// The bytes to send to a peer, most often the same ones again and again.
+    pub fn requests(self, running: &Running) -> Vec<Vec<u8>> {
+        self.paths().iter().map(|path| call_of(path, self.body(), running)).collect()
     }
 
-    fn path(self) -> &'static str {
-        match self {
+    fn paths(self) -> Vec<String> {
+        let path = match self {
             Self::List | Self::Send => "/chats/481/messages",
             Self::Single => "/chats/481",
+            Self::Varied => {
+                return (0..VARIED).map(|at| format!("/chats/{}/messages", VARIED_FROM + at)).collect();
+            }
             Self::List1Mb => "/chats/1000000/messages",
             Self::List10Mb => "/chats/10000000/messages",
             Self::List100Mb => "/chats/100000000/messages",
-        }
+        };
+        vec![path.to_owned()]
     }
 }
 
@@ -91,7 +99,7 @@ pub fn call_of(path: &str, body: &str, running: &Running) -> Vec<u8> {
     } else {
         ("POST", format!("content-type: application/json\r\ncontent-length: {}\r\n", body.len()))
     };
-    let address = running.address;
+    let address = running.target.address;
     format!(
         "{method} /{version}{path} HTTP/1.1\r\nhost: {address}\r\nuser-agent: yardsticks\r\naccept: application/json\r\n{credential}\r\n{content}\r\n{body}"
     )

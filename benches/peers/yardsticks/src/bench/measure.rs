@@ -3,6 +3,7 @@
 use super::calls::Call;
 use super::peers::{Peer, Running};
 use super::process::Spent;
+use super::transport::Transport;
 use crate::fixture::Fixture;
 use crate::load::{self, Load, Pace, Tally, Until};
 use anyhow::{Context, Result, ensure};
@@ -10,9 +11,13 @@ use serde::Serialize;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
+/// Time between two looks at whether all connections are there.
+const CONNECT_STEP: Duration = Duration::from_millis(1);
+
 /// What is measured the same way for all peers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Setting {
+    pub transport: Transport,
     pub call: Call,
     pub connections: usize,
     pub pace: Pace,
@@ -45,8 +50,8 @@ pub struct Sample {
 /// Measures a peer once.
 pub fn measure(running: &mut Running, setting: Setting, span: Span, fixture: &Fixture) -> Result<Sample> {
     let load = Load {
-        address: running.address,
-        request: setting.call.request(running),
+        target: running.target.clone(),
+        requests: setting.call.requests(running),
         status: setting.call.status(running.peer),
         connections: setting.connections,
         pace: setting.pace,
@@ -66,9 +71,12 @@ pub fn measure(running: &mut Running, setting: Setting, span: Span, fixture: &Fi
 
 /// Looks at the peer while the load goes on, so that neither its beginning nor its end is counted.
 fn measure_window(running: &Running, load: &Load, span: Span, fixture: &Fixture) -> Result<Sample> {
-    let phase = AtomicU8::new(load::WARM);
+    let phase = AtomicU8::new(load::CONNECT);
     let (tally, cpu, requests, elapsed) = std::thread::scope(|scope| {
         let loading = scope.spawn(|| load::run(load, &Until::Told(&phase)));
+        while phase.load(Ordering::Relaxed) == load::CONNECT && !loading.is_finished() {
+            std::thread::sleep(CONNECT_STEP);
+        }
         std::thread::sleep(span.warm);
         let (start, requests, cpu) = (Instant::now(), fixture.requests(), running.process.cpu());
         phase.store(load::NOTE, Ordering::Relaxed);

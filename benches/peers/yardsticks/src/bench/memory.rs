@@ -4,6 +4,7 @@
 use super::agree::await_ready;
 use super::calls::{Call, call_of};
 use super::peers::{Peer, Running, Site};
+use super::transport::Transport;
 use crate::load::{self, Load, Pace, Until};
 use anyhow::{Context, Result, anyhow, ensure};
 use serde::Serialize;
@@ -65,9 +66,30 @@ impl Extent {
     };
 }
 
-/// Measures one peer. What it fails at is said on standard error and left open.
-pub fn measure(peer: Peer, site: &Site, extent: Extent) -> Memory {
-    let noted = |what: &str, result: Result<u64>| match result {
+/// Measures peers. What one fails at is said on standard error and left open.
+pub fn measure(peers: &[Peer], site: &Site, extent: Extent) -> Vec<Memory> {
+    let idle = idle(peers, site, extent);
+    let connected = connected(peers, site, extent);
+    let both = peers.iter().zip(idle).zip(connected);
+    let memory = |((peer, idle), connected): ((&Peer, Result<u64>), Result<[u64; 2]>)| {
+        let (connections, left) = match connected {
+            Ok([connections, left]) => (Ok(connections), Ok(left)),
+            Err(error) => (Err(error), Err(anyhow!("as while they were there"))),
+        };
+        Memory {
+            peer: *peer,
+            idle: noted(*peer, "idle", idle),
+            connections: noted(*peer, "connections", connections),
+            left: noted(*peer, "afterwards", left),
+            stalled: noted(*peer, "a stalled reader", stalled(*peer, site, extent)),
+            growth: extent.large.map(|call| noted(*peer, call.title(), growth(*peer, site, call))),
+        }
+    };
+    both.map(memory).collect()
+}
+
+fn noted(peer: Peer, what: &str, result: Result<u64>) -> Option<u64> {
+    match result {
         Ok(bytes) => {
             eprintln!("memory, {what}: {peer:?} {:.2} MB", bytes as f64 / 1e6);
             Some(bytes)
@@ -76,30 +98,23 @@ pub fn measure(peer: Peer, site: &Site, extent: Extent) -> Memory {
             eprintln!("memory, {what}: {peer:?} fails: {error:#}");
             None
         }
-    };
-    let (connections, left) = match connected(peer, site, extent) {
-        Ok([connections, left]) => (Ok(connections), Ok(left)),
-        Err(error) => (Err(error), Err(anyhow!("as while they were there"))),
-    };
-    Memory {
-        peer,
-        idle: noted("idle", idle(peer, site, extent)),
-        connections: noted("connections", connections),
-        left: noted("afterwards", left),
-        stalled: noted("a stalled reader", stalled(peer, site, extent)),
-        growth: extent.large.map(|call| noted(call.title(), growth(peer, site, call))),
     }
 }
 
 fn started(peer: Peer, site: &Site) -> Result<Running> {
-    let mut running = peer.start(site)?;
+    let mut running = peer.start(site, Transport::Plain)?;
     await_ready(&mut running)?;
     Ok(running)
 }
 
-fn idle(peer: Peer, site: &Site, extent: Extent) -> Result<u64> {
-    let mut running = started(peer, site)?;
+/// What is resident of each when nothing was asked for some time, which passes for all of them at once.
+fn idle(peers: &[Peer], site: &Site, extent: Extent) -> Vec<Result<u64>> {
+    let running: Vec<_> = peers.iter().map(|peer| started(*peer, site)).collect();
     std::thread::sleep(extent.quiet);
+    running.into_iter().map(|running| resident(&mut running?)).collect()
+}
+
+fn resident(running: &mut Running) -> Result<u64> {
     running.process.check()?;
     Ok(running.process.memory("VmRSS"))
 }
@@ -122,17 +137,28 @@ fn settled(running: &Running) -> u64 {
 
 fn load(running: &Running, call: Call, connections: usize) -> Load {
     Load {
-        address: running.address,
-        request: call.request(running),
+        target: running.target.clone(),
+        requests: call.requests(running),
         status: call.status(running.peer),
         connections,
         pace: Pace::Closed,
     }
 }
 
-/// What is resident under many connections, and some time after them.
-fn connected(peer: Peer, site: &Site, extent: Extent) -> Result<[u64; 2]> {
-    let mut running = started(peer, site)?;
+/// What is resident of each under many connections, one peer after another, and some time after them.
+fn connected(peers: &[Peer], site: &Site, extent: Extent) -> Vec<Result<[u64; 2]>> {
+    let loaded: Vec<_> = peers.iter().map(|peer| loaded(*peer, site, extent)).collect();
+    std::thread::sleep(extent.quiet);
+    let left = |loaded: Result<(Running, u64)>| {
+        let (mut running, connections) = loaded?;
+        Ok([connections, resident(&mut running)?])
+    };
+    loaded.into_iter().map(left).collect()
+}
+
+/// A peer that many connections have asked, and what was resident while they did.
+fn loaded(peer: Peer, site: &Site, extent: Extent) -> Result<(Running, u64)> {
+    let running = started(peer, site)?;
     let (load, phase) = (load(&running, Call::List, extent.connections), AtomicU8::new(load::NOTE));
     let resident = std::thread::scope(|scope| {
         let loading = scope.spawn(|| load::run(&load, &Until::Told(&phase)));
@@ -143,9 +169,7 @@ fn connected(peer: Peer, site: &Site, extent: Extent) -> Result<[u64; 2]> {
         ensure!(tally.failures == 0, "{} answers failed", tally.failures);
         Ok(resident)
     })?;
-    std::thread::sleep(extent.quiet);
-    running.process.check()?;
-    Ok([resident, running.process.memory("VmRSS")])
+    Ok((running, resident))
 }
 
 /// Fetches a page a few times, so that what is resident later is not code that had not run before.
@@ -163,7 +187,7 @@ fn stalled(peer: Peer, site: &Site, extent: Extent) -> Result<u64> {
     let request = call_of(STALLED_PATH, "", &running);
     let mut sockets = Vec::new();
     for _ in 0..readers {
-        let mut socket = TcpStream::connect(running.address)?;
+        let mut socket = TcpStream::connect(running.target.address)?;
         socket.set_read_timeout(Some(Duration::from_secs(60)))?;
         socket.write_all(&request)?;
         let mut head = [0; 256];

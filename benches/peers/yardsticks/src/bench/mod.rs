@@ -10,9 +10,12 @@ mod peers;
 mod process;
 mod shadow;
 mod table;
+mod transport;
 
-use crate::fixture::Fixture;
+use crate::fixture::{Fixture, Wire};
 use crate::load::Pace;
+use crate::relay;
+use crate::tls::Certificates;
 use anyhow::{Context, Result, ensure};
 use calls::Call;
 use clap::{Args, ValueEnum};
@@ -22,6 +25,7 @@ use peers::{Peer, Running, Site};
 use std::path::PathBuf;
 use std::time::Duration;
 use table::Report;
+use transport::Transport;
 
 #[derive(Args)]
 pub struct Options {
@@ -34,15 +38,24 @@ pub struct Options {
     /// Which measurements
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Part>,
+    /// How peers are spoken to and speak to the service, beside what is in the clear
+    #[arg(long, value_enum, value_delimiter = ',')]
+    transports: Vec<Transport>,
     /// Connections of the closed loop; large bodies are asked for on one, those of 1 MB also on 64
     #[arg(long, value_delimiter = ',', default_value = "1,64,256")]
     connections: Vec<usize>,
     /// Seconds for which a peer is measured in one round
     #[arg(long, default_value_t = 3.0)]
     seconds: f64,
-    /// Rounds; the tables show medians over them
+    /// Rounds; the tables show medians over them. Those with large bodies are three at most
     #[arg(long, default_value_t = 5)]
     rounds: usize,
+    /// Minutes that all of it should take: measurements become as short as that needs, a third of a second at least
+    #[arg(long)]
+    minutes: Option<f64>,
+    /// How far away the service is, in each direction, as `0.5ms`: calls go through a relay that holds them so long
+    #[arg(long, value_parser = milliseconds)]
+    delay: Option<Duration>,
     /// Requests per second of the open loop
     #[arg(long, default_value_t = 8000)]
     rate: u32,
@@ -58,6 +71,9 @@ pub struct Options {
     /// The gateway
     #[arg(long, env = "SWITCHBACK", default_value = "target/release/switchback")]
     switchback: PathBuf,
+    /// Another build of it, to be measured beside it
+    #[arg(long, env = "SWITCHBACK_PLAIN")]
+    plain: Option<PathBuf>,
     /// The pack
     #[arg(long, default_value = "mappings/messaging")]
     pack: PathBuf,
@@ -73,6 +89,8 @@ enum Part {
     Closed,
     /// A fixed rate, latency counted from when a request was due
     Open,
+    /// The closed loop with clients, the service or both behind TLS
+    Tls,
     /// Idle, with many connections, with stalled readers, with large bodies
     Memory,
     /// Latency while the other version is asked in the shadow
@@ -82,36 +100,31 @@ enum Part {
 /// Runs all that the options ask for and prints the tables.
 pub fn run(options: Options) -> Result<()> {
     let folder = tempfile::tempdir()?;
-    let fixture = Fixture::start(([127, 0, 0, 1], 0).into())?;
-    let site = site(&options, &folder, &fixture)?;
-    let span = span(&options);
-    let calls =
-        chosen(&options.calls, Call::value_variants(), &[Call::List, Call::Single, Call::Send], options.tiny);
-    let asked = chosen(
-        &options.peers,
-        Peer::value_variants(),
-        &[Peer::Hyper, Peer::Gateway, Peer::Value],
+    let certificates = Certificates::make(folder.path().join("tls"))?;
+    let mut fixture = Fixture::start(([127, 0, 0, 1], 0).into())?;
+    fixture.secure(&certificates)?;
+    let site = site(&options, &folder, certificates, &fixture)?;
+    let calls = chosen(
+        &options.calls,
+        Call::value_variants(),
+        &[Call::List, Call::Single, Call::Send, Call::Varied],
         options.tiny,
     );
-    let (peers, missing) = obtain(asked, &site);
+    let (peers, missing) = peers(&options, &site);
     bind(&site)?;
-    let mut running = Vec::new();
-    for peer in &peers {
-        running.push(peer.start(&site)?);
-    }
-    running.iter_mut().try_for_each(agree::await_ready)?;
-    agree::check(&running, &calls, &fixture)?;
-    eprintln!("{} peers agree on {} calls", running.len(), calls.len());
-
     let rounds = if options.tiny { 1 } else { options.rounds };
+    let settings = settings(&options, &calls);
+    let span = span(&options, &settings, &peers, rounds);
+
     let mut cells = Vec::new();
-    for setting in settings(&options, &calls) {
-        cells.extend(measure_all(&mut running, setting, span, rounds, &site, &fixture)?);
+    for settings in settings.chunk_by(|one, other| one.transport == other.transport) {
+        cells.extend(measure_group(settings, &peers, span, rounds, &site, &fixture)?);
     }
-    drop(running);
     let memories = if options.wants(Part::Memory) {
         let extent = if options.tiny { Extent::TINY } else { Extent::WHOLE };
-        peers.iter().map(|peer| memory::measure(*peer, &site, extent)).collect()
+        // Our own are enough to see that it works.
+        let measured = |peer: &&Peer| !options.tiny || TINY.contains(peer);
+        memory::measure(&peers.iter().filter(measured).copied().collect::<Vec<_>>(), &site, extent)
     } else {
         Vec::new()
     };
@@ -130,6 +143,7 @@ pub fn run(options: Options) -> Result<()> {
         missing: &missing,
         rounds,
         span,
+        delay: options.delay,
     };
     println!("{}", report.markdown());
     if let Some(file) = &options.json {
@@ -137,6 +151,54 @@ pub fn run(options: Options) -> Result<()> {
     }
     ensure!(!options.tiny || report.is_complete(), "somebody failed");
     Ok(())
+}
+
+/// Who takes part in a tiny run in any case.
+const TINY: [Peer; 3] = [Peer::Hyper, Peer::Gateway, Peer::Value];
+
+/// Who is measured, and who could not be had, with the reason. A tiny run takes of others who is there already.
+fn peers(options: &Options, site: &Site) -> (Vec<Peer>, Vec<(Peer, String)>) {
+    let others = |peer: &Peer| {
+        options.tiny && !TINY.contains(peer) && options.peers.is_empty() && peer.obtain(site).is_err()
+    };
+    let asked: Vec<_> = chosen(&options.peers, Peer::value_variants(), Peer::value_variants(), options.tiny);
+    let plain = |peer: &Peer| *peer == Peer::GatewayPlain && site.plain.is_none();
+    obtain(asked.into_iter().filter(|peer| !others(peer) && !plain(peer)).collect(), site)
+}
+
+/// Starts the peers that a transport is for, checks that they agree, and measures them in all settings of that transport.
+fn measure_group(
+    settings: &[Setting],
+    peers: &[Peer],
+    span: Span,
+    rounds: usize,
+    site: &Site,
+    fixture: &Fixture,
+) -> Result<Vec<Cell>> {
+    let transport = settings[0].transport;
+    let mut running = Vec::new();
+    for peer in peers.iter().filter(|peer| transport.is_for(**peer)) {
+        running.push(peer.start(site, transport)?);
+    }
+    running.iter_mut().try_for_each(agree::await_ready)?;
+    let mut calls: Vec<_> = settings.iter().map(|setting| setting.call).collect();
+    calls.dedup();
+    agree::check(&running, transport, &calls, fixture)?;
+    eprintln!("{} peers agree on {} calls{}", running.len(), calls.len(), transport.title());
+    let mut cells = Vec::new();
+    for setting in settings {
+        let rounds = if setting.call.is_small() { rounds } else { rounds.min(LARGE_ROUNDS_MAX) };
+        cells.extend(measure_all(&mut running, *setting, span, rounds, site, fixture)?);
+    }
+    Ok(cells)
+}
+
+const LARGE_ROUNDS_MAX: usize = 3;
+
+/// A number of milliseconds, as `0.5ms`.
+fn milliseconds(text: &str) -> Result<Duration> {
+    let number: f64 = text.strip_suffix("ms").context("a number and ms, such as 0.5ms")?.parse()?;
+    Ok(Duration::try_from_secs_f64(number / 1e3)?)
 }
 
 impl Options {
@@ -160,28 +222,78 @@ fn obtain(asked: Vec<Peer>, site: &Site) -> (Vec<Peer>, Vec<(Peer, String)>) {
     (peers, missing)
 }
 
-fn site(options: &Options, folder: &tempfile::TempDir, fixture: &Fixture) -> Result<Site> {
+fn site(
+    options: &Options,
+    folder: &tempfile::TempDir,
+    certificates: Certificates,
+    fixture: &Fixture,
+) -> Result<Site> {
     let tools = std::env::current_exe()?.parent().context("a program is in a folder")?.join("peers");
     std::fs::create_dir_all(&tools)?;
     let absolute = |path: &PathBuf| std::path::absolute(path);
+    let upstream = |wire| {
+        let address = fixture.address_of(wire)?;
+        options.delay.map_or(Ok(address), |delay| relay::start(address, delay))
+    };
     Ok(Site {
         folder: folder.path().to_owned(),
         tools,
         switchback: absolute(&options.switchback)?,
+        plain: options.plain.as_ref().map(absolute).transpose()?,
         pack: absolute(&options.pack)?,
-        upstream: fixture.address,
+        upstreams: [upstream(Wire::Plain)?, upstream(Wire::TlsHttp1)?, upstream(Wire::TlsHttp2)?],
+        certificates,
         core: cores()?.first().copied(),
         workers: 1,
         install: !options.no_install && !options.tiny,
     })
 }
 
-fn span(options: &Options) -> Span {
+/// What all measurements begin with.
+const WARM: Duration = Duration::from_millis(300);
+/// The shortest measurement that says something.
+const MEASURED_MIN: Duration = Duration::from_millis(333);
+/// What a run takes beside its measurements: a start with its checks for each transport, a peer's large bodies, memory with its
+/// quiet, a peer's memory, and the shadow's gateways.
+const START: Duration = Duration::from_secs(8);
+const LARGE_BODY: Duration = Duration::from_millis(1500);
+const MEMORY: Duration = Duration::from_secs(40);
+const MEMORY_OF_ONE: Duration = Duration::from_secs(12);
+const SHADOW: Duration = Duration::from_secs(60);
+/// Gateways that are measured with a shadow or without one.
+const SHADOWED: usize = 6;
+
+fn span(options: &Options, settings: &[Setting], peers: &[Peer], rounds: usize) -> Span {
     if options.tiny {
         return Span { warm: Duration::ZERO, measured: Duration::ZERO, count: Some(2) };
     }
-    let measured = Duration::from_secs_f64(options.seconds);
-    Span { warm: Duration::from_millis(300), measured, count: None }
+    let mut measured = Duration::from_secs_f64(options.seconds);
+    if let Some(minutes) = options.minutes {
+        let mut left = Duration::from_secs_f64(minutes * 60.0);
+        let mut windows = 0;
+        let mut take = |time: Duration, times: usize| left = left.saturating_sub(time * times as u32);
+        for setting in settings {
+            let peers = peers.iter().filter(|peer| setting.transport.is_for(**peer)).count();
+            if setting.call.is_small() {
+                windows += peers * rounds;
+            } else {
+                take(LARGE_BODY, peers * rounds.min(LARGE_ROUNDS_MAX));
+            }
+        }
+        take(START, settings.chunk_by(|one, other| one.transport == other.transport).count());
+        if options.wants(Part::Memory) {
+            take(MEMORY, 1);
+            take(MEMORY_OF_ONE, peers.len());
+        }
+        if options.wants(Part::Shadow) {
+            take(SHADOW, 1);
+            windows += SHADOWED * rounds;
+        }
+        let each = (left / windows.max(1) as u32).saturating_sub(WARM);
+        measured = each.clamp(MEASURED_MIN, measured.max(MEASURED_MIN));
+        eprintln!("{windows} measurements of {:.2} s", measured.as_secs_f64());
+    }
+    Span { warm: WARM, measured, count: None }
 }
 
 /// What was asked for, else all, else what a tiny run has.
@@ -193,25 +305,42 @@ fn chosen<T: Copy>(asked: &[T], all: &[T], tiny: &[T], is_tiny: bool) -> Vec<T> 
     }
 }
 
+/// All that is measured, transport by transport.
 fn settings(options: &Options, calls: &[Call]) -> Vec<Setting> {
     let mut settings = Vec::new();
+    let transport = Transport::Plain;
     for call in calls.iter().copied() {
         let connections = match call {
             _ if options.tiny => vec![1, 8],
+            // What varies says little about connections.
+            Call::Varied => vec![64],
             _ if call.is_small() => options.connections.clone(),
             Call::List1Mb => vec![1, 64],
             _ => vec![1],
         };
         if options.wants(Part::Closed) {
             settings.extend(connections.into_iter().map(|connections| Setting {
+                transport,
                 call,
                 connections,
                 pace: Pace::Closed,
             }));
         }
-        if options.wants(Part::Open) && call.is_small() {
+        if options.wants(Part::Open) && call == Call::List {
             let (connections, per_second) = if options.tiny { (8, 200) } else { (64, options.rate) };
-            settings.push(Setting { call, connections, pace: Pace::Open { per_second } });
+            settings.push(Setting { transport, call, connections, pace: Pace::Open { per_second } });
+        }
+    }
+    if options.wants(Part::Tls) {
+        // Between them, the two have all that the others have.
+        let tiny = [Transport::UpstreamTls, Transport::BothH2];
+        let transports = chosen(&options.transports, Transport::value_variants(), &tiny, options.tiny);
+        let calls =
+            || calls.iter().copied().filter(|call| matches!(call, Call::List | Call::Single | Call::Send));
+        let connections = if options.tiny { 8 } else { 64 };
+        for transport in transports.into_iter().filter(|transport| *transport != Transport::Plain) {
+            let setting = |call| Setting { transport, call, connections, pace: Pace::Closed };
+            settings.extend(calls().map(setting));
         }
     }
     settings
@@ -228,12 +357,16 @@ fn measure_all(
 ) -> Result<Vec<Cell>> {
     let cell = |running: &Running| Cell { setting, peer: running.peer, samples: Vec::new(), failure: None };
     let mut cells: Vec<_> = running.iter().map(cell).collect();
-    let Setting { call, connections, pace } = setting;
+    let Setting { transport, call, connections, pace } = setting;
     for round in 1..=rounds {
         for (running, cell) in running.iter_mut().zip(&mut cells).filter(|(_, cell)| cell.failure.is_none()) {
             let peer = running.peer;
-            let place =
-                format!("{}, {connections} connections, {}, round {round}", call.title(), table::pace(pace));
+            let place = format!(
+                "{}{}, {connections} connections, {}, round {round}",
+                call.title(),
+                transport.title(),
+                table::pace(pace)
+            );
             match measure(running, setting, span, fixture) {
                 Ok(sample) => {
                     eprintln!("{place}: {peer:?} {:.1} µs, {:.0}/s", sample.cpu_us, sample.per_second);
@@ -243,7 +376,7 @@ fn measure_all(
                     eprintln!("{place}: {peer:?} fails: {error:#}");
                     cell.failure = Some(format!("{error:#}"));
                     running.process.stop();
-                    *running = peer.start(site)?;
+                    *running = peer.start(site, setting.transport)?;
                     agree::await_ready(running)?;
                 }
             }

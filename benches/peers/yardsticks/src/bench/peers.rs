@@ -1,7 +1,10 @@
 //! Who is measured, how each is had, configured and started. What a peer is told is in `../configs`, as a user would write it.
 
 use super::process::Process;
-use crate::fixture::{ACCESS_TOKEN, CLIENT_TOKEN};
+use super::transport::Transport;
+use crate::fixture::{ACCESS_TOKEN, CLIENT_TOKEN, Wire};
+use crate::load::Target;
+use crate::tls::Certificates;
 use anyhow::{Context, Result, bail, ensure};
 use clap::ValueEnum;
 use std::fs;
@@ -24,10 +27,14 @@ pub enum Peer {
     Gateway,
     /// Switchback without the access log
     GatewayQuiet,
+    /// Switchback as another build, which `--plain` names
+    GatewayPlain,
     /// Our gateway of hyper and `serde_json::Value`, translating
     Value,
     /// nginx with Lua and cjson, translating
     Lua,
+    /// The same with what a gateway does beside that: tokens by hash, bounds, counters, histogram, access log
+    LuaDuties,
     /// Node with undici, translating
     Node,
 }
@@ -39,8 +46,12 @@ pub struct Site {
     /// What was fetched from package registries; kept for the next time.
     pub tools: PathBuf,
     pub switchback: PathBuf,
+    /// Another build of it.
+    pub plain: Option<PathBuf>,
     pub pack: PathBuf,
-    pub upstream: SocketAddr,
+    /// The fixture, by how it is called: in the clear, over TLS with HTTP/1.1 and with HTTP/2.
+    pub upstreams: [SocketAddr; 3],
+    pub certificates: Certificates,
     /// The core that peers are bound to, where there are two.
     pub core: Option<usize>,
     /// Cores that a peer may use.
@@ -51,19 +62,23 @@ pub struct Site {
 /// A peer that serves.
 pub struct Running {
     pub peer: Peer,
-    pub address: SocketAddr,
+    pub target: Target,
     pub process: Process,
 }
 
 impl Peer {
     /// Whether it speaks the old version to clients and the new one to the upstream.
     pub fn translates(self) -> bool {
-        matches!(self, Self::Gateway | Self::GatewayQuiet | Self::Value | Self::Lua | Self::Node)
+        self.is_gateway() || self.holds_bodies()
     }
 
     /// Whether it makes a document of every body, so that large ones in number are more than a machine can take.
     pub fn holds_bodies(self) -> bool {
-        matches!(self, Self::Value | Self::Lua | Self::Node)
+        matches!(self, Self::Value | Self::Lua | Self::LuaDuties | Self::Node)
+    }
+
+    fn is_gateway(self) -> bool {
+        matches!(self, Self::Gateway | Self::GatewayQuiet | Self::GatewayPlain)
     }
 
     /// How the tables call it.
@@ -75,8 +90,10 @@ impl Peer {
             Self::Hyper => "hyper, passing",
             Self::Gateway => "**Switchback**",
             Self::GatewayQuiet => "Switchback, access log off",
+            Self::GatewayPlain => "Switchback, built plainly",
             Self::Value => "hyper + `serde_json::Value`",
             Self::Lua => "nginx + Lua + cjson",
+            Self::LuaDuties => "nginx + Lua + cjson, equal duties",
             Self::Node => "Node + undici",
         }
     }
@@ -88,7 +105,7 @@ impl Peer {
     pub fn obtain(self, site: &Site) -> Result<()> {
         match self {
             Self::Nginx => site.packages(&["nginx"], Path::new("/usr/sbin/nginx")),
-            Self::Lua => {
+            Self::Lua | Self::LuaDuties => {
                 let module = Path::new("/usr/lib/nginx/modules/ngx_http_lua_module.so");
                 site.packages(&["nginx", "libnginx-mod-http-lua", "lua-cjson"], module)
             }
@@ -96,8 +113,9 @@ impl Peer {
             Self::Envoy => site.envoy(),
             Self::Node => site.undici(),
             Self::Hyper | Self::Value => Ok(()),
-            Self::Gateway | Self::GatewayQuiet => {
-                ensure!(site.switchback.exists(), "{} is not built", site.switchback.display());
+            Self::Gateway | Self::GatewayQuiet | Self::GatewayPlain => {
+                let program = site.program(self)?;
+                ensure!(program.exists(), "{} is not built", program.display());
                 Ok(())
             }
         }
@@ -106,11 +124,12 @@ impl Peer {
     /// What was measured, by its own words.
     pub fn version(self, site: &Site) -> String {
         let (program, arguments): (&Path, &[&str]) = match self {
-            Self::Nginx | Self::Lua => (Path::new("/usr/sbin/nginx"), &["-v"]),
+            Self::Nginx | Self::Lua | Self::LuaDuties => (Path::new("/usr/sbin/nginx"), &["-v"]),
             Self::Haproxy => (Path::new("/usr/sbin/haproxy"), &["-v"]),
             Self::Envoy => (&site.tools.join(ENVOY), &["--version"]),
             Self::Node => (Path::new("node"), &["--version"]),
             Self::Gateway | Self::GatewayQuiet => (&site.switchback, &["--version"]),
+            Self::GatewayPlain => (site.plain.as_ref().unwrap_or(&site.switchback), &["--version"]),
             Self::Hyper | Self::Value => return "hyper 1, one run time per core".to_owned(),
         };
         let Ok(output) = Command::new(program).args(arguments).output() else { return String::new() };
@@ -121,27 +140,26 @@ impl Peer {
     }
 
     /// Starts the peer; it may not be ready yet.
-    pub fn start(self, site: &Site) -> Result<Running> {
-        let address = free_port()?;
+    pub fn start(self, site: &Site, transport: Transport) -> Result<Running> {
         let name = self.to_possible_value().context("no peer is hidden")?.get_name().to_owned();
+        let address = free_port()?;
+        let place = Place { name: &name, listen: address, upstream: site.upstream(transport), transport };
         let command = match self {
-            Self::Nginx => site.nginx(address, "nginx.conf", include_str!("../../../configs/nginx.conf"))?,
-            Self::Lua => {
-                site.write("mapping.lua", include_str!("../../../configs/mapping.lua"), &[])?;
-                site.nginx(address, "nginx-lua.conf", include_str!("../../../configs/nginx-lua.conf"))?
+            Self::Nginx => site.nginx(&place, include_str!("../../../configs/nginx.conf"), &[])?,
+            Self::Lua | Self::LuaDuties => {
+                site.write("mapping.lua", include_str!("../../../configs/mapping.lua"))?;
+                site.write("duties.lua", include_str!("../../../configs/duties.lua"))?;
+                let condition = if self == Self::Lua { "bare" } else { "duties" };
+                site.nginx(&place, include_str!("../../../configs/nginx-lua.conf"), &[condition])?
             }
             Self::Haproxy => {
-                let file = site.configure(
-                    address,
-                    "haproxy.cfg",
-                    include_str!("../../../configs/haproxy.cfg"),
-                    &[],
-                )?;
+                let template = include_str!("../../../configs/haproxy.cfg");
+                let file = site.configure(&place, "cfg", template, &[], &[])?;
                 command("/usr/sbin/haproxy", ["-db".into(), "-f".into(), file])
             }
             Self::Envoy => {
-                let file =
-                    site.configure(address, "envoy.yaml", include_str!("../../../configs/envoy.yaml"), &[])?;
+                let template = include_str!("../../../configs/envoy.yaml");
+                let file = site.configure(&place, "yaml", template, &[], &[])?;
                 let workers = site.workers.to_string();
                 let words = ["--disable-hot-restart", "--log-level", "warn", "--concurrency", &workers, "-c"];
                 let words = words.iter().map(PathBuf::from).chain([file]);
@@ -149,37 +167,51 @@ impl Peer {
             }
             Self::Hyper | Self::Value => {
                 let mut command = Command::new(std::env::current_exe()?);
-                command.args([
-                    &name,
-                    "--listen",
-                    &address.to_string(),
-                    "--upstream",
-                    &site.upstream.to_string(),
-                ]);
+                let (listen, upstream) = (address.to_string(), place.upstream.to_string());
+                command.args([&name, "--listen", &listen, "--upstream", &upstream]);
                 command
             }
             Self::Node => {
                 let mut command = Command::new("node");
                 command.arg(site.tools.join("node/gateway.mjs"));
-                command.args([
-                    &address.port().to_string(),
-                    &site.upstream.to_string(),
-                    CLIENT_TOKEN,
-                    ACCESS_TOKEN,
-                ]);
+                let (port, upstream) = (address.port().to_string(), place.upstream.to_string());
+                command.args([&port, &upstream, CLIENT_TOKEN, ACCESS_TOKEN]);
                 command
             }
-            Self::Gateway | Self::GatewayQuiet => site.gateway(self, address, &name)?,
+            Self::Gateway | Self::GatewayQuiet | Self::GatewayPlain => {
+                let log = if self == Self::GatewayQuiet { "info,switchback::access=off" } else { "info" };
+                let template = include_str!("../../../configs/gateway.yaml");
+                site.serve(&site.program(self)?, &place, template, &[("log", log)])?
+            }
         };
-        let log = site.folder.join(format!("{name}.out"));
-        let process = Process::start(&command, site.core, &log)?;
-        Ok(Running { peer: self, address, process })
+        let process = Process::start(&command, site.core, &site.folder.join(format!("{name}.out")))?;
+        let tls = if transport.is_client_tls() { Some(site.certificates.client()?) } else { None };
+        Ok(Running { peer: self, target: Target { address, tls }, process })
     }
+}
+
+/// Where a peer stands, as its configuration is to say it.
+struct Place<'a> {
+    name: &'a str,
+    listen: SocketAddr,
+    upstream: SocketAddr,
+    transport: Transport,
 }
 
 const ENVOY: &str = "envoy/bin/envoy";
 
 impl Site {
+    fn upstream(&self, transport: Transport) -> SocketAddr {
+        self.upstreams[transport.wire() as usize]
+    }
+
+    fn program(&self, peer: Peer) -> Result<PathBuf> {
+        match &self.plain {
+            plain if peer == Peer::GatewayPlain => plain.clone().context("--plain does not name it"),
+            _ => Ok(self.switchback.clone()),
+        }
+    }
+
     /// Installs packages of the system unless a file of theirs is there.
     fn packages(&self, names: &[&str], file: &Path) -> Result<()> {
         if file.exists() {
@@ -254,61 +286,63 @@ impl Site {
         )
     }
 
-    fn nginx(&self, listen: SocketAddr, name: &str, template: &str) -> Result<Command> {
-        let file = self.configure(listen, name, template, &[])?;
+    fn nginx(&self, place: &Place<'_>, template: &str, conditions: &[&str]) -> Result<Command> {
+        let file = self.configure(place, "conf", template, conditions, &[])?;
         Ok(command("/usr/sbin/nginx", ["-p".into(), self.folder.clone(), "-c".into(), file]))
-    }
-
-    fn gateway(&self, peer: Peer, listen: SocketAddr, name: &str) -> Result<Command> {
-        let log = if peer == Peer::GatewayQuiet { "info,switchback::access=off" } else { "info" };
-        self.serve(listen, name, include_str!("../../../configs/gateway.yaml"), &[("log", log)])
     }
 
     /// Starts a gateway behind which both versions live: the fixture as the old one, a candidate as the new one.
     pub fn start_dual(&self, name: &str, candidate: SocketAddr, phase: &str) -> Result<Running> {
         let (address, candidate) = (free_port()?, candidate.to_string());
         let words = [("candidate", candidate.as_str()), ("phase", phase)];
-        let command =
-            self.serve(address, name, include_str!("../../../configs/gateway-shadow.yaml"), &words)?;
+        let transport = Transport::Plain;
+        let place = Place { name, listen: address, upstream: self.upstream(transport), transport };
+        let template = include_str!("../../../configs/gateway-shadow.yaml");
+        let command = self.serve(&self.switchback, &place, template, &words)?;
         let process = Process::start(&command, self.core, &self.folder.join(format!("{name}.out")))?;
-        Ok(Running { peer: Peer::Gateway, address, process })
+        Ok(Running { peer: Peer::Gateway, target: address.into(), process })
     }
 
     /// How our gateway is started with a configuration, on a fresh store.
     fn serve(
         &self,
-        listen: SocketAddr,
-        name: &str,
+        program: &Path,
+        place: &Place<'_>,
         template: &str,
         words: &[(&str, &str)],
     ) -> Result<Command> {
-        let output = Command::new(&self.switchback).args(["key", "generate"]).output()?;
+        let output = Command::new(program).args(["key", "generate"]).output()?;
         let key = String::from_utf8(output.stdout)?;
         for store in ["db", "db-wal", "db-shm"] {
             // Left by the one before, sealed with another key; most often there is none.
-            fs::remove_file(self.folder.join(format!("{name}.{store}"))).ok();
+            fs::remove_file(self.folder.join(format!("{}.{store}", place.name))).ok();
         }
         let (admin, pack) = (free_port()?.to_string(), self.pack.display().to_string());
-        let ours = [("name", name), ("admin", admin.as_str()), ("key", key.trim()), ("pack", pack.as_str())];
-        let file = self.configure(listen, &format!("{name}.yaml"), template, &[&ours, words].concat())?;
-        Ok(command(&self.switchback, ["serve".into(), "--config".into(), file]))
+        let ours = [("admin", admin.as_str()), ("key", key.trim()), ("pack", pack.as_str())];
+        let file = self.configure(place, "yaml", template, &[], &[&ours, words].concat())?;
+        Ok(command(program, ["serve".into(), "--config".into(), file]))
     }
 
     /// Writes a configuration with its places filled in.
     fn configure(
         &self,
-        listen: SocketAddr,
-        name: &str,
+        place: &Place<'_>,
+        kind: &str,
         template: &str,
+        conditions: &[&str],
         words: &[(&str, &str)],
     ) -> Result<PathBuf> {
+        let Place { name, listen, upstream, transport } = *place;
         let (folder, workers) = (self.folder.display().to_string(), self.workers.to_string());
         let (listen_host, listen_port) = (listen.ip().to_string(), listen.port().to_string());
-        let (upstream_host, upstream_port) =
-            (self.upstream.ip().to_string(), self.upstream.port().to_string());
-        let (listen, upstream) = (listen.to_string(), self.upstream.to_string());
+        let (upstream_host, upstream_port) = (upstream.ip().to_string(), upstream.port().to_string());
+        let (listen, upstream) = (listen.to_string(), upstream.to_string());
+        let tokens = self.upstreams[Wire::Plain as usize].to_string();
+        let tls = self.certificates.folder.display().to_string();
         let mut all = vec![
+            ("name", name),
             ("folder", folder.as_str()),
+            ("tls", &tls),
             ("workers", &workers),
             ("listen", &listen),
             ("listen_host", &listen_host),
@@ -316,22 +350,34 @@ impl Site {
             ("upstream", &upstream),
             ("upstream_host", &upstream_host),
             ("upstream_port", &upstream_port),
+            ("tokens", &tokens),
             ("client_token", CLIENT_TOKEN),
             ("access_token", ACCESS_TOKEN),
         ];
         all.extend(words);
-        self.write(name, template, &all)
+        let conditions = [&transport.conditions(), conditions].concat();
+        self.write(&format!("{name}.{kind}"), &filled(template, &conditions, &all))
     }
 
-    fn write(&self, name: &str, template: &str, words: &[(&str, &str)]) -> Result<PathBuf> {
-        let mut text = template.to_owned();
-        for (place, word) in words {
-            text = text.replace(&format!("{{{place}}}"), word);
-        }
+    fn write(&self, name: &str, text: &str) -> Result<PathBuf> {
         let file = self.folder.join(name);
         fs::write(&file, text)?;
         Ok(file)
     }
+}
+
+/// A template with its places (`{place}`) filled in. A line that begins with `{?condition}` is there under that condition only.
+fn filled(template: &str, conditions: &[&str], words: &[(&str, &str)]) -> String {
+    let line = |line: &str| {
+        let text = line.trim_start();
+        let indent = &line[..line.len() - text.len()];
+        let Some((condition, rest)) = text.strip_prefix("{?").and_then(|rest| rest.split_once("} ")) else {
+            return Some(format!("{line}\n"));
+        };
+        conditions.contains(&condition).then(|| format!("{indent}{rest}\n"))
+    };
+    let text: String = template.lines().filter_map(line).collect();
+    words.iter().fold(text, |text, (place, word)| text.replace(&format!("{{{place}}}"), word))
 }
 
 fn command(program: impl AsRef<std::ffi::OsStr>, arguments: impl IntoIterator<Item = PathBuf>) -> Command {
@@ -352,4 +398,16 @@ fn succeed(command: &mut Command) -> Result<()> {
 /// An address that nobody listens on at this moment.
 pub fn free_port() -> Result<SocketAddr> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::filled;
+
+    #[test]
+    fn lines_stand_under_their_condition_and_places_are_filled_in() {
+        let template = "a {x}\n  {?one} b {y}\n  {?two}   c\n{?one} {\nd {z}\n";
+        assert_eq!(filled(template, &["one"], &[("x", "1"), ("y", "2")]), "a 1\n  b 2\n{\nd {z}\n");
+        assert_eq!(filled(template, &["two"], &[("x", "1")]), "a 1\n    c\nd {z}\n");
+    }
 }

@@ -34,11 +34,16 @@ impl Process {
     /// Fails, with what it said last, when the process has ended.
     pub fn check(&mut self) -> Result<()> {
         if let Some(status) = self.child.try_wait()? {
-            let log = fs::read_to_string(&self.log).unwrap_or_default();
-            let last = log.len().saturating_sub(2000);
-            bail!("it ended with {status}: {}", log.get(last..).unwrap_or(&log));
+            bail!("it ended with {status}: {}", self.last_words());
         }
         Ok(())
+    }
+
+    /// What it said last.
+    pub fn last_words(&self) -> String {
+        let log = fs::read_to_string(&self.log).unwrap_or_default();
+        let last = log.len().saturating_sub(2000);
+        log.get(last..).unwrap_or(&log).to_owned()
     }
 
     /// Empties the log: it is written to as it would be in use, but nobody reads it.

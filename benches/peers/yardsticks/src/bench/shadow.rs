@@ -111,7 +111,7 @@ impl Case {
         let address: SocketAddr = match (asked, &candidate) {
             (_, Some(candidate)) => candidate.address,
             (Asked::Dead, _) => free_port()?,
-            _ => site.upstream,
+            _ => site.upstreams[0],
         };
         let phase = if asked.is_silent() { "legacy" } else { "shadow" };
         let mut running = site.start_dual(&format!("shadow-{asked:?}"), address, phase)?;
@@ -181,8 +181,8 @@ fn settle(cases: &[Case]) {
 
 fn measure_case(case: &mut Case, span: Span, per_second: u32, fixture: &Fixture) -> Result<Seen> {
     let load = Load {
-        address: case.running.address,
-        request: Call::List.request(&case.running),
+        target: case.running.target.clone(),
+        requests: Call::List.requests(&case.running),
         status: 200,
         connections: CONNECTIONS,
         pace: Pace::Open { per_second },

@@ -10,6 +10,7 @@ use crate::load::Pace;
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::fmt::{self, Write as _};
+use std::time::Duration;
 
 /// Share of the time that peers may wait for their core before the machine counts as not quiet.
 const WAITED_MAX: f64 = 0.05;
@@ -25,6 +26,8 @@ pub struct Report<'a> {
     pub missing: &'a [(Peer, String)],
     pub rounds: usize,
     pub span: Span,
+    /// What the way to the service takes, in each direction.
+    pub delay: Option<Duration>,
 }
 
 /// How the load was given.
@@ -57,6 +60,7 @@ impl Report<'_> {
     }
 
     fn write(&self, out: &mut String) -> fmt::Result {
+        writeln!(out, "### Machine\n\n{}.\n", machine())?;
         self.write_goals(out)?;
         for setting in self.settings() {
             self.write_setting(out, setting)?;
@@ -95,28 +99,32 @@ impl Report<'_> {
     fn write_setting(&self, out: &mut String, setting: Setting) -> fmt::Result {
         let cells: Vec<_> = self.cells.iter().filter(|cell| cell.setting == setting).collect();
         let find = |peer| cells.iter().find(|cell| cell.peer == peer && cell.failure.is_none());
-        let references = [find(Peer::Nginx), find(Peer::Hyper)];
+        let references = [find(Peer::Nginx), find(Peer::Hyper), find(Peer::Envoy)];
         writeln!(
             out,
-            "### {}, {} connections, {}\n",
+            "### {}{}, {} connections, {}\n",
             setting.call.title(),
+            setting.transport.title(),
             setting.connections,
             pace(setting.pace)
         )?;
-        writeln!(out, "| | CPU per request | ÷ nginx | ÷ hyper | requests/s | p50 | p99 | peak memory |")?;
-        writeln!(out, "|---|---|---|---|---|---|---|---|")?;
+        writeln!(
+            out,
+            "| | CPU per request | ÷ nginx | ÷ hyper | ÷ Envoy | requests/s | p50 | p99 | peak memory |"
+        )?;
+        writeln!(out, "|---|---|---|---|---|---|---|---|---|")?;
         for cell in &cells {
             if cell.failure.is_some() {
-                writeln!(out, "| {} | fails | | | | | | |", cell.peer.title())?;
+                writeln!(out, "| {} | fails | | | | | | | |", cell.peer.title())?;
                 continue;
             }
-            let [nginx, hyper] = references.map(|other| match other {
+            let [nginx, hyper, envoy] = references.map(|other| match other {
                 Some(other) => format!("{:.2}", cell.ratio(other, |sample| sample.cpu_us)),
                 None => "–".to_owned(),
             });
             writeln!(
                 out,
-                "| {} | {} | {nginx} | {hyper} | {} | {} | {} | {} |",
+                "| {} | {} | {nginx} | {hyper} | {envoy} | {} | {} | {} | {} |",
                 cell.peer.title(),
                 time(cell.median(|sample| sample.cpu_us)),
                 rate(cell.median(|sample| sample.per_second)),
@@ -125,8 +133,8 @@ impl Report<'_> {
                 megabytes(Some(cell.median(|sample| sample.peak_bytes as f64))),
             )?;
         }
-        for (peer, _) in self.missing {
-            writeln!(out, "| {} | not to be had | | | | | | |", peer.title())?;
+        for (peer, _) in self.missing.iter().filter(|(peer, _)| setting.transport.is_for(*peer)) {
+            writeln!(out, "| {} | not to be had | | | | | | | |", peer.title())?;
         }
         writeln!(out)
     }
@@ -182,18 +190,23 @@ impl Report<'_> {
         writeln!(
             out,
             "Medians of {} rounds of {seconds} s each, all peers in turn; ratios are medians of the rounds' ratios. A MB is a \
-             million bytes. {}.\n",
+             million bytes.\n",
             self.rounds,
-            machine()
         )?;
         let place =
             if self.site.core.is_some() { "on a core of its own" } else { "on the one core that there is" };
         writeln!(
             out,
-            "- Each peer {place}, with one worker; load generator and fixture on another core. nginx is told to log no requests \
-             and to keep large answers off the disk, all that have connections to the upstream to keep them; otherwise peers \
-             are as they come. Switchback logs each request to a file, as it does by default."
+            "- Each peer {place}, with one worker; load generator and fixture on another core. nginx has buffers for answers of \
+             the usual sizes (`proxy_buffer_size 16k; proxy_buffers 8 32k; proxy_busy_buffers_size 64k`), is told to log no \
+             requests and to keep large answers off the disk; all that have connections to the upstream keep them. TLS is 1.3 \
+             with a verified certificate. Switchback logs each request to a file, as it does by default, and so does Lua with \
+             equal duties."
         )?;
+        if let Some(delay) = self.delay {
+            let milliseconds = delay.as_secs_f64() * 1e3;
+            writeln!(out, "- The service is {milliseconds} ms away, in each direction.")?;
+        }
         let samples = self.cells.iter().flat_map(|cell| &cell.samples);
         let waited = median(samples.map(|sample| sample.waited).collect());
         if waited > WAITED_MAX {
@@ -207,8 +220,9 @@ impl Report<'_> {
             let reason = cell.failure.as_deref().unwrap_or_default();
             writeln!(
                 out,
-                "- {} at {} connections: {:?} fails: {reason}",
+                "- {}{} at {} connections: {:?} fails: {reason}",
                 cell.setting.call.title(),
+                cell.setting.transport.title(),
                 cell.setting.connections,
                 cell.peer
             )?;
@@ -229,6 +243,7 @@ impl Report<'_> {
     pub fn json(&self) -> Result<String> {
         let cell = |cell: &Cell| {
             json!({
+                "transport": format!("{:?}", cell.setting.transport),
                 "call": format!("{:?}", cell.setting.call),
                 "connections": cell.setting.connections,
                 "pace": pace(cell.setting.pace),
@@ -248,6 +263,7 @@ impl Report<'_> {
             "missing": self.missing.iter().map(|(peer, reason)| (format!("{peer:?}"), reason)).collect::<Vec<_>>(),
             "rounds": self.rounds,
             "seconds": self.span.measured.as_secs_f64(),
+            "delay_seconds": self.delay.map(|delay| delay.as_secs_f64()),
             "goals": GOALS.iter().map(goal).collect::<Vec<_>>(),
             "cells": self.cells.iter().map(cell).collect::<Vec<_>>(),
             "memory": self.memories.iter().map(|memory| (format!("{:?}", memory.peer), memory)).collect::<Vec<_>>(),
@@ -260,15 +276,31 @@ impl Report<'_> {
 /// What it was measured on.
 fn machine() -> String {
     let read = |file: &str| std::fs::read_to_string(file).unwrap_or_default();
-    let processors = read("/proc/cpuinfo");
-    let models = || processors.lines().filter(|line| line.starts_with("model name"));
-    let model = models()
-        .next()
-        .and_then(|line| line.split(':').nth(1))
-        .unwrap_or("unknown processor")
-        .trim()
-        .to_owned();
-    format!("{} × {model}, Linux {}", models().count(), read("/proc/sys/kernel/osrelease").trim())
+    let processor = processor(&read("/proc/cpuinfo"));
+    format!("{processor}, Linux {}", read("/proc/sys/kernel/osrelease").trim())
+}
+
+/// Cores, model and what of its instructions decides how fast bodies are read.
+fn processor(info: &str) -> String {
+    let values = |name: &str| {
+        let value = move |line: &'_ str| {
+            let (found, value) = line.split_once(':')?;
+            (found.trim() == name).then(|| value.trim().to_owned())
+        };
+        info.lines().filter_map(value).collect::<Vec<_>>()
+    };
+    let first = |name: &str| values(name).into_iter().next();
+    let model = first("model name").unwrap_or_else(|| "unknown processor".to_owned());
+    let numbers =
+        ["cpu family", "model", "stepping"].map(|name| first(name).unwrap_or_else(|| "?".to_owned()));
+    let flags = first("flags").unwrap_or_default();
+    let wanted =
+        ["sse4_2", "avx2", "bmi2", "avx512f", "avx512bw", "avx512vl", "avx512_vbmi", "vaes", "vpclmulqdq"];
+    let flags: Vec<_> =
+        wanted.into_iter().filter(|name| flags.split(' ').any(|flag| flag == *name)).collect();
+    let flags = if flags.is_empty() { "none of AVX2 and AVX-512".to_owned() } else { flags.join(" ") };
+    let cores = values("processor").len();
+    format!("{cores} × {model} (family {}; {flags})", numbers.join("/"))
 }
 
 /// Microseconds, in the unit that reads best.
@@ -291,5 +323,21 @@ fn megabytes(bytes: Option<f64>) -> String {
         Some(large) if large >= 100.0 => format!("{large:.0} MB"),
         Some(middle) if middle >= 10.0 => format!("{middle:.1} MB"),
         Some(small) => format!("{small:.2} MB"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::processor;
+
+    #[test]
+    fn a_processor_is_told_by_model_cores_and_instructions() {
+        let core = |at: usize| {
+            format!(
+                "processor\t: {at}\ncpu family\t: 25\nmodel\t\t: 17\nmodel name\t: AMD EPYC\nstepping\t: 1\nflags\t\t: fpu avx2 avx avx512f\n\n"
+            )
+        };
+        assert_eq!(processor(&[core(0), core(1)].concat()), "2 × AMD EPYC (family 25/17/1; avx2 avx512f)");
+        assert_eq!(processor(""), "0 × unknown processor (family ?/?/?; none of AVX2 and AVX-512)");
     }
 }
