@@ -202,7 +202,7 @@ fn answered(response: &Response) -> Markup {
     };
     let body = match &response.body {
         ResponseBody::Empty => "without a body",
-        ResponseBody::Opaque => "with the body as it comes",
+        ResponseBody::Opaque(_) => "with the body as it comes",
         ResponseBody::Error(_) => "with the error in the client's form",
         ResponseBody::Plan(_) => "with the body translated",
     };

@@ -238,13 +238,6 @@ async fn with_few_descriptors_clients_are_refused_before_the_admin_port_starves(
     assert_eq!(status, Some(404), "and come again when others have gone");
 }
 
-/// Resident bytes of a process.
-fn resident(id: u32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{id}/status")).expect("it runs");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it has memory");
-    line.trim().trim_end_matches("kB").trim().parse::<u64>().expect("a number") * 1024
-}
-
 /// Many bodies at once are more than there is memory for: some are refused, all are told, and the bound holds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_there_is_no_memory_for_is_refused_and_the_process_stays_below_its_bound() {
@@ -272,7 +265,7 @@ async fn what_there_is_no_memory_for_is_refused_and_the_process_stays_below_its_
         client.send(&body.as_bytes()[body.len() / 2..]).await;
         let status = client.answer().await.map_or(0, |answer| answer.status);
         *statuses.entry(status).or_insert(0) += 1;
-        most.fetch_max(resident(program.id()), std::sync::atomic::Ordering::Relaxed);
+        most.fetch_max(crate::support::program::resident(program.id()), std::sync::atomic::Ordering::Relaxed);
     }
     let most = most.load(std::sync::atomic::Ordering::Relaxed);
     assert!(most < BOUND, "{most} bytes resident");

@@ -36,6 +36,7 @@ mod oauth_connect;
 mod oauth_peer;
 mod operator_settings;
 mod pack;
+mod passed_bodies;
 mod playground;
 mod program;
 mod readings;

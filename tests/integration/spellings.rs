@@ -10,14 +10,14 @@ use switchback_compiler::mapping::load::PackSource;
 use switchback_gateway::store::seal::SealingKey;
 use tempfile::TempDir;
 
-const OLD_KEY: &str = "key-of-an-old-client";
+pub const OLD_KEY: &str = "key-of-an-old-client";
 const NEW_TOKEN: &str = "token-of-a-new-client";
 
 /// A gateway with a front for each side of a pack, before one service that plays both.
 pub struct Shop {
-    gateway: SocketAddr,
+    pub gateway: SocketAddr,
     pub service: Upstream,
-    _program: Program,
+    pub program: Program,
     _folder: TempDir,
 }
 
@@ -33,7 +33,23 @@ impl Shop {
         Shop::serving(pack, sides, &fronts, service).await
     }
 
-    async fn serving(pack: &PackSource, [old, new]: [&str; 2], fronts: &str, service: Upstream) -> Shop {
+    /// The same with further lines of configuration.
+    pub async fn with(pack: &PackSource, more: &str, service: Upstream) -> Shop {
+        let fronts = "/old: { speaks: v1, unknown: refuse }, /new: { speaks: v2, unknown: refuse }";
+        Shop::configured(pack, ["v1", "v2"], fronts, more, service).await
+    }
+
+    async fn serving(pack: &PackSource, sides: [&str; 2], fronts: &str, service: Upstream) -> Shop {
+        Shop::configured(pack, sides, fronts, "", service).await
+    }
+
+    async fn configured(
+        pack: &PackSource,
+        [old, new]: [&str; 2],
+        fronts: &str,
+        more: &str,
+        service: Upstream,
+    ) -> Shop {
         let folder = tempfile::tempdir().expect("a temporary folder");
         for (name, bytes) in pack.files() {
             let file = folder.path().join("pack").join(name);
@@ -51,7 +67,7 @@ impl Shop {
         let text = format!(
             "listen: 127.0.0.1:0\nadmin: {{ listen: 127.0.0.1:0 }}\nstore: sqlite:{0}/store.db\nkey: ${{TEST_KEY}}\n\
              mapping: {0}/pack\nfronts: {{ {fronts} }}\nupstreams: {{ {olds}{new}: {upstream} }}\n\
-             clients: [{{ name: ci, {old}_token: {OLD_KEY}, {token}credentials: {{ {own}{new}: secret-at-new }} }}]\n",
+             clients: [{{ name: ci, {old}_token: {OLD_KEY}, {token}credentials: {{ {own}{new}: secret-at-new }} }}]\n{more}",
             folder.path().display(),
         );
         std::fs::write(&file, text).expect("the file is written");
@@ -63,7 +79,7 @@ impl Shop {
             (program, address)
         });
         let (program, gateway) = starting.await.expect("it serves");
-        Shop { gateway, service, _program: program, _folder: folder }
+        Shop { gateway, service, program, _folder: folder }
     }
 
     /// `line` is method and path; the credential is that of its front.

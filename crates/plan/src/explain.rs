@@ -2,9 +2,9 @@
 
 use super::{
     Absent, Aggregate, Answer, Beyond, Block, BodyFormat, BodyPlan, Captured, Cell, Check, CheckElse,
-    ChooseBy, ChooseOp, Close, CloseFrom, Column, End, Expr, ListStyle, Location, MemberAction, ObjectOp,
-    OnFail, Origin, Others, Pack, PathPart, Predicate, QueryFrom, Raw, ReasonId, Response, ResponseBody,
-    Route, RouteKind, SideId, StatusFrom, StatusTo, Step, StepAction, StepCall, ValueOp,
+    ChooseBy, ChooseOp, Close, CloseFrom, Column, End, Expr, ListStyle, Location, MediaTypes, MemberAction,
+    ObjectOp, OnFail, Origin, Others, Pack, PathPart, Predicate, QueryFrom, Raw, ReasonId, Response,
+    ResponseBody, Route, RouteKind, SideId, StatusFrom, StatusTo, Step, StepAction, StepCall, ValueOp,
 };
 use std::fmt::Write as _;
 
@@ -78,6 +78,13 @@ fn address(pack: &Pack, path: &[PathPart], variables: &[super::Variable]) -> Str
     address
 }
 
+/// The media types that a body may have.
+fn passed(media: &MediaTypes) -> String {
+    let renamed = media.renamed.iter().map(|(from, to)| format!("{from} as {to}"));
+    let others = media.from.iter().filter(|from| !media.renamed.iter().any(|(one, _)| one == *from));
+    renamed.chain(others.map(|from| from.to_string())).collect::<Vec<_>>().join(", ")
+}
+
 /// Why the bodies of a route are not of a cheaper class.
 pub(super) fn because(route: &Route) -> Option<String> {
     let class = route.class()?;
@@ -85,7 +92,7 @@ pub(super) fn because(route: &Route) -> Option<String> {
         RouteKind::Pair(pair) => {
             let answers = pair.responses.iter().filter_map(|response| match &response.body {
                 ResponseBody::Plan(plan) => Some(plan),
-                ResponseBody::Empty | ResponseBody::Opaque | ResponseBody::Error(_) => None,
+                ResponseBody::Empty | ResponseBody::Opaque(_) | ResponseBody::Error(_) => None,
             });
             let mut plans = pair.request.iter().chain(answers);
             Some(
@@ -232,8 +239,10 @@ impl Text<'_> {
         for rule in &head.headers {
             self.line(&format!("header {} ← {}", rule.name.text, expr(self.pack, &rule.value)), None);
         }
-        if let BodyFormat::Form(_) = head.format {
-            self.line(&format!("body as {}", BodyFormat::FORM), None);
+        match &head.format {
+            BodyFormat::Json => {}
+            BodyFormat::Form(_) => self.line(&format!("body as {}", BodyFormat::FORM), None),
+            BodyFormat::Opaque(media) => self.line(&format!("body as it comes: {}", passed(media)), None),
         }
         self.depth -= 1;
     }
@@ -249,8 +258,9 @@ impl Text<'_> {
         };
         match &response.body {
             ResponseBody::Empty => self.line(&format!("answer to {from}: {to}, without a body"), None),
-            ResponseBody::Opaque => {
-                self.line(&format!("answer to {from}: {to}, with the body as it comes"), None)
+            ResponseBody::Opaque(media) => {
+                let what = format!("answer to {from}: {to}, with the body as it comes: {}", passed(media));
+                self.line(&what, None);
             }
             ResponseBody::Error(_) => self.line(&format!("answer to {from}: {to}, with the error"), None),
             ResponseBody::Plan(plan) => self.body(&format!("answer to {from}: {to}, with"), plan),

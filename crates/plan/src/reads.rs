@@ -60,7 +60,7 @@ impl Reads<'_> {
             self.headers(headers);
             match body {
                 ResponseBody::Plan(body) | ResponseBody::Error(body) => self.body(body),
-                ResponseBody::Empty | ResponseBody::Opaque => {}
+                ResponseBody::Empty | ResponseBody::Opaque(_) => {}
             }
         }
     }

@@ -1,7 +1,7 @@
 //! How one operation of the served side is answered.
 
 use super::body::{BodyPlan, Class};
-use super::format::BodyFormat;
+use super::format::{BodyFormat, MediaTypes};
 use super::head::{CallHead, HeaderRule, QueryRefusal, StatusFrom, StatusTo};
 use super::parameter::Variable;
 use super::step::Serve;
@@ -147,7 +147,7 @@ pub enum ResponseBody {
     Empty,
     Plan(BodyPlan),
     /// Passed as it comes, in its own media type: it is no JSON.
-    Opaque,
+    Opaque(Arc<MediaTypes>),
     /// An error of the other side: passed through this plan when it is JSON of the right form, else wrapped in the pack's
     /// error style with the gateway's own text.
     Error(BodyPlan),

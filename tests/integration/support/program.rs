@@ -149,3 +149,10 @@ fn until(from: &Receiver<String>, mark: &str, otherwise: impl Fn() -> String) ->
         }
     }
 }
+
+/// Resident bytes of a process.
+pub fn resident(id: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it has memory");
+    line.trim().trim_end_matches("kB").trim().parse::<u64>().expect("a number") * 1024
+}

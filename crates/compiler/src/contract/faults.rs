@@ -213,14 +213,6 @@ pub(super) fn same_parameter(span: Span, name: &str, earlier: Span) -> Finding {
     .related(earlier, "first given here")
 }
 
-pub(super) fn bytes(span: Span, media: &str) -> Finding {
-    Finding::note(
-        Code::MediaType,
-        span,
-        format!("a body of `{media}` is not read: such operations are passed as they are, or refused"),
-    )
-}
-
 pub(super) fn enum_of_values(span: Span) -> Finding {
     Finding::note(Code::EnumValue, span, "a list of values that are lists or objects is not read")
 }

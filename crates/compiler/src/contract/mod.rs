@@ -137,8 +137,8 @@ pub enum Media {
     Form(Arc<str>, Vec<(String, ListStyle)>),
     /// A form of parts. Its type is shown, its text is opaque.
     Multipart(Arc<str>),
-    /// Anything else: opaque.
-    Bytes(Arc<str>),
+    /// Anything else: opaque. All media types that it may have.
+    Bytes(Arc<[Arc<str>]>),
 }
 
 impl Media {
@@ -174,9 +174,17 @@ impl Media {
     pub fn name(&self) -> &str {
         match self {
             Media::Json => BodyFormat::JSON,
-            Media::OtherJson(name) | Media::Form(name, _) | Media::Multipart(name) | Media::Bytes(name) => {
-                name
-            }
+            Media::OtherJson(name) | Media::Form(name, _) | Media::Multipart(name) => name,
+            Media::Bytes(all) => all.first().map_or("", |name| name),
+        }
+    }
+
+    /// All media types of it, in small letters.
+    pub fn ranges(&self) -> Vec<Arc<str>> {
+        let small = |name: &str| name.to_ascii_lowercase().into();
+        match self {
+            Media::Bytes(all) => all.iter().map(|name| small(name)).collect(),
+            one => vec![small(one.name())],
         }
     }
 }

@@ -86,8 +86,8 @@ pub(super) enum Content<'n> {
     Form { media: &'n str, schema: Option<&'n Node>, lists: Vec<(&'n str, ListStyle)> },
     /// A form, by parameters.
     Fields { media: &'n str, fields: Vec<RawParameter<'n>> },
-    /// Anything else.
-    Bytes { media: &'n str },
+    /// Anything else, with all its media types.
+    Bytes { media: Vec<&'n str> },
 }
 
 /// Which dialect a document is written in.

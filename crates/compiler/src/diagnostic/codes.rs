@@ -69,7 +69,6 @@ codes! {
     PathVariable "C008" "path-variable": "Path parameters and the variables of the path are the same.";
     StatusForm "C009" "status-form": "A response is keyed by a status, a class such as `2XX`, or `default`.";
     ParameterForm "C010" "parameter-form": "A parameter has a name, and is in path, query or header.";
-    MediaType "C011" "media-type": "A body that is no JSON is opaque.";
     EnumValue "C013" "enum-value": "Values of an enumeration are scalars of its type, each given once.";
     SameOperation "C014" "same-operation": "Two operations differ by more than names of path variables.";
     SameParameter "C015" "same-parameter": "A parameter is given once per operation.";
@@ -131,6 +130,8 @@ codes! {
     BodyMissing "M110" "body-missing": "A body that the contract wants is made.";
     BodyUnexpected "M111" "body-unexpected": "A body is made only where the contract has one.";
     OpaqueBody "M115" "opaque-body": "A body that is no JSON is kept as it is, or the operation is refused.";
+    MediaApart "M220" "media-apart": "What is passed as it comes is of media types that both sides have.";
+    MediaLine "M221" "media-line": "A media type that is renamed is one of a body that is passed, in its contract.";
     VerdictSaid "M112" "verdict": "The verdict that a route declares is the one that follows from it.";
     RefusalPolicy "M113" "refusal-policy": "A refusal is answered with the status of an error, and ends on a day that there is.";
     ApproximationName "M114" "approximation-name": "An approximation has a name where answers are marked with it.";

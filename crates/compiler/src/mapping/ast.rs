@@ -414,6 +414,9 @@ pub struct Pair {
     /// `headers: {request: {name: {constant: {v2: value}}}}`
     pub constant_request_headers: Vec<ConstantParameter>,
     pub constant_response_headers: Vec<ConstantParameter>,
+    /// `media: {request: {old: new}, response: {old: new}}`: media types of bodies that are passed.
+    pub request_media: Vec<(Spanned<String>, Spanned<String>)>,
+    pub response_media: Vec<(Spanned<String>, Spanned<String>)>,
     pub request: Option<Body>,
     pub response: Option<Body>,
     /// `status: {201: [200, 2xx]}`: old status → new statuses; the first is sent when going the other way.

@@ -107,6 +107,8 @@ fn pair(old: &Operation, new: &Operation, credentials: &[String], span: Span) ->
         refused_query: Vec::new(),
         constant_request_headers: Vec::new(),
         constant_response_headers: Vec::new(),
+        request_media: Vec::new(),
+        response_media: Vec::new(),
         request_headers: request_headers.into_iter().map(same).collect(),
         response_headers: response_headers.into_iter().map(same).collect(),
         request: (old.body.is_some() || new.body.is_some()).then_some(Body::Keep(span)),

@@ -269,7 +269,7 @@ impl Ground<'_> {
                         (StatusTo::Same, StatusFrom::Class(class)) => Statuses::Class(class),
                     };
                     let node = match &response.body {
-                        ResponseBody::Empty | ResponseBody::Opaque => Node::default(),
+                        ResponseBody::Empty | ResponseBody::Opaque(_) => Node::default(),
                         ResponseBody::Plan(plan) => self.success(&plan.op, route),
                         ResponseBody::Error(plan) => self.error(&plan.op, route),
                     };

@@ -21,7 +21,7 @@ use switchback_plan::router::{Found, Router};
 use switchback_plan::{
     Archived, BodyFormat, BodyPlan, Example, ExampleCall, ExampleEnd, ExampleKind, Exchange, HarvestExample,
     Origin, Pack, PerSide, QueryFrom, Raw, Response, ResponseBody, Route, RouteExample, RouteId, RouteKind,
-    ShapeExample, SideId, ValueOp, Wanted,
+    ShapeExample, SideId, ValueOp, Wanted, essence, is_json,
 };
 
 /// What all examples of a pack say about it.
@@ -130,7 +130,7 @@ fn speaks_for_itself(pack: &Pack, route: &Route) -> bool {
             });
             let kept = |response: &Response| match &response.body {
                 ResponseBody::Plan(plan) => keeps(plan),
-                ResponseBody::Empty | ResponseBody::Opaque | ResponseBody::Error(_) => true,
+                ResponseBody::Empty | ResponseBody::Opaque(_) | ResponseBody::Error(_) => true,
             };
             pair.refused.is_empty()
                 && same_query
@@ -272,6 +272,14 @@ impl Trial<'_> {
         }
     }
 
+    /// Whether the body of a reply passes as it comes, so that an example gives its text.
+    fn is_passed(&self, route: Option<(SideId, RouteId)>, status: u16) -> bool {
+        let route = route.and_then(|(serves, id)| self.pack.directions[serves].routes.get(usize::from(id.0)));
+        let Some(RouteKind::Pair(pair)) = route.map(|route| &route.kind) else { return false };
+        let rule = super::head::response(pair, status);
+        rule.is_some_and(|response| matches!(response.body, ResponseBody::Opaque(_)))
+    }
+
     fn harvest(&mut self, example: &HarvestExample) {
         // Nothing is given, so nothing can be wrong with it.
         let settings = Settings::new(self.pack, &Value::Object(Object::new())).unwrap_or_default();
@@ -316,7 +324,10 @@ impl Trial<'_> {
                     let reply = match known {
                         Some(reply) => reply,
                         None => match script.next() {
-                            Some(scripted) if self.call_is(&call, scripted) => reply_of(scripted),
+                            Some(scripted) if self.call_is(&call, scripted) => {
+                                let is_text = self.is_passed(route, scripted.status);
+                                reply_of(scripted, is_text)
+                            }
                             Some(_) => break Ended::Stuck,
                             None => {
                                 self.problem(
@@ -431,6 +442,7 @@ impl Trial<'_> {
         }
         let is_form =
             call.headers.get(http::header::CONTENT_TYPE).is_some_and(|named| named == BodyFormat::FORM);
+        let is_text = is_text(&call.headers);
         let (wanted, sent) = match (is_form, call.body.as_deref()) {
             // A form is compared by its names and values, however they are escaped.
             (true, Some(sent)) => {
@@ -438,7 +450,7 @@ impl Trial<'_> {
                 let wanted = wanted.as_ref().and_then(Value::as_str).map(|text| urlencoded::pairs(&text));
                 (wanted, Some(urlencoded::pairs(&String::from_utf8_lossy(sent))))
             }
-            (_, sent) => (scripted.body.as_ref().map(own), sent.map(own_bytes)),
+            (_, sent) => (scripted.body.as_ref().map(own), sent.map(|sent| told(sent, is_text))),
         };
         let differences = compare(wanted.as_ref(), sent.as_ref());
         if !differences.is_empty() {
@@ -474,7 +486,7 @@ impl Trial<'_> {
     }
 
     fn answer(&mut self, status: u16, headers: &[(String, String)], body: &Wanted, answer: &Answer) {
-        let found = answer.body.as_deref().map(own_bytes);
+        let found = answer.body.as_deref().map(|body| told(body, is_text(&answer.headers)));
         if status != answer.status {
             let said = found.as_ref().map_or_else(String::new, |body| format!(" {body}"));
             self.problem(format!("expected the status {status}, found {}{said}", answer.status), Vec::new());
@@ -602,11 +614,25 @@ fn header_map(headers: &[(String, String)]) -> HeaderMap {
     headers.iter().filter_map(field).collect()
 }
 
-fn reply_of(scripted: &ExampleCall) -> Reply {
+/// Whether a body is one that nobody reads: examples tell its text.
+fn is_text(headers: &HeaderMap) -> bool {
+    let named = headers.get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    named.is_some_and(|named| !is_json(essence(named)))
+}
+
+/// A body as examples write it.
+fn told(body: &[u8], is_text: bool) -> Value {
+    if is_text { Value::string(&String::from_utf8_lossy(body)) } else { own_bytes(body) }
+}
+
+/// `is_text`: a text that is given is the body, not JSON of it.
+fn reply_of(scripted: &ExampleCall, is_text: bool) -> Reply {
+    let text = scripted.reply.as_ref().filter(|_| is_text).map(own);
+    let text = text.as_ref().and_then(Value::as_str).map(|text| Bytes::copy_from_slice(text.as_bytes()));
     Reply {
         status: scripted.status,
         headers: header_map(&scripted.reply_headers),
-        body: scripted.reply.as_ref().map_or_else(Bytes::new, bytes_of),
+        body: text.or_else(|| scripted.reply.as_ref().map(bytes_of)).unwrap_or_default(),
     }
 }
 

@@ -119,12 +119,12 @@ fn media<'n>(operation: &'n Node, key: &str, follow: &Follow<'n>, findings: &mut
 }
 
 /// The media type that is nearest to JSON; JSON itself where none is given.
-fn json<'n>(media: &[&'n str]) -> Result<&'n str, &'n str> {
+fn json<'n>(media: &[&'n str]) -> Result<&'n str, Vec<&'n str>> {
     let best = media.iter().filter_map(|media| Some((json_rank(media)?, *media))).min();
-    match (best, media.first()) {
-        (Some((_, media)), _) => Ok(media),
-        (None, None) => Ok(JSON),
-        (None, Some(other)) => Err(other),
+    match best {
+        Some((_, media)) => Ok(media),
+        None if media.is_empty() => Ok(JSON),
+        None => Err(media.to_vec()),
     }
 }
 
@@ -169,7 +169,9 @@ fn responses<'n>(operation: &'n Node, follow: &Follow<'n>, findings: &mut Groupe
         }
         let Some(node) = follow.followed(node, findings) else { continue };
         let content = node.get("schema").map(|schema| match (text(schema, "type"), json(&produces)) {
-            (Some("file"), found) => Content::Bytes { media: found.unwrap_or_else(|media| media) },
+            // A file of all that the operation makes; JSON is named where nothing else is said.
+            (Some("file"), _) if produces.is_empty() => Content::Bytes { media: vec!["*/*"] },
+            (Some("file"), _) => Content::Bytes { media: produces.clone() },
             (_, Ok(media)) => Content::Json { media, schema: Some(schema) },
             (_, Err(media)) => Content::Bytes { media },
         });

@@ -132,7 +132,13 @@ fn content<'n>(
 ) -> Option<Content<'n>> {
     let all = entries(node, "content", findings);
     let schema = |media: &'n Node| follow.follow(media).and_then(|media| media.get("schema"));
-    let json = all.iter().filter_map(|(key, node)| Some((json_rank(&key.name)?, key, node)));
+    // A range that holds JSON too is bytes where its schema says so.
+    let is_bytes = |name: &str, media: &'n Node| {
+        let schema = schema(media).and_then(|schema| follow.follow(schema));
+        name.contains('*') && schema.is_some_and(|schema| text(schema, "format") == Some("binary"))
+    };
+    let json = all.iter().filter(|(key, node)| !is_bytes(&key.name, node));
+    let json = json.filter_map(|(key, node)| Some((json_rank(&key.name)?, key, node)));
     if let Some((_, key, node)) = json.min_by_key(|(rank, ..)| *rank) {
         return Some(Content::Json { media: &key.name, schema: schema(node) });
     }
@@ -140,7 +146,8 @@ fn content<'n>(
     if let Some((key, node)) = form {
         return Some(Content::Form { media: &key.name, schema: schema(node), lists: lists(node, follow) });
     }
-    all.first().map(|(key, _)| Content::Bytes { media: &key.name })
+    let media: Vec<&str> = all.iter().map(|(key, _)| key.name.as_str()).collect();
+    (!media.is_empty()).then_some(Content::Bytes { media })
 }
 
 /// The lists of a form that are not written with brackets, by its `encoding`. Without one they have brackets: so the forms of

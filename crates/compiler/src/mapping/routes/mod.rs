@@ -12,6 +12,7 @@ mod expr;
 mod faults;
 mod filter;
 mod forms;
+mod media;
 mod operations;
 mod pair;
 mod paths;

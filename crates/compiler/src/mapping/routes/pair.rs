@@ -3,10 +3,11 @@
 use super::Served;
 use super::faults;
 use super::route::{RouteCheck, effect, operation};
-use crate::contract::{Media, Operation, Part, Segment, Type, TypeIn, assignable_once};
+use crate::contract::{Operation, Part, Segment, Type, TypeIn, assignable_once};
 use crate::diagnostic::Span;
 use crate::mapping::ast::{Body, Pair};
 use crate::mapping::lens::{Lens, Supply};
+use std::sync::Arc;
 use switchback_plan::{
     self as plan, BodyFormat, BodyPlan, CallHead, Class, Effect, PathPart, ResponseBody, RouteKind, SideId,
     ValueOp,
@@ -26,8 +27,8 @@ impl<'a> RouteCheck<'_, 'a> {
     pub(super) fn pair(mut self, pair: &'a Pair, operations: [&'a Operation; 2]) -> Option<Served> {
         let called = operations[self.serves.other()];
         self.sentences(&pair.notes);
-        let opaque = self.opaque(pair, called);
-        self.opaque_answers = opaque.is_some_and(|[_, answers]| answers);
+        let passed = self.passed(pair, called);
+        self.passed_answers = passed.as_ref().and_then(|passed| passed.answers.clone());
         let path = self.path(pair, called);
         let query = self.pair_query(pair, called);
         let refused = self.refused_query(pair);
@@ -55,8 +56,9 @@ impl<'a> RouteCheck<'_, 'a> {
         let responses = (!self.findings.errors_since(mark)).then_some(responses);
         let mut operation = operation(self.operation, self.ground.types(self.serves), Effect::None);
         let mut format = super::route::format(called, self.ground.types(self.serves.other()));
-        if opaque?[0] {
-            (operation.format, format) = (BodyFormat::Opaque, BodyFormat::Opaque);
+        if let Some(media) = passed?.request {
+            operation.format = BodyFormat::Opaque(Arc::clone(&media));
+            format = BodyFormat::Opaque(media);
         }
         let verdict = self.verdict(&pair.notes, pair.span);
         let call = CallHead {
@@ -88,34 +90,6 @@ impl<'a> RouteCheck<'_, 'a> {
             business_errors: pair.business_errors.iter().map(|status| status.value as u16).collect(),
             origin: self.ground.origin(pair.span),
         })
-    }
-
-    /// Whether the request and the answers are opaque: not read, or forms on both sides, and kept. `None` after a finding: what
-    /// is not read is not mapped, and not taken for JSON either.
-    fn opaque(&mut self, pair: &Pair, called: &Operation) -> Option<[bool; 2]> {
-        let sides = [self.operation, called];
-        let requests: Vec<&Media> =
-            sides.iter().filter_map(|operation| operation.body.as_ref()).map(|body| &body.media).collect();
-        let answers = sides.iter().flat_map(|operation| &operation.responses);
-        let answers: Vec<&Media> = answers
-            .filter(|answer| answer.is_success() && answer.body.is_some())
-            .map(|answer| &answer.media)
-            .collect();
-        let mut is_opaque = |line: Option<&Body>, medias: Vec<&Media>| {
-            let are_other = medias.iter().all(|media| !media.is_json());
-            if let (Some(Body::Keep(_)), true, false) = (line, are_other, medias.is_empty()) {
-                return Some(true);
-            }
-            let Some(opaque) = medias.iter().find(|media| !media.is_read()) else { return Some(false) };
-            if matches!(line, None | Some(Body::Empty(_))) {
-                return Some(false);
-            }
-            self.findings.push(faults::opaque_body(pair.span, opaque.name()));
-            None
-        };
-        let request = is_opaque(pair.request.as_ref(), requests);
-        let answer = is_opaque(pair.response.as_ref(), answers);
-        Some([request?, answer?])
     }
 
     /// The address of the call: its variables come from those of the served operation.

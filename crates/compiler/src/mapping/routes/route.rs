@@ -14,8 +14,8 @@ use crate::mapping::literal;
 use crate::yaml::Node;
 use std::sync::Arc;
 use switchback_plan::{
-    self as plan, BodyExpected, BodyFormat, Effect, FormFormat, HeaderRule, Key, ListStyle, Loss, Note,
-    NoteKind, ParameterKind, ParameterShape, Refusal, SideId, Variable,
+    self as plan, BodyExpected, BodyFormat, Effect, FormFormat, HeaderRule, Key, ListStyle, Loss, MediaTypes,
+    Note, NoteKind, ParameterKind, ParameterShape, Refusal, SideId, Variable,
 };
 
 /// One route, served to clients of one side.
@@ -28,8 +28,8 @@ pub(super) struct RouteCheck<'g, 'a> {
     pub context: Context,
     pub notes: Vec<Note>,
     pub losses: Vec<Loss>,
-    /// Whether the bodies of a pair's answers are no JSON and pass as they are.
-    pub opaque_answers: bool,
+    /// The media types of a pair's answers, where they pass as they come.
+    pub passed_answers: Option<Arc<MediaTypes>>,
     /// Whether a field or an outcome is refused.
     pub refuses: bool,
     /// Names of the results of steps so far.
@@ -82,7 +82,7 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
             context: Context::of_request(operation, serves),
             notes: Vec::new(),
             losses: Vec::new(),
-            opaque_answers: false,
+            passed_answers: None,
             refuses: false,
             results: Vec::new(),
             made: Vec::new(),
@@ -275,7 +275,8 @@ pub(super) fn format(operation: &Operation, types: &Types) -> BodyFormat {
             let lists = lists.iter().map(|(name, style)| (Key::new(name), *style)).collect();
             BodyFormat::Form(Arc::new(FormFormat { form: form::of(&body.ty, types), lists }))
         }
-        Some((Media::Multipart(_) | Media::Bytes(_), _)) => BodyFormat::Opaque,
+        // Where it is passed, the pair says what it may be.
+        Some((Media::Multipart(_) | Media::Bytes(_), _)) => BodyFormat::Opaque(Arc::default()),
     }
 }
 

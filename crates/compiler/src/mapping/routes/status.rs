@@ -5,6 +5,7 @@ use super::route::RouteCheck;
 use crate::contract::{Operation, StatusPattern, Type, assignable};
 use crate::diagnostic::Span;
 use crate::mapping::ast::{Pair, Spanned, StatusWord};
+use std::sync::Arc;
 use switchback_plan::{BodyPlan, Class, Response, ResponseBody, SideId, StatusFrom, StatusTo, ValueOp};
 
 /// What a redirect of an upstream becomes: no client of a translated API can follow it.
@@ -12,6 +13,9 @@ const BAD_GATEWAY: u16 = 502;
 
 /// What a service says that has yet to do what was asked.
 const ACCEPTED: u16 = 202;
+
+/// What a service says to a reading with a range or a condition (RFC 9110, sections 14.2 and 13.1), listed or not.
+const OF_READINGS: [u16; 2] = [206, 304];
 
 /// One line: this status there becomes that one here.
 struct Line {
@@ -50,6 +54,17 @@ impl RouteCheck<'_, '_> {
         }
         let mut responses: Vec<Response> =
             lines.iter().map(|line| self.response(pair, called, line)).collect();
+        if let Some(media) = self.passed_answers.as_ref().filter(|_| called.key.method == http::Method::GET) {
+            // A part of what was asked for, and that it has not changed: they keep their statuses, whatever is listed.
+            let is_said = |status: u16| lines.iter().any(|line| line.from == StatusFrom::Exact(status));
+            let passed = OF_READINGS.iter().filter(|status| !is_said(**status)).map(|status| Response {
+                from: StatusFrom::Exact(*status),
+                to: StatusTo::Same,
+                headers: Vec::new(),
+                body: ResponseBody::Opaque(Arc::clone(media)),
+            });
+            responses.splice(0..0, passed.collect::<Vec<_>>());
+        }
         responses.extend(self.other_errors(called));
         let error = |from, to| Response {
             from,
@@ -78,7 +93,10 @@ impl RouteCheck<'_, '_> {
                 let from = body_of(called, line.from);
                 let to = self.operation.response(line.to).and_then(|response| response.body.as_ref());
                 match self.response_body(pair, from, to) {
-                    ResponseBody::Plan(_) if self.opaque_answers => ResponseBody::Opaque,
+                    ResponseBody::Plan(plan) => match &self.passed_answers {
+                        Some(media) => ResponseBody::Opaque(Arc::clone(media)),
+                        None => ResponseBody::Plan(plan),
+                    },
                     body => body,
                 }
             }

@@ -268,6 +268,13 @@ fn pair(sides: Sides<'_>) -> Value {
             ("response", "Header fields of responses: `{old: new}`.", fields),
         ],
     );
+    let media = object(
+        &keys::PAIR_MEDIA,
+        &[
+            ("request", "Of requests: `{old: new}`.", map_of(&text())),
+            ("response", "Of responses: `{old: new}`.", map_of(&text())),
+        ],
+    );
     let word = json!({"anyOf": [reference("status"), {"type": "string", "pattern": "^[2-5]xx$"}]});
     let status = json!({
         "type": "object", "propertyNames": {"pattern": "^[2-5][0-9][0-9]$"},
@@ -294,6 +301,7 @@ fn pair(sides: Sides<'_>) -> Value {
             json!({"anyOf": [list_of(&text()), map_of(&json!({"anyOf": [text(), line, constant, refused]}))]}),
         ),
         ("headers", "Header fields that are passed.", headers),
+        ("media", "Media types of bodies that are passed, where the sides name them differently.", media),
         (
             "request",
             "The request's body: a shape, `[Shape]`, `empty`, `keep`, or lines of a shape.",

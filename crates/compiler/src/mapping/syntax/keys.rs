@@ -81,6 +81,7 @@ pub(in crate::mapping) const PAIR: Keys = Keys::new(
         "path",
         "query",
         "headers",
+        "media",
         "request",
         "response",
         "status",
@@ -97,6 +98,7 @@ pub(in crate::mapping) const QUERY_REFUSE: Keys = Keys::new("a refused parameter
 pub(in crate::mapping) const PARAMETER: &[&str] = &["as", "else"];
 pub(in crate::mapping) const CONSTANT: Keys = Keys::new("a constant", &["constant"], &[]);
 pub(in crate::mapping) const PAIR_HEADERS: Keys = Keys::new("`headers`", &[], &["request", "response"]);
+pub(in crate::mapping) const PAIR_MEDIA: Keys = Keys::new("`media`", &[], &["request", "response"]);
 pub(in crate::mapping) const SERVE: Keys = Keys::new(
     "a `serve` route",
     &["serve", "at"],

@@ -39,6 +39,9 @@ impl Reader<'_> {
         let headers = fields.get("headers").and_then(|n| self.fields(n, &keys::PAIR_HEADERS));
         let request_headers = self.parameters(headers.as_ref().and_then(|h| h.get("request")), false);
         let response_headers = self.parameters(headers.as_ref().and_then(|h| h.get("response")), false);
+        let media = fields.get("media").and_then(|n| self.fields(n, &keys::PAIR_MEDIA));
+        let request_media = self.texts_map(media.as_ref().and_then(|m| m.get("request")));
+        let response_media = self.texts_map(media.as_ref().and_then(|m| m.get("response")));
         let path = self.texts_map(fields.get("path"));
         let query = self.parameters(fields.get("query"), true);
         Some(Pair {
@@ -55,6 +58,8 @@ impl Reader<'_> {
             response_headers: response_headers.lines,
             constant_request_headers: request_headers.constants,
             constant_response_headers: response_headers.constants,
+            request_media,
+            response_media,
             request: fields.get("request").and_then(|n| self.body(n)),
             response: fields.get("response").and_then(|n| self.body(n)),
             status: self.status_lines(fields.get("status")),

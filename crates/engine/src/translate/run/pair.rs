@@ -24,8 +24,8 @@ impl Run {
         let heads = self.pair_heads(route);
         let target = heads.target(&pair.call)?;
         let mut headers = heads.call_headers(&pair.call)?;
-        head::opaque_headers(pair, self.request.head().headers, &mut headers);
         let body = self.pair_body(route, pair)?;
+        head::passed_headers(pair, self.request.head().headers, body.is_some(), &mut headers)?;
         self.note(|| {
             let sources = pair.request.as_ref().filter(|_| body.is_some()).map(|plan| {
                 sources::of_body(
@@ -99,7 +99,7 @@ impl Run {
         let response = head::response(pair, reply.status)
             .ok_or_else(|| no_reply(FailKind::Broken, "a status that no rule is for", &pair.call))?;
         let status = head::status(response.to, reply.status);
-        let headers = self.pair_heads(route).answer_headers(response, reply.status, &reply.headers)?;
+        let mut headers = self.pair_heads(route).answer_headers(response, reply.status, &reply.headers)?;
         let broken = |detail: &str| no_reply(FailKind::Broken, detail, &pair.call);
         let mut cause = None;
         let body = match &response.body {
@@ -118,7 +118,11 @@ impl Run {
                 });
                 Some(out)
             }
-            ResponseBody::Opaque => Some(reply.body.to_vec()),
+            ResponseBody::Opaque(media) => {
+                head::passed_answer(media, &reply.headers, reply.body.is_empty(), &mut headers)
+                    .map_err(|detail| broken(&detail))?;
+                (!reply.body.is_empty()).then(|| reply.body.to_vec())
+            }
             ResponseBody::Error(_) if reply.status < 400 => {
                 return Err(broken(&redirect(reply.status, &reply.headers)).into());
             }

@@ -34,7 +34,7 @@ use http::{HeaderMap, header};
 use std::sync::Arc;
 use switchback_engine::translate::{self, Run};
 use switchback_json as json;
-use switchback_plan::{Effect, RouteKind};
+use switchback_plan::{Effect, Pair, Route, RouteKind};
 
 /// Answers `request` by the plan of the route it matched.
 pub(crate) fn answer(
@@ -51,12 +51,45 @@ pub(crate) fn answer(
             let nothing = Buffered::empty(&composer.memory);
             Box::pin(compose(composer, of_work, nothing, None))
         }
+        false if is_passed(&composer, &of_work, &body) => Box::pin(passed(composer, of_work, body)),
         false => Box::pin(with_body(composer, of_work, body)),
     };
     match effect {
         Effect::None => work,
         Effect::Write => Box::pin(Finishing::new(work, facts, &detached)),
     }
+}
+
+/// The pair whose call takes the request's body as it comes.
+fn passing(facts: &RequestContext) -> Option<(&Route, &Pair)> {
+    let route = facts.program.route(facts.matched().front.serves, facts.matched().route);
+    match &route.kind {
+        RouteKind::Pair(pair) if pair.request.is_some() && pair.call.format.is_opaque() => {
+            Some((route, pair))
+        }
+        _ => None,
+    }
+}
+
+/// Whether the request's body goes on while it comes. A small one is held, so that its call can be sent again; and so is one
+/// that the pack refuses, since the old service may be sent it.
+fn is_passed(composer: &Composer, facts: &RequestContext, body: &Body) -> bool {
+    let is_small = body.length().is_some_and(|length| length <= composer.limits.whole_bytes_max);
+    passing(facts).is_some_and(|(_, pair)| {
+        let query = facts.uri.query().unwrap_or("");
+        !is_small && translate::head::refused_parameter(&pair.refused, query).is_none()
+    })
+}
+
+/// Passes the request's body on.
+async fn passed(
+    composer: Arc<Composer>,
+    facts: Arc<RequestContext>,
+    body: Body,
+) -> Result<Response, GatewayError> {
+    let mut exchange = Exchange::new(&composer, Arc::clone(&facts));
+    let (route, pair) = passing(&facts).expect("it was asked whether there is one");
+    exchange.passed(route, pair, body.limited(composer.limits.forwarded_bytes_max)).await
 }
 
 /// Reads the request's body first. Apart, since most requests have none.
@@ -67,7 +100,10 @@ async fn with_body(
 ) -> Result<Response, GatewayError> {
     let waits = facts.headers.contains_key(header::EXPECT);
     let raw = buffer_request(body, composer.limits.request_bytes_max, composer.memory.share(), waits).await?;
-    let is_coded = facts.headers.contains_key(header::CONTENT_ENCODING) && !raw.bytes.is_empty();
+    // What is passed keeps its coding.
+    let is_coded = facts.headers.contains_key(header::CONTENT_ENCODING)
+        && !raw.bytes.is_empty()
+        && passing(&facts).is_none();
     let plain = match is_coded {
         true => Some(Box::pin(uncoded(&composer, &facts.headers, &raw.bytes)).await?),
         false => None,

@@ -8,6 +8,7 @@ use super::exchange::Exchange;
 use crate::body::Body;
 use crate::error::{GatewayError, Kind, Side};
 use crate::proxy::Response;
+use crate::proxy::calls::call::Payload;
 use crate::proxy::error_form::ErrorStatus;
 use crate::proxy::origin::CallOrigin;
 use crate::telemetry::metrics;
@@ -21,10 +22,6 @@ use switchback_engine::translate::{
 };
 use switchback_json as json;
 use switchback_plan::{BodyFormat, BodyPlan, Origin, Pair, ResponseBody, Route};
-
-/// What a body that nobody reads is known by.
-const OPAQUE_KEPT: [header::HeaderName; 3] =
-    [header::CONTENT_TYPE, header::CONTENT_ENCODING, header::CONTENT_DISPOSITION];
 
 /// Most bytes of an unwanted body that are read to keep its connection.
 const DRAINED_BYTES_MAX: u64 = 256 * 1024;
@@ -41,7 +38,7 @@ impl Exchange<'_> {
     ) -> Result<Response, GatewayError> {
         let next = match run {
             Some(run) => self.next(run, Event::Start).await?.1,
-            None => self.bodiless(route, pair).map(Next::Call),
+            None => self.headed(route, pair, false).map(Next::Call),
         };
         let call = match next.map_err(|fault| self.fault(&fault))? {
             Next::Call(call) => call,
@@ -58,8 +55,29 @@ impl Exchange<'_> {
         self.pair_answer(route, pair, &head, body).await
     }
 
-    /// The call of a pair that sends no body: what a run would say, without copying the request for it.
-    fn bodiless(&self, route: &Route, pair: &Pair) -> Result<translate::Call, Fault> {
+    /// Answers by a pair whose request goes on while it comes. What would be held to be sent again is not there: such a call is
+    /// sent once.
+    pub(crate) async fn passed(
+        &mut self,
+        route: &Route,
+        pair: &Pair,
+        body: Body,
+    ) -> Result<Response, GatewayError> {
+        let query = self.facts.uri.query().unwrap_or("");
+        let call = translate::head::wrong_constant(&pair.constants, query)
+            .and_then(|()| self.headed(route, pair, true))
+            .map_err(|fault| self.fault(&fault))?;
+        let mut call = Box::new(self.outgoing(call)?);
+        call.payload = Payload::Stream(body);
+        let reply = self.composer.calls.send(&mut call).await?;
+        drop(call);
+        let (head, body) = reply.into_parts();
+        self.pair_answer(route, pair, &head, body).await
+    }
+
+    /// The call of a pair without its body: what a run would say, without copying the request for it. `has_body` says that one
+    /// will be passed.
+    fn headed(&self, route: &Route, pair: &Pair, has_body: bool) -> Result<translate::Call, Fault> {
         let (heads, head) = (self.heads(route), &pair.call);
         Ok(translate::Call {
             step: 0,
@@ -68,7 +86,7 @@ impl Exchange<'_> {
             target: heads.target(head)?,
             headers: {
                 let mut headers = heads.call_headers(head)?;
-                translate::head::opaque_headers(pair, &self.facts.headers, &mut headers);
+                translate::head::passed_headers(pair, &self.facts.headers, has_body, &mut headers)?;
                 headers
             },
             body: None,
@@ -106,7 +124,7 @@ impl Exchange<'_> {
         let at = at.ok_or_else(|| GatewayError::new(Kind::UpstreamBroken, "a status that no rule is for"))?;
         let response = &pair.responses[at];
         let heads = self.heads(route);
-        let own =
+        let mut own =
             heads.answer_headers(response, status, &parts.headers).map_err(|fault| self.fault(&fault))?;
         let body = match &response.body {
             ResponseBody::Empty => {
@@ -128,7 +146,11 @@ impl Exchange<'_> {
                 };
                 body.map_err(|error| self.untranslated(error, &parts.headers))?
             }
-            ResponseBody::Opaque => body,
+            ResponseBody::Opaque(media) => {
+                translate::head::passed_answer(media, &parts.headers, body.is_empty(), &mut own)
+                    .map_err(|detail| foreign(&detail, route))?;
+                body.limited(limits.response_bytes_max)
+            }
             // Said by nobody but servers that the pack does not know of.
             ResponseBody::Error(_) if status < 400 => {
                 return Err(foreign(&redirect(status, &parts.headers), route));
@@ -139,13 +161,8 @@ impl Exchange<'_> {
         *answer.status_mut() =
             StatusCode::from_u16(head::status(response.to, status)).unwrap_or(StatusCode::BAD_GATEWAY);
         *answer.headers_mut() = self.answer_fields(&parts.headers, &own);
-        if matches!(response.body, ResponseBody::Opaque) {
-            for name in OPAQUE_KEPT {
-                if let Some(value) = parts.headers.get(&name) {
-                    answer.headers_mut().insert(name, value.clone());
-                }
-            }
-        } else if !answer.body().is_empty() && !answer.headers().contains_key(header::CONTENT_TYPE) {
+        let is_passed = matches!(response.body, ResponseBody::Opaque(_));
+        if !is_passed && !answer.body().is_empty() && !answer.headers().contains_key(header::CONTENT_TYPE) {
             let is_error = matches!(response.body, ResponseBody::Error(_));
             let json = HeaderValue::from_static(BodyFormat::JSON);
             let errors = self.facts.program.errors(self.matched().front.serves);

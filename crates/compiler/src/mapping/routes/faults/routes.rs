@@ -4,6 +4,7 @@ use super::list;
 use crate::contract::{Contract, OpKey, OpKeyFault, Operation, Type};
 use crate::diagnostic::{Code, Finding, Span, did_you_mean};
 use crate::mapping::ast::Spanned;
+use std::sync::Arc;
 use switchback_plan::ParameterShape;
 
 pub(in super::super) fn operation_form(text: &str, span: Span, fault: &OpKeyFault) -> Finding {
@@ -310,6 +311,67 @@ pub(in super::super) fn unserved(span: Span, side: &str) -> Finding {
 pub(in super::super) fn opaque_body(span: Span, media: &str) -> Finding {
     Finding::error(Code::OpaqueBody, span, format!("a body of `{media}` is not mapped"))
         .help("write `keep` where no body of it is JSON on either side; else refuse the operation")
+}
+
+pub(in super::super) fn media_apart(
+    span: Span,
+    what: &str,
+    [(old, has), (new, wants)]: [(&str, &[Arc<str>]); 2],
+) -> Finding {
+    let all = |ranges: &[Arc<str>]| list(&ranges.iter().map(|range| &**range).collect::<Vec<_>>());
+    let message = format!(
+        "the {what} has no media type that both sides know: `{old}` has {}, `{new}` has {}",
+        all(has),
+        all(wants)
+    );
+    let line = match (has.first(), wants.first()) {
+        (Some(old), Some(new)) if !old.contains('*') && !new.contains('*') => format!("{old}: {new}"),
+        _ => "old: new".to_owned(),
+    };
+    let help = format!(
+        "where one is the other under another name, say so: `media: {{{what}: {{{line}}}}}`; else refuse the operation"
+    );
+    Finding::error(Code::MediaApart, span, message).help(help)
+}
+
+pub(in super::super) fn media_in_part(
+    span: Span,
+    what: &str,
+    [from, to]: [&str; 2],
+    stays: &[&str],
+) -> Finding {
+    let stays = list(stays);
+    let (message, help) = match what {
+        "request" => (
+            format!("`{to}` takes no {stays}: a client of `{from}` that sends it is answered 415"),
+            "say what it is called there, `media: {request: {old: new}}`, if it is taken under another name",
+        ),
+        _ => (
+            format!(
+                "an answer of `{from}` may be {stays}, which clients of `{to}` do not know: it passes as it is"
+            ),
+            "say what it is called there, `media: {response: {old: new}}`, if they know it under another name",
+        ),
+    };
+    Finding::warning(Code::MediaApart, span, message).help(help)
+}
+
+pub(in super::super) fn unknown_media(
+    named: &Spanned<String>,
+    side: &str,
+    what: &str,
+    known: &[&str],
+) -> Finding {
+    let message = format!("the {what} of `{side}` has no media type `{}`", named.value);
+    let near = did_you_mean(&named.value, known).unwrap_or_else(|| format!("it has {}", list(known)));
+    Finding::error(Code::MediaLine, named.span, message).help(near)
+}
+
+pub(in super::super) fn media_of_no_passed(span: Span, what: &str) -> Finding {
+    let message = format!("the {what} is not passed as it comes, so its media type is not for a line to say");
+    Finding::error(Code::MediaLine, span, message).help(format!(
+        "take the line out, or write `{what}: keep` where no body of it is JSON on either side"
+    ))
 }
 
 pub(in super::super) fn nothing_to_read_back(span: Span, key: &OpKey) -> Finding {

@@ -1,0 +1,137 @@
+//! Bodies that a pair passes as they come: that both sides have their media types, or the mapping says which is which.
+
+use super::faults;
+use super::route::RouteCheck;
+use crate::contract::{Media, Operation};
+use crate::mapping::ast::{Body, Pair, Spanned};
+use std::sync::Arc;
+use switchback_plan::{MediaTypes, SideId, media_in_range};
+
+/// The request and the answers of a pair: the media types of each that is passed, none where it is read.
+#[derive(Default)]
+pub(super) struct Passed {
+    pub request: Option<Arc<MediaTypes>>,
+    pub answers: Option<Arc<MediaTypes>>,
+}
+
+impl<'a> RouteCheck<'_, 'a> {
+    /// Whether the request and the answers are passed: not read, or forms on both sides, and kept. `None` after a finding: what
+    /// is not read is not mapped, and not taken for JSON either.
+    pub(super) fn passed(&mut self, pair: &'a Pair, called: &'a Operation) -> Option<Passed> {
+        let request = |operation: &'a Operation| -> Vec<&'a Media> {
+            operation.body.iter().map(|body| &body.media).collect()
+        };
+        let answers = |operation: &'a Operation| -> Vec<&'a Media> {
+            let successes = operation.responses.iter().filter(|answer| answer.is_success());
+            successes.filter(|answer| answer.body.is_some()).map(|answer| &answer.media).collect()
+        };
+        let of_request = Medias {
+            what: "request",
+            from: (self.serves, request(self.operation)),
+            to: (self.serves.other(), request(called)),
+            lines: &pair.request_media,
+        };
+        let of_answers = Medias {
+            what: "response",
+            from: (self.serves.other(), answers(called)),
+            to: (self.serves, answers(self.operation)),
+            lines: &pair.response_media,
+        };
+        let request = self.passed_one(pair, pair.request.as_ref(), &of_request);
+        let answers = self.passed_one(pair, pair.response.as_ref(), &of_answers);
+        Some(Passed { request: request?, answers: answers? })
+    }
+
+    /// The outer `None` is a finding.
+    fn passed_one(
+        &mut self,
+        pair: &Pair,
+        line: Option<&Body>,
+        medias: &Medias<'_>,
+    ) -> Option<Option<Arc<MediaTypes>>> {
+        let mut all = medias.from.1.iter().chain(&medias.to.1);
+        let is_nothing = medias.from.1.is_empty() && medias.to.1.is_empty();
+        if matches!(line, Some(Body::Keep(_))) && !is_nothing && all.clone().all(|media| !media.is_json()) {
+            return self.media_types(pair, medias).map(Some);
+        }
+        if let Some((old, _)) = medias.lines.first() {
+            self.findings.push(faults::media_of_no_passed(old.span, medias.what));
+            return None;
+        }
+        let Some(opaque) = all.find(|media| !media.is_read()) else { return Some(None) };
+        if matches!(line, None | Some(Body::Empty(_))) {
+            return Some(None);
+        }
+        self.findings.push(faults::opaque_body(pair.span, opaque.name()));
+        None
+    }
+
+    /// The media types of a body that is passed. What no side can be sent is found; what only some clients can send is said.
+    fn media_types(&mut self, pair: &Pair, medias: &Medias<'_>) -> Option<Arc<MediaTypes>> {
+        let ranges =
+            |medias: &[&Media]| -> Vec<Arc<str>> { medias.iter().flat_map(|media| media.ranges()).collect() };
+        let (from, to) = (ranges(&medias.from.1), ranges(&medias.to.1));
+        let mark = self.findings.len();
+        let mut renamed = Vec::new();
+        for (old, new) in medias.lines {
+            let (source, target) = if medias.from.0 == SideId::OLD { (old, new) } else { (new, old) };
+            self.known_media(source, (medias.from.0, &from), medias.what);
+            self.known_media(target, (medias.to.0, &to), medias.what);
+            renamed.push((small(source), small(target)));
+        }
+        if self.findings.errors_since(mark) {
+            return None;
+        }
+        let types = MediaTypes { from, to, renamed };
+        // Where one side has no body, that is what is wrong.
+        if types.from.is_empty() || types.to.is_empty() {
+            return Some(Arc::new(types));
+        }
+        let goes = |range: &Arc<str>| {
+            types.renamed.iter().any(|(from, _)| from == range)
+                || types.to.iter().any(|to| media_in_range(range, to) || media_in_range(to, range))
+        };
+        let names = [self.ground.side_name(medias.from.0), self.ground.side_name(medias.to.0)];
+        let stays: Vec<&Arc<str>> = types.from.iter().filter(|range| !goes(range)).collect();
+        match stays.first() {
+            Some(_) if stays.len() == types.from.len() => {
+                // Said once, whichever side is served.
+                let mut sides = [(names[0], &types.from[..]), (names[1], &types.to[..])];
+                if medias.from.0 != SideId::OLD {
+                    sides.reverse();
+                }
+                self.findings.push(faults::media_apart(pair.span, medias.what, sides));
+                return None;
+            }
+            Some(_) if !pair.made => {
+                let stays: Vec<&str> = stays.into_iter().map(|range| &**range).collect();
+                self.findings.push(faults::media_in_part(pair.span, medias.what, names, &stays));
+            }
+            _ => {}
+        }
+        Some(Arc::new(types))
+    }
+
+    fn known_media(&mut self, named: &Spanned<String>, (side, ranges): (SideId, &[Arc<str>]), what: &str) {
+        let essence = small(named);
+        let is_one = essence.contains('/') && !essence.contains(['*', ';', ' ']);
+        if !is_one || !ranges.iter().any(|range| media_in_range(&essence, range)) {
+            let known: Vec<&str> = ranges.iter().map(|range| &**range).collect();
+            self.findings.push(faults::unknown_media(named, self.ground.side_name(side), what, &known));
+        }
+    }
+}
+
+/// The media types of one body on its way.
+struct Medias<'m> {
+    /// `request` or `response`.
+    what: &'static str,
+    from: (SideId, Vec<&'m Media>),
+    to: (SideId, Vec<&'m Media>),
+    /// `{old: new}`
+    lines: &'m [(Spanned<String>, Spanned<String>)],
+}
+
+fn small(name: &Spanned<String>) -> Arc<str> {
+    name.value.to_ascii_lowercase().into()
+}
