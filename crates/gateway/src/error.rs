@@ -11,8 +11,11 @@ use std::time::Duration;
 /// Whose fault it is, as seen from the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
+    /// The request is wrong: sent once more as it is, it fails again.
     Client,
+    /// The gateway cannot do it now, or its operator has to act.
     Gateway,
+    /// The service did not answer, or with something that is no answer.
     Upstream,
 }
 
@@ -39,45 +42,62 @@ pub enum Retry {
 /// What went wrong. The names and default statuses are those of [`switchback_plan::GATEWAY_ERRORS`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
+    /// The request has no token, or one that nobody enrolled.
     UnknownToken,
+    /// No operation has this path.
     NotFound,
     /// The path is known under other methods, listed as the `Allow` header wants them.
     WrongMethod {
+        /// Methods, joined by `, `.
         allow: String,
     },
+    /// The path can be read in several ways, or leads above its front.
     BadPath,
     /// Framing, Host, or header fields that no intermediary may accept.
     BadRequest,
+    /// The body is not of the form that its type promises, or not what the operation takes.
     BadBody,
+    /// The body is larger than the limits allow.
     TooLarge,
+    /// The target is longer than the limits allow.
     UriTooLong,
+    /// The operation takes no bodies of this type or content coding.
     UnsupportedMedia,
+    /// `Expect` asks for something other than `100-continue`.
     ExpectationFailed,
+    /// The header fields are more, or longer, than the limits allow.
     HeadersTooLarge,
     /// The client took too long to send its request.
     RequestTimeout,
     /// A limit of concurrency or memory is reached; trying again after this time may help.
     Overloaded {
+        /// Becomes `Retry-After`, in whole seconds.
         retry_after: Duration,
     },
+    /// The client's grant has ended: a person has to authorize again.
     NeedsReconnect,
     /// The account that the request is for cannot be acted on where its calls would go.
     AccountUnavailable,
+    /// No connection could be made; nothing was sent.
     UpstreamUnreachable,
     /// The connection was lost before the answer, or within it.
     UpstreamClosed,
     /// What came is no answer.
     UpstreamBroken,
+    /// The service did not answer in time.
     UpstreamTimeout,
+    /// The request has passed this gateway before: its pseudonym is in `Via`.
     LoopDetected,
     /// The operation is not available and nothing else answers it.
     Refused,
     /// It is turned away on purpose until a window ends, in this time.
     Brownout {
+        /// Becomes `Retry-After`, in whole seconds.
         retry_after: Duration,
     },
     /// The side that its client speaks has ended for it.
     Retired,
+    /// A fault of the gateway itself; the log has more.
     Internal,
 }
 
@@ -216,14 +236,17 @@ impl GatewayError {
         self
     }
 
+    /// What went wrong: decides status, name and text of the answer.
     pub fn kind(&self) -> &Kind {
         &self.0.kind
     }
 
+    /// Whose fault it is; decides how the failure is counted.
     pub fn side(&self) -> Side {
         self.0.kind.side()
     }
 
+    /// Whether the same request may be sent again, as far as the gateway knows.
     pub fn retry(&self) -> Retry {
         self.0.retry
     }

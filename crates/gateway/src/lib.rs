@@ -3,6 +3,8 @@
 
 // What no other crate can reach says so, and the compiler finds it when nothing calls it.
 #![warn(unreachable_pub)]
+// Other programs build on this crate.
+#![deny(missing_docs)]
 
 mod batch;
 pub mod body;

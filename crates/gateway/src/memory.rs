@@ -130,6 +130,7 @@ impl Share {
         Ok(())
     }
 
+    /// Bytes that it holds of the budget.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }

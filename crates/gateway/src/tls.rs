@@ -37,16 +37,37 @@ pub struct ServiceTls {
 /// Why TLS cannot be had with what was given.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
+    /// The file of the certificate chain, or of the authorities, cannot be read.
     #[error("cannot read certificates from {file}: {reason}")]
-    Certificates { file: PathBuf, reason: rustls_pki_types::pem::Error },
+    Certificates {
+        /// As the configuration has it.
+        file: PathBuf,
+        /// No such file, or no PEM.
+        reason: rustls_pki_types::pem::Error,
+    },
+    /// The file of the private key cannot be read.
     #[error("cannot read a private key from {file}: {reason}")]
-    Key { file: PathBuf, reason: rustls_pki_types::pem::Error },
+    Key {
+        /// As the configuration has it.
+        file: PathBuf,
+        /// No such file, or no PEM; says nothing of the key.
+        reason: rustls_pki_types::pem::Error,
+    },
+    /// They do not belong together, or are of a kind that is not supported.
     #[error("certificate and key do not serve: {0}")]
     Unfit(#[from] rustls::Error),
+    /// A certificate that services are to be held against cannot be an authority.
     #[error("{file} holds a certificate that no authority can have: {reason}")]
-    Authority { file: PathBuf, reason: rustls::Error },
+    Authority {
+        /// As the configuration has it.
+        file: PathBuf,
+        /// What is wrong with the certificate.
+        reason: rustls::Error,
+    },
+    /// The store of the operating system cannot be read.
     #[error("the system's certificate authorities cannot be read: {0}")]
     Roots(String),
+    /// Neither a DNS name nor an address.
     #[error("`{0}` is no name of a server")]
     ServerName(String),
 }
@@ -115,6 +136,7 @@ impl ServerCertificate {
 pub struct TlsSetup {
     /// Without ALPN, which is the business of whoever connects.
     pub config: rustls::ClientConfig,
+    /// What certificates are held against, where it is another name than that of the address.
     pub server_name: Option<ServerName<'static>>,
 }
 

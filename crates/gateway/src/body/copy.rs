@@ -11,6 +11,7 @@ pub struct Copied {
     pub bytes: Bytes,
     /// Bytes that went by.
     pub total: u64,
+    /// How the body ended: whole, or broken off by one of the two ends.
     pub end: End,
 }
 

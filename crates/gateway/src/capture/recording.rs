@@ -13,7 +13,7 @@ use time::format_description::well_known::Rfc3339;
 /// What is gathered of a request until its answer has ended. Dropping it without [`Recording::finish`] forgets it: a
 /// request whose client left before the answer began tells nothing that could be run again.
 #[derive(Debug)]
-pub struct Recording {
+pub(crate) struct Recording {
     capture: Arc<Capture>,
     started_at: OffsetDateTime,
     started: Instant,
@@ -46,7 +46,7 @@ pub(crate) struct CallRecord {
 
 /// The head of the exchange as it is known when its answer has ended.
 #[derive(Debug)]
-pub struct Head<'h> {
+pub(crate) struct Head<'h> {
     pub method: &'h Method,
     pub url: String,
     pub headers: &'h HeaderMap,
@@ -61,7 +61,7 @@ pub struct Head<'h> {
 
 impl Recording {
     /// Begins a recording that [`super::Tap::take`] allowed.
-    pub fn new(capture: Arc<Capture>) -> Recording {
+    pub(crate) fn new(capture: Arc<Capture>) -> Recording {
         Recording {
             capture,
             started_at: OffsetDateTime::now_utc(),
@@ -71,7 +71,7 @@ impl Recording {
     }
 
     /// Bytes to be kept of each body.
-    pub fn body_bytes_max(&self) -> usize {
+    pub(crate) fn body_bytes_max(&self) -> usize {
         self.capture.body_bytes_max()
     }
 
@@ -102,7 +102,7 @@ impl Recording {
     }
 
     /// The client's answer has ended: hands the exchange over, when it is of the kind that is wanted.
-    pub fn finish(&self, head: &Head<'_>, answer: Copied) {
+    pub(crate) fn finish(&self, head: &Head<'_>, answer: Copied) {
         if !self.capture.wants(head.operation, head.client) {
             return;
         }

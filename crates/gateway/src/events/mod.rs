@@ -18,6 +18,7 @@ use std::time::Duration;
 /// Who gets events, and from whom.
 #[derive(Debug)]
 pub struct Receiver {
+    /// Stands in the configuration, in metrics and in the store; no two receivers share one.
     pub name: String,
     /// The path at which the service delivers its events.
     pub path: String,
@@ -36,6 +37,7 @@ pub struct Settings {
     pub queue: u64,
     /// Bytes of their bodies.
     pub queue_bytes: u64,
+    /// Most bytes of one event; a larger one is refused with 413.
     pub body_bytes: u64,
     /// How far the moment of a signature may be from ours.
     pub tolerance: Duration,
@@ -49,6 +51,7 @@ pub struct Settings {
     pub attempts: u32,
     /// The pause after the first try that failed; it doubles from try to try.
     pub retry_first: Duration,
+    /// The longest pause between two tries.
     pub retry_max: Duration,
 }
 
@@ -59,11 +62,13 @@ pub struct Receivers {
 }
 
 impl Receivers {
+    /// Receivers by their paths; of two with one path the later is kept.
     pub fn new(receivers: Vec<Receiver>) -> Receivers {
         let by_path = receivers.into_iter().map(|receiver| (receiver.path.clone(), Arc::new(receiver)));
         Receivers { by_path: Arc::new(by_path.collect()) }
     }
 
+    /// Whether nobody gets events.
     pub fn is_empty(&self) -> bool {
         self.by_path.is_empty()
     }

@@ -25,13 +25,19 @@ use tower::Service;
 /// What is needed to take events in. Clones share it.
 #[derive(Clone)]
 pub struct Intake {
+    /// Whose events are taken, by the path at which they come.
     pub receivers: Receivers,
+    /// The bounds of queue, body and signature.
     pub settings: Settings,
     /// The pack says what events are called.
     pub program: Current,
+    /// Events are durable here before they are acknowledged.
     pub store: Store,
+    /// Bodies count against it while they are read.
     pub memory: Memory,
+    /// Says whether the moment of a signature is near enough.
     pub clock: Clock,
+    /// The least throughput of a sender; a slower one is given up.
     pub tempo: BodyTimeout,
     /// Messages being taken in at one time.
     pub places: Arc<Semaphore>,

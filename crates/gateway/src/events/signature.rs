@@ -21,23 +21,29 @@ const ID_BYTES_MAX: usize = 256;
 /// How messages between two parties are signed.
 #[derive(Clone, Debug)]
 pub struct Signature {
+    /// Which fields carry the signature, and what it covers.
     pub form: Form,
     /// At least one, as bytes.
     secrets: Vec<Secret<Vec<u8>>>,
 }
 
+/// The two ways to sign an event that the gateway knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Form {
+    /// `webhook-id`, `webhook-timestamp` and `webhook-signature`, as <https://www.standardwebhooks.com> says.
     StandardWebhooks,
+    /// An HMAC-SHA-256 (RFC 2104) in a header field of the operator's choice.
     Hmac(HmacForm),
 }
 
 /// An HMAC-SHA-256 over the body, or over a moment, a dot and the body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HmacForm {
+    /// The field with the signature.
     pub header: HeaderName,
     /// What stands before the signature, such as `sha256=`.
     pub prefix: String,
+    /// How the signature is written after the prefix.
     pub encoding: Encoding,
     /// The field with the moment of signing, in seconds since 1970; without it a message that somebody has kept stays good.
     pub timestamp: Option<HeaderName>,
@@ -45,19 +51,25 @@ pub struct HmacForm {
     pub id: Option<HeaderName>,
 }
 
+/// How the bytes of a signature are written in a header field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
+    /// Two lower-case digits for each byte.
     Hex,
+    /// RFC 4648, section 4, with padding.
     Base64,
 }
 
 /// Why a message is not taken; nothing of it is repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
+    /// A field is missing or cannot be read.
     #[error("the signature is missing, or not in its form")]
     Form,
+    /// It was signed longer ago, or further ahead, than the tolerance allows.
     #[error("the moment of signing is too far from now")]
     Moment,
+    /// No secret gives this signature for this message.
     #[error("the signature is not that of the message")]
     Wrong,
 }

@@ -50,7 +50,7 @@ impl fmt::Display for RequestId {
 
 /// What a request is for.
 #[derive(Clone, Debug)]
-pub struct Matched {
+pub(crate) struct Matched {
     pub front: Arc<Front>,
     pub route: RouteId,
     /// Decoded path values, in the order of the operation's variables.
@@ -61,7 +61,7 @@ pub struct Matched {
 
 impl Matched {
     /// Path and query below the front's prefix, as they came.
-    pub fn below_front(&self, facts: &RequestContext) -> String {
+    pub(crate) fn below_front(&self, facts: &RequestContext) -> String {
         facts.below(&self.front)
     }
 }
@@ -96,7 +96,7 @@ impl Unknown {
 
 /// What `rescue` notes about an error it answered.
 #[derive(Debug)]
-pub struct Fault {
+pub(crate) struct Fault {
     /// [`crate::error::Kind::name`].
     pub kind: &'static str,
     pub outcome: Outcome,
@@ -106,14 +106,21 @@ pub struct Fault {
 
 /// What is known about one request.
 pub struct RequestContext {
+    /// Names the request in logs, traces and answers.
     pub id: RequestId,
+    /// The W3C trace that it belongs to: as it came, or begun here.
     pub trace: TraceParent,
     /// What of the trace is recorded here; nothing where traces are off or this one is not sampled.
     pub(crate) span: Option<Arc<RequestSpan>>,
+    /// When its head was read; the monotonic clock, from which times taken are counted.
     pub arrived: Instant,
+    /// As it came.
     pub method: Method,
+    /// As it came: path and query, undecoded.
     pub uri: Uri,
+    /// The HTTP version of the client's connection.
     pub version: Version,
+    /// As they came, credentials included: never to be printed.
     pub headers: HeaderMap,
     /// Who is at the other end, where that is wanted.
     pub peer: Option<Peer>,
@@ -121,6 +128,7 @@ pub struct RequestContext {
     pub address: Option<IpAddr>,
     /// What serves this request, however often the pack is reloaded meanwhile.
     pub program: Arc<Program>,
+    /// The language of the pack in which the client is answered.
     pub language: Language,
     front: OnceLock<Arc<Front>>,
     matched: OnceLock<Matched>,
@@ -205,31 +213,31 @@ impl RequestContext {
     }
 
     /// Left by `route`.
-    pub fn set_front(&self, front: Arc<Front>) {
+    pub(crate) fn set_front(&self, front: Arc<Front>) {
         let _ = self.front.set(front);
     }
 
-    pub fn front(&self) -> Option<&Arc<Front>> {
+    pub(crate) fn front(&self) -> Option<&Arc<Front>> {
         self.front.get()
     }
 
     /// Left by `route`: what the request is for.
-    pub fn set_matched(&self, matched: Matched) {
+    pub(crate) fn set_matched(&self, matched: Matched) {
         let _ = self.matched.set(matched);
     }
 
     /// For those who answer what the contract has.
-    pub fn matched(&self) -> &Matched {
+    pub(crate) fn matched(&self) -> &Matched {
         self.matched.get().expect("what matched nothing is forwarded before anyone asks")
     }
 
     /// What the request is for, where the contract has it.
-    pub fn operation_matched(&self) -> Option<&Matched> {
+    pub(crate) fn operation_matched(&self) -> Option<&Matched> {
         self.matched.get()
     }
 
     /// Left by the first layer that finds nobody here to know the request, where the front's own service is asked instead.
-    pub fn set_unknown(&self, unknown: Unknown) {
+    pub(crate) fn set_unknown(&self, unknown: Unknown) {
         let _ = self.unknown.set(unknown);
     }
 
@@ -245,11 +253,11 @@ impl RequestContext {
     }
 
     /// The answer is the own service's, passed on as it came.
-    pub fn set_forwarded(&self) {
+    pub(crate) fn set_forwarded(&self) {
         let _ = self.forwarded.set(());
     }
 
-    pub fn is_forwarded(&self) -> bool {
+    pub(crate) fn is_forwarded(&self) -> bool {
         self.forwarded.get().is_some()
     }
 
@@ -300,7 +308,7 @@ impl RequestContext {
     }
 
     /// Left by `authenticate`.
-    pub fn set_client(&self, client: Arc<Client>) {
+    pub(crate) fn set_client(&self, client: Arc<Client>) {
         let _ = self.client.set(client);
     }
 
@@ -320,49 +328,49 @@ impl RequestContext {
     }
 
     /// Left by `rescue`.
-    pub fn set_fault(&self, error: &GatewayError, outcome: Outcome) {
+    pub(crate) fn set_fault(&self, error: &GatewayError, outcome: Outcome) {
         let _ = self.fault.set(Fault { kind: error.kind().name(), outcome, detail: error.detail() });
     }
 
-    pub fn fault(&self) -> Option<&Fault> {
+    pub(crate) fn fault(&self) -> Option<&Fault> {
         self.fault.get()
     }
 
     /// Left by `compose`: what went wrong upstream, where the client gets an answer all the same. For the log only.
-    pub fn set_cause(&self, cause: String) {
+    pub(crate) fn set_cause(&self, cause: String) {
         let _ = self.cause.set(cause);
     }
 
-    pub fn cause(&self) -> Option<&str> {
+    pub(crate) fn cause(&self) -> Option<&str> {
         self.cause.get().map(String::as_str)
     }
 
     /// Left by whoever makes calls: one of them got no answer. However the plan went on from there, the answer that it came
     /// to is none of the other side's.
-    pub fn set_unanswered(&self) {
+    pub(crate) fn set_unanswered(&self) {
         let _ = self.unanswered.set(());
     }
 
     /// Whether a call got no answer.
-    pub fn is_unanswered(&self) -> bool {
+    pub(crate) fn is_unanswered(&self) -> bool {
         self.unanswered.get().is_some()
     }
 
     /// Left by `record`, while a capture is open.
-    pub fn set_recording(&self, recording: Arc<Recording>) {
+    pub(crate) fn set_recording(&self, recording: Arc<Recording>) {
         let _ = self.recording.set(recording);
     }
 
-    pub fn recording(&self) -> Option<&Arc<Recording>> {
+    pub(crate) fn recording(&self) -> Option<&Arc<Recording>> {
         self.recording.get()
     }
 
     /// Left by `retire`: what answers to this client say about its end.
-    pub fn set_notice(&self, notice: Notice) {
+    pub(crate) fn set_notice(&self, notice: Notice) {
         let _ = self.notice.set(notice);
     }
 
-    pub fn notice(&self) -> Option<&Notice> {
+    pub(crate) fn notice(&self) -> Option<&Notice> {
         self.notice.get()
     }
 
@@ -376,12 +384,12 @@ impl RequestContext {
         self.calls.fetch_add(1, Relaxed);
     }
 
-    pub fn calls(&self) -> u32 {
+    pub(crate) fn calls(&self) -> u32 {
         self.calls.load(Relaxed)
     }
 
     /// A call waited so long for the head of its answer.
-    pub fn add_waited(&self, time: Duration) {
+    pub(crate) fn add_waited(&self, time: Duration) {
         self.waited.fetch_add(u64::try_from(time.as_micros()).unwrap_or(u64::MAX), Relaxed);
     }
 
@@ -391,7 +399,7 @@ impl RequestContext {
     }
 
     /// Left by `phase`: the one in which the operation was when the request came.
-    pub fn set_phase(&self, phase: &'static str) {
+    pub(crate) fn set_phase(&self, phase: &'static str) {
         let _ = self.phase.set(phase);
     }
 

@@ -29,7 +29,9 @@ impl ForwardedFields {
 /// What is said of the way of a request, and whom it is believed of.
 #[derive(Clone, Debug, Default)]
 pub struct Forwarding {
+    /// What becomes of `X-Forwarded-*` and `Forwarded` (RFC 7239) in calls.
     pub fields: ForwardedFields,
+    /// Proxies whose fields are believed, by the address that they connect from; empty: nobody's are.
     pub trusted: Arc<[IpNet]>,
 }
 

@@ -32,6 +32,7 @@ use std::sync::Arc;
 pub struct Request {
     /// Its head, and what is known about it.
     pub facts: Arc<RequestContext>,
+    /// Read once, as it comes; no layer holds it whole without a limit.
     pub body: Body,
 }
 

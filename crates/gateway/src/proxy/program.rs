@@ -46,6 +46,7 @@ pub struct Program {
 pub struct Front {
     /// Begins with `/`, does not end with one; empty for the root.
     pub prefix: String,
+    /// The side that clients speak here.
     pub serves: SideId,
     /// Finds the routes of the served side.
     pub router: Router,
@@ -82,6 +83,7 @@ pub struct ShadowUpstreams {
     pub backend: Arc<Upstream>,
     /// The service of the served side.
     pub own: Arc<Upstream>,
+    /// Contracts and declared noise, by which two answers are compared.
     pub knowledge: Arc<Knowledge>,
 }
 
@@ -144,6 +146,7 @@ impl Program {
         self.traces.as_ref()
     }
 
+    /// The pack that all fronts are served by.
     pub fn pack(&self) -> &Arc<Pack> {
         &self.pack
     }
@@ -173,6 +176,7 @@ impl Program {
         &self.pack.languages
     }
 
+    /// What `Content-Language` says for this language; none where the pack has no such language.
     pub fn language_tag(&self, language: Language) -> Option<&HeaderValue> {
         self.language_tags.get(language.0)
     }

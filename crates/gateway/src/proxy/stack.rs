@@ -52,6 +52,7 @@ pub struct Parts {
     pub program: Current,
     /// Clients and their grants.
     pub tokens: Tokens,
+    /// The bounds of the data path: bytes, counts and times.
     pub limits: Arc<Limits>,
     /// What the process may have.
     pub memory: Memory,
@@ -63,6 +64,7 @@ pub struct Parts {
     pub retries: Budget,
     /// Where half-done work is remembered.
     pub store: Store,
+    /// Wall and monotonic time of all layers.
     pub clock: Clock,
     /// Requests with effects that go on without their client: to be waited for before the program ends.
     pub detached: TaskTracker,

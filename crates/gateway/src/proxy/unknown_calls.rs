@@ -39,7 +39,9 @@ struct Seen {
 /// Calls that look alike.
 #[derive(Clone, Debug, Serialize)]
 pub struct UnknownCall {
+    /// The name of the side that the front speaks, such as `v2`.
     pub side: String,
+    /// The method; `other` where it is none of HTTP's usual ones.
     pub method: &'static str,
     /// As the access log shows it.
     pub path: String,
@@ -47,12 +49,16 @@ pub struct UnknownCall {
     pub client: String,
     /// What is not known of them: `path`, `method`, `spelling`, `media_type` or `client`.
     pub unknown: &'static str,
+    /// Calls since the gateway started.
     pub count: u64,
+    /// RFC 3339, UTC.
     pub first: String,
+    /// RFC 3339, UTC.
     pub last: String,
 }
 
 impl UnknownCalls {
+    /// Counts nothing yet. `clock` says when calls came.
     pub fn new(clock: Clock) -> UnknownCalls {
         UnknownCalls { clock, seen: Arc::default() }
     }

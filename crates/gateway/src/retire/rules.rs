@@ -24,7 +24,9 @@ const WINDOW_MAX: Duration = Duration::from_secs(31 * 24 * 3600);
 /// A window in which calls are turned away.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Brownout {
+    /// Names it to the operator who removes it.
     pub id: String,
+    /// The name of the side that its clients speak, such as `v2`.
     pub side: String,
     /// Empty: all operations of the side, and what no operation is for.
     pub operations: Vec<String>,
@@ -32,6 +34,7 @@ pub struct Brownout {
     pub clients: Vec<String>,
     /// Wall time in milliseconds since 1970.
     pub from_ms: i64,
+    /// Wall time in milliseconds since 1970. The window ends here: from then on calls are answered again.
     pub until_ms: i64,
     /// What clients are told; empty: the pack's text for `brownout`.
     pub reason: String,
@@ -59,10 +62,13 @@ impl Serialize for Brownout {
 /// When a side ends for a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientSunset {
+    /// The client's enrolled name.
     pub client: String,
+    /// The name of the side that its clients speak, such as `v2`.
     pub side: String,
     /// Wall time in milliseconds since 1970; none: never, whatever the configuration says.
     pub at_ms: Option<i64>,
+    /// Wall time in milliseconds since 1970. Becomes `Deprecation` (RFC 9745); none: no such field.
     pub deprecated_ms: Option<i64>,
     /// Whether answers say so before.
     pub announce: bool,
@@ -89,24 +95,33 @@ impl Serialize for ClientSunset {
 pub struct NewBrownout {
     /// Only needed where clients speak several sides.
     pub side: Option<String>,
+    /// Such as `GET /things/{id}`. Empty: all operations of the side, and what no operation is for.
     pub operations: Vec<String>,
+    /// Enrolled names. Empty: all clients, those that nobody enrolled among them.
     pub clients: Vec<String>,
+    /// Wall time in milliseconds since 1970.
     pub from_ms: i64,
+    /// Wall time in milliseconds since 1970. Must be later than `from_ms` and than now.
     pub until_ms: i64,
+    /// What clients are told; empty: the pack's text for `brownout`.
     pub reason: String,
 }
 
 /// A side that clients speak, and its operations.
 #[derive(Clone, Debug, Default)]
 pub struct SideOperations {
+    /// The name of the side, such as `v2`.
     pub side: String,
+    /// Method and path template of each, in the order of the contract.
     pub operations: Vec<String>,
 }
 
 /// What is configured.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
+    /// Windows of the configuration; they cannot be removed at run time.
     pub brownouts: Vec<Brownout>,
+    /// Ends that the configuration names; those set at run time win.
     pub sunsets: Vec<ClientSunset>,
     /// What can be named at run time.
     pub served: Vec<SideOperations>,
@@ -115,22 +130,30 @@ pub struct Rules {
 /// Why something was not set.
 #[derive(Debug, thiserror::Error)]
 pub enum RetireError {
+    /// No front serves such an operation.
     #[error("no front serves an operation `{operation}`")]
     NoSuchOperation {
+        /// As it was given.
         operation: String,
         /// What may have been meant.
         known: Vec<String>,
     },
+    /// No front speaks this side; after it, the sides that are spoken.
     #[error("no front speaks `{0}`; sides that clients speak: {1}")]
     NoSuchSide(String, String),
+    /// No side was named, and there are several; the sides that are spoken.
     #[error("clients speak several sides; say which is meant: {0}")]
     WhichSide(String),
+    /// Its times are out of order, or it is beyond a bound; a sentence for the operator.
     #[error("{0}")]
     Window(String),
+    /// No brownout that was added at run time has this id.
     #[error("there is no brownout `{0}`; those of the configuration are taken out there")]
     NoSuchBrownout(String),
+    /// The store holds as many as it may.
     #[error("there are {BROWNOUTS_MAX} brownouts already; remove some first")]
     TooMany,
+    /// The store did not answer.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

@@ -45,6 +45,7 @@ const KINDS: [&str; 5] = ["answered", "refused", "unknown", "brownout", "retired
 /// Calls that look alike, as people and programs are shown them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct UsageInfo {
+    /// The name of the side that its clients speak, such as `v2`.
     pub side: String,
     /// The client's enrolled name; empty where nobody enrolled it.
     pub client: String,
@@ -52,8 +53,11 @@ pub struct UsageInfo {
     pub operation: String,
     /// `answered`, `refused`, `unknown`, `brownout` or `retired`.
     pub kind: String,
+    /// Calls since the first.
     pub calls: i64,
+    /// RFC 3339, UTC.
     pub first: String,
+    /// RFC 3339, UTC.
     pub last: String,
 }
 

@@ -33,7 +33,9 @@ use tower::Service;
 /// Who is at the other end; an extension of requests where [`Options::tells_peer`] says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
+    /// Address and port that the connection comes from: of a proxy, where one stands before the gateway.
     pub address: SocketAddr,
+    /// Whether the connection to the gateway itself is encrypted.
     pub is_tls: bool,
 }
 

@@ -55,6 +55,7 @@ impl Inherited {
 pub struct Unclaimed(Vec<SocketAddr>);
 
 impl Unclaimed {
+    /// Whether every socket that was passed to the process has been claimed.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -103,7 +103,9 @@ impl Default for Options {
 /// What connections are answered with, and within which limits.
 #[derive(Clone, Debug)]
 pub struct Serving<S> {
+    /// Answers requests; each connection works on a clone.
     pub service: S,
+    /// Limits of connections: counts, bytes and times.
     pub options: Arc<Options>,
 }
 
@@ -119,6 +121,7 @@ pub struct Drain {
 }
 
 impl Drain {
+    /// Has not begun.
     pub fn new() -> Drain {
         Drain::default()
     }
@@ -139,6 +142,7 @@ impl Drain {
         self.begun.cancel();
     }
 
+    /// Whether the server has been told to end.
     pub fn has_begun(&self) -> bool {
         self.begun.is_cancelled()
     }

@@ -13,7 +13,9 @@ const WHOLE: u32 = 1_000_000;
 pub struct Share(u32);
 
 impl Share {
+    /// No client, or no request.
     pub const NONE: Share = Share(0);
+    /// Every client, or every request.
     pub const ALL: Share = Share(WHOLE);
 
     /// A part between 0 and 1, rounded to millionths; anything else is none.
@@ -36,6 +38,7 @@ impl Share {
         f64::from(self.0) / f64::from(WHOLE)
     }
 
+    /// Whether nobody is in it.
     pub fn is_none(self) -> bool {
         self.0 == 0
     }
@@ -97,7 +100,10 @@ pub enum Phase {
     /// is asked in the shadow.
     Canary(Share),
     /// The other side answers; for this share of requests the served side's own service is asked in the shadow.
-    Translated { check: Share },
+    Translated {
+        /// The share of requests.
+        check: Share,
+    },
 }
 
 impl Default for Phase {
@@ -185,10 +191,13 @@ impl fmt::Display for Phase {
 /// Why a name and a share are no phase.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PhaseFault {
+    /// No phase has this name.
     #[error("there is no phase `{0}`; they are legacy, shadow, canary and translated")]
     NoSuchPhase(String),
+    /// `canary` was given without a share.
     #[error("the phase `canary` needs a share of clients")]
     NoShare,
+    /// `legacy` or `shadow` was given with a share.
     #[error("the phases `legacy` and `shadow` have no share")]
     ShareOfNothing,
 }

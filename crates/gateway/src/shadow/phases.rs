@@ -44,11 +44,14 @@ struct State {
 /// Who moved an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mover {
+    /// A person, by a verb or the admin API.
     Operator,
+    /// The promotion controller, on evidence.
     Gate,
 }
 
 impl Mover {
+    /// As the store and the admin API have it: `operator` or `gate`.
     pub fn name(self) -> &'static str {
         match self {
             Mover::Operator => "operator",
@@ -60,16 +63,20 @@ impl Mover {
 /// An operation and its phase, as people and programs are shown it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PhaseInfo {
+    /// The name of the side that its clients speak, such as `v2`.
     pub side: String,
+    /// Method and path template, such as `GET /things/{id}`.
     pub operation: String,
     /// Whether it changes something: such calls are never made twice.
     pub writes: bool,
+    /// The phase by which it is answered now.
     #[serde(flatten)]
     pub now: Shown,
     /// `configuration`, `operator` or `gate`.
     pub from: String,
     /// RFC 3339; none while it is as configured.
     pub since: Option<String>,
+    /// The phase that a reset goes back to.
     pub configured: Shown,
     /// The number of the store's write that set or reset it; 0 while neither was done. Who moves it may say which one they
     /// have seen.
@@ -86,6 +93,7 @@ pub struct Held {
     pub since: String,
     /// Empty where nobody said so.
     pub who: String,
+    /// What the operator said.
     pub reason: String,
 }
 
@@ -117,7 +125,10 @@ pub(super) struct Current {
 /// A phase in an answer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Shown {
+    /// `legacy`, `shadow`, `canary` or `translated`.
     pub phase: &'static str,
+    /// From 0 to 1: of clients in `canary`, of requests that are compared in `translated`; none in the other
+    /// two.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
 }
@@ -133,10 +144,15 @@ impl From<Phase> for Shown {
 /// A move of an operation from one phase to another.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Move {
+    /// RFC 3339, UTC.
     pub at: String,
+    /// The name of the side that its clients speak, such as `v2`.
     pub side: String,
+    /// Method and path template, such as `GET /things/{id}`.
     pub operation: String,
+    /// The phase before, with its share where it has one.
     pub from: String,
+    /// The phase after, with its share where it has one.
     pub to: String,
     /// `operator` or `gate`.
     pub by: String,
@@ -149,21 +165,32 @@ pub struct Move {
 /// Why a phase was not set.
 #[derive(Debug, thiserror::Error)]
 pub enum PhasesError {
+    /// No front serves such an operation.
     #[error("no front serves an operation `{operation}`")]
     NoSuchOperation {
+        /// As it was given.
         operation: String,
         /// What may have been meant.
         known: Vec<String>,
     },
+    /// No front speaks this side; after it, the sides that are spoken.
     #[error("no front speaks `{0}`; sides that clients speak: {1}")]
     NoSuchSide(String, String),
+    /// The operation, and the sides that have one of this name.
     #[error("`{0}` is an operation of several sides; say of which: {1}")]
     WhichSide(String, String),
+    /// The phase needs a service that no upstream is configured for.
     #[error("the phase `{phase}` needs the service of `{side}` itself: `upstreams.{side}` is not configured")]
-    NoUpstream { side: String, phase: &'static str },
+    NoUpstream {
+        /// The side whose own service would have to answer, or to be asked.
+        side: String,
+        /// The phase that was asked for.
+        phase: &'static str,
+    },
     /// Someone else has moved the operation since it was looked at.
     #[error("the operation was moved by someone else meanwhile")]
     Moved,
+    /// The store did not answer.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

@@ -17,6 +17,7 @@ const EVERY: Duration = Duration::from_secs(10);
 /// What an operator demands, and how far a move goes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GatePolicy {
+    /// How much must have been compared, and how much of it may differ.
     pub policy: Policy,
     /// Clients that a promotion to `canary` begins with.
     pub share: Share,
@@ -58,9 +59,13 @@ pub async fn keep_gate(phases: Phases, archive: Archive, clock: Clock, settings:
 /// What the gate makes of an operation that it is open for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GateView {
+    /// The name of the side that its clients speak, such as `v2`.
     pub side: String,
+    /// Method and path template, such as `GET /things/{id}`.
     pub operation: String,
+    /// What is demanded of this operation.
     pub policy: GatePolicy,
+    /// Whether it would be moved now, and what is missing.
     pub decision: Decision,
     current: Current,
 }

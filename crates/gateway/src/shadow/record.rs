@@ -65,6 +65,7 @@ pub(super) enum What {
 /// The calls of a plan that were not made, as they are kept.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlannedRecord {
+    /// In the order in which they would have been made.
     pub calls: Vec<CallRecord>,
     /// Readings that were made for it.
     pub readings: u32,
@@ -83,6 +84,7 @@ pub struct PlannedRecord {
 pub struct CallRecord {
     /// As the contract of the called side writes it.
     pub operation: String,
+    /// The call's method, in capitals.
     pub method: String,
     /// Redacted.
     pub target: String,
@@ -96,8 +98,10 @@ pub struct CallRecord {
 pub struct Exported {
     /// `difference`, `planned` or `read_back`.
     pub kind: String,
+    /// What was compared, redacted.
     #[serde(flatten)]
     pub record: Record,
+    /// The plan of a write; only where `kind` is `planned`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planned: Option<PlannedRecord>,
 }
@@ -114,6 +118,7 @@ pub struct Evidence {
     pub stay: i64,
     /// The hash of the pack by which all of it was translated.
     pub pack: String,
+    /// What was counted in that time.
     #[serde(flatten)]
     pub summary: Summary,
 }
@@ -125,6 +130,7 @@ pub struct Archive {
 }
 
 impl Archive {
+    /// Reads and writes what this store keeps of the dual run.
     pub fn new(store: Store) -> Archive {
         Archive { store }
     }

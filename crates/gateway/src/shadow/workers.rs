@@ -80,6 +80,7 @@ const WORK_TIMEOUTS: u32 = 7;
 /// Why there is no shadow.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
+    /// What was learnt before could not be read.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The system gives no more threads.
@@ -139,6 +140,7 @@ impl Shadow {
         Ok((Shadow { shared, jobs }, Workers { stop, finish, tasks, dealing, writing, apart }))
     }
 
+    /// The bounds that it works within.
     pub fn settings(&self) -> &Settings {
         &self.shared.settings
     }

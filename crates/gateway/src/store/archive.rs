@@ -20,13 +20,16 @@ const FIND: &str = "SELECT entry, sealed FROM archive_entries WHERE client = $1 
 /// Whose entries: a client, and the account that its calls act on, empty for the main one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Owner {
+    /// The client's enrolled name.
     pub client: String,
+    /// The secondary account, as its path names it; empty for the main one.
     pub account: String,
 }
 
 /// An entry, opened.
 #[derive(Debug)]
 pub struct ArchiveEntry {
+    /// Wall time in milliseconds since 1970.
     pub kept_ms: i64,
     /// None where an entry is its key alone.
     pub value: Option<Secret<Vec<u8>>>,
@@ -35,8 +38,11 @@ pub struct ArchiveEntry {
 /// How far a harvest has come.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct HarvestRow {
+    /// The client's enrolled name.
     pub client: String,
+    /// The secondary account, as its path names it; empty for the main one.
     pub account: String,
+    /// As the pack calls it.
     pub harvest: String,
     /// The page to be read next.
     pub page: i64,
@@ -46,22 +52,30 @@ pub struct HarvestRow {
     pub kept: i64,
     /// When its last page was read; none while there may be more.
     pub finished_ms: Option<i64>,
+    /// Wall time in milliseconds since 1970. When the last page was noted.
     pub changed_ms: i64,
 }
 
 /// How many entries an archive has for an owner.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct ArchiveCount {
+    /// The client's enrolled name.
     pub client: String,
+    /// The secondary account, as its path names it; empty for the main one.
     pub account: String,
+    /// As the pack calls it.
     pub archive: String,
+    /// Marks, and entries with values.
     pub entries: i64,
 }
 
 /// Entries for one archive: keys and values.
 #[derive(Debug)]
 pub struct NewEntries<'e> {
+    /// As the pack calls it.
     pub archive: &'e str,
+    /// None as a value: a mark, which is its key alone. Keys are hashed and values sealed before they are
+    /// written.
     pub entries: &'e [(String, Option<Vec<u8>>)],
 }
 

@@ -64,13 +64,19 @@ pub(crate) struct LeasedEvent {
 /// An event as it is listed: nothing of what it says.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct EventSummary {
+    /// Names it to the operator who retries or drops it.
     pub id: String,
+    /// As the configuration calls it.
     pub receiver: String,
+    /// As the pack calls it.
     pub event: String,
     /// `pending`, or `dead`: nobody tries it again by himself.
     pub state: String,
+    /// Of its body.
     pub bytes: i64,
+    /// Wall time in milliseconds since 1970.
     pub came_ms: i64,
+    /// Tries that have failed.
     pub attempts: i64,
     /// When it is tried next.
     pub next_ms: i64,
@@ -81,8 +87,11 @@ pub struct EventSummary {
 /// What waits for a receiver.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct EventCount {
+    /// As the configuration calls it.
     pub receiver: String,
+    /// Events that are tried again by themselves.
     pub pending: i64,
+    /// Dead letters.
     pub dead: i64,
 }
 

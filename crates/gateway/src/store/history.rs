@@ -12,11 +12,13 @@ const KEPT_MAX: i64 = 10_000;
 pub struct HistoryRow {
     /// Wall time in milliseconds since 1970.
     pub at_ms: i64,
+    /// What happened, in a word, such as `phase` or `reload`.
     pub kind: String,
     /// The client, the operation, the pack.
     pub subject: String,
     /// Who did it; empty where nobody said so.
     pub who: String,
+    /// A sentence for people; holds no secret.
     pub detail: String,
 }
 

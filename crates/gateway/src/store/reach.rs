@@ -12,6 +12,7 @@ use std::time::Duration;
 /// What is at a store's address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
+    /// A store that answers.
     There,
     /// No SQLite file, and a folder to make one in.
     ToBeMade,

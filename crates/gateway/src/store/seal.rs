@@ -232,8 +232,11 @@ pub enum HashOf {
 /// A value that a keyed hash of a row covers.
 #[derive(Clone, Copy, Debug)]
 pub enum Part<'a> {
+    /// A text or a blob.
     Bytes(&'a [u8]),
+    /// A number.
     Int(i64),
+    /// An SQL `NULL`; differs from an empty text.
     Nothing,
 }
 

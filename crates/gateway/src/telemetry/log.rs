@@ -23,6 +23,7 @@ pub enum LogFormat {
 /// What to log and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogSettings {
+    /// Lines for people, or JSON for programs.
     pub format: LogFormat,
     /// A level (`info`) or a list of directives (`info,switchback::access=off`).
     pub filter: String,

@@ -16,12 +16,14 @@ use std::sync::OnceLock;
 use std::time::Duration;
 use switchback_engine::diff::FindingKind;
 
+/// Counter: answered requests by side, operation, client, outcome and status.
 pub const REQUESTS: &str = "switchback_requests_total";
 pub(crate) const EVENTS: &str = "switchback_events_total";
 pub(crate) const EVENTS_PENDING: &str = "switchback_events_pending";
 pub(crate) const EVENTS_DEAD: &str = "switchback_events_dead";
 pub(crate) const REQUEST_DURATION: &str = "switchback_request_duration_seconds";
 pub(crate) const REQUESTS_IN_FLIGHT: &str = "switchback_requests_in_flight";
+/// Gauge: clients' connections that are open.
 pub const CONNECTIONS: &str = "switchback_connections";
 pub(crate) const DEPRECATED_REQUESTS: &str = "switchback_deprecated_requests_total";
 pub(crate) const UNKNOWN_CALLS: &str = "switchback_unknown_calls_total";
@@ -32,6 +34,7 @@ pub(crate) const RETRIES: &str = "switchback_retries_total";
 pub(crate) const LIMITED: &str = "switchback_limited_total";
 pub(crate) const STORE_UP: &str = "switchback_store_up";
 pub(crate) const TOKEN_REFRESH: &str = "switchback_token_refresh_total";
+/// Gauge: when the access token of a client ends, in seconds since 1970.
 pub const TOKEN_EXPIRY: &str = "switchback_token_expiry_timestamp_seconds";
 pub(crate) const TOKEN_STATE: &str = "switchback_token_state";
 pub(crate) const CREDENTIAL_REFUSED: &str = "switchback_credential_refused";
@@ -40,14 +43,21 @@ pub(crate) const CONFIG_RELOAD: &str = "switchback_config_reload_total";
 pub(crate) const CONFIG_LOADED_AT: &str = "switchback_config_loaded_timestamp_seconds";
 pub(crate) const RESTART_PENDING: &str = "switchback_restart_pending";
 pub(crate) const CERTIFICATE_EXPIRY: &str = "switchback_tls_certificate_expiry_timestamp_seconds";
+/// Gauge: 1 for the phase in which an operation is.
 pub const PHASE: &str = "switchback_phase";
 pub(crate) const PHASE_MOVES: &str = "switchback_phase_moves_total";
+/// Counter: comparisons of the dual run by operation and result.
 pub const SHADOW_COMPARED: &str = "switchback_shadow_compared_total";
+/// Counter: differences by operation and kind.
 pub const SHADOW_FINDINGS: &str = "switchback_shadow_findings_total";
+/// Counter: differences that were excused by operation, declared or learnt.
 pub const SHADOW_NOISE: &str = "switchback_shadow_noise_total";
+/// Counter: requests that were to be compared and were not, by reason.
 pub const SHADOW_DROPPED: &str = "switchback_shadow_dropped_total";
 pub(crate) const SHADOW_UNRECORDED: &str = "switchback_shadow_unrecorded_total";
+/// Gauge: comparisons that wait for the shadow.
 pub const SHADOW_WAITING: &str = "switchback_shadow_waiting";
+/// Gauge: bytes of the bodies that wait for the shadow.
 pub const SHADOW_BYTES: &str = "switchback_shadow_bytes";
 pub(crate) const TRACE_SPANS: &str = "switchback_trace_spans_total";
 pub(crate) const BUILD_INFO: &str = "switchback_build_info";

@@ -25,6 +25,7 @@ pub struct Durations {
 pub struct OperationReading {
     /// In the order of [`OUTCOMES`].
     pub outcomes: [u64; OUTCOMES.len()],
+    /// From the head of a request to the end of its answer, in seconds.
     pub durations: Durations,
     /// How many clients have called it.
     pub clients: usize,
@@ -41,7 +42,9 @@ pub struct Reading {
     pub upstreams: Durations,
     /// Calls that upstreams failed: 5xx, or no answer.
     pub upstream_failures: u64,
+    /// Requests that are being answered now.
     pub requests_in_flight: f64,
+    /// Clients' connections that are open now.
     pub connections: f64,
 }
 

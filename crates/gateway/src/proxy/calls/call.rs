@@ -14,14 +14,14 @@ use switchback_plan::SideId;
 
 /// What sends calls: the layers below composition, one within the other. Unlike the layers above they need no boxes, since
 /// nothing but the innermost of them waits for more than the next.
-pub trait Caller: Send + Sync {
+pub(crate) trait Caller: Send + Sync {
     /// Sends a call; the answer's head is here when this returns.
     fn call(&self, call: &mut Call) -> impl Future<Output = Result<Response, GatewayError>> + Send;
 }
 
 /// A call on its way to an upstream.
 #[derive(Debug)]
-pub struct Call {
+pub(crate) struct Call {
     pub facts: Arc<RequestContext>,
     pub upstream: Arc<Upstream>,
     /// The side that a plan calls; none where a request is forwarded.
@@ -45,7 +45,7 @@ pub struct Call {
 
 /// What is done with what an upstream says besides its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Manner {
+pub(crate) enum Manner {
     /// Only the answer counts.
     Answer,
     /// Its interim answers are the client's too.
@@ -56,7 +56,7 @@ pub enum Manner {
 
 /// The body of a call.
 #[derive(Debug)]
-pub enum Payload {
+pub(crate) enum Payload {
     Whole(Bytes),
     /// Passed on while it comes; cannot be sent twice.
     Stream(Body),
@@ -66,7 +66,7 @@ pub enum Payload {
 
 /// How a call is authorised.
 #[derive(Debug, Clone)]
-pub enum Credential {
+pub(crate) enum Credential {
     /// The call carries what it needs already.
     Carried,
     /// The grant of this client, in these headers.
@@ -79,21 +79,12 @@ pub enum Credential {
 
 impl Payload {
     /// Whether the body can be sent once more.
-    pub fn is_whole(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         matches!(self, Payload::Whole(_))
     }
 
-    /// Whether it has no bytes, as far as is known before it is read.
-    pub fn is_empty(&self) -> bool {
-        match self {
-            Payload::Whole(bytes) => bytes.is_empty(),
-            Payload::Stream(body) => body.is_empty(),
-            Payload::Sent => false,
-        }
-    }
-
     /// The body, to be sent now.
-    pub fn take(&mut self) -> Body {
+    pub(crate) fn take(&mut self) -> Body {
         match self {
             Payload::Whole(bytes) => Body::full(bytes.clone()),
             Payload::Stream(body) => {

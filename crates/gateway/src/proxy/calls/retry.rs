@@ -51,13 +51,13 @@ impl Default for Budget {
 
 /// The layer: what it sends goes by `inner`.
 #[derive(Debug)]
-pub struct Retry<S> {
+pub(crate) struct Retry<S> {
     inner: S,
     budget: Budget,
 }
 
 impl<S> Retry<S> {
-    pub fn new(inner: S, budget: Budget) -> Retry<S> {
+    pub(crate) fn new(inner: S, budget: Budget) -> Retry<S> {
         Retry { inner, budget }
     }
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// The layers below translation, outermost first. Shared by reference count: one for all requests.
 #[derive(Clone)]
-pub struct Calls(Arc<Below>);
+pub(crate) struct Calls(Arc<Below>);
 
 enum Below {
     Client(
@@ -35,7 +35,7 @@ enum Below {
 
 impl Calls {
     /// For the calls of clients.
-    pub fn new(retries: Budget) -> Calls {
+    pub(crate) fn new(retries: Budget) -> Calls {
         let below = RecordCall::new(UpstreamAuth::new(ReadFailure::new(Retry::new(Send, retries))));
         Calls(Arc::new(Below::Client(below)))
     }
@@ -46,7 +46,7 @@ impl Calls {
     }
 
     /// Makes one call to an upstream.
-    pub async fn send(&self, call: &mut Call) -> Result<Response, GatewayError> {
+    pub(crate) async fn send(&self, call: &mut Call) -> Result<Response, GatewayError> {
         match &*self.0 {
             Below::Client(below) => below.call(call).await,
             // Boxed, so that the calls of clients need no room for it.

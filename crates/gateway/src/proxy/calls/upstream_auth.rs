@@ -22,7 +22,11 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// What the calls of a client to a side go out with: the token that was given for the side, else the grant, where the side
 /// has grants.
-pub fn credential(program: &Program, client: &Arc<Client>, side: SideId) -> Result<Credential, GatewayError> {
+pub(crate) fn credential(
+    program: &Program,
+    client: &Arc<Client>,
+    side: SideId,
+) -> Result<Credential, GatewayError> {
     let called = program.side(side);
     let headers = program.credential_headers(side).cloned();
     let headers = headers
@@ -41,7 +45,7 @@ pub fn credential(program: &Program, client: &Arc<Client>, side: SideId) -> Resu
 /// What a request goes out with that is forwarded to the service of the side it speaks. On the old side that is the client's
 /// own token, which that service gave it, unless the client was given a credential. On the new side it is always a credential:
 /// tokens for its fronts are given out here, and mean nothing to that service.
-pub fn forwarded_credential(
+pub(crate) fn forwarded_credential(
     program: &Program,
     client: &Arc<Client>,
     side: SideId,
@@ -56,7 +60,7 @@ pub fn forwarded_credential(
 
 /// Whether requests of a client can be forwarded to the service of the side that they speak. A grant that nobody has connected
 /// yet is nothing to go out with.
-pub fn may_forward(program: &Program, client: &Client, side: SideId) -> bool {
+pub(crate) fn may_forward(program: &Program, client: &Client, side: SideId) -> bool {
     side == SideId::OLD
         || client.fixed_token(&program.side(side).name).is_some()
         || client.grant.state() != GrantState::Unconnected
@@ -69,12 +73,12 @@ fn nothing_for(side: &str) -> GatewayError {
 
 /// The layer: what it sends goes by `inner`.
 #[derive(Debug)]
-pub struct UpstreamAuth<S> {
+pub(crate) struct UpstreamAuth<S> {
     inner: S,
 }
 
 impl<S> UpstreamAuth<S> {
-    pub fn new(inner: S) -> UpstreamAuth<S> {
+    pub(crate) fn new(inner: S) -> UpstreamAuth<S> {
         UpstreamAuth { inner }
     }
 }

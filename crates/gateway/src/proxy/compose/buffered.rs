@@ -12,7 +12,9 @@ const TURN_BYTES: u64 = 128 * 1024;
 /// A body held whole, and its share of the memory.
 #[derive(Debug)]
 pub struct Buffered {
+    /// All of the body.
     pub bytes: Bytes,
+    /// Must live as long as the bytes: it gives the memory back when dropped.
     pub share: Share,
 }
 

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use switchback_plan::Effect;
 
 /// Sends `request` to `upstream`, signed and with what is said of its way, with `target` (path and query below the upstream's base) as its address.
-pub async fn forward(
+pub(crate) async fn forward(
     calls: Calls,
     upstream: Arc<Upstream>,
     request: Request,

@@ -14,7 +14,7 @@ mod composer;
 mod converted;
 pub(crate) mod exchange;
 mod finish;
-pub mod forward;
+pub(crate) mod forward;
 mod pair;
 pub(crate) mod resume;
 

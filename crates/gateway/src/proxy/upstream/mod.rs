@@ -48,10 +48,13 @@ const BROKE_OFF: &str = "the exchange broke off";
 /// Why an upstream cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum UpstreamError {
+    /// Another scheme, or no host.
     #[error("the address must begin with http:// or https:// and name a host")]
     Address,
+    /// Calls have queries and fragments of their own; user information would be a secret in a log.
     #[error("the address must not have a query, a fragment or user information")]
     Extras,
+    /// A certificate, a key or an authority cannot be used.
     #[error("tls: {0}")]
     Tls(#[from] TlsError),
 }
