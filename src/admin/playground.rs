@@ -53,14 +53,10 @@ fn live(parts: &Parts, ask: &Ask) -> Result<Live, TryError> {
     let client = parts.tokens.clients().by_name(name).ok_or_else(|| fail("there is no such client"))?;
     let token =
         client.grant.current().ok_or_else(|| fail("this client has no access token at the moment"))?;
-    let field = side.credential.send.first().map_or("authorization", String::as_str);
-    let value =
-        token.header().to_str().map_err(|_| fail("its access token is none that a field can carry"))?;
     let base = parts.workbench.upstream(&side.name).ok_or_else(|| fail("there is no upstream to ask"))?;
-    let fields = std::iter::once(format!("{field}: {value}"));
-    let fixed = side.credential.headers.iter().map(|(name, value)| format!("{name}: {value}"));
-    let fields: Vec<String> = fields.chain(fixed).collect();
-    Live::new(&base, &fields, false).map_err(|error| TryError::Request(error.to_string()))
+    Live::new(&base, &[], false)
+        .and_then(|live| live.with_credential(&side.credential, token.secret()))
+        .map_err(|error| TryError::Request(error.to_string()))
 }
 
 /// The requests of the pack's examples.

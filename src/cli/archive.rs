@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use switchback_gateway::secret::Secret;
 use switchback_gateway::store::{ClientRow, HarvestRow, Owner, Store};
-use switchback_plan::{self as plan, Credential, Harvest};
+use switchback_plan::{self as plan, Harvest};
 
 /// Arguments of `switchback archive`.
 #[derive(clap::Args)]
@@ -140,7 +140,8 @@ async fn fill(
         let side = &pack.sides[harvest.from];
         let token = token(config, store, &client, &side.name, args).await?;
         let base = base(config, &side.name, args)?;
-        let live = Live::new(&base, &headers(&side.credential, &token), false)
+        let live = Live::new(&base, &[], false)
+            .and_then(|live| live.with_credential(&side.credential, &token))
             .map_err(|error| Failure::Usage(error.to_string()))?;
         let harvester = Harvester {
             pack: Arc::clone(&pack),
@@ -213,13 +214,6 @@ fn base(config: &Config, side: &str, args: &FillArgs) -> Result<String, Failure>
     configured.map(|upstream| upstream.url.uri().to_string()).ok_or_else(|| {
         Failure::Usage(format!("`upstreams` names no {side}: say where it is with --upstream URL"))
     })
-}
-
-/// The fields that every call to the side carries.
-fn headers(credential: &Credential, token: &Secret<String>) -> Vec<String> {
-    let token = format!("{} {}", credential.scheme, token.expose());
-    let sent = credential.send.iter().map(|name| format!("{name}: {token}"));
-    sent.chain(credential.headers.iter().map(|(name, value)| format!("{name}: {value}"))).collect()
 }
 
 async fn status(store: &Store, format: Format, client: Option<&str>) -> Result<(), Failure> {

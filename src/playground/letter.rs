@@ -12,7 +12,9 @@ use switchback_engine::translate::{Call, Event, FailKind, Next, Request, Run, ne
 use switchback_gateway::retire::UsageInfo;
 use switchback_json::Limits;
 use switchback_plan::router::Found;
-use switchback_plan::{ExampleEnd, Exchange, Route, RouteExample, RouteKind, SideId, Wanted};
+use switchback_plan::{
+    BasicPart, Carrier, ExampleEnd, Exchange, Route, RouteExample, RouteKind, Scheme, SideId, Wanted,
+};
 
 /// What is to be written.
 #[derive(Clone, Debug)]
@@ -180,14 +182,21 @@ impl Tried {
         calls
     }
 
-    /// The field that a side's calls carry their credential in, with a variable for it.
+    /// What `curl` is told so that a call carries its side's credential, with a variable for it.
     fn credential(&self, side: SideId) -> String {
-        let credential = &self.pack.sides[side].credential;
-        let name = credential.send.first().map_or("authorization", String::as_str);
-        let token = format!("${}_TOKEN", variable(&self.pack.sides[side].name));
-        match credential.scheme.as_str() {
-            "" => format!("{name}: {token}"),
-            scheme => format!("{name}: {scheme} {token}"),
+        let side = &self.pack.sides[side];
+        let token = format!("${}_TOKEN", variable(&side.name));
+        match side.credential.send.first() {
+            Some(Carrier::Header { name, scheme }) => match scheme {
+                Scheme::Bare => format!("-H \"{name}: {token}\""),
+                Scheme::Word(word) => format!("-H \"{name}: {word} {token}\""),
+                Scheme::Basic(BasicPart::User) => format!("-u \"{token}:\""),
+                Scheme::Basic(BasicPart::Password) => format!("-u \":{token}\""),
+                Scheme::Basic(BasicPart::Both) => format!("-u \"{token}\""),
+            },
+            Some(Carrier::Query(name)) => format!("--url-query \"{name}={token}\""),
+            Some(Carrier::FormField(name)) => format!("--data-urlencode \"{name}={token}\""),
+            None => String::new(),
         }
     }
 }
@@ -207,7 +216,7 @@ fn curl(method: &http::Method, address: &str, credential: &str, body: Option<&st
         false => ("", address),
     };
     let base = if base.is_empty() { String::new() } else { format!("\"{base}\"") };
-    let mut line = format!("curl -X {method} {base}{} \\\n  -H \"{credential}\"", quoted(rest));
+    let mut line = format!("curl -X {method} {base}{} \\\n  {credential}", quoted(rest));
     if let Some(body) = body {
         let _ = write!(line, " \\\n  -H 'content-type: application/json' \\\n  -d {}", quoted(body));
     }

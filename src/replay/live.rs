@@ -8,7 +8,9 @@ use reqwest::{Client, Url, redirect};
 use std::time::Duration;
 use switchback_engine::har::Exchange;
 use switchback_engine::translate::{Call, Event, FailKind, Reply};
-use switchback_plan::{BodyFormat, Effect};
+use switchback_gateway::secret::Secret;
+use switchback_gateway::token::carried::{self, TokenPlace};
+use switchback_plan::{BodyFormat, Credential, Effect};
 
 /// Longest wait for one reply.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -22,6 +24,8 @@ pub struct Live {
     base: String,
     /// Sent with every call: the credential, most of all.
     headers: HeaderMap,
+    /// Where every call carries a token that is in none of them.
+    token: Option<(TokenPlace, Secret<String>)>,
     allows_effects: bool,
 }
 
@@ -63,7 +67,32 @@ impl Live {
         let _ = rustls::crypto::ring::default_provider().install_default();
         // A redirect could lead to a place that the credential is not for.
         let client = Client::builder().redirect(redirect::Policy::none()).timeout(TIMEOUT).build()?;
-        Ok(Live { client, base: base.trim_end_matches('/').to_owned(), headers: map, allows_effects })
+        Ok(Live {
+            client,
+            base: base.trim_end_matches('/').to_owned(),
+            headers: map,
+            token: None,
+            allows_effects,
+        })
+    }
+
+    /// The same, every call with a token as the side of `credential` wants it, and with the fields that all its calls have.
+    pub fn with_credential(
+        mut self,
+        credential: &Credential,
+        token: &Secret<String>,
+    ) -> Result<Live, LiveError> {
+        let place = TokenPlace::of(credential).ok_or(LiveError::Header)?;
+        if let TokenPlace::Headers { names, scheme } = &place {
+            let value = carried::value(token.expose(), scheme).ok_or(LiveError::Header)?;
+            self.headers.extend(names.iter().map(|name| (name.clone(), value.clone())));
+        }
+        for (name, value) in &credential.headers {
+            let name = HeaderName::try_from(name).map_err(|_| LiveError::Header)?;
+            self.headers.append(name, HeaderValue::try_from(value).map_err(|_| LiveError::Header)?);
+        }
+        self.token = Some((place, token.clone()));
+        Ok(self)
     }
 
     /// Runs an exchange against the service.
@@ -106,9 +135,20 @@ impl Live {
             headers.entry(header::CONTENT_TYPE).or_insert(json);
         }
         headers.extend(self.headers.clone());
-        let request =
-            self.client.request(call.method, format!("{}{}", self.base, call.target)).headers(headers);
-        let request = match call.body {
+        let (mut target, mut body) = (call.target, call.body);
+        match &self.token {
+            Some((TokenPlace::Query(name), token)) => {
+                target = carried::target_with(&target, name, token.expose());
+            }
+            Some((TokenPlace::FormField(name), token)) => {
+                let form = carried::form_with(body.as_deref().unwrap_or_default(), name, token.expose());
+                body = Some(form.into());
+                headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(BodyFormat::FORM));
+            }
+            Some((TokenPlace::Headers { .. }, _)) | None => {}
+        }
+        let request = self.client.request(call.method, format!("{}{target}", self.base)).headers(headers);
+        let request = match body {
             Some(body) => request.body(body),
             None => request,
         };

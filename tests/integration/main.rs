@@ -9,6 +9,7 @@ mod canary;
 mod capture_replay;
 mod config_files;
 mod contract_walk;
+mod credentials;
 mod demo_lines;
 mod deploy_files;
 mod diagnostics;

@@ -99,7 +99,10 @@ async fn a_key_is_rotated_while_everything_stays_readable() {
         // Old tokens are found by the same keyed hash as before.
         let tokens = Tokens::open(after.clone(), None, Settings::default()).await.expect("opens");
         let client = tokens.clients().authenticate(OLD_TOKEN.as_bytes(), "v2").expect("selects");
-        let header = client.fixed_token("v2").and_then(|token| token.header("Bearer")).expect("opens");
+        let header = client
+            .fixed_token("v2")
+            .and_then(|token| token.header(&switchback_plan::Scheme::Word("Bearer".to_owned())))
+            .expect("opens");
         assert_eq!(header.to_str().ok(), Some("Bearer credential-of-acme"));
         after.close().await;
     }

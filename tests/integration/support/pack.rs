@@ -14,20 +14,21 @@ use http::Method;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use switchback_plan::{
-    BodyExpected, BodyFormat, BodyPlan, CallHead, Class, Credential, Direction, Effect, Emit, ErrorPiece,
-    ErrorStyle, Key, ListStyle, Member, MemberAction, ObjectOp, Operation, Origin, Others, Pack, Pair,
-    ParameterKind, PathPart, QueryFrom, QueryRule, Raw, Reason, ReasonId, Refusal, RefusePolicy, Response,
-    ResponseBody, Route, RouteId, RouteKind, Side, SideId, StatusFrom, StatusTo, ValueOp, Variable, Verdict,
+    BodyExpected, BodyFormat, BodyPlan, CallHead, Carrier, Class, Credential, Direction, Effect, Emit,
+    ErrorPiece, ErrorStyle, Key, ListStyle, Member, MemberAction, ObjectOp, Operation, Origin, Others, Pack,
+    Pair, ParameterKind, PathPart, QueryFrom, QueryRule, Raw, Reason, ReasonId, Refusal, RefusePolicy,
+    Response, ResponseBody, Route, RouteId, RouteKind, Scheme, Side, SideId, StatusFrom, StatusTo, ValueOp,
+    Variable, Verdict,
 };
 
 /// The pack.
 pub fn things() -> Pack {
+    let bearer = |name: &str| Carrier::Header { name: name.into(), scheme: Scheme::Word("Bearer".into()) };
     let side = |name: &str, send: &str, scope: Option<&str>| Side {
         name: name.into(),
         credential: Credential {
-            read: vec!["x-own".into(), "authorization".into()],
-            send: vec![send.into()],
-            scheme: "Bearer".into(),
+            read: ["x-own", "authorization"].map(bearer).into(),
+            send: vec![bearer(send)],
             tokens: Default::default(),
             headers: Vec::new(),
         },

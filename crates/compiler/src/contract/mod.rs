@@ -263,6 +263,22 @@ impl fmt::Display for StatusPattern {
 }
 
 impl Contract {
+    /// Forgets a query parameter, in all operations.
+    pub(crate) fn take_query(&mut self, name: &str) {
+        for operation in &mut self.operations {
+            operation.query.retain(|parameter| parameter.name != name);
+        }
+    }
+
+    /// Forgets a field of urlencoded bodies, in all operations.
+    pub(crate) fn take_form_field(&mut self, name: &str) {
+        for operation in &mut self.operations {
+            if let Some(body) = operation.body.as_mut().filter(|body| matches!(body.media, Media::Form(..))) {
+                self.types.take_field(&mut body.ty, name);
+            }
+        }
+    }
+
     /// The operation of this method and path, names of variables included.
     pub fn find(&self, key: &OpKey) -> Option<&Operation> {
         self.find_shape(&key.method, &key.path.shape()).filter(|operation| operation.key == *key)

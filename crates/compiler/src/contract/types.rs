@@ -266,6 +266,23 @@ impl Types {
         &self.all[id.0 as usize]
     }
 
+    /// Forgets a field of a type, or of the named type that it is.
+    pub(super) fn take_field(&mut self, ty: &mut Type, name: &str) {
+        let mut id = None;
+        let mut kind = &ty.kind;
+        while let TypeKind::Named(reference) = kind {
+            id = Some(reference.id);
+            kind = &self.by_id(reference.id).ty.kind;
+        }
+        let ty = match id {
+            Some(id) => &mut self.all[id.0 as usize].ty,
+            None => ty,
+        };
+        if let TypeKind::Object(object) = &mut ty.kind {
+            object.fields.retain(|field| field.name != name);
+        }
+    }
+
     /// The id of a name.
     pub fn id(&self, name: &str) -> Option<TypeId> {
         self.by_name.get(name).copied()

@@ -120,7 +120,9 @@ pub fn draft(
     let unfit = unfit(&first, old);
     progress("pairing operations");
     let descriptions = Descriptions::new(sides, &first.sources);
-    let credentials = sides.each_ref().map(|side| text::credential(side).0);
+    let carriers = sides.iter().flat_map(text::carriers);
+    let credentials: Vec<String> =
+        carriers.filter_map(|carrier| carrier.header().map(str::to_owned)).collect();
     let mut wrapped = BTreeSet::new();
     loop {
         let given =

@@ -326,6 +326,30 @@ fn a_key_of_its_own_stands_alone() {
     );
 }
 
+/// Every scheme that a pack has words for is read; the first is sent. A parameter that is the key is nobody's to map.
+#[test]
+fn keys_in_queries_and_basic_are_said_as_documents_have_them() {
+    let with = |schemes: &str| {
+        let text = notes("    Note: {type: object, properties: {id: {type: string}}}\n");
+        text + &format!("  securitySchemes: {{{schemes}}}\n")
+    };
+    let old = with("k: {type: apiKey, in: query, name: api_key}, c: {type: apiKey, in: cookie, name: sid}")
+        .replacen("parameters: [", "parameters: [{name: api_key, in: query, schema: {type: string}}, ", 1);
+    let new = with(
+        "b: {type: http, scheme: basic}, t: {type: http, scheme: Token}, o: {type: oauth2}, p: {type: oauth2}",
+    );
+    let draft = drafted(&old, &new, &[]);
+    let manifest = file(&draft, "pack.yaml");
+    assert!(manifest.contains("  v1: {read: [{query: api_key}], send: {query: api_key}}\n"), "{manifest}");
+    assert!(
+        manifest.contains(
+            "  v2: {read: [{basic: both}, {header: authorization, scheme: Token}, {header: authorization, scheme: Bearer}], send: {basic: both}}\n"
+        ),
+        "{manifest}"
+    );
+    assert!(!draft.files.iter().any(|(name, text)| name.ends_with(".map.yaml") && text.contains("api_key")));
+}
+
 #[test]
 fn a_form_that_is_the_same_is_kept_under_another_path() {
     let form = "openapi: 3.0.3\ninfo: {title: t, version: '1'}\npaths:\n  /v1/notes: {post: {requestBody: {content: {application/x-www-form-urlencoded: {schema: {type: object, properties: {title: {type: string}}}}}}, responses: {204: {description: made}}}}\n";

@@ -29,13 +29,15 @@ pub(super) fn manifest(
     text.push_str(&format!("rest: {rest}                  # what no route answers\n"));
     text.push_str("credentials:\n");
     for side in sides {
-        let (header, scheme) = credential(side);
-        text.push_str(&format!(
-            "  {}: {{read: [{}], send: {}, scheme: {scheme}}}\n",
-            quoted(&side.name),
-            quoted(&header),
-            quoted(&header)
-        ));
+        let carriers = carriers(side);
+        let name = quoted(&side.name);
+        if let [Carrier::Header { name: header, scheme }] = &carriers[..] {
+            let header = quoted(header);
+            text.push_str(&format!("  {name}: {{read: [{header}], send: {header}, scheme: {scheme}}}\n"));
+            continue;
+        }
+        let read: Vec<String> = carriers.iter().map(Carrier::written).collect();
+        text.push_str(&format!("  {name}: {{read: [{}], send: {}}}\n", read.join(", "), read[0]));
     }
     text.push_str("languages: [en]\n");
     if let Some((words, Some(line))) = contracts.and_then(|[_, new]| paging::usual(new)) {
@@ -52,39 +54,88 @@ pub(super) fn manifest(
     text
 }
 
-/// Header and scheme of a side's token, by the first security scheme of its document that has one.
-pub(super) fn credential(side: &Side) -> (String, &'static str) {
-    let usual = ("authorization".to_owned(), "Bearer");
-    let file = side.files.iter().find(|(name, _)| *name == side.document);
-    let Some((name, bytes)) = file else { return usual };
+/// Where a document says that a token stands.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Carrier {
+    Header { name: String, scheme: String },
+    Basic,
+    Query(String),
+}
+
+impl Carrier {
+    fn bearer() -> Carrier {
+        Carrier::Header { name: "authorization".to_owned(), scheme: "Bearer".to_owned() }
+    }
+
+    /// The header field that it is.
+    pub(super) fn header(&self) -> Option<&str> {
+        match self {
+            Carrier::Header { name, .. } => Some(name),
+            Carrier::Basic => Some("authorization"),
+            Carrier::Query(_) => None,
+        }
+    }
+
+    /// As packs have it.
+    fn written(&self) -> String {
+        match self {
+            Carrier::Header { name, scheme } => {
+                format!("{{header: {}, scheme: {}}}", quoted(name), quoted(scheme))
+            }
+            // A document has no words for a user or a password that nobody looks at.
+            Carrier::Basic => "{basic: both}".to_owned(),
+            Carrier::Query(name) => format!("{{query: {}}}", quoted(name)),
+        }
+    }
+}
+
+/// Where a side's token stands, by the security schemes of its document, in their order; what most have where it has none that
+/// a pack has words for.
+pub(super) fn carriers(side: &Side) -> Vec<Carrier> {
+    let mut found = Vec::new();
+    for carrier in security_schemes(side).unwrap_or_default() {
+        if !found.contains(&carrier) {
+            found.push(carrier);
+        }
+    }
+    if found.is_empty() {
+        found.push(Carrier::bearer());
+    }
+    found
+}
+
+fn security_schemes(side: &Side) -> Option<Vec<Carrier>> {
+    let (name, bytes) = side.files.iter().find(|(name, _)| *name == side.document)?;
     let (mut sources, mut findings) = (crate::diagnostic::Sources::new(), crate::diagnostic::Findings::new());
-    let Some(root) = yaml::read_document(&mut sources, name, bytes, &mut findings) else { return usual };
+    let root = yaml::read_document(&mut sources, name, bytes, &mut findings)?;
     let schemes = root
         .get("components")
         .and_then(|components| components.get("securitySchemes"))
         .or_else(|| root.get("securityDefinitions"))
-        .and_then(Node::as_map)
-        .unwrap_or_default();
-    let text = |node: &Node, key: &str| node.get(key).and_then(Node::as_str).unwrap_or("").to_owned();
-    for (_, scheme) in schemes {
-        match (text(scheme, "type").as_str(), text(scheme, "in").as_str(), text(scheme, "scheme").as_str()) {
-            ("apiKey", "header", _) => {
-                let header = text(scheme, "name").to_ascii_lowercase();
-                if http::HeaderName::from_bytes(header.as_bytes()).is_ok() {
-                    // A key of its own stands alone; what the usual field has before it is not said.
-                    let scheme = if header == usual.0 { usual.1 } else { "none" };
-                    return (header, scheme);
-                }
-            }
-            ("basic", ..) => return ("authorization".to_owned(), "Basic"),
-            ("http", _, scheme) if scheme.eq_ignore_ascii_case("basic") => {
-                return ("authorization".to_owned(), "Basic");
-            }
-            ("http" | "oauth2" | "openIdConnect", ..) => return usual,
-            _ => {}
+        .and_then(Node::as_map)?;
+    Some(schemes.iter().filter_map(|(_, scheme)| carrier(scheme)).collect())
+}
+
+fn carrier(written: &Node) -> Option<Carrier> {
+    let text = |key: &str| written.get(key).and_then(Node::as_str).unwrap_or("");
+    let (place, name, scheme) = (text("in"), text("name"), text("scheme"));
+    match text("type") {
+        "apiKey" if place == "query" && !name.is_empty() => Some(Carrier::Query(name.to_owned())),
+        "apiKey" if place == "header" => {
+            let name = http::HeaderName::from_bytes(name.as_bytes()).ok()?.as_str().to_owned();
+            // A key of its own stands alone; what the usual field has before it is not said.
+            Some(match name.as_str() {
+                "authorization" => Carrier::bearer(),
+                _ => Carrier::Header { name, scheme: "none".to_owned() },
+            })
         }
+        "basic" => Some(Carrier::Basic),
+        "http" if scheme.eq_ignore_ascii_case("basic") => Some(Carrier::Basic),
+        "http" if scheme.is_empty() || scheme.eq_ignore_ascii_case("bearer") => Some(Carrier::bearer()),
+        "http" => Some(Carrier::Header { name: "authorization".to_owned(), scheme: scheme.to_owned() }),
+        "oauth2" | "openIdConnect" => Some(Carrier::bearer()),
+        _ => None,
     }
-    usual
 }
 
 /// Words that the text of an error stands under.

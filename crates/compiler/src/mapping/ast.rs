@@ -11,7 +11,7 @@ pub use step::*;
 
 use crate::diagnostic::Span;
 use crate::yaml::Node;
-use switchback_plan::{PerSide, TokenRequests};
+use switchback_plan::{BasicPart, PerSide, TokenRequests};
 
 /// A value and where it was written.
 #[derive(Clone, Debug)]
@@ -127,10 +127,11 @@ pub struct OwnHeaders {
 
 #[derive(Debug)]
 pub struct Credential {
-    pub read: Vec<Spanned<String>>,
+    pub read: Vec<Carrier>,
     /// One or several.
-    pub send: Vec<Spanned<String>>,
-    pub scheme: Spanned<String>,
+    pub send: Vec<Carrier>,
+    /// None where every carrier says for itself.
+    pub scheme: Option<Spanned<String>>,
     /// Closed lists of words, so the reader checks them.
     pub tokens: TokenRequests,
     pub headers: Vec<(Spanned<String>, Spanned<String>)>,
@@ -142,6 +143,43 @@ pub struct Credential {
 pub struct Sent {
     pub headers: Vec<(Spanned<String>, Node)>,
     pub query: Vec<(Spanned<String>, Node)>,
+}
+
+/// `x-api-key`, `{header: authorization, scheme: Token}`, `{basic: user}`, `{query: api_key}` or `{form: token}`.
+#[derive(Debug)]
+pub struct Carrier {
+    /// Of the header, of the query parameter or of the form's field.
+    pub name: Spanned<String>,
+    pub kind: CarrierKind,
+}
+
+#[derive(Debug)]
+pub enum CarrierKind {
+    /// A header, as the side's `scheme` says.
+    Usual,
+    /// A header with a scheme of its own.
+    Scheme(Spanned<String>),
+    Basic(BasicPart),
+    Query,
+    FormField,
+}
+
+impl CarrierKind {
+    pub fn is_header(&self) -> bool {
+        !matches!(self, CarrierKind::Query | CarrierKind::FormField)
+    }
+}
+
+impl Credential {
+    /// All places of a token, one way or the other.
+    pub fn carriers(&self) -> impl Iterator<Item = &Carrier> {
+        self.read.iter().chain(&self.send)
+    }
+
+    /// The headers that carry a token, one way or the other.
+    pub fn headers_of_tokens(&self) -> impl Iterator<Item = &Spanned<String>> {
+        self.carriers().filter(|carrier| carrier.kind.is_header()).map(|carrier| &carrier.name)
+    }
 }
 
 #[derive(Debug)]

@@ -113,8 +113,7 @@ fn each_reference(ty: &Type, found: &mut dyn FnMut(TypeId)) {
 fn headers(manifest: &Manifest, findings: &mut Findings) -> Vec<String> {
     let carries_token = |name: &str| {
         manifest.credentials.iter().flatten().any(|credential| {
-            let mut known = credential.read.iter().chain(&credential.send);
-            known.any(|known| known.value.eq_ignore_ascii_case(name))
+            credential.headers_of_tokens().any(|known| known.value.eq_ignore_ascii_case(name))
         })
     };
     let mut names = Vec::new();

@@ -30,9 +30,10 @@ pub struct Compiled {
 /// Reads, checks and lowers a pack.
 pub fn compile(source: &PackSource) -> Compiled {
     let (mut sources, mut findings) = (Sources::new(), Findings::new());
-    let Some((mut program, contracts)) = load::read(source, &mut sources, &mut findings) else {
+    let Some((mut program, mut contracts)) = load::read(source, &mut sources, &mut findings) else {
         return Compiled { sources, findings, pack: None, program: None, contracts: None };
     };
+    manifest::take_credentials(&program.manifest, &mut contracts, &mut findings);
     made::add(&mut program, &contracts);
     let pack = lower(&program, &contracts, &sources, &mut findings);
     super::cascade::prune(&mut findings, &sources);
@@ -67,7 +68,7 @@ fn lower(
     let credential_headers: Vec<String> = sides
         .iter()
         .flatten()
-        .flat_map(|side| side.credential.read.iter().chain(&side.credential.send).cloned())
+        .flat_map(|side| side.credential.headers_of_tokens().map(str::to_owned))
         .collect();
     manifest::sent(written, &credential_headers, findings);
     // Without a plan for errors the routes are checked all the same, with one that is never run.

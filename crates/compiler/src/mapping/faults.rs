@@ -34,6 +34,33 @@ pub(super) fn scheme(scheme: &Spanned<String>) -> Finding {
         .help("such as `Bearer`; or `none`, where the token stands alone")
 }
 
+pub(super) fn carrier(span: Span) -> Finding {
+    let what = "a place of a token is one of: a `header` with its `scheme`, `basic` with the part that is the token, `query`, `form`";
+    Finding::error(Code::PackForm, span, what).help(
+        "for example `{header: authorization, scheme: Token}`, `{basic: user}`, `{query: api_key}` or `{form: token}`",
+    )
+}
+
+/// Once said for the side, or by each carrier.
+pub(super) fn no_scheme(header: &Spanned<String>) -> Finding {
+    let what = format!("how the token stands in `{}` is not said", header.value);
+    Finding::error(Code::PackForm, header.span, what)
+        .help("add `scheme: Bearer`, or another word, or `none` where the token stands alone")
+}
+
+pub(super) fn two_ways(carrier: &Spanned<String>, first: &Spanned<String>) -> Finding {
+    let what = format!("a side is sent its token in one way, and `{}` is a second one", carrier.value);
+    Finding::error(Code::PackForm, carrier.span, what)
+        .related(first.span, "the first one")
+        .help("leave one of them out; several header fields may carry it after the same scheme")
+}
+
+pub(super) fn no_forms(carrier: &Spanned<String>, side: &str) -> Finding {
+    let what = format!("no operation of `{side}` takes a form, so `{}` is never read", carrier.value);
+    Finding::error(Code::PackForm, carrier.span, what)
+        .help("read it from a header field or from a query parameter")
+}
+
 pub(super) fn header_name(name: &Spanned<String>) -> Finding {
     Finding::error(Code::HeaderName, name.span, format!("`{}` is not the name of a header field", name.value))
 }

@@ -41,7 +41,7 @@ fn pairs(program: &Program, contracts: &[Contract; 2], span: Span) -> Vec<Route>
         .credentials
         .iter()
         .flatten()
-        .flat_map(|credential| credential.read.iter().chain(&credential.send))
+        .flat_map(|credential| credential.headers_of_tokens())
         .map(|name| name.value.to_ascii_lowercase())
         .collect();
     let both = contracts[0].operations.iter().filter_map(|old| {

@@ -1,13 +1,13 @@
 //! `pack.yaml` compiled: sides with their credentials and scopes, and settings. How errors look is in `errors`.
 
-use super::ast::{self, Manifest, Spanned};
+use super::ast::{self, CarrierKind, Manifest, Spanned};
 use super::names::setting_kind;
 use super::routes::OWN_HEADERS;
 use super::{faults, literal, origin};
-use crate::contract::PathTemplate;
+use crate::contract::{Contract, Media, Operation, PathTemplate};
 use crate::diagnostic::{Findings, Sources};
 use crate::yaml::{Kind, Node};
-use switchback_plan::{Credential, Setting, SettingKind, Side};
+use switchback_plan::{Carrier, Credential, Scheme, Setting, SettingKind, Side};
 
 /// Both sides; some parts are missing after findings.
 pub(super) fn sides(manifest: &Manifest, findings: &mut Findings) -> [Option<Side>; 2] {
@@ -25,24 +25,80 @@ pub(super) fn sides(manifest: &Manifest, findings: &mut Findings) -> [Option<Sid
 }
 
 fn credential(written: &ast::Credential, findings: &mut Findings) -> Option<Credential> {
-    let read: Vec<_> = written.read.iter().map(|name| header(name, findings)).collect();
-    let send: Vec<_> = written.send.iter().map(|name| header(name, findings)).collect();
+    let usual = written.scheme.as_ref().and_then(|word| scheme(word, findings));
+    let unsaid = written.carriers().find(|carrier| matches!(carrier.kind, CarrierKind::Usual));
+    if let (None, Some(carrier)) = (&written.scheme, unsaid) {
+        findings.push(faults::no_scheme(&carrier.name));
+    }
+    let mut carriers = |written: &[ast::Carrier]| -> Option<Vec<Carrier>> {
+        let all: Vec<_> = written.iter().map(|one| carrier(one, usual.as_ref(), findings)).collect();
+        all.into_iter().collect()
+    };
+    let (read, send) = (carriers(&written.read), carriers(&written.send));
     if written.read.is_empty() || written.send.is_empty() {
         findings.push(faults::no_credential(written.span, written.read.is_empty()));
     }
     let headers: Vec<_> = written.headers.iter().map(|line| call_header(line, written, findings)).collect();
-    let token = |c: u8| c.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&c);
-    if written.scheme.value.is_empty() || !written.scheme.value.bytes().all(token) {
-        findings.push(faults::scheme(&written.scheme));
-    }
-    let read = read.into_iter().collect::<Option<Vec<_>>>()?;
-    let send = send.into_iter().collect::<Option<Vec<_>>>()?;
+    let (read, send) = (read?, send?);
     let headers = headers.into_iter().collect::<Option<Vec<_>>>()?;
-    // A token that stands alone has no scheme.
-    let scheme =
-        Some(&written.scheme.value).filter(|scheme| *scheme != NO_SCHEME).cloned().unwrap_or_default();
     let tokens = written.tokens.clone();
-    Some(Credential { read, send, scheme, headers, tokens })
+    let (first, others) = send.split_first()?;
+    // Header fields may carry it together, in one form.
+    let is_of_first = |carrier: &Carrier| match (carrier.header(), first.header()) {
+        (Some((_, scheme)), Some((_, of_first))) => scheme == of_first,
+        _ => false,
+    };
+    if let Some(at) = others.iter().position(|carrier| !is_of_first(carrier)) {
+        findings.push(faults::two_ways(&written.send[at + 1].name, &written.send[0].name));
+    }
+    Some(Credential { read, send, headers, tokens })
+}
+
+fn carrier(written: &ast::Carrier, usual: Option<&Scheme>, findings: &mut Findings) -> Option<Carrier> {
+    let scheme = match &written.kind {
+        CarrierKind::Query => return Some(Carrier::Query(written.name.value.clone())),
+        CarrierKind::FormField => return Some(Carrier::FormField(written.name.value.clone())),
+        CarrierKind::Usual => usual.cloned(),
+        CarrierKind::Scheme(word) => scheme(word, findings),
+        CarrierKind::Basic(part) => Some(Scheme::Basic(*part)),
+    };
+    let name = header(&written.name, findings);
+    Some(Carrier::Header { name: name?, scheme: scheme? })
+}
+
+fn scheme(word: &Spanned<String>, findings: &mut Findings) -> Option<Scheme> {
+    let token = |c: u8| c.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&c);
+    if word.value.is_empty() || !word.value.bytes().all(token) {
+        findings.push(faults::scheme(word));
+        return None;
+    }
+    Some(match word.value.as_str() {
+        NO_SCHEME => Scheme::Bare,
+        word => Scheme::Word(word.to_owned()),
+    })
+}
+
+/// Takes the parameters and fields that carry tokens out of the contracts: like header fields they are the gateway's to read
+/// and to fill, and no route, comparison or recording is to know them.
+pub(super) fn take_credentials(manifest: &Manifest, contracts: &mut [Contract; 2], findings: &mut Findings) {
+    for (side, contract) in contracts.iter_mut().enumerate() {
+        let Some(credential) = manifest.credentials[side].as_ref() else { continue };
+        let read_forms = credential.read.iter().filter(|one| matches!(one.kind, CarrierKind::FormField));
+        let takes_forms = |operation: &Operation| {
+            operation.body.as_ref().is_some_and(|body| matches!(body.media, Media::Form(..)))
+        };
+        if !contract.operations.iter().any(takes_forms) {
+            let side = &manifest.sides[side].value;
+            read_forms.for_each(|carrier| findings.push(faults::no_forms(&carrier.name, side)));
+        }
+        for carrier in credential.carriers() {
+            match carrier.kind {
+                CarrierKind::Query => contract.take_query(&carrier.name.value),
+                CarrierKind::FormField => contract.take_form_field(&carrier.name.value),
+                CarrierKind::Usual | CarrierKind::Scheme(_) | CarrierKind::Basic(_) => {}
+            }
+        }
+    }
 }
 
 /// What is written for a token that stands in its field alone.
@@ -61,8 +117,7 @@ fn call_header(
     findings: &mut Findings,
 ) -> Option<(String, String)> {
     let lower = header(name, findings)?;
-    let mut carries_token = credential.read.iter().chain(&credential.send);
-    let carries_token = carries_token.any(|known| known.value.eq_ignore_ascii_case(&lower));
+    let carries_token = credential.headers_of_tokens().any(|known| known.value.eq_ignore_ascii_case(&lower));
     let is_own = lower != "content-type" && OWN_HEADERS.contains(&lower.as_str());
     if carries_token || is_own {
         findings.push(faults::side_header(name));

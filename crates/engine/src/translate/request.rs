@@ -250,9 +250,7 @@ fn typed(variable: &Variable, text: &str) -> Option<Value> {
 pub(super) fn header_values(pack: &Pack, headers: &HeaderMap) -> Object {
     let is_secret = |name: &str| {
         matches!(name, "authorization" | "proxy-authorization" | "cookie" | "set-cookie")
-            || pack.sides.iter().any(|side| {
-                side.credential.read.iter().chain(&side.credential.send).any(|known| known == name)
-            })
+            || pack.sides.iter().any(|side| side.credential.headers_of_tokens().any(|known| known == name))
     };
     let mut values = Object::new();
     for (name, value) in headers {

@@ -2,16 +2,19 @@
 //! the outer layers still need it when the request itself has long been consumed. RequestContext are written once and never
 //! changed; the request's own head is the first of them.
 
+use super::headers::is_form;
 use super::language::Language;
 use super::program::{Front, Program};
 use crate::capture::Recording;
 use crate::error::GatewayError;
+use crate::memory::Share;
 use crate::retire::Notice;
 use crate::server::Peer;
 use crate::telemetry::metrics::Outcome;
 use crate::telemetry::otlp::RequestSpan;
 use crate::telemetry::trace::{TraceParent, write_hex};
-use crate::token::Client;
+use crate::token::{Client, carried};
+use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, Version};
 use std::fmt;
 use std::net::IpAddr;
@@ -118,6 +121,10 @@ pub struct RequestContext {
     pub method: Method,
     /// As it came: path and query, undecoded.
     pub uri: Uri,
+    /// Its query without a token, once asked for; none where it has no token.
+    query_left: OnceLock<Option<String>>,
+    /// The form that is its body, and its share of the memory.
+    form: OnceLock<(Bytes, Share)>,
     /// The HTTP version of the client's connection.
     pub version: Version,
     /// As they came, credentials included: never to be printed.
@@ -174,6 +181,8 @@ impl RequestContext {
             arrived: Instant::now(),
             method: head.method,
             uri: head.uri,
+            query_left: OnceLock::new(),
+            form: OnceLock::new(),
             version: head.version,
             headers: head.headers,
             peer,
@@ -250,6 +259,36 @@ impl RequestContext {
     pub fn below(&self, front: &Front) -> String {
         let target = self.uri.path_and_query().map_or("/", |target| target.as_str());
         target.get(front.prefix.len()..).unwrap_or("/").to_owned()
+    }
+
+    /// The query, without what carries the client's token.
+    pub(crate) fn query(&self) -> Option<&str> {
+        let query = self.uri.query()?;
+        match self.front().map(|front| self.program.credential(front.serves).read_queries()) {
+            Some(names) if names.clone().next().is_some() => {
+                let left = self.query_left.get_or_init(|| carried::without(query, names));
+                Some(left.as_deref().unwrap_or(query)).filter(|query| !query.is_empty())
+            }
+            _ => Some(query),
+        }
+    }
+
+    /// Left by `form_token`: the form that is the request's body, where tokens of its front may stand in forms.
+    pub(crate) fn set_form(&self, form: Bytes, share: Share) {
+        let _ = self.form.set((form, share));
+    }
+
+    /// The form that is the request's body, where tokens may stand in one; empty where there is none.
+    pub(crate) fn form(&self) -> &str {
+        self.form.get().and_then(|(form, _)| str::from_utf8(form).ok()).unwrap_or_default()
+    }
+
+    /// The body of this request, without the fields of a form that carry the client's token. Nothing where it has none.
+    pub(crate) fn without_form_token(&self, body: &[u8]) -> Option<Bytes> {
+        let credential = self.program.credential(self.front()?.serves);
+        credential.read_form_fields().next()?;
+        let form = str::from_utf8(body).ok().filter(|_| is_form(&self.headers))?;
+        carried::without(form, credential.read_form_fields()).map(Bytes::from)
     }
 
     /// The answer is the own service's, passed on as it came.

@@ -9,6 +9,7 @@
 
 use crate::telemetry::trace::{TRACEPARENT, TRACESTATE, TraceParent};
 use http::{HeaderMap, HeaderName, HeaderValue, Version, header};
+use switchback_plan::{BodyFormat, Credential};
 
 /// The name under which this gateway signs Via, and by which it knows a request that comes back to it. Gateways that
 /// call one another need different ones; replicas of one gateway share theirs.
@@ -186,10 +187,17 @@ fn dashed(name: &HeaderName) -> Option<String> {
     name.as_str().contains('_').then(|| name.as_str().replace('_', "-"))
 }
 
+/// Whether a body is an urlencoded form, by what its message says.
+pub(crate) fn is_form(headers: &HeaderMap) -> bool {
+    let named = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    named.split(';').next().is_some_and(|essence| essence.trim().eq_ignore_ascii_case(BodyFormat::FORM))
+}
+
 /// Takes away the fields that a client's own credential is read from, and those that some servers would take for them.
-pub fn remove_credentials(headers: &mut HeaderMap, names: &[String]) {
+pub fn remove_credentials(headers: &mut HeaderMap, credential: &Credential) {
     let is_one = |name: &HeaderName| {
-        names.iter().any(|own| own == name.as_str() || dashed(name).as_ref() == Some(own))
+        let dashed = dashed(name);
+        credential.read_headers().any(|own| own == name.as_str() || dashed.as_deref() == Some(own))
     };
     let found: Vec<HeaderName> = headers.keys().filter(|name| is_one(name)).cloned().collect();
     found.into_iter().for_each(|name| drop(headers.remove(name)));
@@ -306,6 +314,7 @@ fn add_via(from: &HeaderMap, to: &mut HeaderMap, version: Version, pseudonym: &P
 #[cfg(test)]
 mod tests {
     use super::*;
+    use switchback_plan::{Carrier, Scheme};
 
     fn map(fields: &[(&'static str, &'static str)]) -> HeaderMap {
         fields
@@ -440,7 +449,10 @@ mod tests {
     #[test]
     fn no_spelling_of_the_clients_credential_goes_on_beside_ours() {
         let mut to = map(&[("x-own", "a"), ("x_own", "b"), ("x_other", "c")]);
-        remove_credentials(&mut to, &["x-own".to_owned()]);
+        let own = Carrier::Header { name: "x-own".to_owned(), scheme: Scheme::Bare };
+        let credential =
+            Credential { read: vec![own], send: Vec::new(), headers: Vec::new(), tokens: Default::default() };
+        remove_credentials(&mut to, &credential);
         assert_eq!(to.keys().collect::<Vec<_>>(), ["x_other"]);
     }
 }

@@ -7,6 +7,7 @@ use super::origin::CallOrigin;
 use super::upstream::Upstream;
 use crate::shadow::{Knowledge, Phase, Table};
 use crate::telemetry::otlp::Traces;
+use crate::token::carried::TokenPlace;
 use arc_swap::ArcSwap;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::sync::Arc;
@@ -35,7 +36,7 @@ pub struct Program {
     /// By side: what its answers depend on besides the address.
     vary: PerSide<Option<HeaderValue>>,
     /// By side: the field that a token is sent in.
-    credential_headers: PerSide<Option<Arc<[HeaderName]>>>,
+    token_places: PerSide<Option<Arc<TokenPlace>>>,
     call_headers: PerSide<HeaderMap>,
     /// What traces are recorded with, if they are.
     traces: Option<Arc<Traces>>,
@@ -114,7 +115,8 @@ impl Program {
         let errors = SideId::BOTH.map(|side| ErrorForm::of(&pack, side));
         let language_tags = pack.languages.iter().filter_map(|tag| HeaderValue::from_str(tag).ok()).collect();
         let vary = SideId::BOTH.map(|side| vary(&pack.sides[side].credential));
-        let credential_headers = SideId::BOTH.map(|side| credential_headers(&pack.sides[side].credential));
+        let token_places =
+            SideId::BOTH.map(|side| TokenPlace::of(&pack.sides[side].credential).map(Arc::new));
         let call_headers = SideId::BOTH.map(|side| call_headers(&pack.sides[side].credential));
         let transcoders =
             SideId::BOTH.map(|side| pack.directions[side].routes.iter().map(transcoders).collect());
@@ -127,7 +129,7 @@ impl Program {
             values,
             transcoders,
             vary,
-            credential_headers,
+            token_places,
             call_headers,
             fronts,
             pack,
@@ -196,9 +198,9 @@ impl Program {
         &self.side(side).credential
     }
 
-    /// The fields that a side's calls carry their credential in; none when the pack names what is no field.
-    pub fn credential_headers(&self, side: SideId) -> Option<&Arc<[HeaderName]>> {
-        self.credential_headers[side].as_ref()
+    /// Where a side's calls carry their credential; none when the pack names what is no field.
+    pub fn token_place(&self, side: SideId) -> Option<&Arc<TokenPlace>> {
+        self.token_places[side].as_ref()
     }
 
     /// The fields that every call to a side carries besides.
@@ -227,13 +229,8 @@ impl Program {
 
 /// Answers differ by language and by who asks; a cache that looked at the address alone would mix clients.
 fn vary(credential: &Credential) -> Option<HeaderValue> {
-    let names = std::iter::once("accept-language").chain(credential.read.iter().map(String::as_str));
+    let names = std::iter::once("accept-language").chain(credential.read_headers());
     HeaderValue::try_from(names.collect::<Vec<_>>().join(", ")).ok()
-}
-
-fn credential_headers(credential: &Credential) -> Option<Arc<[HeaderName]>> {
-    let names: Result<Arc<[HeaderName]>, _> = credential.send.iter().map(|name| name.parse()).collect();
-    names.ok().filter(|names| !names.is_empty())
 }
 
 /// What is no field was refused by the pack's compiler.

@@ -12,6 +12,7 @@ use super::headers::Pseudonym;
 use super::layers::access_log::AccessLog;
 use super::layers::announce::Announce;
 use super::layers::authenticate::Authenticate;
+use super::layers::form_token::FormTokenLayer;
 use super::layers::limit::Limit;
 use super::layers::metrics::Metrics;
 use super::layers::middleware::layer;
@@ -209,6 +210,8 @@ fn within(
         .layer(TimeoutLayer::new(limits.total_timeout))
         // Before authentication, because how a token is carried depends on the front.
         .layer(layer(Route))
+        // Before authentication, which may have to look for a token in a body.
+        .layer(FormTokenLayer::new(memory.clone()))
         // Before anything is done on behalf of someone.
         .layer(layer(Authenticate::new(tokens)))
         // As soon as it is known whose side may have ended, and before that costs anything more.

@@ -6,6 +6,7 @@
 //! stops no call: each goes out once, and the first that works ends the state. The data path counts; what is written to the
 //! store is written by [`super::Tokens::run`], seldom, however often the state changes.
 
+use super::carried;
 use super::wire::authorization;
 use crate::secret::Secret;
 use crate::store::CredentialRow;
@@ -14,6 +15,7 @@ use http::HeaderValue;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use switchback_plan::Scheme;
 
 /// Answers 401 in a row that make a token refused.
 const REFUSALS: u32 = 3;
@@ -54,12 +56,17 @@ impl FixedToken {
         Some(Arc::new(fixed))
     }
 
-    /// The value of the header that carries it under `scheme`, marked sensitive.
-    pub fn header(&self, scheme: &str) -> Option<HeaderValue> {
-        if scheme == USUAL_SCHEME {
-            return Some(self.usual.clone());
+    /// The value of the header that carries it after this scheme, marked sensitive.
+    pub fn header(&self, scheme: &Scheme) -> Option<HeaderValue> {
+        match scheme {
+            Scheme::Word(word) if word == USUAL_SCHEME => Some(self.usual.clone()),
+            scheme => carried::value(self.token.expose(), scheme),
         }
-        authorization(scheme, self.token.expose())
+    }
+
+    /// The token itself.
+    pub fn secret(&self) -> &Secret<String> {
+        &self.token
     }
 
     /// Whether the service seems to take it no more.
@@ -165,12 +172,12 @@ mod tests {
     #[test]
     fn the_header_is_of_the_sides_scheme_and_shows_nothing() {
         let token = FixedToken::new(&row(None), "acme".into()).expect("a header can carry it");
-        for scheme in ["Bearer", "Token"] {
-            let header = token.header(scheme).expect("a header");
-            assert_eq!(header.to_str().ok(), Some(format!("{scheme} a-token").as_str()));
+        for word in ["Bearer", "Token"] {
+            let header = token.header(&Scheme::Word(word.to_owned())).expect("a header");
+            assert_eq!(header.to_str().ok(), Some(format!("{word} a-token").as_str()));
             assert!(header.is_sensitive());
         }
-        let alone = token.header("").expect("a header");
+        let alone = token.header(&Scheme::Bare).expect("a header");
         assert!(alone == "a-token" && alone.is_sensitive());
         assert!(!format!("{token:?}").contains("a-token"));
     }

@@ -36,6 +36,7 @@
 //! Secrets are sealed and stored by `store`; message bodies are not seen here. Management is in `registry` and `connect`, the
 //! refresh itself in `refresh`, the authorization server's dialect in `wire`.
 
+pub mod carried;
 mod client;
 mod connect;
 mod discovery;

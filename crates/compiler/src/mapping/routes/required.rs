@@ -1,10 +1,11 @@
-//! Header fields that a called operation requires: each has somebody who fills it.
+//! What a called operation requires beside its plan: header fields, each of which somebody fills, and a place for the token.
 
 use super::faults;
 use super::route::RouteCheck;
 use super::rules::is_own_header;
-use crate::contract::Operation;
+use crate::contract::{Media, Operation};
 use crate::diagnostic::Span;
+use crate::mapping::ast::CarrierKind;
 use switchback_plan::HeaderRule;
 
 impl RouteCheck<'_, '_> {
@@ -12,11 +13,24 @@ impl RouteCheck<'_, '_> {
     /// connection and of the body, and the pack's `credentials` those that carry tokens and those that go with every call.
     pub(super) fn required_headers(&mut self, rules: &[HeaderRule], called: &Operation, span: Span) {
         let credential = self.ground.world.program.manifest.credentials[self.serves.other().place()].as_ref();
+        let sends_form = credential.is_some_and(|credential| {
+            credential.send.iter().any(|one| matches!(one.kind, CarrierKind::FormField))
+        });
+        let takes_form = match &called.body {
+            Some(body) => matches!(body.media, Media::Form(..)),
+            None => [http::Method::POST, http::Method::PUT, http::Method::PATCH].contains(&called.key.method),
+        };
+        if sends_form && !takes_form {
+            let side = self.ground.world.program.manifest.sides[self.serves.other().place()].value.as_str();
+            self.findings.push(faults::no_form_for_token(span, &called.key, side));
+        }
         for parameter in called.headers.iter().filter(|parameter| parameter.required) {
             let name = parameter.name.to_ascii_lowercase();
             let is_credential = credential.is_some_and(|credential| {
                 let fixed = credential.headers.iter().map(|(field, _)| field);
-                credential.send.iter().chain(fixed).any(|field| field.value.eq_ignore_ascii_case(&name))
+                let sent = credential.send.iter().filter(|carrier| carrier.kind.is_header());
+                let mut filled = sent.map(|carrier| &carrier.name).chain(fixed);
+                filled.any(|field| field.value.eq_ignore_ascii_case(&name))
             });
             let is_filled = rules.iter().any(|rule| *rule.name.text == *name);
             if !is_filled && !is_credential && !is_own_header(&name) {

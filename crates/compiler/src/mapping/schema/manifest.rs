@@ -2,7 +2,7 @@
 
 use super::{Line, Sides, anything, by_side, keys, list_of, map_of, object, reference, text, words};
 use serde_json::{Value, json};
-use switchback_plan::{BodyForm, ClientAuth, GATEWAY_ERRORS, RefreshExtra, SettingKind};
+use switchback_plan::{BasicPart, BodyForm, ClientAuth, GATEWAY_ERRORS, RefreshExtra, SettingKind};
 
 pub(super) fn manifest(sides: Sides<'_>) -> Value {
     let side_names = object(
@@ -91,13 +91,13 @@ fn credential() -> Value {
         &[
             (
                 "read",
-                "Header fields that a client's token is taken from; the first that is there wins.",
-                list_of(&text()),
+                "Places that a client's token is taken from; the first that is there wins.",
+                list_of(&carrier()),
             ),
             (
                 "send",
-                "Header field that a token is sent in; or a list of several, all of which carry it.",
-                json!({"anyOf": [text(), list_of(&text())]}),
+                "Place that a token is sent in; or a list of header fields, all of which carry it.",
+                json!({"anyOf": [carrier(), list_of(&carrier())]}),
             ),
             (
                 "scheme",
@@ -112,6 +112,24 @@ fn credential() -> Value {
             ),
         ],
     )
+}
+
+fn carrier() -> Value {
+    let written = object(
+        &keys::CARRIER,
+        &[
+            ("header", "The field; with `basic` it is `authorization` if nothing is said.", text()),
+            ("scheme", "The scheme in this field, instead of the side's.", text()),
+            ("query", "A query parameter that is the token, instead of a header field.", text()),
+            ("form", "A field of an urlencoded body that is the token, instead of a header field.", text()),
+            (
+                "basic",
+                "What of user and password in HTTP Basic is the token.",
+                json!({"enum": BasicPart::WORDS}),
+            ),
+        ],
+    );
+    json!({"anyOf": [text(), written]})
 }
 
 fn oauth() -> Value {

@@ -23,7 +23,9 @@ pub(in crate::mapping) const PACK: Keys = Keys::new(
 );
 pub(in crate::mapping) const SIDES: Keys = Keys::new("`sides`", &["old", "new"], &[]);
 pub(in crate::mapping) const CREDENTIAL: Keys =
-    Keys::new("a credential", &["read", "send", "scheme"], &["headers", "oauth"]);
+    Keys::new("a credential", &["read", "send"], &["scheme", "headers", "oauth"]);
+pub(in crate::mapping) const CARRIER: Keys =
+    Keys::new("a place of a token", &[], &["header", "scheme", "basic", "query", "form"]);
 pub(in crate::mapping) const OAUTH: Keys =
     Keys::new("`oauth`", &[], &["body", "client_auth", "refresh_sends"]);
 pub(in crate::mapping) const SENT: Keys = Keys::new("`send`", &[], &["headers", "query"]);

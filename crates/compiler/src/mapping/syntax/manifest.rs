@@ -3,11 +3,12 @@
 use super::{Reader, keys};
 use crate::diagnostic::Findings;
 use crate::mapping::ast::{
-    Compare, CompareType, Credential, Errors, Failure, Manifest, OwnHeaders, Paging, Place, ReadBack,
-    RefusePolicy, RestWord, Sent, Setting, SideErrors, Spanned,
+    Carrier, CarrierKind, Compare, CompareType, Credential, Errors, Failure, Manifest, OwnHeaders, Paging,
+    Place, ReadBack, RefusePolicy, RestWord, Sent, Setting, SideErrors, Spanned,
 };
+use crate::mapping::faults;
 use crate::yaml::{Fields, Kind, Node};
-use switchback_plan::{BodyForm, ClientAuth, PerSide, RefreshExtra, TokenRequests};
+use switchback_plan::{BasicPart, BodyForm, ClientAuth, PerSide, RefreshExtra, TokenRequests};
 
 /// What becomes of operations that no route names.
 pub(in crate::mapping) const REST: &[&str] = &["refuse", "forward", "keep"];
@@ -59,16 +60,55 @@ impl Reader<'_> {
     fn credentials(&mut self, node: &Node) -> [Option<Credential>; 2] {
         self.by_side(node, "`credentials`", false).map(|node| {
             let fields = self.fields(node?, &keys::CREDENTIAL)?;
-            let read = self.texts(fields.get("read"));
+            let read = self.carriers(fields.get("read")?)?;
             let send = match fields.get("send")? {
-                several @ Node { kind: Kind::Seq(_), .. } => self.texts(Some(several)),
-                one => vec![self.text(one)?],
+                several @ Node { kind: Kind::Seq(_), .. } => self.carriers(several)?,
+                one => vec![self.carrier(one)?],
             };
-            let scheme = self.text_of(fields.get("scheme"))?;
+            let scheme = self.text_of(fields.get("scheme"));
             let headers = self.texts_map(fields.get("headers"));
             let tokens = fields.get("oauth").map_or_else(TokenRequests::default, |node| self.tokens(node));
             Some(Credential { read, send, scheme, headers, tokens, span: node?.span })
         })
+    }
+
+    /// None after a finding: that one is missing says nothing more.
+    fn carriers(&mut self, node: &Node) -> Option<Vec<Carrier>> {
+        let all: Vec<_> = self.list_of(Some(node)).iter().map(|node| self.carrier(node)).collect();
+        all.into_iter().collect()
+    }
+
+    /// `x-api-key`, `{header: authorization, scheme: Token}`, `{basic: user}`, `{query: api_key}` or `{form: token}`.
+    fn carrier(&mut self, node: &Node) -> Option<Carrier> {
+        if node.as_map().is_none() {
+            return Some(Carrier { name: self.text(node)?, kind: CarrierKind::Usual });
+        }
+        let fields = self.fields(node, &keys::CARRIER)?;
+        let (header, scheme) = (self.text_of(fields.get("header")), self.text_of(fields.get("scheme")));
+        let basic = match fields.get("basic") {
+            Some(node) => Some(BasicPart::of_word(node.word(BasicPart::WORDS, self.findings)?)?),
+            None => None,
+        };
+        let (query, form) = (self.text_of(fields.get("query")), self.text_of(fields.get("form")));
+        match (header, scheme, basic, query, form) {
+            (None, None, None, Some(name), None) if !name.value.is_empty() => {
+                Some(Carrier { name, kind: CarrierKind::Query })
+            }
+            (None, None, None, None, Some(name)) if !name.value.is_empty() => {
+                Some(Carrier { name, kind: CarrierKind::FormField })
+            }
+            (header, None, Some(part), None, None) => {
+                let usual = || Spanned { value: "authorization".to_owned(), span: node.span };
+                Some(Carrier { name: header.unwrap_or_else(usual), kind: CarrierKind::Basic(part) })
+            }
+            (Some(name), scheme, None, None, None) => {
+                Some(Carrier { name, kind: scheme.map_or(CarrierKind::Usual, CarrierKind::Scheme) })
+            }
+            _ => {
+                self.findings.push(faults::carrier(node.span));
+                None
+            }
+        }
     }
 
     fn tokens(&mut self, node: &Node) -> TokenRequests {

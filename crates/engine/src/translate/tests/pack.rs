@@ -5,12 +5,13 @@ use super::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use switchback_plan::{
-    Answer, Beyond, Block, BodyExpected, BodyFormat, BodyPlan, CallHead, Cell, Check, CheckElse, Choice,
-    Class, Column, Credential, Decision, Direction, Effect, End, ErrorPiece, ErrorStyle, Expr, HeaderRule,
-    ListStyle, Location, NullElse, OnFail, Operation, Outcome, Overlay, Pack, Pages, Pair, ParameterKind,
-    Path, PathPart, Predicate, QueryFrom, QueryRule, Reason, ReasonId, Refusal, RefusePolicy, Response,
-    ResponseBody, Route, RouteId, RouteKind, Row, Segment, Selection, Serve, Setting, SettingKind, Side,
-    SideId, StatusFrom, StatusTo, Step, StepAction, StepCall, Take, ValueOp, Variable, Verdict,
+    Answer, Beyond, Block, BodyExpected, BodyFormat, BodyPlan, CallHead, Carrier, Cell, Check, CheckElse,
+    Choice, Class, Column, Credential, Decision, Direction, Effect, End, ErrorPiece, ErrorStyle, Expr,
+    HeaderRule, ListStyle, Location, NullElse, OnFail, Operation, Outcome, Overlay, Pack, Pages, Pair,
+    ParameterKind, Path, PathPart, Predicate, QueryFrom, QueryRule, Reason, ReasonId, Refusal, RefusePolicy,
+    Response, ResponseBody, Route, RouteId, RouteKind, Row, Scheme, Segment, Selection, Serve, Setting,
+    SettingKind, Side, SideId, StatusFrom, StatusTo, Step, StepAction, StepCall, Take, ValueOp, Variable,
+    Verdict,
 };
 
 pub(super) const GET: RouteId = RouteId(0);
@@ -22,12 +23,12 @@ pub(super) const SEND: RouteId = RouteId(5);
 
 pub(super) fn pack() -> Arc<Pack> {
     let routes = vec![get(), edit(), create(), search(), refused(), send()];
+    let bearer = || Carrier::Header { name: "x-token".into(), scheme: Scheme::Word("Bearer".into()) };
     let side = |name: &str| Side {
         name: name.into(),
         credential: Credential {
-            read: vec!["x-token".into()],
-            send: vec!["x-token".into()],
-            scheme: "Bearer".into(),
+            read: vec![bearer()],
+            send: vec![bearer()],
             tokens: Default::default(),
             headers: Vec::new(),
         },

@@ -6,9 +6,10 @@ use crate::error::GatewayError;
 use crate::proxy::Response;
 use crate::proxy::context::RequestContext;
 use crate::proxy::upstream::Upstream;
+use crate::token::carried::TokenPlace;
 use crate::token::{Client, FixedToken};
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use http::{HeaderMap, HeaderValue, Method};
 use std::sync::Arc;
 use switchback_plan::SideId;
 
@@ -69,12 +70,12 @@ pub(crate) enum Payload {
 pub(crate) enum Credential {
     /// The call carries what it needs already.
     Carried,
-    /// The grant of this client, in these headers.
-    Grant { client: Arc<Client>, headers: Arc<[HeaderName]> },
-    /// This token, in the headers as given; it cannot be renewed.
-    Fixed { token: Arc<FixedToken>, headers: Arc<[HeaderName]>, value: HeaderValue },
+    /// The grant of this client, in this place.
+    Grant { client: Arc<Client>, place: Arc<TokenPlace> },
+    /// This token, in the place as given; it cannot be renewed.
+    Fixed { token: Arc<FixedToken>, place: Arc<TokenPlace>, value: HeaderValue },
     /// This value, added last.
-    Ready { headers: Arc<[HeaderName]>, value: HeaderValue },
+    Ready { place: Arc<TokenPlace>, value: HeaderValue },
 }
 
 impl Payload {

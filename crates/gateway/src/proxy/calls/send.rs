@@ -1,13 +1,17 @@
 //! The innermost layer: a call goes to its upstream, with the credential that is ready for it.
 
-use super::call::{Call, Caller, Credential, Manner};
+use super::call::{Call, Caller, Credential, Manner, Payload};
 use super::span;
-use crate::error::GatewayError;
-use crate::proxy::Response;
+use crate::body::Body;
+use crate::error::{GatewayError, Kind};
 use crate::proxy::origin::CallOrigin;
 use crate::proxy::upstream::Way;
+use crate::proxy::{Response, headers};
+use crate::token::carried::{self, TokenPlace};
+use http::{HeaderValue, header};
 use std::sync::Arc;
 use std::time::Instant;
+use switchback_plan::BodyFormat;
 
 /// Sends each call to its upstream.
 #[derive(Clone, Copy, Debug, Default)]
@@ -18,16 +22,31 @@ impl Caller for Send {
         call.facts.called();
         let upstream = Arc::clone(&call.upstream);
         let slot = upstream.slot(call.facts.client())?;
-        if let Credential::Ready { headers, value } = &call.credential {
-            for header in headers.iter() {
-                call.headers.insert(header.clone(), value.clone());
+        let (mut target, mut form) = (None, None);
+        if let Credential::Ready { place, value } = &call.credential {
+            // Target and body are not kept in the call, which may be sent again.
+            match &**place {
+                TokenPlace::Headers { names, .. } => {
+                    for name in names {
+                        call.headers.insert(name.clone(), value.clone());
+                    }
+                }
+                TokenPlace::Query(name) => {
+                    target = Some(carried::target_with(&call.target, name, text(value)));
+                }
+                TokenPlace::FormField(name) => {
+                    form = Some(carried::form_with(form_of(call)?, name, text(value)));
+                    let is_form = HeaderValue::from_static(BodyFormat::FORM);
+                    call.headers.entry(header::CONTENT_TYPE).or_insert(is_form);
+                }
             }
         }
         let span = span::begin(call);
         let started = Instant::now();
         call.sent += 1;
-        let body = call.payload.take();
-        let (method, target, headers) = (&call.method, &call.target, &mut call.headers);
+        let body = form.map_or_else(|| call.payload.take(), Body::full);
+        let target = target.as_deref().unwrap_or(&call.target);
+        let (method, headers) = (&call.method, &mut call.headers);
         let outcome = match call.manner {
             // Boxed: it is rare, and the usual call need not carry its size.
             Manner::Switch => Box::pin(upstream.switch(slot, method, target, headers)).await,
@@ -41,5 +60,22 @@ impl Caller for Send {
             call.facts.add_waited(started.elapsed());
         }
         span::end(span, outcome)
+    }
+}
+
+/// Tokens are visible ASCII: what reads and what refreshes them sees to that.
+fn text(value: &HeaderValue) -> &str {
+    value.to_str().unwrap_or_default()
+}
+
+/// The form that a call sends, or would send if it had a body.
+fn form_of(call: &Call) -> Result<&[u8], GatewayError> {
+    match &call.payload {
+        Payload::Whole(bytes) if bytes.is_empty() || headers::is_form(&call.headers) => Ok(bytes),
+        _ => Err(GatewayError::new(
+            Kind::NeedsReconnect,
+            "the side takes its token in a form, and this is none",
+        )
+        .safe_to_retry()),
     }
 }

@@ -1,6 +1,7 @@
 //! How a call of the shadow is authorised: by what is valid now, and nothing comes of how it was taken.
 
 use super::call::{Call, Caller, Credential};
+use super::upstream_auth::ready;
 use crate::error::{GatewayError, Kind};
 use crate::proxy::Response;
 use http::StatusCode;
@@ -21,17 +22,19 @@ impl<S> ShadowAuth<S> {
 
 impl<S: Caller> Caller for ShadowAuth<S> {
     async fn call(&self, call: &mut Call) -> Result<Response, GatewayError> {
-        let (headers, value) = match &call.credential {
+        let ready = match &call.credential {
             // What the client itself brought is its own affair, its 401 included.
             Credential::Carried | Credential::Ready { .. } => return self.inner.call(call).await,
-            Credential::Fixed { headers, value, .. } => (Arc::clone(headers), value.clone()),
-            Credential::Grant { client, headers } => {
+            Credential::Fixed { place, value, .. } => {
+                Credential::Ready { place: Arc::clone(place), value: value.clone() }
+            }
+            Credential::Grant { client, place } => {
                 let token = client.grant.current();
                 let token = token.ok_or_else(|| no_credential("no access token is valid now"))?;
-                (Arc::clone(headers), token.header().clone())
+                ready(place, &token)?
             }
         };
-        call.credential = Credential::Ready { headers, value };
+        call.credential = ready;
         let response = self.inner.call(call).await?;
         match response.status() {
             StatusCode::UNAUTHORIZED => Err(no_credential("the credential was refused")),

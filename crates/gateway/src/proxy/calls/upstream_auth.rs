@@ -10,12 +10,13 @@ use crate::error::{GatewayError, Kind};
 use crate::proxy::Response;
 use crate::proxy::program::Program;
 use crate::store::GrantState;
+use crate::token::carried::{self, TokenPlace};
 use crate::token::{AccessToken, Client, FixedToken, Operation, Rejected, TokenError, TokenFault};
-use http::{HeaderName, StatusCode};
+use http::StatusCode;
 use std::sync::Arc;
 use std::time::Duration;
 use switchback_engine::translate::is_foreign_type;
-use switchback_plan::SideId;
+use switchback_plan::{Scheme, SideId};
 
 /// What a client is told to wait when nothing better is known.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -28,16 +29,16 @@ pub(crate) fn credential(
     side: SideId,
 ) -> Result<Credential, GatewayError> {
     let called = program.side(side);
-    let headers = program.credential_headers(side).cloned();
-    let headers = headers
+    let place = program.token_place(side).cloned();
+    let place = place
         .ok_or_else(|| GatewayError::new(Kind::Internal, "the pack's credential header is no header"))?;
     if let Some(token) = client.fixed_token(&called.name) {
-        let value = token.header(&called.credential.scheme);
+        let value = token.header(place.scheme());
         let value = value.ok_or_else(|| GatewayError::new(Kind::Internal, "no header carries the token"))?;
-        return Ok(Credential::Fixed { token: Arc::clone(token), headers, value });
+        return Ok(Credential::Fixed { token: Arc::clone(token), place, value });
     }
     if side == SideId::NEW {
-        return Ok(Credential::Grant { client: Arc::clone(client), headers });
+        return Ok(Credential::Grant { client: Arc::clone(client), place });
     }
     Err(nothing_for(&called.name))
 }
@@ -85,11 +86,11 @@ impl<S> UpstreamAuth<S> {
 
 impl<S: Caller> Caller for UpstreamAuth<S> {
     async fn call(&self, call: &mut Call) -> Result<Response, GatewayError> {
-        let (client, headers) = match &call.credential {
-            Credential::Grant { client, headers } => (Arc::clone(client), Arc::clone(headers)),
-            Credential::Fixed { token, headers, value } => {
-                let (token, headers, value) = (Arc::clone(token), Arc::clone(headers), value.clone());
-                call.credential = Credential::Ready { headers, value };
+        let (client, place) = match &call.credential {
+            Credential::Grant { client, place } => (Arc::clone(client), Arc::clone(place)),
+            Credential::Fixed { token, place, value } => {
+                let (token, place, value) = (Arc::clone(token), Arc::clone(place), value.clone());
+                call.credential = Credential::Ready { place, value };
                 return judged(Box::pin(self.inner.call(call)).await?, &token);
             }
             Credential::Carried | Credential::Ready { .. } => {
@@ -100,7 +101,7 @@ impl<S: Caller> Caller for UpstreamAuth<S> {
         let token = grant.access_token().await.map_err(no_token)?;
         let operation = Operation::of(&call.method, &call.target[call.scope_bytes..]);
         let can_repeat = call.payload.is_whole();
-        call.credential = ready(&headers, &token);
+        call.credential = ready(&place, &token)?;
         let response = self.inner.call(call).await?;
         if response.status() != StatusCode::UNAUTHORIZED {
             grant.worked(&token, operation);
@@ -109,7 +110,7 @@ impl<S: Caller> Caller for UpstreamAuth<S> {
         if is_of_another(&response) {
             return Ok(response);
         }
-        let refused = Refused { client, headers, generation: token.generation(), operation, can_repeat };
+        let refused = Refused { client, place, generation: token.generation(), operation, can_repeat };
         // Boxed with the answer in it: it is rare, and the usual call need not carry its size.
         Box::pin(self.again(call, response, refused)).await
     }
@@ -118,7 +119,7 @@ impl<S: Caller> Caller for UpstreamAuth<S> {
 /// A call that was refused for its token.
 struct Refused {
     client: Arc<Client>,
-    headers: Arc<[HeaderName]>,
+    place: Arc<TokenPlace>,
     generation: i64,
     operation: Operation,
     /// Whether its body is still there.
@@ -133,7 +134,7 @@ impl<S: Caller> UpstreamAuth<S> {
         refusal: Response,
         refused: Refused,
     ) -> Result<Response, GatewayError> {
-        let Refused { client, headers, generation, operation, can_repeat } = refused;
+        let Refused { client, place, generation, operation, can_repeat } = refused;
         let grant = &client.grant;
         let newer = match grant.rejected(generation, operation).await {
             Rejected::Replay(newer) => newer,
@@ -147,7 +148,7 @@ impl<S: Caller> UpstreamAuth<S> {
                 "the access token had ended, and the body has gone by; another try goes out with the new one";
             return Err(GatewayError::new(kind, detail).safe_to_retry());
         }
-        call.credential = ready(&headers, &newer);
+        call.credential = ready(&place, &newer)?;
         let response = self.inner.call(call).await?;
         match response.status() {
             StatusCode::UNAUTHORIZED if is_of_another(&response) => {}
@@ -180,8 +181,15 @@ fn judged(response: Response, token: &FixedToken) -> Result<Response, GatewayErr
     Ok(response)
 }
 
-fn ready(headers: &Arc<[HeaderName]>, token: &AccessToken) -> Credential {
-    Credential::Ready { headers: Arc::clone(headers), value: token.header().clone() }
+/// An access token as its side wants it.
+pub(super) fn ready(place: &Arc<TokenPlace>, token: &AccessToken) -> Result<Credential, GatewayError> {
+    let value = match place.scheme() {
+        Scheme::Word(word) if word == "Bearer" => Some(token.header().clone()),
+        scheme => carried::value(token.secret().expose(), scheme),
+    };
+    let value =
+        value.ok_or_else(|| GatewayError::new(Kind::Internal, "no header carries the access token"))?;
+    Ok(Credential::Ready { place: Arc::clone(place), value })
 }
 
 /// Why a call cannot be authorised, in the data path's terms. Nothing has been sent.

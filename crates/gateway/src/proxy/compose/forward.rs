@@ -11,6 +11,7 @@ use crate::proxy::forwarding::Forwarding;
 use crate::proxy::headers::{self, Pseudonym};
 use crate::proxy::upstream::Upstream;
 use crate::proxy::{Request, Response};
+use crate::token::carried;
 use crate::tunnel::Switched;
 use bytes::Bytes;
 use http::{Method, header};
@@ -23,10 +24,10 @@ pub(crate) async fn forward(
     calls: Calls,
     upstream: Arc<Upstream>,
     request: Request,
-    target: String,
+    mut target: String,
     (pseudonym, forwarding): (Pseudonym, Forwarding),
 ) -> Result<Response, GatewayError> {
-    let Request { facts, body } = request;
+    let Request { facts, mut body } = request;
     facts.set_forwarded();
     let mut headers = headers::forwarded_request(&facts.headers, facts.version, facts.trace, &pseudonym);
     forwarding.apply(&mut headers, facts.peer, facts.headers.get(header::HOST));
@@ -37,7 +38,9 @@ pub(crate) async fn forward(
         None => Credential::Carried,
     };
     if !matches!(credential, Credential::Carried) {
-        headers::remove_credentials(&mut headers, &facts.program.credential(side).read);
+        let own = facts.program.credential(side);
+        headers::remove_credentials(&mut headers, own);
+        target = carried::target_without(&target, own.read_queries()).unwrap_or(target);
     }
     let switches = body.is_empty() && headers::add_switch(&facts.headers, facts.version, &mut headers);
     if facts.method == Method::OPTIONS || facts.method == Method::TRACE {
@@ -48,6 +51,13 @@ pub(crate) async fn forward(
         && facts.effect() == Effect::None
         && body.is_empty()
         && !headers::names_other_method(&facts.headers);
+    // A form that a token was read from, or that one is sent in, is whole; whatever is not changed goes on as it comes.
+    let uses_form = !matches!(credential, Credential::Carried) && facts.program.credential(side).uses_forms();
+    let form = match uses_form && headers::is_form(&facts.headers) {
+        true => body.take_whole(u64::MAX).transpose()?,
+        false => None,
+    };
+    let form = form.map(|form| facts.without_form_token(&form).unwrap_or(form));
     let mut call = Call {
         method: facts.method.clone(),
         facts,
@@ -58,10 +68,10 @@ pub(crate) async fn forward(
         side: None,
         manner: if switches { Manner::Switch } else { Manner::Forward },
         headers,
-        payload: if body.is_empty() {
-            Payload::Whole(Bytes::new())
-        } else {
-            Payload::Stream(body.with_trailers())
+        payload: match form {
+            Some(form) => Payload::Whole(form),
+            None if body.is_empty() => Payload::Whole(Bytes::new()),
+            None => Payload::Stream(body.with_trailers()),
         },
         is_repeatable: is_reading,
         is_alone: false,

@@ -122,17 +122,18 @@ async fn compose(
     let program = Arc::clone(&facts.program);
     let route = program.route(facts.matched().front.serves, facts.matched().route);
     let limits = json_limits(limits, &route.kind);
-    let text = &plain.as_ref().unwrap_or(&raw).bytes;
-    let worked = worked_bytes(&route.kind, text, &limits);
+    let text = plain.as_ref().unwrap_or(&raw).bytes.clone();
+    let text = facts.without_form_token(&text).unwrap_or(text);
+    let worked = worked_bytes(&route.kind, &text, &limits);
     let mut exchange = Exchange::new(&composer, facts);
     exchange.worked += text.len() as u64;
     let run = |exchange: &Exchange<'_>| {
         let (facts, matched) = (&exchange.facts, exchange.matched());
         let request = translate::Request {
             path: matched.values.clone(),
-            query: facts.uri.query().map(str::to_owned),
+            query: facts.query().map(str::to_owned),
             headers: facts.headers.clone(),
-            body: plain.as_ref().unwrap_or(&raw).bytes.clone(),
+            body: text.clone(),
             language: facts.language.0,
         };
         let (pack, settings) = (Arc::clone(facts.program.pack()), Arc::clone(facts.program.settings()));
@@ -142,7 +143,7 @@ async fn compose(
     match &route.kind {
         RouteKind::Pair(pair) => {
             // Most pairs send no body, refuse nothing and need no run: the copy of the request is spared.
-            let query = exchange.facts.uri.query().unwrap_or("");
+            let query = exchange.facts.query().unwrap_or("");
             let refuses = translate::head::refused_parameter(&pair.refused, query).is_some();
             let run =
                 (refuses || pair.request.is_some() || !pair.constants.is_empty()).then(|| run(&exchange));

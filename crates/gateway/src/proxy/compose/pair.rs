@@ -105,7 +105,7 @@ impl Exchange<'_> {
             language: self.facts.language.0,
             request: RequestHead {
                 path: &self.matched().values,
-                query: self.facts.uri.query().unwrap_or(""),
+                query: self.facts.query().unwrap_or(""),
                 headers: &self.facts.headers,
             },
         }

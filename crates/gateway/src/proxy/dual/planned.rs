@@ -118,9 +118,9 @@ impl ShadowRequest {
     pub(crate) fn translated(&self, body: Bytes) -> translate::Request {
         translate::Request {
             path: self.facts.matched().values.clone(),
-            query: self.facts.uri.query().map(str::to_owned),
+            query: self.facts.query().map(str::to_owned),
             headers: self.facts.headers.clone(),
-            body,
+            body: self.facts.without_form_token(&body).unwrap_or(body),
             language: self.facts.language.0,
         }
     }

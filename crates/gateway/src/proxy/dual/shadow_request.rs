@@ -9,6 +9,7 @@ use crate::proxy::context::RequestContext;
 use crate::proxy::program::ShadowUpstreams;
 use crate::secret::Secret;
 use crate::shadow::Subject;
+use crate::token::carried;
 use bytes::Bytes;
 use http::HeaderMap;
 use std::sync::Arc;
@@ -65,22 +66,33 @@ impl ShadowRequest {
     /// Every credential that the request came with, and the one that its calls go out with.
     pub(super) fn secrets(&self) -> Vec<Secret<String>> {
         let front = &self.facts.matched().front;
-        let own = self.facts.program.credential(front.serves).read.iter().map(String::as_str);
+        let credential = self.facts.program.credential(front.serves);
+        let own = credential.read_headers();
         let names = own.chain(["authorization", "proxy-authorization", "cookie"]);
         let values =
             names.flat_map(|name| self.facts.headers.get_all(name)).filter_map(|value| value.to_str().ok());
         let words = values.flat_map(str::split_whitespace);
         let mut secrets: Vec<Secret<String>> = words.map(Secret::from).collect();
+        // What is read of a header need not stand in it as it is.
+        secrets.extend(credential.read_fields().flat_map(|(header, scheme)| {
+            let values = self.facts.headers.get_all(header).iter();
+            values.filter_map(|value| Some(Secret::from(&*carried::read(value.to_str().ok()?, scheme)?)))
+        }));
+        let query = self.facts.uri.query().unwrap_or_default();
+        let in_query = credential.read_queries().flat_map(|name| carried::values(query, name));
+        let in_form = credential.read_form_fields().flat_map(|name| carried::values(self.facts.form(), name));
+        secrets.extend(in_query.chain(in_form).map(|token| Secret::from(&*token)));
         for side in [front.serves, front.serves.other()] {
             match upstream_auth::credential(&self.facts.program, self.facts.enrolled(), side) {
                 Ok(Credential::Grant { client, .. }) => {
                     secrets.extend(client.grant.current().map(|token| token.secret().clone()));
                 }
-                Ok(Credential::Fixed { value, .. } | Credential::Ready { value, .. }) => {
+                Ok(Credential::Fixed { token, value, .. }) => {
+                    secrets.push(token.secret().clone());
                     secrets
                         .extend(value.to_str().into_iter().flat_map(str::split_whitespace).map(Secret::from));
                 }
-                Ok(Credential::Carried) | Err(_) => {}
+                Ok(Credential::Ready { .. } | Credential::Carried) | Err(_) => {}
             }
         }
         secrets

@@ -10,11 +10,12 @@ use crate::proxy::context::{Matched, RequestContext, Unknown};
 use crate::proxy::program::{Front, Strangers};
 use crate::proxy::{Request, Response};
 use crate::shadow::Phase;
-use crate::token::{Client, Tokens};
+use crate::token::{Client, Tokens, carried};
 use http::HeaderMap;
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use switchback_plan::{Credential, RouteKind};
+use switchback_plan::{Carrier, Credential, RouteKind};
 
 #[derive(Clone)]
 pub(crate) struct Authenticate {
@@ -60,17 +61,28 @@ impl Authenticate {
     }
 
     fn shows_known_token(&self, facts: &RequestContext, front: &Front) -> bool {
-        let credential = facts.program.credential(front.serves);
-        let values = credential.read.iter().flat_map(|name| facts.headers.get_all(name.as_str()));
-        let words = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b' '));
-        words.filter(|word| !word.is_empty()).any(|word| self.tokens.clients().is_known(word))
+        let (credential, clients) = (facts.program.credential(front.serves), self.tokens.clients());
+        let is_in_field = credential.read_fields().any(|(header, scheme)| {
+            facts.headers.get_all(header).iter().any(|value| {
+                let words = value.as_bytes().split(|byte| *byte == b' ').filter(|word| !word.is_empty());
+                let read = value.to_str().ok().and_then(|value| carried::read(value, scheme));
+                words.chain(read.as_deref().map(str::as_bytes)).any(|word| clients.is_known(word))
+            })
+        });
+        let known = |token: Cow<'_, str>| clients.is_known(token.as_bytes());
+        let query = facts.uri.query().unwrap_or_default();
+        is_in_field
+            || credential.read_queries().flat_map(|name| carried::values(query, name)).any(known)
+            || credential.read_form_fields().flat_map(|name| carried::values(facts.form(), name)).any(known)
     }
 
     fn client(&self, facts: &RequestContext) -> Result<Arc<Client>, GatewayError> {
         let front = facts.front().expect("`route` sits outside and leaves the front");
         let side = facts.program.side(front.serves);
-        let token = token(&facts.headers, &side.credential)?;
-        let client = token.and_then(|token| self.tokens.clients().authenticate(token.as_bytes(), &side.name));
+        let query = facts.uri.query().unwrap_or_default();
+        let token = token(&facts.headers, query, facts.form(), &side.credential)?;
+        let found = token.as_deref().map(str::as_bytes);
+        let client = found.and_then(|token| self.tokens.clients().authenticate(token, &side.name));
         client.ok_or_else(|| {
             let detail =
                 if token.is_some() { "a token that is not enrolled for this side" } else { "no token" };
@@ -91,45 +103,63 @@ fn answers_strangers(facts: &RequestContext, matched: &Matched) -> bool {
     }
 }
 
-/// The client's token. The first of the side's headers that is there decides, even when it holds no token: to look further
-/// would let a caller choose whose token counts. The same header twice with different values is ambiguous.
-fn token<'h>(headers: &'h HeaderMap, credential: &Credential) -> Result<Option<&'h str>, GatewayError> {
-    let found = credential.read.iter().find_map(|name| {
-        let mut lines = headers.get_all(name.as_str()).iter();
-        lines.next().map(|first| (name, first, lines))
-    });
-    let Some((name, first, mut lines)) = found else { return Ok(None) };
-    if lines.any(|line| line != first) {
-        return Err(GatewayError::new(Kind::BadRequest, format!("`{name}` twice with different values")));
+/// The client's token. The first of the side's places that is there decides, even when it holds no token: to look further
+/// would let a caller choose whose token counts. In one header it may stand after several schemes, of which the first that
+/// fits counts. The same place twice with different values is ambiguous.
+fn token<'r>(
+    headers: &'r HeaderMap,
+    query: &'r str,
+    form: &'r str,
+    credential: &Credential,
+) -> Result<Option<Cow<'r, str>>, GatewayError> {
+    let twice =
+        |name: &str| GatewayError::new(Kind::BadRequest, format!("`{name}` twice with different values"));
+    for carrier in &credential.read {
+        let (name, pairs) = match carrier {
+            Carrier::Header { name, .. } => {
+                let mut lines = headers.get_all(name.as_str()).iter();
+                let Some(first) = lines.next() else { continue };
+                if lines.any(|line| line != first) {
+                    return Err(twice(name));
+                }
+                let Ok(value) = first.to_str() else { return Ok(None) };
+                let mut schemes = credential.read_fields().filter(|(own, _)| own == name);
+                return Ok(schemes.find_map(|(_, scheme)| carried::read(value, scheme)));
+            }
+            Carrier::Query(name) => (name, query),
+            Carrier::FormField(name) => (name, form),
+        };
+        let mut values = carried::values(pairs, name);
+        let Some(first) = values.next() else { continue };
+        if values.any(|value| value != first) {
+            return Err(twice(name));
+        }
+        return Ok(Some(first).filter(|token| !token.is_empty()));
     }
-    Ok(first.to_str().ok().and_then(|value| after_scheme(value, &credential.scheme)))
-}
-
-/// What follows the authentication scheme (RFC 9110, section 11.1: its case does not matter), or all of it where there is
-/// none.
-fn after_scheme<'v>(value: &'v str, scheme: &str) -> Option<&'v str> {
-    if scheme.is_empty() {
-        return Some(value.trim()).filter(|token| !token.is_empty());
-    }
-    let (head, rest) = value.trim().split_once(' ')?;
-    let token = rest.trim_start();
-    (head.eq_ignore_ascii_case(scheme) && !token.is_empty()).then_some(token)
+    Ok(None)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use http::{HeaderName, HeaderValue};
+    use switchback_plan::{BasicPart, Scheme};
 
     fn read(fields: &[(&'static str, &'static str)]) -> Result<Option<String>, Kind> {
-        read_after("Bearer", fields)
+        let bearer = || Scheme::Word("Bearer".to_owned());
+        read_as(&[("x-own", bearer()), ("authorization", bearer())], fields)
     }
 
-    fn read_after(scheme: &str, fields: &[(&'static str, &'static str)]) -> Result<Option<String>, Kind> {
+    fn read_as(
+        carriers: &[(&str, Scheme)],
+        fields: &[(&'static str, &'static str)],
+    ) -> Result<Option<String>, Kind> {
+        let carriers = carriers.iter();
+        let carriers = carriers
+            .map(|(name, scheme)| Carrier::Header { name: (*name).to_owned(), scheme: scheme.clone() });
         let credential = Credential {
-            read: vec!["x-own".into(), "authorization".into()],
-            send: vec!["x-own".into()],
-            scheme: scheme.into(),
+            read: carriers.collect(),
+            send: Vec::new(),
             tokens: Default::default(),
             headers: Vec::new(),
         };
@@ -137,8 +167,8 @@ mod tests {
         for (name, value) in fields {
             headers.append(HeaderName::from_static(name), HeaderValue::from_static(value));
         }
-        match token(&headers, &credential) {
-            Ok(token) => Ok(token.map(str::to_owned)),
+        match token(&headers, "", "", &credential) {
+            Ok(token) => Ok(token.map(Cow::into_owned)),
             Err(error) => Err(error.kind().clone()),
         }
     }
@@ -156,10 +186,34 @@ mod tests {
 
     #[test]
     fn a_token_may_stand_alone_or_after_any_word() {
-        assert_eq!(read_after("", &[("x-own", " a-key ")]), Ok(Some("a-key".into())));
-        assert_eq!(read_after("", &[("x-own", "Bearer a")]), Ok(Some("Bearer a".into())));
-        assert_eq!(read_after("", &[("x-own", "")]), Ok(None));
-        assert_eq!(read_after("ApiToken", &[("x-own", "apitoken a")]), Ok(Some("a".into())));
+        let alone = [("x-own", Scheme::Bare)];
+        assert_eq!(read_as(&alone, &[("x-own", " a-key ")]), Ok(Some("a-key".into())));
+        assert_eq!(read_as(&alone, &[("x-own", "Bearer a")]), Ok(Some("Bearer a".into())));
+        assert_eq!(read_as(&alone, &[("x-own", "")]), Ok(None));
+        let own = [("x-own", Scheme::Word("ApiToken".to_owned()))];
+        assert_eq!(read_as(&own, &[("x-own", "apitoken a")]), Ok(Some("a".into())));
+    }
+
+    /// In one header in several forms, or in several headers: the first header that is there, and in it the first that fits.
+    #[test]
+    fn one_header_may_carry_a_token_in_several_forms() {
+        let all = [
+            ("x-own", Scheme::Bare),
+            ("authorization", Scheme::Word("Token".to_owned())),
+            ("authorization", Scheme::Basic(BasicPart::User)),
+            ("authorization", Scheme::Basic(BasicPart::Password)),
+        ];
+        let authorization = |value| read_as(&all, &[("authorization", value)]);
+        assert_eq!(authorization("token a-key"), Ok(Some("a-key".into())));
+        // `a-key:`, `:a-key` and `user:a-key`.
+        assert_eq!(authorization("Basic YS1rZXk6"), Ok(Some("a-key".into())));
+        assert_eq!(authorization("basic OmEta2V5"), Ok(Some("a-key".into())));
+        assert_eq!(authorization("Basic dXNlcjphLWtleQ=="), Ok(Some("user".into())));
+        for none in ["Basic", "Basic ???", "Basic YS1rZXk", "Bearer a-key", "Basic Og=="] {
+            assert_eq!(authorization(none), Ok(None), "{none}");
+        }
+        let both = [("authorization", "token a-key"), ("x-own", "")];
+        assert_eq!(read_as(&all, &both), Ok(None), "the first header decides");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 pub(crate) mod access_log;
 pub(crate) mod announce;
 pub(crate) mod authenticate;
+pub(crate) mod form_token;
 pub(crate) mod limit;
 pub(crate) mod metrics;
 pub(crate) mod middleware;

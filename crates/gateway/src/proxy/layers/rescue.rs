@@ -192,9 +192,10 @@ pub(crate) fn response(facts: &RequestContext, error: &GatewayError) -> Response
         }
         Kind::UnknownToken => {
             // Compulsory with 401 (RFC 9110, section 11.6.1).
-            let scheme = facts.front().map(|front| facts.program.credential(front.serves).scheme.as_str());
+            let first =
+                facts.front().map(|front| facts.program.credential(front.serves).read_fields().next());
             // A token that stands alone is of no registered scheme.
-            let scheme = scheme.map(|scheme| if scheme.is_empty() { "ApiKey" } else { scheme });
+            let scheme = first.map(|first| first.and_then(|(_, scheme)| scheme.name()).unwrap_or("ApiKey"));
             if let Some(Ok(scheme)) = scheme.map(HeaderValue::from_str) {
                 headers.insert(header::WWW_AUTHENTICATE, scheme);
             }

@@ -102,6 +102,12 @@ pub(in super::super) fn header_missing(name: &str, span: Span, key: &OpKey) -> F
         .help(format!("pass the client's under `headers:`, or give it a value; for all calls of the side, add it to `headers` of its `credentials`: `{{{name}: …}}`"))
 }
 
+pub(in super::super) fn no_form_for_token(span: Span, key: &OpKey, side: &str) -> Finding {
+    let what = format!("`{key}` has no form that the token of `{side}` could be sent in");
+    Finding::error(Code::PackForm, span, what)
+        .help("send it in a header field or in a query parameter, or refuse this operation")
+}
+
 pub(in super::super) fn unknown_parameter(name: &Spanned<String>, key: &OpKey, known: &[&str]) -> Finding {
     let near = did_you_mean(&name.value, known.to_vec());
     let all = if known.is_empty() { "it has none".to_owned() } else { format!("there are {}", list(known)) };

@@ -1,0 +1,138 @@
+//! Holds a small form whole where clients of a front may carry their tokens in one, so that `authenticate` can read it. All
+//! other requests pass through, without a box and with their bodies untouched; so does a form that is too large, which carries
+//! no token then.
+
+use crate::body::Body;
+use crate::error::{GatewayError, Side};
+use crate::memory::Memory;
+use crate::proxy::context::RequestContext;
+use crate::proxy::headers;
+use crate::proxy::slots::refused;
+use crate::proxy::{Request, Response};
+use bytes::Bytes;
+use futures_util::future::{BoxFuture, Either};
+use http::header;
+use http_body::{Frame, SizeHint};
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tower::{Layer, Service};
+
+/// Largest form that a token is looked for in.
+const FORM_BYTES_MAX: u64 = 64 * 1024;
+
+#[derive(Clone)]
+pub(crate) struct FormTokenLayer {
+    memory: Memory,
+}
+
+impl FormTokenLayer {
+    pub(crate) fn new(memory: Memory) -> FormTokenLayer {
+        FormTokenLayer { memory }
+    }
+}
+
+impl<S> Layer<S> for FormTokenLayer {
+    type Service = FormToken<S>;
+
+    fn layer(&self, inner: S) -> FormToken<S> {
+        FormToken { inner, memory: self.memory.clone() }
+    }
+}
+
+#[derive(Clone)]
+pub(crate) struct FormToken<S> {
+    inner: S,
+    memory: Memory,
+}
+
+impl<S> Service<Request> for FormToken<S>
+where
+    S: Service<Request, Response = Response, Error = GatewayError, Future: Send> + Clone + Send + 'static,
+{
+    type Response = Response;
+    type Error = GatewayError;
+    type Future = Either<S::Future, BoxFuture<'static, Result<Response, GatewayError>>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), GatewayError>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        if !may_carry_token(&request.facts, &request.body) {
+            return Either::Left(self.inner.call(request));
+        }
+        // The one that was asked for readiness is the one that is called.
+        let next = self.inner.clone();
+        let mut inner = std::mem::replace(&mut self.inner, next);
+        let memory = self.memory.clone();
+        Either::Right(Box::pin(async move {
+            let Request { facts, body } = request;
+            let body = held(&facts, body, &memory).await?;
+            inner.call(Request { facts, body }).await
+        }))
+    }
+}
+
+/// Whether a body is a form that is not known to be too large, on a front whose tokens may stand in forms.
+fn may_carry_token(facts: &RequestContext, body: &Body) -> bool {
+    let uses_forms = facts.front().is_some_and(|front| facts.program.credential(front.serves).uses_forms());
+    uses_forms
+        && !body.is_empty()
+        && body.length().is_none_or(|length| length <= FORM_BYTES_MAX)
+        && headers::is_form(&facts.headers)
+        && !facts.headers.contains_key(header::CONTENT_ENCODING)
+}
+
+/// Leaves a form with the request, and gives its body once more; or the body as it was, if it is too large.
+async fn held(facts: &Arc<RequestContext>, body: Body, memory: &Memory) -> Result<Body, GatewayError> {
+    let share = memory.take(body.length().unwrap_or(FORM_BYTES_MAX));
+    let mut body = body.with_trailers();
+    let (mut chunks, mut length) = (VecDeque::new(), 0);
+    while let Some(chunk) = body.chunk().await.transpose()? {
+        length += chunk.len() as u64;
+        chunks.push_back(chunk);
+        if length > FORM_BYTES_MAX {
+            return Ok(Body::stream(Rejoined { read: chunks, rest: body }, Side::Client));
+        }
+    }
+    // Only now: a client that still sends would lose the answer (RFC 9112, section 9.6).
+    let share = share.map_err(|_| refused("memory"))?;
+    let form: Bytes = match chunks.len() {
+        1 => chunks.remove(0).unwrap_or_default(),
+        _ => chunks.iter().flatten().copied().collect(),
+    };
+    facts.set_form(form.clone(), share);
+    Ok(Body::full(form))
+}
+
+/// A body of which the beginning was read.
+struct Rejoined {
+    read: VecDeque<Bytes>,
+    rest: Body,
+}
+
+impl http_body::Body for Rejoined {
+    type Data = Bytes;
+    type Error = GatewayError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, GatewayError>>> {
+        match self.read.pop_front() {
+            Some(chunk) => Poll::Ready(Some(Ok(Frame::data(chunk)))),
+            None => Pin::new(&mut self.rest).poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.read.is_empty() && self.rest.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        // The length of a large form was not announced, or it would not have been read.
+        SizeHint::new()
+    }
+}

@@ -1,0 +1,242 @@
+//! How a token stands in a request: read out of it, taken out of it, and put into a call. One place is one variant of
+//! [`Carrier`], one scheme of a header field one of [`Scheme`]; each has an arm here in each direction.
+
+use super::wire::authorization;
+use crate::secret::Secret;
+use base64::Engine as _;
+use base64::alphabet::STANDARD as ALPHABET;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use http::{HeaderName, HeaderValue};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use std::borrow::Cow;
+use switchback_plan::{BasicPart, Carrier, Credential, Scheme};
+
+/// Where calls to a side carry their token.
+#[derive(Debug)]
+pub enum TokenPlace {
+    /// In these fields, all of which carry it.
+    Headers {
+        /// Their names.
+        names: Vec<HeaderName>,
+        /// What stands before it in each.
+        scheme: Scheme,
+    },
+    /// In this query parameter.
+    Query(String),
+    /// In this field of a form.
+    FormField(String),
+}
+
+impl TokenPlace {
+    /// Where a side wants it; none where the pack names what is no field.
+    pub fn of(credential: &Credential) -> Option<TokenPlace> {
+        match credential.send.first()? {
+            Carrier::Query(name) => Some(TokenPlace::Query(name.clone())),
+            Carrier::FormField(name) => Some(TokenPlace::FormField(name.clone())),
+            Carrier::Header { scheme, .. } => {
+                let names = credential.send.iter().filter_map(Carrier::header);
+                let names: Result<_, _> = names.map(|(name, _)| name.parse()).collect();
+                Some(TokenPlace::Headers { names: names.ok()?, scheme: scheme.clone() })
+            }
+        }
+    }
+
+    /// The scheme before it.
+    pub fn scheme(&self) -> &Scheme {
+        match self {
+            TokenPlace::Headers { scheme, .. } => scheme,
+            TokenPlace::Query(_) | TokenPlace::FormField(_) => &Scheme::Bare,
+        }
+    }
+}
+
+/// Clients pad Base64 or do not.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &ALPHABET,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// The token in the value of a field; none where it holds none after this scheme. The case of a scheme does not matter (RFC
+/// 9110, section 11.1).
+pub fn read<'v>(value: &'v str, scheme: &Scheme) -> Option<Cow<'v, str>> {
+    let token = match scheme {
+        Scheme::Bare => Cow::Borrowed(value.trim()),
+        Scheme::Word(word) => Cow::Borrowed(after(value, word)?),
+        Scheme::Basic(part) => {
+            let decoded = String::from_utf8(BASE64.decode(after(value, "Basic")?.trim_end()).ok()?).ok()?;
+            // The user has no colon, the password may have some (RFC 7617, section 2).
+            let (user, password) = decoded.split_once(':')?;
+            Cow::Owned(match part {
+                BasicPart::User => user.to_owned(),
+                BasicPart::Password => password.to_owned(),
+                // One of them alone is not both.
+                BasicPart::Both if user.is_empty() || password.is_empty() => return None,
+                BasicPart::Both => decoded,
+            })
+        }
+    };
+    (!token.is_empty()).then_some(token)
+}
+
+fn after<'v>(value: &'v str, scheme: &str) -> Option<&'v str> {
+    let (head, rest) = value.trim().split_once(' ')?;
+    head.eq_ignore_ascii_case(scheme).then(|| rest.trim_start())
+}
+
+/// The value of the field that carries a token, marked sensitive; none where no field could carry it.
+pub fn value(token: &str, scheme: &Scheme) -> Option<HeaderValue> {
+    match scheme {
+        Scheme::Bare => authorization("", token),
+        Scheme::Word(word) => authorization(word, token),
+        Scheme::Basic(part) => {
+            let both = Secret::new(match part {
+                BasicPart::User => format!("{token}:"),
+                BasicPart::Password => format!(":{token}"),
+                BasicPart::Both => token.to_owned(),
+            });
+            authorization("Basic", &BASE64.encode(both.expose()))
+        }
+    }
+}
+
+/// The values of a parameter of a query, or of a field of a form, decoded. A `+` is one: tokens hold no spaces.
+pub fn values<'q>(pairs: &'q str, name: &str) -> impl Iterator<Item = Cow<'q, str>> {
+    let pairs = pairs.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
+    pairs.filter(move |(own, _)| is_named(own, name)).map(|(_, value)| decoded(value))
+}
+
+/// A query or a form without these. Nothing where none of them is in it.
+pub fn without<'n>(pairs: &str, names: impl Iterator<Item = &'n str> + Clone) -> Option<String> {
+    let is_one = |pair: &&str| {
+        let own = pair.split_once('=').map_or(*pair, |(own, _)| own);
+        names.clone().any(|name| is_named(own, name))
+    };
+    pairs
+        .split('&')
+        .any(|pair| is_one(&pair))
+        .then(|| pairs.split('&').filter(|pair| !is_one(pair)).collect::<Vec<_>>().join("&"))
+}
+
+/// Path and query without these parameters. Nothing where none of them is in it.
+pub fn target_without<'n>(target: &str, names: impl Iterator<Item = &'n str> + Clone) -> Option<String> {
+    let (path, query) = target.split_once('?')?;
+    let left = without(query, names)?;
+    Some(if left.is_empty() { path.to_owned() } else { format!("{path}?{left}") })
+}
+
+/// Path and query with a token in this parameter.
+pub fn target_with(target: &str, name: &str, token: &str) -> String {
+    let mark = if target.contains('?') { '&' } else { '?' };
+    format!("{target}{mark}{}", pair(name, token))
+}
+
+/// A form with a token in this field.
+pub fn form_with(form: &[u8], name: &str, token: &str) -> Vec<u8> {
+    let mark: &[u8] = if form.is_empty() { b"" } else { b"&" };
+    [form, mark, pair(name, token).as_bytes()].concat()
+}
+
+fn pair(name: &str, token: &str) -> String {
+    format!("{}={}", utf8_percent_encode(name, ESCAPED), utf8_percent_encode(token, ESCAPED))
+}
+
+/// All but what RFC 3986 calls unreserved.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+fn is_named(own: &str, name: &str) -> bool {
+    own == name || decoded(own) == name
+}
+
+fn decoded(text: &str) -> Cow<'_, str> {
+    percent_decode_str(text).decode_utf8_lossy()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn basic_is_as_rfc_7617_shows_it() {
+        let shown = value("Aladdin:open sesame", &Scheme::Basic(BasicPart::Both)).expect("it fits");
+        assert_eq!(shown, "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==");
+        assert!(shown.is_sensitive());
+        assert_eq!(value("key", &Scheme::Basic(BasicPart::User)).expect("it fits"), "Basic a2V5Og==");
+        assert_eq!(value("key", &Scheme::Basic(BasicPart::Password)).expect("it fits"), "Basic OmtleQ==");
+    }
+
+    fn part() -> impl Strategy<Value = BasicPart> {
+        prop::sample::select(vec![BasicPart::User, BasicPart::Password, BasicPart::Both])
+    }
+
+    proptest! {
+        /// Whatever user and password are, padded or not, the parts are theirs, and nothing else is read.
+        #[test]
+        fn basic_is_read_as_it_is_defined(
+            user in "[^:\\PC]{0,12}",
+            password in "\\PC{0,12}",
+            scheme in "[bB][aA][sS][iI][cC]",
+            spaces in " {1,3}",
+            is_padded: bool,
+            part in part(),
+        ) {
+            let mut coded = BASE64.encode(format!("{user}:{password}"));
+            if !is_padded {
+                coded.truncate(coded.trim_end_matches('=').len());
+            }
+            let wanted = match part {
+                BasicPart::User => user,
+                BasicPart::Password => password,
+                BasicPart::Both if user.is_empty() || password.is_empty() => String::new(),
+                BasicPart::Both => format!("{user}:{password}"),
+            };
+            let read = read(&format!("{scheme}{spaces}{coded}"), &Scheme::Basic(part)).map(Cow::into_owned);
+            prop_assert_eq!(read, Some(wanted).filter(|wanted| !wanted.is_empty()));
+        }
+
+        /// What is no Basic is no token, and breaks nothing.
+        #[test]
+        fn what_is_not_basic_is_not_read(value in "\\PC{0,40}", part in part()) {
+            prop_assume!(!value.trim().to_ascii_lowercase().starts_with("basic "));
+            prop_assert_eq!(read(&value, &Scheme::Basic(part)), None);
+            let _ = read(&format!("Basic {value}"), &Scheme::Basic(part));
+        }
+
+        #[test]
+        fn what_is_put_into_a_query_or_a_form_is_read_out_of_it_and_taken_out_of_it(
+            token in "[!-~]{8,40}",
+            name in "[a-z_&= %]{1,8}",
+            before in prop::option::of("[a-z]{1,3}=[a-z0-9%2]{0,5}"),
+        ) {
+            prop_assume!(before.as_ref().is_none_or(|before| !is_named(before.split('=').next().unwrap(), &name)));
+            let target = before.as_ref().map_or("/a".to_owned(), |before| format!("/a?{before}"));
+            let with = target_with(&target, &name, &token);
+            let (_, query) = with.split_once('?').expect("there is one");
+            let form = form_with(before.as_deref().unwrap_or_default().as_bytes(), &name, &token);
+            prop_assert_eq!(query.as_bytes(), &form[..]);
+            prop_assert_eq!(values(query, &name).collect::<Vec<_>>(), [token.as_str()]);
+            prop_assert_eq!(target_without(&with, [name.as_str()].into_iter()), Some(target.clone()));
+            prop_assert_eq!(target_without(&target, [name.as_str()].into_iter()), None);
+        }
+
+        /// A user has no colon (RFC 7617, section 2), and tokens of clients are visible ASCII.
+        #[test]
+        fn what_is_put_into_a_field_is_read_out_of_it(
+            token in "[!-9;-~]{8,40}",
+            word in "[A-Za-z][A-Za-z0-9-]{0,9}",
+            which in 0..5_usize,
+        ) {
+            let scheme = match which {
+                0 => Scheme::Bare,
+                1 => Scheme::Word(word),
+                2 => Scheme::Basic(BasicPart::User),
+                3 => Scheme::Basic(BasicPart::Password),
+                _ => Scheme::Basic(BasicPart::Both),
+            };
+            let token = if which == 4 { format!("{token}:{token}") } else { token };
+            let value = value(&token, &scheme).expect("it fits");
+            let read = read(value.to_str().expect("ASCII"), &scheme);
+            prop_assert_eq!(read.as_deref(), Some(token.as_str()));
+        }
+    }
+}
