@@ -212,24 +212,27 @@ impl<'a> Running<'a> {
             asked: 0,
             to_ask: u64::MAX,
         };
-        let start = Instant::now();
         for at in 0..load.connections {
             let stream = running.connect(at)?;
-            let due = match load.pace {
+            running.connections.push(Connection {
+                stream,
+                reader: Reader::new(false),
+                request: 0,
+                due: Instant::now(),
+                begun: false,
+                asking: false,
+            });
+        }
+        // Nothing is due before all are there, or many connections would begin with all their requests at once.
+        let start = Instant::now();
+        for (at, connection) in running.connections.iter_mut().enumerate() {
+            connection.due = match load.pace {
                 Pace::Closed => start,
                 Pace::Open { per_second } => {
                     start + Duration::from_secs_f64(at as f64 / f64::from(per_second))
                 }
             };
-            running.connections.push(Connection {
-                stream,
-                reader: Reader::new(false),
-                request: 0,
-                due,
-                begun: false,
-                asking: false,
-            });
-            running.due.push(Reverse((due, at)));
+            running.due.push(Reverse((connection.due, at)));
         }
         Ok(running)
     }
