@@ -4,8 +4,9 @@
 //! `/v2/chats/N/messages` is a page as the old version shows it; that and `/v2/chats/N`, the same, are not counted.
 //! `/v3/chats/N/messages` is a page of messages where N is below 1000, otherwise a list of N bytes. `/requests` says how many
 //! calls of v3 have been answered. `/v3/chats/900/messages` and the ids that follow are lists whose messages vary.
-//! `secure.rs` answers the same over TLS.
+//! `/v3/things-N/M` is an object, for generated packs. `secure.rs` answers the same over TLS.
 
+use crate::bench::growth;
 use crate::bodies;
 use crate::secure::Secure;
 use crate::tls::{Certificates, HTTP_1, HTTP_2};
@@ -275,6 +276,7 @@ pub struct Answers {
     lists: HashMap<usize, Reply>,
     chat: Reply,
     sent: Reply,
+    thing: Reply,
     grant: Reply,
     unauthorized: Reply,
     missing: Reply,
@@ -294,6 +296,7 @@ impl Answers {
             lists: HashMap::new(),
             chat: ok(&bodies::chat()),
             sent: ok(&bodies::sent()),
+            thing: ok(&growth::thing()),
             grant: ok(&grant),
             unauthorized: answer(StatusCode::UNAUTHORIZED, r#"{"reason":"Unknown token."}"#),
             missing: answer(StatusCode::NOT_FOUND, r#"{"reason":"Not found."}"#),
@@ -314,6 +317,7 @@ impl Answers {
             return self.unauthorized.clone();
         }
         match (asked.method, chat_of(asked.target)) {
+            (b"GET", None) if asked.target.starts_with(b"/v3/things-") => self.thing.clone(),
             (b"GET", Some((_, b""))) => self.chat.clone(),
             (b"GET", Some((id @ 0..1000, b"/messages"))) => {
                 let varied = id.checked_sub(VARIED_FROM).and_then(|at| self.varied.get(at));

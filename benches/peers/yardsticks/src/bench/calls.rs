@@ -89,8 +89,13 @@ impl Call {
 
 /// A request for a path below the version; with a body, where there is one, it is a POST.
 pub fn call_of(path: &str, body: &str, running: &Running) -> Vec<u8> {
+    call_with(path, body, running, CLIENT_TOKEN)
+}
+
+/// The same with the token of a client, where the peer translates.
+pub fn call_with(path: &str, body: &str, running: &Running, client_token: &str) -> Vec<u8> {
     let (version, credential) = if running.peer.translates() {
-        ("v2", format!("x-authorization: Bearer {CLIENT_TOKEN}"))
+        ("v2", format!("x-authorization: Bearer {client_token}"))
     } else {
         ("v3", format!("authorization: Bearer {ACCESS_TOKEN}"))
     };

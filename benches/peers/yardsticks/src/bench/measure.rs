@@ -49,9 +49,21 @@ pub struct Sample {
 
 /// Measures a peer once.
 pub fn measure(running: &mut Running, setting: Setting, span: Span, fixture: &Fixture) -> Result<Sample> {
+    let requests = setting.call.requests(running);
+    measure_requests(running, requests, setting, span, fixture)
+}
+
+/// Measures a peer once with other requests than those of the setting's call.
+pub fn measure_requests(
+    running: &mut Running,
+    requests: Vec<Vec<u8>>,
+    setting: Setting,
+    span: Span,
+    fixture: &Fixture,
+) -> Result<Sample> {
     let load = Load {
         target: running.target.clone(),
-        requests: setting.call.requests(running),
+        requests,
         status: setting.call.status(running.peer),
         connections: setting.connections,
         pace: setting.pace,

@@ -4,6 +4,7 @@
 mod agree;
 mod calls;
 mod goals;
+pub mod growth;
 mod measure;
 mod memory;
 mod peers;
@@ -95,6 +96,8 @@ enum Part {
     Memory,
     /// Latency while the other version is asked in the shadow
     Shadow,
+    /// More connections, operations and clients; only where it is asked for
+    Growth,
 }
 
 /// Runs all that the options ask for and prints the tables.
@@ -134,12 +137,19 @@ pub fn run(options: Options) -> Result<()> {
     } else {
         Vec::new()
     };
+    let grows = options.tiny && options.only.is_empty() || options.only.contains(&Part::Growth);
+    let growth = if grows && peers.contains(&Peer::Gateway) {
+        growth::measure(&site, span, options.tiny, &fixture)
+    } else {
+        Vec::new()
+    };
     let report = Report {
         site: &site,
         peers: &peers,
         cells: &cells,
         memories: &memories,
         shadows: &shadows,
+        growth: &growth,
         missing: &missing,
         rounds,
         span,

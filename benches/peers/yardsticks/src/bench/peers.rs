@@ -59,6 +59,16 @@ pub struct Site {
     pub install: bool,
 }
 
+/// How a gateway differs from the usual one where growth is measured.
+pub struct Grown<'a> {
+    /// Another pack than the usual one.
+    pub pack: Option<&'a Path>,
+    /// Entries of `clients`, in YAML.
+    pub clients: String,
+    /// Connections that are allowed.
+    pub connections: usize,
+}
+
 /// A peer that serves.
 pub struct Running {
     pub peer: Peer,
@@ -181,7 +191,7 @@ impl Peer {
             Self::Gateway | Self::GatewayQuiet | Self::GatewayPlain => {
                 let log = if self == Self::GatewayQuiet { "info,switchback::access=off" } else { "info" };
                 let template = include_str!("../../../configs/gateway.yaml");
-                site.serve(&site.program(self)?, &place, template, &[("log", log)])?
+                site.serve(&site.program(self)?, &place, template, &[], &[("log", log)])?
             }
         };
         let process = Process::start(&command, site.core, &site.folder.join(format!("{name}.out")))?;
@@ -298,7 +308,22 @@ impl Site {
         let transport = Transport::Plain;
         let place = Place { name, listen: address, upstream: self.upstream(transport), transport };
         let template = include_str!("../../../configs/gateway-shadow.yaml");
-        let command = self.serve(&self.switchback, &place, template, &words)?;
+        let command = self.serve(&self.switchback, &place, template, &[], &words)?;
+        let process = Process::start(&command, self.core, &self.folder.join(format!("{name}.out")))?;
+        Ok(Running { peer: Peer::Gateway, target: address.into(), process })
+    }
+
+    /// Starts a gateway with more of something than it usually has.
+    pub fn start_grown(&self, grown: &Grown<'_>) -> Result<Running> {
+        let (name, address, transport) = ("growth", free_port()?, Transport::Plain);
+        let place = Place { name, listen: address, upstream: self.upstream(transport), transport };
+        let pack = grown.pack.unwrap_or(&self.pack).display().to_string();
+        let connections = grown.connections.to_string();
+        let words =
+            [("pack", pack.as_str()), ("clients", grown.clients.trim_end()), ("connections", &connections)];
+        let conditions: &[_] = if grown.pack.is_none() { &["messaging"] } else { &[] };
+        let template = include_str!("../../../configs/gateway-growth.yaml");
+        let command = self.serve(&self.switchback, &place, template, conditions, &words)?;
         let process = Process::start(&command, self.core, &self.folder.join(format!("{name}.out")))?;
         Ok(Running { peer: Peer::Gateway, target: address.into(), process })
     }
@@ -309,6 +334,7 @@ impl Site {
         program: &Path,
         place: &Place<'_>,
         template: &str,
+        conditions: &[&str],
         words: &[(&str, &str)],
     ) -> Result<Command> {
         let output = Command::new(program).args(["key", "generate"]).output()?;
@@ -319,7 +345,8 @@ impl Site {
         }
         let (admin, pack) = (free_port()?.to_string(), self.pack.display().to_string());
         let ours = [("admin", admin.as_str()), ("key", key.trim()), ("pack", pack.as_str())];
-        let file = self.configure(place, "yaml", template, &[], &[&ours, words].concat())?;
+        // Theirs come first and win.
+        let file = self.configure(place, "yaml", template, conditions, &[words, &ours].concat())?;
         Ok(command(program, ["serve".into(), "--config".into(), file]))
     }
 

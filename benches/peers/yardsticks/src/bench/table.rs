@@ -2,6 +2,7 @@
 
 use super::calls::Call;
 use super::goals::GOALS;
+use super::growth::{self, Axis, Point};
 use super::measure::{Cell, Setting, Span, median};
 use super::memory::Memory;
 use super::peers::{Peer, Site};
@@ -22,6 +23,7 @@ pub struct Report<'a> {
     pub cells: &'a [Cell],
     pub memories: &'a [Memory],
     pub shadows: &'a [Shadowed],
+    pub growth: &'a [Point],
     /// Who could not be measured, and why.
     pub missing: &'a [(Peer, String)],
     pub rounds: usize,
@@ -50,6 +52,7 @@ impl Report<'_> {
         self.missing.is_empty()
             && self.cells.iter().all(|cell| cell.failure.is_none())
             && self.memories.iter().all(known)
+            && self.growth.iter().all(|point| point.seen.is_some())
     }
 
     /// The goals, a table for each setting, one of memory, and notes.
@@ -70,6 +73,9 @@ impl Report<'_> {
         }
         if !self.shadows.is_empty() {
             self.write_shadows(out)?;
+        }
+        if !self.growth.is_empty() {
+            self.write_growth(out)?;
         }
         self.write_notes(out)
     }
@@ -185,6 +191,34 @@ impl Report<'_> {
         writeln!(out)
     }
 
+    fn write_growth(&self, out: &mut String) -> fmt::Result {
+        writeln!(out, "### Switchback as work grows, 2,000 requests/s\n")?;
+        let names = growth::MEASURES.map(|(name, _)| name).join(" | ");
+        writeln!(out, "| | how many | {names} |\n|---|---|---|---|---|---|")?;
+        for axis in Axis::ALL {
+            let points: Vec<_> = self.growth.iter().filter(|point| point.axis == axis).collect();
+            let name = format!("{axis:?}").to_lowercase();
+            for point in &points {
+                let shown = point.seen.map_or("fails | | | ".to_owned(), |seen| {
+                    let memory = megabytes(Some(seen.resident_bytes as f64));
+                    let [ready, cpu, p99] = [seen.ready_ms * 1e3, seen.cpu_us, seen.p99_us].map(time);
+                    [ready, cpu, p99, memory].join(" | ")
+                });
+                writeln!(out, "| {name} | {} | {shown} |", point.count)?;
+            }
+            let seen: Vec<_> = points.iter().filter_map(|point| Some((point.count, point.seen?))).collect();
+            let [.., one, other] = &seen[..] else { continue };
+            let slope = |(_, of): growth::Measure| {
+                let (exponent, is_worse) = growth::slope((one.0, of(&one.1)), (other.0, of(&other.1)));
+                let remark = if is_worse { ", worse than n log n" } else { "" };
+                format!("n^{exponent:.2}{remark}")
+            };
+            let slopes = growth::MEASURES.map(slope).join(" | ");
+            writeln!(out, "| {name}, slope | {} to {} | {slopes} |", one.0, other.0)?;
+        }
+        writeln!(out)
+    }
+
     fn write_notes(&self, out: &mut String) -> fmt::Result {
         let seconds = self.span.measured.as_secs_f64();
         writeln!(
@@ -268,6 +302,7 @@ impl Report<'_> {
             "cells": self.cells.iter().map(cell).collect::<Vec<_>>(),
             "memory": self.memories.iter().map(|memory| (format!("{:?}", memory.peer), memory)).collect::<Vec<_>>(),
             "shadow": self.shadows,
+            "growth": self.growth,
         });
         Ok(serde_json::to_string_pretty(&all)?)
     }
