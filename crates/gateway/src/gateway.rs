@@ -40,19 +40,35 @@ use tower::{BoxError, Layer, Service, ServiceExt as _};
 
 /// Answers requests of one API version by calls of the other. Clones share clients, limits and connections.
 ///
-/// ```no_run
-/// # use std::sync::Arc;
-/// # async fn example(pack: Arc<switchback_plan::Pack>) -> Result<(), Box<dyn std::error::Error>> {
-/// use switchback_gateway::Gateway;
+/// It takes requests with any body of [`Bytes`] and never fails: what goes wrong is an answer in the pack's error form. Requests
+/// must carry the path as the client sent it, its front's prefix included.
 ///
+/// # Examples
+///
+/// A gateway in front of an API at another address. Clients that send no token are refused without a call:
+///
+/// ```
+/// use switchback_compiler::mapping::compile;
+/// use switchback_compiler::mapping::load::PackSource;
+/// use switchback_gateway::Gateway;
+/// use switchback_gateway::body::Body;
+/// use tower::ServiceExt as _;
+///
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+/// let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../mappings/ingress");
+/// let pack = compile(&PackSource::from_dir(folder.as_ref())?).pack.ok_or("the pack has errors")?;
 /// let gateway = Gateway::builder()
 ///     .pack(pack)
-///     .front("/v2", "v2")
-///     .upstream("v3", "https://api.example.com".parse()?)
-///     .client("acme", "the token that acme sends", [("v3", "the token that its calls go out with")])
+///     .front("/old", "v1beta1")
+///     .upstream("v1", "https://api.example.com".parse()?)
+///     .client("acme", "the token that acme sends", [("v1", "the token that its calls go out with")])
 ///     .build()
 ///     .await?;
-/// # drop(gateway);
+///
+/// let path = "/old/apis/extensions/v1beta1/namespaces/cafe/ingresses/tea";
+/// let answer = gateway.oneshot(http::Request::get(path).body(Body::empty())?).await?;
+/// assert_eq!(answer.status(), 401);
 /// # Ok(())
 /// # }
 /// ```
@@ -114,7 +130,8 @@ pub enum BuildError {
 }
 
 impl Gateway {
-    /// Begins to describe a gateway.
+    /// Begins to describe a gateway. [`Builder::pack`] and [`Builder::front`] must be called; a service also needs
+    /// [`Builder::upstream`] for each side that calls go to.
     pub fn builder() -> Builder {
         Builder::default()
     }
@@ -128,28 +145,30 @@ impl Builder {
         self
     }
 
-    /// Values for what the pack reads of its operator's configuration.
+    /// Values for what the pack reads of its operator's configuration (`$.config`). Without them its defaults hold.
     #[must_use]
     pub fn settings(mut self, settings: Settings) -> Builder {
         self.settings = settings;
         self
     }
 
-    /// At this path prefix clients speak this side of the pack; an empty prefix is the root. There may be several.
+    /// At this path prefix clients speak this side of the pack. The prefix begins with `/` and does not end with one; an empty one
+    /// is the root. There may be several fronts.
     #[must_use]
     pub fn front(mut self, prefix: impl Into<String>, side: impl Into<String>) -> Builder {
         self.fronts.push((prefix.into(), side.into()));
         self
     }
 
-    /// Where the service of a side is. A [`layer`](Builder::layer) needs none: its inner service is called.
+    /// Where the service of a side is: `http://` or `https://`, a host, and the path that all its operations are below. Of two for
+    /// one side the later counts. A [`layer`](Builder::layer) needs none: its inner service is called.
     #[must_use]
     pub fn upstream(mut self, side: impl Into<String>, address: Uri) -> Builder {
         self.upstreams.push((side.into(), address));
         self
     }
 
-    /// A client, the token that it is known by, and by side the tokens that its calls go out with.
+    /// A client: its name in logs and metrics, the token that it is known by, and by side the tokens that its calls go out with.
     #[must_use]
     pub fn client<'a>(
         self,
@@ -179,7 +198,7 @@ impl Builder {
         self
     }
 
-    /// The bounds of the data path.
+    /// The bounds of the data path: bytes, counts and times. Without them [`Limits::default`] holds.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Builder {
         self.limits = limits;
@@ -201,10 +220,13 @@ impl Builder {
         self
     }
 
-    /// The gateway as a service. Must be called within a tokio runtime, in which it works in the background.
+    /// The gateway as a service. It refreshes grants in the background until its last clone is dropped.
     ///
     /// # Errors
     /// Something is missing or does not fit the pack, or the store cannot be used.
+    ///
+    /// # Panics
+    /// Without a tokio runtime around it.
     pub async fn build(self) -> Result<Gateway, BuildError> {
         let addresses = self.upstreams.clone();
         let prepared = self.prepare().await?;
@@ -228,11 +250,14 @@ impl Builder {
         })
     }
 
-    /// The gateway as a layer: requests below a front become calls of the inner service, all others pass to it as they are. Must
-    /// be called within a tokio runtime, in which it works in the background.
+    /// The gateway as a layer: requests below a front become calls of the inner service, all others pass to it as they are. It
+    /// refreshes grants in the background until the layer and all services made by it are dropped.
     ///
     /// # Errors
     /// Something is missing or does not fit the pack, or the store cannot be used.
+    ///
+    /// # Panics
+    /// Without a tokio runtime around it.
     pub async fn layer(self) -> Result<GatewayLayer, BuildError> {
         Ok(GatewayLayer(Arc::new(self.prepare().await?)))
     }
@@ -412,26 +437,50 @@ where
 
 /// A gateway around a service that it calls. Made by [`Builder::layer`].
 ///
-/// ```no_run
-/// # use std::sync::Arc;
-/// # async fn example<S>(pack: Arc<switchback_plan::Pack>, api: S) -> Result<(), Box<dyn std::error::Error>>
-/// # where
-/// #     S: tower::Service<http::Request<switchback_gateway::body::Body>,
-/// #         Response = http::Response<switchback_gateway::body::Body>, Error = std::convert::Infallible>
-/// #         + Clone + Send + Sync + 'static,
-/// #     S::Future: Send,
-/// # {
-/// use switchback_gateway::Gateway;
-/// use tower::Layer;
+/// Requests below a front are translated, and the calls that they become go to the inner service, without a socket between.
+/// All other requests reach the inner service unchanged.
 ///
+/// # Examples
+///
+/// A service that speaks the new version answers a client of the old one:
+///
+/// ```
+/// use http::{Request, Response};
+/// use std::convert::Infallible;
+/// use switchback_compiler::mapping::compile;
+/// use switchback_compiler::mapping::load::PackSource;
+/// use switchback_gateway::Gateway;
+/// use switchback_gateway::body::Body;
+/// use tower::{Layer as _, ServiceExt as _, service_fn};
+///
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+/// let api = service_fn(|call: Request<Body>| async move {
+///     assert_eq!(call.uri().path(), "/apis/networking.k8s.io/v1/namespaces/cafe/ingresses/tea");
+///     let ingress = r#"{
+///         "apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": "tea"},
+///         "spec": {"defaultBackend": {"service": {"name": "tea", "port": {"number": 80}}}}
+///     }"#;
+///     let answer = Response::builder().header("content-type", "application/json");
+///     Ok::<_, Infallible>(answer.body(Body::full(ingress)).expect("these are header fields"))
+/// });
+///
+/// let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../mappings/ingress");
+/// let pack = compile(&PackSource::from_dir(folder.as_ref())?).pack.ok_or("the pack has errors")?;
 /// let gateway = Gateway::builder()
 ///     .pack(pack)
-///     .front("/v2", "v2")
-///     .client("acme", "the token that acme sends", [("v3", "the token that its calls go out with")])
+///     .front("/old", "v1beta1")
+///     .client("acme", "token-of-acme", [("v1", "token-for-the-api")])
 ///     .layer()
 ///     .await?;
-/// let both = gateway.layer(api);         // /v2/… is translated, anything else goes to `api` as it is
-/// # drop(both);
+/// let both = gateway.layer(api);
+///
+/// let path = "/old/apis/extensions/v1beta1/namespaces/cafe/ingresses/tea";
+/// let request = Request::get(path).header("authorization", "Bearer token-of-acme").body(Body::empty())?;
+/// let answer = both.oneshot(request).await?;
+/// assert_eq!(answer.status(), 200);
+/// let body = axum::body::to_bytes(axum::body::Body::new(answer.into_body()), 1 << 20).await?;
+/// assert!(body.windows(18).any(|text| text == b"extensions/v1beta1"));
 /// # Ok(())
 /// # }
 /// ```

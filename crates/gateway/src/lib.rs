@@ -1,5 +1,8 @@
 //! The data path and what it needs: listeners, the tower stack, clients and their grants, the store, recording, the dual run and
 //! telemetry. It sees plans, never the text of a mapping.
+//!
+//! A program that has the gateway inside begins at [`Gateway::builder`]; its packs come from the crate `switchback-compiler`, by
+//! `mapping::compile`. The modules are the parts that the program `switchback` joins by itself: they change with it.
 
 // What no other crate can reach says so, and the compiler finds it when nothing calls it.
 #![warn(unreachable_pub)]
@@ -13,7 +16,7 @@ pub mod clock;
 pub mod error;
 pub mod events;
 mod gateway;
-pub(crate) mod heavy;
+mod heavy;
 mod interim;
 pub mod memory;
 pub mod proxy;
