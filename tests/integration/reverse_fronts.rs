@@ -223,9 +223,9 @@ async fn in_the_legacy_phase_calls_go_to_the_new_service_itself() {
 }
 
 #[test]
-fn what_the_readme_says_about_the_other_direction_is_ready_to_serve() {
-    let readme = include_str!("../../README.md");
-    let section = readme.split("## The other way round").nth(1).expect("the section is there");
+fn the_configuration_on_the_page_about_migrations_is_ready_to_serve() {
+    let page = include_str!("../../docs/MIGRATION.md");
+    let section = page.split("## The other way round").nth(1).expect("the section is there");
     let block = section.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a block");
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join("switchback.yaml");
