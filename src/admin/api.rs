@@ -261,7 +261,7 @@ fn refused(error: &RegistryError) -> Answer {
             | StoreError::Tampered(_),
         ) => StatusCode::CONFLICT,
         RegistryError::Store(error) => {
-            tracing::error!(%error, "the store did not do what the admin API asked");
+            tracing::error!(%error, "a request of the admin API failed in the store");
             return Answer::error(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "the store did not do it; the log says why",

@@ -21,7 +21,7 @@ const PIECES_MAX: usize = 4;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Asked {
+struct CaptureRequest {
     /// As the contract writes it.
     operation: Option<String>,
     client: Option<String>,
@@ -31,9 +31,9 @@ struct Asked {
     body_bytes: usize,
 }
 
-impl Default for Asked {
-    fn default() -> Asked {
-        Asked {
+impl Default for CaptureRequest {
+    fn default() -> CaptureRequest {
+        CaptureRequest {
             operation: None,
             client: None,
             share: 1.0,
@@ -48,7 +48,7 @@ impl Default for Asked {
 const BODY_BYTES_MAX: usize = 1 << 20;
 
 pub(super) async fn capture(parts: &Parts, request: Request<Body>) -> Answer {
-    let asked: Asked = match read(request).await {
+    let asked: CaptureRequest = match read(request).await {
         Ok(asked) => asked,
         Err(answer) => return answer,
     };

@@ -48,6 +48,6 @@ pub(super) async fn export(parts: &Parts, query: &str) -> Answer {
 }
 
 fn unavailable(error: &StoreError) -> Answer {
-    tracing::error!(%error, "the store did not give what the admin API asked for");
+    tracing::error!(%error, "a request of the admin API failed in the store");
     Answer::error(StatusCode::SERVICE_UNAVAILABLE, "the store does not answer; the log says why")
 }

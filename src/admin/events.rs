@@ -55,6 +55,6 @@ pub(super) async fn drop(parts: &Parts, request: Request<Body>) -> Answer {
 }
 
 fn refused(error: &StoreError) -> Answer {
-    tracing::error!(%error, "the store did not do what the admin API asked");
+    tracing::error!(%error, "a request of the admin API failed in the store");
     Answer::error(StatusCode::SERVICE_UNAVAILABLE, "the store did not do it; the log says why")
 }

@@ -101,7 +101,7 @@ impl Parts {
             detail: detail.to_owned(),
         };
         if let Err(error) = self.store.note(&row).await {
-            tracing::warn!(%error, kind, subject, "what happened could not be written down");
+            tracing::warn!(%error, kind, subject, "the history in the store lacks an entry");
         }
     }
 }

@@ -93,7 +93,7 @@ fn refused(error: &PhasesError) -> Answer {
         PhasesError::WhichSide(..) => StatusCode::BAD_REQUEST,
         PhasesError::NoUpstream { .. } | PhasesError::Moved => StatusCode::CONFLICT,
         PhasesError::Store(error) => {
-            tracing::error!(%error, "the store did not do what the admin API asked");
+            tracing::error!(%error, "a request of the admin API failed in the store");
             return Answer::error(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "the store did not do it; the log says why",

@@ -128,7 +128,7 @@ pub(super) async fn letter(parts: &Parts, name: &str) -> Answer {
 pub(crate) async fn written(parts: &Parts, name: &str) -> Result<String, Answer> {
     let away = || Answer::error(StatusCode::SERVICE_UNAVAILABLE, "the store did not do it; the log says why");
     let usage = parts.usage.list().await.map_err(|error| {
-        tracing::error!(%error, "the store did not do what the admin API asked");
+        tracing::error!(%error, "a request of the admin API failed in the store");
         away()
     })?;
     let sunset = parts.retirement.sunsets().into_iter().find(|sunset| sunset.client == name);

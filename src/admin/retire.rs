@@ -139,7 +139,7 @@ fn refused(error: &RetireError) -> Answer {
         RetireError::WhichSide(_) | RetireError::Window(_) => StatusCode::BAD_REQUEST,
         RetireError::TooMany => StatusCode::CONFLICT,
         RetireError::Store(error) => {
-            tracing::error!(%error, "the store did not do what the admin API asked");
+            tracing::error!(%error, "a request of the admin API failed in the store");
             return Answer::error(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "the store did not do it; the log says why",

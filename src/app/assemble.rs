@@ -60,7 +60,7 @@ pub(super) fn limits(limits: &config::Limits) -> Limits {
         in_flight_max: count(limits.requests),
         client_in_flight_max: count(limits.requests_per_client),
         held_bytes_all_max: limits.held_bytes_all,
-        request_tempo: BodyTimeout {
+        request_body_timeout: BodyTimeout {
             idle: limits.body_timeout,
             bytes_per_second_min: limits.body_bytes_per_second,
         },
@@ -312,7 +312,7 @@ pub(super) fn events(
         store: store.clone(),
         memory: memory.part(config.limits.held_bytes_all),
         clock: clock.clone(),
-        tempo: limits(&config.limits).request_tempo,
+        body_timeout: limits(&config.limits).request_body_timeout,
         places: Arc::new(Semaphore::new(count(config.limits.requests_per_client))),
         queued: Arc::clone(&queued),
     };

@@ -106,7 +106,9 @@ impl Reloader {
         };
         match &error {
             None => tracing::info!(?needs_restart, "reloaded"),
-            Some(error) => tracing::error!(%error, "not reloaded; what served before goes on serving"),
+            Some(error) => {
+                tracing::error!(%error, "the reload failed; the pack and configuration of before go on serving")
+            }
         }
         let at = rfc3339(now_ms);
         let outcome = ReloadOutcome { succeeded: error.is_none(), at, error, needs_restart };

@@ -65,7 +65,7 @@ pub fn run(args: &Args) -> ExitCode {
 async fn capture(args: &Args) -> Result<(), Failure> {
     let (admin, token) = args.port.address_and_token()?;
     let url = admin.join("api/capture").map_err(|error| Failure::Usage(format!("--admin: {error}")))?;
-    let asked = json!({
+    let wanted = json!({
         "operation": args.operation,
         "client": args.client,
         "share": args.share,
@@ -76,7 +76,7 @@ async fn capture(args: &Args) -> Result<(), Failure> {
     // From here on these signals do not end the program by themselves.
     let signals = Signals::new().map_err(|error| Failure::Run(error.to_string()))?;
     let client = http()?;
-    let response = client.post(url.clone()).bearer_auth(token.expose()).json(&asked).send().await;
+    let response = client.post(url.clone()).bearer_auth(token.expose()).json(&wanted).send().await;
     let response =
         response.map_err(|error| Failure::Run(format!("the admin port cannot be reached: {error}")))?;
     let status = response.status();
@@ -160,28 +160,28 @@ async fn copy(
 ) -> io::Result<u64> {
     let mut lines = Lines { out, pending: Vec::new(), entries: 0, has_begun: false, is_ended: false };
     let mut progress = Progress { is_shown: io::stderr().is_terminal(), told: Instant::now() };
-    let mut asked = Asked::No;
+    let mut ending = Ending::No;
     tokio::pin!(end);
     let until = tokio::time::sleep(END_WAIT);
     tokio::pin!(until);
     loop {
         let chunk = tokio::select! {
             biased;
-            // The second time says that nobody wants to wait.
-            () = signals.next() => match asked {
-                Asked::No => {
-                    asked = Asked::Asking;
+            // A second signal ends it at once.
+            () = signals.next() => match ending {
+                Ending::No => {
+                    ending = Ending::Requested;
                     until.as_mut().reset(tokio::time::Instant::now() + END_WAIT);
                     continue;
                 }
-                Asked::Asking | Asked::Told => break,
+                Ending::Requested | Ending::Accepted => break,
             },
             chunk = response.chunk() => chunk,
-            () = &mut end, if matches!(asked, Asked::Asking) => {
-                asked = Asked::Told;
+            () = &mut end, if matches!(ending, Ending::Requested) => {
+                ending = Ending::Accepted;
                 continue;
             }
-            () = &mut until, if !matches!(asked, Asked::No) => break,
+            () = &mut until, if !matches!(ending, Ending::No) => break,
         };
         match chunk {
             Ok(Some(chunk)) => lines.push(&chunk)?,
@@ -191,14 +191,14 @@ async fn copy(
         progress.tell(lines.entries);
     }
     progress.end();
-    lines.finish(!matches!(asked, Asked::No))
+    lines.finish(!matches!(ending, Ending::No))
 }
 
 /// How far the gateway has been asked to end the capture.
-enum Asked {
+enum Ending {
     No,
-    Asking,
-    Told,
+    Requested,
+    Accepted,
 }
 
 /// How long the gateway may take to end a capture.

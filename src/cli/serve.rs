@@ -156,20 +156,21 @@ async fn serve(start: Start) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Serves until a signal asks to stop, then drains. SIGHUP reloads. SIGTERM comes from who runs many of us: clients are still
-/// accepted until balancers know. Whoever sends SIGINT, or a second signal, does not want to wait.
+/// Serves until a signal asks to stop, then drains. SIGHUP reloads. After SIGTERM, which service managers and clusters send, the
+/// gateway still accepts clients until balancers know. SIGINT, or a second signal, skips that wait.
 pub(super) async fn until_stopped(app: App, mut signals: Signals) {
-    let asked = loop {
+    let signal = loop {
         match signals.next().await {
-            Asked::Reload => app.reload(),
-            asked => break asked,
+            ProcessSignal::Reload => app.reload(),
+            signal => break signal,
         }
     };
     let delay = app.leave();
     tell(&[NotifyState::Stopping]);
     tracing::info!("draining");
-    if asked == Asked::Leave {
-        let _ = tokio::time::timeout(delay, async { while signals.next().await == Asked::Reload {} }).await;
+    if signal == ProcessSignal::Leave {
+        let _ = tokio::time::timeout(delay, async { while signals.next().await == ProcessSignal::Reload {} })
+            .await;
     }
     let drained = app.shutdown().await;
     tracing::info!(connections_cut = drained.cut, "stopped");
@@ -190,7 +191,7 @@ pub(super) struct Signals {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum ProcessSignal {
     /// When nothing comes any more.
     Leave,
     /// Now.
@@ -210,14 +211,14 @@ impl Signals {
 
     /// Waits until a signal asks to stop.
     async fn stop(&mut self) {
-        while self.next().await == Asked::Reload {}
+        while self.next().await == ProcessSignal::Reload {}
     }
 
-    pub(super) async fn next(&mut self) -> Asked {
+    pub(super) async fn next(&mut self) -> ProcessSignal {
         tokio::select! {
-            _ = self.interrupt.recv() => Asked::Stop,
-            _ = self.terminate.recv() => Asked::Leave,
-            _ = self.hang_up.recv() => Asked::Reload,
+            _ = self.interrupt.recv() => ProcessSignal::Stop,
+            _ = self.terminate.recv() => ProcessSignal::Leave,
+            _ = self.hang_up.recv() => ProcessSignal::Reload,
         }
     }
 }

@@ -16,7 +16,7 @@ mod tried;
 mod what_if;
 
 pub use letter::Letter;
-pub use run::{Ask, Asked, Part, Place, Ran, RanAnswer, RanCall, RanStep};
+pub use run::{Ask, Part, Place, Ran, RanAnswer, RanCall, RanStep, TriedRequest};
 pub use shelf::Shown as ShelfEntry;
 pub use switchback_engine::translate::sources::member_place;
 pub use tried::{ExampleRequest, Served, TryError, Workbench};

@@ -24,7 +24,7 @@ use switchback_plan::{Effect, Origin, RouteId, SideId};
 #[serde(deny_unknown_fields, default)]
 pub struct Ask {
     /// A request, as an editor has it.
-    pub request: Option<Asked>,
+    pub request: Option<TriedRequest>,
     /// Instead: an entry of an HTTP Archive, or an archive of which the first entry counts.
     pub har: Option<Json>,
     /// Instead: a recorded exchange, by its number.
@@ -42,7 +42,7 @@ pub struct Ask {
 /// A request.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Asked {
+pub struct TriedRequest {
     pub method: String,
     /// Path and query, the front's prefix included.
     pub target: String,

@@ -9,7 +9,7 @@ use super::fields::Fields;
 use super::layout::{Page, Tab, empty};
 use super::words::{Tone, badge, count, counted, moment_text, operation, phase};
 use crate::admin::{Answer, tried};
-use crate::playground::{Ask, Asked, ExampleRequest, Part, Ran, RanAnswer, RanCall, TryError, WhatIf};
+use crate::playground::{Ask, ExampleRequest, Part, Ran, RanAnswer, RanCall, TriedRequest, TryError, WhatIf};
 use http::StatusCode;
 use maud::{Markup, html};
 use serde_json::Value as Json;
@@ -179,7 +179,7 @@ impl Draft {
             let (name, value) = line.split_once(':')?;
             Some((name.trim().to_owned(), value.trim().to_owned()))
         });
-        let asked = Asked {
+        let asked = TriedRequest {
             method: self.method.clone(),
             target: self.target.clone(),
             headers: headers.collect(),

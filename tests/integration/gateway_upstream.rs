@@ -603,7 +603,7 @@ async fn a_hanging_upstream_does_not_pile_up_requests() {
 #[tokio::test]
 async fn half_a_head_is_given_up_and_so_is_a_body_that_drips() {
     let new = Upstream::start(vec![Act::json(200, "{}")]).await;
-    let mut setup = limited(|limits| limits.request_tempo.idle = Duration::from_millis(50));
+    let mut setup = limited(|limits| limits.request_body_timeout.idle = Duration::from_millis(50));
     setup.options =
         server::Options { header_timeout: Duration::from_millis(100), ..server::Options::default() };
     let gateway = Gateway::start(new.address, setup).await;

@@ -146,7 +146,7 @@ pub struct BodyTimeout {
 }
 
 struct MinimumThroughput {
-    tempo: BodyTimeout,
+    timeout: BodyTimeout,
     timer: Option<Pin<Box<Sleep>>>,
     started: Option<Instant>,
     seen: u64,
@@ -227,9 +227,9 @@ impl Body {
 
     /// Breaks the body when it comes more slowly than this. Whole bodies never do.
     #[must_use]
-    pub(crate) fn paced(mut self, tempo: BodyTimeout) -> Body {
+    pub(crate) fn paced(mut self, timeout: BodyTimeout) -> Body {
         if !matches!(self.kind, Source::Empty | Source::Full(_)) {
-            self.pace = Some(Box::new(MinimumThroughput { tempo, timer: None, started: None, seen: 0 }));
+            self.pace = Some(Box::new(MinimumThroughput { timeout, timer: None, started: None, seen: 0 }));
         }
         self
     }
@@ -418,13 +418,13 @@ impl Body {
     fn poll_pace(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(pace) = &mut self.pace else { return Poll::Pending };
         let started = *pace.started.get_or_insert_with(Instant::now);
-        if pace.tempo.bytes_per_second_min > 0 {
-            let beyond_grace = started.elapsed().saturating_sub(pace.tempo.idle);
-            if pace.seen < pace.tempo.bytes_per_second_min.saturating_mul(beyond_grace.as_secs()) {
+        if pace.timeout.bytes_per_second_min > 0 {
+            let beyond_grace = started.elapsed().saturating_sub(pace.timeout.idle);
+            if pace.seen < pace.timeout.bytes_per_second_min.saturating_mul(beyond_grace.as_secs()) {
                 return Poll::Ready(());
             }
         }
-        let idle = pace.tempo.idle;
+        let idle = pace.timeout.idle;
         pace.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(idle))).as_mut().poll(cx)
     }
 }
@@ -598,8 +598,8 @@ mod tests {
     #[tokio::test]
     async fn a_silent_sender_breaks_a_paced_body() {
         let (sender, body) = Body::channel(1, None);
-        let tempo = BodyTimeout { idle: Duration::from_millis(20), bytes_per_second_min: 0 };
-        let error = body.paced(tempo).whole().await.unwrap_err();
+        let timeout = BodyTimeout { idle: Duration::from_millis(20), bytes_per_second_min: 0 };
+        let error = body.paced(timeout).whole().await.unwrap_err();
         assert_eq!(*error.kind(), Kind::UpstreamTimeout);
         drop(sender);
     }
@@ -607,13 +607,13 @@ mod tests {
     #[tokio::test]
     async fn a_dripping_sender_breaks_the_least_rate_although_it_is_never_silent() {
         let (sender, body) = Body::channel(1, None);
-        let tempo = BodyTimeout { idle: Duration::from_millis(200), bytes_per_second_min: 1_000_000 };
+        let timeout = BodyTimeout { idle: Duration::from_millis(200), bytes_per_second_min: 1_000_000 };
         let drip = tokio::spawn(async move {
             while sender.send(Ok(Bytes::from_static(b"x"))).await.is_ok() {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         });
-        let error = body.paced(tempo).whole().await.unwrap_err();
+        let error = body.paced(timeout).whole().await.unwrap_err();
         assert_eq!(*error.kind(), Kind::UpstreamTimeout);
         drip.await.unwrap();
     }

@@ -81,7 +81,7 @@ impl BufferedAnswer {
             return Content::Empty;
         }
         let mut tree = Tree::default();
-        let mut reader = Reader::new(Told { tree: &mut tree, nodes_left: nodes_max }, TREE_LIMITS);
+        let mut reader = Reader::new(TreeSink { tree: &mut tree, nodes_left: nodes_max }, TREE_LIMITS);
         let end = reader.feed(&self.start).and_then(|()| match self.is_whole() {
             true => reader.finish().map(drop),
             false => Ok(()),
@@ -165,20 +165,20 @@ impl Tree {
     }
 }
 
-/// The sink through which a tree is told, so that it is still there when a reading ends early.
-struct Told<'t> {
+/// A sink that builds a tree apart from itself, so that it is still there when a reading ends early.
+struct TreeSink<'t> {
     tree: &'t mut Tree,
     nodes_left: usize,
 }
 
-impl Told<'_> {
+impl TreeSink<'_> {
     fn count(&mut self) -> Result<(), ErrorKind> {
         self.nodes_left = self.nodes_left.checked_sub(1).ok_or(ErrorKind::Limit(Limit::Nodes))?;
         Ok(())
     }
 }
 
-impl Sink for Told<'_> {
+impl Sink for TreeSink<'_> {
     fn open(&mut self, container: Container) -> Result<(), ErrorKind> {
         self.count()?;
         self.tree.open.push(match container {

@@ -180,10 +180,10 @@ mod tests {
             let runs = 1000;
             let mut wrong = 0;
             for seed in 0..runs {
-                let mut dice = fastrand::Rng::with_seed(seed);
+                let mut random = fastrand::Rng::with_seed(seed);
                 let (mut different, mut left) = (0, false);
                 for compared in 1..=1000 {
-                    different += u64::from(dice.f64() < rate);
+                    different += u64::from(random.f64() < rate);
                     left |= rate > 0.0 && sequence.rules_out(rate, different, compared);
                 }
                 wrong += u32::from(left);

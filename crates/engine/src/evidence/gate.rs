@@ -324,12 +324,12 @@ mod tests {
     /// A rollout of `calls` calls whose true rate of differences in each phase is `rate(stage)`, the gate asked after
     /// every single one. Each comparison is a minute.
     fn roll_out(gate: &Gate, seed: u64, calls: u64, rate: impl Fn(Stage) -> f64) -> Rollout {
-        let mut dice = fastrand::Rng::with_seed(seed);
+        let mut random = fastrand::Rng::with_seed(seed);
         let (mut stage, mut seen, mut entered) = (Stage::Shadow, Counted::default(), 0);
         let mut rollout = Rollout { end: stage, promotions: 0, rollbacks: 0, first_promotion: None };
         for call in 1..=calls {
             seen.answers.compared += 1;
-            seen.answers.different += u64::from(dice.f64() < rate(stage));
+            seen.answers.different += u64::from(random.f64() < rate(stage));
             let step = gate.step(stage, seen, (call - entered) * 60_000);
             let to = match step {
                 Move::Stay(_) => continue,
@@ -404,14 +404,14 @@ mod tests {
         let gate = Gate::new(Policy::default());
         let runs = 400;
         let rolled_back = |seed: &u64| {
-            let mut dice = fastrand::Rng::with_seed(*seed);
+            let mut random = fastrand::Rng::with_seed(*seed);
             let mut counted = Counted::default();
             (0..1000).any(|_| {
                 counted.plans.compared += 1;
-                counted.plans.different += u64::from(dice.f64() < 0.01);
-                if dice.f64() < 0.5 {
+                counted.plans.different += u64::from(random.f64() < 0.01);
+                if random.f64() < 0.5 {
                     counted.effects.compared += 1;
-                    counted.effects.different += u64::from(dice.f64() < 0.01);
+                    counted.effects.different += u64::from(random.f64() < 0.01);
                 }
                 matches!(gate.step(Stage::Canary, counted, u64::MAX), Move::RollBack { .. })
             })
@@ -423,15 +423,15 @@ mod tests {
     /// Services of which each breaks off one call in twenty, as a rollout meets them: a call that is broken off is repeated
     /// once, and then it is no evidence. With a defect, a share of the calls differs.
     fn roll_out_under_resets(gate: &Gate, seed: u64, calls: u64, defect: f64) -> Rollout {
-        let mut dice = fastrand::Rng::with_seed(seed);
+        let mut random = fastrand::Rng::with_seed(seed);
         let (mut stage, mut seen, mut entered) = (Stage::Shadow, Counted::default(), 0);
         let mut rollout = Rollout { end: stage, promotions: 0, rollbacks: 0, first_promotion: None };
         for call in 1..=calls {
-            let mut is_lost = || dice.f64() < 0.05 && dice.f64() < 0.05;
+            let mut is_lost = || random.f64() < 0.05 && random.f64() < 0.05;
             if !is_lost() && !is_lost() {
                 seen.answers.compared += 1;
                 // The defect comes with the canary's clients, or the operation would never have left the shadow.
-                let is_defect = stage != Stage::Shadow && dice.f64() < defect;
+                let is_defect = stage != Stage::Shadow && random.f64() < defect;
                 seen.answers.different += u64::from(is_defect);
             }
             let to = match gate.step(stage, seen, (call - entered) * 60_000) {

@@ -197,7 +197,7 @@ impl Deliverer {
             }
         }
         if let Err(error) = noted {
-            tracing::warn!(receiver, id, %error, "what came of a delivery is not stored; the event may be delivered twice");
+            tracing::warn!(receiver, id, %error, "the outcome of a delivery is not stored; the event may be delivered twice");
         }
         drop(place);
         // The next of its key is due now.

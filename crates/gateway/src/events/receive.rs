@@ -38,7 +38,7 @@ pub struct Intake {
     /// Says whether the moment of a signature is near enough.
     pub clock: Clock,
     /// The least throughput of a sender; a slower one is given up.
-    pub tempo: BodyTimeout,
+    pub body_timeout: BodyTimeout,
     /// Messages being taken in at one time.
     pub places: Arc<Semaphore>,
     /// Told when there is something to deliver.
@@ -173,7 +173,7 @@ impl Intake {
             return Taken::Coded;
         }
         let Ok(_place) = self.places.try_acquire() else { return Taken::Busy("too many at one time") };
-        let body = body.paced(self.tempo);
+        let body = body.paced(self.body_timeout);
         let held = buffer(body, Side::Client, self.settings.body_bytes, self.memory.share()).await;
         let held = match held {
             Ok(held) => held,

@@ -36,7 +36,7 @@ pub struct Limits {
     /// Bytes of bodies held at once by all requests together; beyond it 503.
     pub held_bytes_all_max: u64,
     /// How slowly a request body may come.
-    pub request_tempo: BodyTimeout,
+    pub request_body_timeout: BodyTimeout,
     /// From the arrival of a request to the head of its answer.
     pub total_timeout: Duration,
     /// For a connection to an upstream, TLS included.
@@ -74,7 +74,7 @@ impl Default for Limits {
             in_flight_max: 4_096,
             client_in_flight_max: 512,
             held_bytes_all_max: 256 * 1024 * 1024,
-            request_tempo: BodyTimeout { idle: Duration::from_secs(10), bytes_per_second_min: 1024 },
+            request_body_timeout: BodyTimeout { idle: Duration::from_secs(10), bytes_per_second_min: 1024 },
             total_timeout: Duration::from_secs(30),
             connect_timeout: Duration::from_secs(1),
             upstream_timeout: Duration::from_secs(15),

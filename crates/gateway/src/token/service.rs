@@ -180,7 +180,7 @@ impl Tokens {
             .collect();
         tracing::error!(
             target: "switchback::token", refreshes = tasks.len(), unstored = unpersisted.load(Ordering::Relaxed),
-            clients = lost.join(", "), "refreshes did not end in time; what is not stored is lost, and these clients must be connected again"
+            clients = lost.join(", "), "refreshes did not end in time; their new tokens are lost, and these clients must be connected again"
         );
         false
     }

@@ -42,7 +42,7 @@ impl Middleware<Request> for ValidateRequest {
             return ControlFlow::Break(Ok(options_answer()));
         }
         let Request { facts, body } = request;
-        let body = body.limited(body_bytes_max(&self.limits)).paced(self.limits.request_tempo);
+        let body = body.limited(body_bytes_max(&self.limits)).paced(self.limits.request_body_timeout);
         ControlFlow::Continue((Request { facts, body }, ()))
     }
 }

@@ -230,9 +230,9 @@ impl Upstream {
         if response.body().is_whole() {
             return Ok(response.map(|body| body.limited(self.limits.response_bytes_max)));
         }
-        let tempo = BodyTimeout { idle: self.limits.upstream_timeout, bytes_per_second_min: 0 };
+        let body_timeout = BodyTimeout { idle: self.limits.upstream_timeout, bytes_per_second_min: 0 };
         let bytes_max = self.limits.response_bytes_max;
-        Ok(response.map(|body| body.limited(bytes_max).paced(tempo).watched(Box::new(slot))))
+        Ok(response.map(|body| body.limited(bytes_max).paced(body_timeout).watched(Box::new(slot))))
     }
 
     /// Sends a call after which its connection may speak another protocol. It gets a connection of its own, in HTTP/1.1,
@@ -275,9 +275,9 @@ impl Upstream {
         if response.status() != StatusCode::SWITCHING_PROTOCOLS {
             judge_head(response.status(), response.version(), response.headers())?;
         }
-        let tempo = BodyTimeout { idle: patience, bytes_per_second_min: 0 };
+        let body_timeout = BodyTimeout { idle: patience, bytes_per_second_min: 0 };
         let bytes_max = self.limits.response_bytes_max;
-        Ok(response.map(|body| body.limited(bytes_max).paced(tempo).watched(Box::new(slot))))
+        Ok(response.map(|body| body.limited(bytes_max).paced(body_timeout).watched(Box::new(slot))))
     }
 
     /// The call as it is sent.
