@@ -41,7 +41,7 @@ use tower::{BoxError, Layer, Service, ServiceExt as _};
 /// Answers requests of one API version by calls of the other. Clones share clients, limits and connections.
 ///
 /// It takes requests with any body of [`Bytes`] and never fails: what goes wrong is an answer in the pack's error form. Requests
-/// must carry the path as the client sent it, its front's prefix included.
+/// must carry `Host` and the path as the client sent them, the front's prefix included.
 ///
 /// # Examples
 ///
@@ -62,12 +62,12 @@ use tower::{BoxError, Layer, Service, ServiceExt as _};
 ///     .pack(pack)
 ///     .front("/old", "v1beta1")
 ///     .upstream("v1", "https://api.example.com".parse()?)
-///     .client("acme", "the token that acme sends", [("v1", "the token that its calls go out with")])
+///     .client("acme", "token-of-acme", [("v1", "token-for-the-api")])
 ///     .build()
 ///     .await?;
 ///
-/// let path = "/old/apis/extensions/v1beta1/namespaces/cafe/ingresses/tea";
-/// let answer = gateway.oneshot(http::Request::get(path).body(Body::empty())?).await?;
+/// let request = http::Request::get("/old/apis/extensions/v1beta1/namespaces/cafe/ingresses/tea");
+/// let answer = gateway.oneshot(request.header("host", "gateway.test").body(Body::empty())?).await?;
 /// assert_eq!(answer.status(), 401);
 /// # Ok(())
 /// # }
@@ -169,6 +169,7 @@ impl Builder {
     }
 
     /// A client: its name in logs and metrics, the token that it is known by, and by side the tokens that its calls go out with.
+    /// A name is 1 to 64 characters of `a-z A-Z 0-9 . _ -`, a token 8 to 4096 visible ASCII characters.
     #[must_use]
     pub fn client<'a>(
         self,
@@ -475,8 +476,10 @@ where
 ///     .await?;
 /// let both = gateway.layer(api);
 ///
-/// let path = "/old/apis/extensions/v1beta1/namespaces/cafe/ingresses/tea";
-/// let request = Request::get(path).header("authorization", "Bearer token-of-acme").body(Body::empty())?;
+/// let request = Request::get("/old/apis/extensions/v1beta1/namespaces/cafe/ingresses/tea")
+///     .header("host", "gateway.test")
+///     .header("authorization", "Bearer token-of-acme")
+///     .body(Body::empty())?;
 /// let answer = both.oneshot(request).await?;
 /// assert_eq!(answer.status(), 200);
 /// let body = axum::body::to_bytes(axum::body::Body::new(answer.into_body()), 1 << 20).await?;

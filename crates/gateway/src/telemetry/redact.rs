@@ -10,11 +10,6 @@ const SHOWN_CHARS_MAX: usize = 512;
 
 /// Displays a text with every character that could act on a terminal or on a log parser written as an escape, cut after
 /// 512 characters.
-///
-/// ```
-/// use switchback_gateway::telemetry::redact::Escaped;
-/// assert_eq!(Escaped("/a\r\nlevel=info \u{1b}[31m").to_string(), r"/a\r\nlevel=info \u{1b}[31m");
-/// ```
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Escaped<'a>(pub &'a str);
 
