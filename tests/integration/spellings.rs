@@ -3,7 +3,7 @@
 
 use crate::support::packs;
 use crate::support::program::Program;
-use crate::support::raw::{Act, Answer, Upstream, exchange};
+use crate::support::raw::{Act, Answer, Upstream, answer, exchange};
 use crate::support::serving;
 use std::net::SocketAddr;
 use switchback_compiler::mapping::load::PackSource;
@@ -147,6 +147,44 @@ async fn forms_become_json_and_json_becomes_forms() {
     let seen = shop.service.seen().remove(1);
     assert_eq!(seen.values("content-type"), ["application/x-www-form-urlencoded"]);
     assert_eq!(String::from_utf8_lossy(&seen.body), "email=a%26b&age=&tags=x,z");
+}
+
+#[tokio::test]
+async fn answers_are_forms_on_either_side() {
+    const NAMED: &str = "content-type: application/x-www-form-urlencoded; charset=utf-8\r\n";
+    let service = Upstream::answering(|at, seen| match (at, String::from_utf8_lossy(&seen.body).as_ref()) {
+        (_, r#"{"user":"a&b"}"#) => Act::json(201, r#"{"id":"x&y","seconds":60,"scopes":["r","w"]}"#),
+        (_, "user=ann") => {
+            Act::Reply(answer(200, NAMED, "ticket=x%26y&expires=60&rights%5B%5D=r&rights[]=w"))
+        }
+        (_, "user=unnamed") => Act::Reply(answer(200, "", "expires=60&ticket=7")),
+        (_, "user=json") => Act::json(200, r#"{"ticket":"7","expires":60}"#),
+        (_, "user=broken") => Act::Reply(answer(200, NAMED, "ticket=%ff&expires=1")),
+        (_, "user=cut") => {
+            Act::ReplyAndClose(b"HTTP/1.1 200 X\r\ncontent-length: 90\r\n\r\nticket=7".to_vec())
+        }
+        (_, other) => panic!("{other}"),
+    });
+    let shop = Shop::start(&packs::shop(), service.await).await;
+    let got = shop.ask("POST /old/sessions", FORM, "user=a%26b").await;
+    assert_eq!((got.status, got.value("content-type")), (200, "application/x-www-form-urlencoded"));
+    assert_eq!(got.text(), "ticket=x%26y&expires=60&rights%5B%5D=r&rights%5B%5D=w");
+    let ask = async |user: &str| {
+        let got = shop.ask("POST /new/sessions", JSON, &format!(r#"{{"user":"{user}"}}"#)).await;
+        (got.status, got.value("content-type").to_owned(), got.text())
+    };
+    let json = || "application/json".to_owned();
+    let made = r#"{"id":"x&y","seconds":60,"scopes":["r","w"]}"#;
+    assert_eq!(ask("ann").await, (201, json(), made.to_owned()));
+    assert_eq!(ask("unnamed").await, (201, json(), r#"{"seconds":60,"id":"7"}"#.to_owned()));
+    for user in ["json", "broken", "cut"] {
+        let (status, named, said) = ask(user).await;
+        assert_eq!((status, named), (502, json()), "{user}: {said}");
+        assert!(said.starts_with(r#"{"error":"#), "{said}");
+    }
+    let seen = shop.service.seen();
+    assert_eq!(seen[0].values("accept"), ["application/json"]);
+    assert_eq!(seen[1].values("accept"), ["application/x-www-form-urlencoded"]);
 }
 
 #[tokio::test]

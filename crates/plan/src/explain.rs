@@ -89,6 +89,9 @@ fn passed(media: &MediaTypes) -> String {
 pub(super) fn because(route: &Route) -> Option<String> {
     let class = route.class()?;
     match &route.kind {
+        RouteKind::Pair(_) if route.has_forms_in_answers() => {
+            Some("an answer is a form on one side".to_owned())
+        }
         RouteKind::Pair(pair) => {
             let answers = pair.responses.iter().filter_map(|response| match &response.body {
                 ResponseBody::Plan(plan) => Some(plan),
@@ -243,6 +246,9 @@ impl Text<'_> {
             BodyFormat::Json => {}
             BodyFormat::Form(_) => self.line(&format!("body as {}", BodyFormat::FORM), None),
             BodyFormat::Opaque(media) => self.line(&format!("body as it comes: {}", passed(media)), None),
+        }
+        if let BodyFormat::Form(_) = head.answers {
+            self.line(&format!("answered as {}", BodyFormat::FORM), None);
         }
         self.depth -= 1;
     }

@@ -20,6 +20,8 @@ pub struct CallHead {
     pub headers: Vec<HeaderRule>,
     /// What its body is written in; an opaque one goes out as the client's came.
     pub format: BodyFormat,
+    /// What the bodies of its successes are written in.
+    pub answers: BodyFormat,
     pub effect: Effect,
     /// Whether a repeat of this call is harmless; only then may the retry layer send it twice.
     pub repeatable: bool,

@@ -73,6 +73,7 @@ impl Reads<'_> {
             query,
             headers,
             format: _,
+            answers: _,
             effect: _,
             repeatable: _,
             origin: _,

@@ -60,6 +60,7 @@ impl Route {
     /// The most expensive class among the bodies of the route, or none when it makes no call.
     pub fn class(&self) -> Option<Class> {
         match &self.kind {
+            RouteKind::Pair(_) if self.has_forms_in_answers() => Some(Class::Document),
             RouteKind::Pair(pair) => {
                 let answers = pair.responses.iter().filter_map(|r| match &r.body {
                     ResponseBody::Plan(plan) => Some(plan.class),
@@ -70,6 +71,15 @@ impl Route {
             RouteKind::Serve(_) => Some(Class::Document),
             RouteKind::Refuse(_) => None,
         }
+    }
+
+    /// Whether a pair reads or writes a form where it answers: those are held whole.
+    pub fn has_forms_in_answers(&self) -> bool {
+        let is_form = |format: &BodyFormat| matches!(format, BodyFormat::Form(_));
+        let RouteKind::Pair(pair) = &self.kind else { return false };
+        let is_read = |response: &Response| matches!(response.body, ResponseBody::Plan(_));
+        pair.responses.iter().any(is_read)
+            && (is_form(&pair.call.answers) || is_form(&self.operation.answers))
     }
 }
 
@@ -88,6 +98,8 @@ pub struct Operation {
     pub body: BodyExpected,
     /// What its body is written in.
     pub format: BodyFormat,
+    /// What the bodies of its successes are written in.
+    pub answers: BodyFormat,
     pub effect: Effect,
 }
 

@@ -138,6 +138,7 @@ fn route(
             query,
             body,
             format: BodyFormat::Json,
+            answers: BodyFormat::Json,
             effect,
         },
         kind,
@@ -169,6 +170,7 @@ fn call(
         query,
         headers: Vec::new(),
         format: BodyFormat::Json,
+        answers: BodyFormat::Json,
         effect,
         origin: origin(),
     }

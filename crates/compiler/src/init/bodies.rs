@@ -16,6 +16,7 @@ use super::fields::{self, Both, Guess, Known, Place};
 use crate::contract::{Additional, Choice, Field, Object, Operation, Type, TypeIn, TypeKind, assignable};
 use crate::contract::{Contract, Media};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use switchback_plan::media_in_range;
 
 /// The lines of a route beside its operations.
 #[derive(Debug, Clone, Default)]
@@ -172,7 +173,7 @@ impl<'c> Bodies<'c> {
                 if to.required && !from.required {
                     return Err("the body is required on the new side and not on the old one".to_owned());
                 }
-                if let Some(keep) = opaque([&from.media, &to.media], types, Way::Request) {
+                if let Some(keep) = passed([&from.media, &to.media], types, Way::Request) {
                     route.lines.push(format!("request: {}", keep?));
                     return Ok(());
                 }
@@ -197,7 +198,7 @@ impl<'c> Bodies<'c> {
             (Some(_), None) => Err("the new side answers without a body".to_owned()),
             (Some((to, built)), Some((from, read))) => {
                 let types = [self.old.types.at(&to), self.new.types.at(&from)];
-                if let Some(keep) = opaque([&built, &read], types, Way::Answer) {
+                if let Some(keep) = passed([&built, &read], types, Way::Answer) {
                     route.lines.push(format!("response: {}", keep?));
                     return Ok(());
                 }
@@ -586,13 +587,20 @@ impl Way {
     }
 }
 
-/// What becomes of a body that is not JSON on one side: it is kept, or why not.
-fn opaque(media: [&Media; 2], types: [TypeIn<'_>; 2], way: Way) -> Option<Drafted<&'static str>> {
-    let other = media.into_iter().find(|media| !media.is_json())?;
-    if media[0] != media[1] {
+/// What becomes of a body that is not read, or a form on both sides: it is kept, or why not. None is for lines to say.
+fn passed(media: [&Media; 2], types: [TypeIn<'_>; 2], way: Way) -> Option<Drafted<&'static str>> {
+    let (from, to) = way.sort(types);
+    let other = match media.into_iter().find(|media| !media.is_read()) {
+        Some(other) => other,
+        // Of two forms that are not the same lines are drafted, as of JSON.
+        None if media.iter().any(|media| media.is_json()) => return None,
+        None => return assignable(from, to).is_ok().then_some(Ok("keep")),
+    };
+    let [old, new] = media.map(Media::ranges);
+    let meet = |a: &str, b: &str| media_in_range(a, b) || media_in_range(b, a);
+    if !old.iter().any(|a| new.iter().any(|b| meet(a, b))) {
         return Some(Err(format!("a body of `{}` is not mapped", other.name())));
     }
-    let (from, to) = way.sort(types);
     Some(match assignable(from, to) {
         Ok(()) => Ok("keep"),
         Err(why) => {

@@ -325,7 +325,11 @@ impl Trial<'_> {
                         Some(reply) => reply,
                         None => match script.next() {
                             Some(scripted) if self.call_is(&call, scripted) => {
-                                let is_text = self.is_passed(route, scripted.status);
+                                let is_form = call
+                                    .headers
+                                    .get(http::header::ACCEPT)
+                                    .is_some_and(|one| one == BodyFormat::FORM);
+                                let is_text = is_form || self.is_passed(route, scripted.status);
                                 reply_of(scripted, is_text)
                             }
                             Some(_) => break Ended::Stuck,
@@ -485,8 +489,14 @@ impl Trial<'_> {
         }
     }
 
-    fn answer(&mut self, status: u16, headers: &[(String, String)], body: &Wanted, answer: &Answer) {
-        let found = answer.body.as_deref().map(|body| told(body, is_text(&answer.headers)));
+    fn answer(&mut self, status: u16, headers: &[(String, String)], body_wanted: &Wanted, answer: &Answer) {
+        let is_form =
+            answer.headers.get(http::header::CONTENT_TYPE).is_some_and(|named| named == BodyFormat::FORM);
+        let found = answer.body.as_deref().map(|body| match is_form {
+            // As in calls.
+            true if !matches!(body_wanted, Wanted::Open) => urlencoded::pairs(&String::from_utf8_lossy(body)),
+            _ => told(body, is_text(&answer.headers)),
+        });
         if status != answer.status {
             let said = found.as_ref().map_or_else(String::new, |body| format!(" {body}"));
             self.problem(format!("expected the status {status}, found {}{said}", answer.status), Vec::new());
@@ -501,13 +511,17 @@ impl Trial<'_> {
                 );
             }
         }
-        let differences = match body {
+        let differences = match body_wanted {
             Wanted::Open => match found {
                 Some(found) => return self.outcome.found.push(found),
                 None => return self.problem("there is no body to fill in", Vec::new()),
             },
             Wanted::None => compare(None, found.as_ref()),
-            Wanted::Json(raw) => compare(Some(&own(raw)), found.as_ref()),
+            Wanted::Json(raw) => {
+                let wanted = own(raw);
+                let pairs = wanted.as_str().filter(|_| is_form).map(|text| urlencoded::pairs(&text));
+                compare(Some(&pairs.unwrap_or(wanted)), found.as_ref())
+            }
         };
         if !differences.is_empty() {
             self.problem("the body of the answer is another one", differences);

@@ -324,6 +324,7 @@ mod tests {
             ],
             body: BodyExpected::No,
             format: switchback_plan::BodyFormat::Json,
+            answers: switchback_plan::BodyFormat::Json,
             effect: Effect::None,
         }
     }

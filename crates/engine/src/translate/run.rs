@@ -242,7 +242,7 @@ impl Run {
     // --- pairs ---------------------------------------------------------------------------------------------------
 
     fn answer_of(&self, answer: &plan::Answer, at: &Serving) -> Result<Next, Stop> {
-        let headers = self.headers(&answer.headers, at)?;
+        let mut headers = self.headers(&answer.headers, at)?;
         let body = match &answer.body {
             Some(expr) => {
                 self.note(|| Traced {
@@ -251,7 +251,13 @@ impl Run {
                     sources: self.scope(&at.context).sources(expr, "$"),
                     origin: self.origin_of_end(&at.outcomes),
                 });
-                self.scope(&at.context).value(expr)?.map(|value| value.to_vec())
+                let json = self.scope(&at.context).value(expr)?.map(|value| value.to_vec());
+                match (self.route_in(&self.pack), json) {
+                    (Some(route), Some(json)) if (200..300).contains(&answer.status) => {
+                        Some(self.spelt_answer(route, json, &mut headers)?)
+                    }
+                    (_, json) => json,
+                }
             }
             None => None,
         };
@@ -363,6 +369,9 @@ fn unsupported(wanted: &str) -> Stop {
 }
 
 fn call(head: &CallHead, step: u32, target: String, mut headers: HeaderMap, body: Option<Bytes>) -> Call {
+    if let (BodyFormat::Form(_), false) = (&head.answers, headers.contains_key(header::ACCEPT)) {
+        headers.insert(header::ACCEPT, HeaderValue::from_static(BodyFormat::FORM));
+    }
     if let (BodyFormat::Form(_), Some(_)) = (&head.format, &body) {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(BodyFormat::FORM));
     }

@@ -173,7 +173,10 @@ fn responses<'n>(operation: &'n Node, follow: &Follow<'n>, findings: &mut Groupe
             (Some("file"), _) if produces.is_empty() => Content::Bytes { media: vec!["*/*"] },
             (Some("file"), _) => Content::Bytes { media: produces.clone() },
             (_, Ok(media)) => Content::Json { media, schema: Some(schema) },
-            (_, Err(media)) => Content::Bytes { media },
+            (_, Err(media)) => match media.iter().find(|media| media.eq_ignore_ascii_case(URLENCODED)) {
+                Some(form) => Content::Form { media: form, schema: Some(schema), lists: Vec::new() },
+                None => Content::Bytes { media },
+            },
         });
         let mut headers = Vec::new();
         for (key, header) in entries(node.get("headers"), "headers", findings) {

@@ -7,7 +7,7 @@ use crate::contract::faults;
 use crate::contract::grouped::Grouped;
 use crate::contract::path::OpKey;
 use crate::yaml::{Key, Node};
-use switchback_plan::ListStyle;
+use switchback_plan::{BodyFormat, ListStyle, essence};
 
 pub(super) fn path_item<'n>(
     path: &'n Key,
@@ -142,7 +142,10 @@ fn content<'n>(
     if let Some((_, key, node)) = json.min_by_key(|(rank, ..)| *rank) {
         return Some(Content::Json { media: &key.name, schema: schema(node) });
     }
-    let form = all.iter().find(|(key, _)| request && is_form(&key.name));
+    let form = all.iter().find(|(key, _)| match request {
+        true => is_form(&key.name),
+        false => essence(&key.name).eq_ignore_ascii_case(BodyFormat::FORM),
+    });
     if let Some((key, node)) = form {
         return Some(Content::Form { media: &key.name, schema: schema(node), lists: lists(node, follow) });
     }

@@ -68,6 +68,7 @@ impl<'a> RouteCheck<'_, 'a> {
             query,
             headers,
             format,
+            answers: super::route::answers(called, self.ground.types(self.serves.other())),
             effect,
             repeatable: effect == Effect::None || pair.retry.as_ref().is_some_and(|flag| flag.value),
             origin: self.ground.origin(pair.span),

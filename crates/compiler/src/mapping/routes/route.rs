@@ -263,6 +263,7 @@ pub(super) fn operation(operation: &Operation, types: &Types, effect: Effect) ->
             Some(_) => BodyExpected::Optional,
         },
         format: format(operation, types),
+        answers: answers(operation, types),
         effect,
     }
 }
@@ -271,13 +272,25 @@ pub(super) fn operation(operation: &Operation, types: &Types, effect: Effect) ->
 pub(super) fn format(operation: &Operation, types: &Types) -> BodyFormat {
     match operation.body.as_ref().map(|body| (&body.media, body)) {
         None | Some((Media::Json | Media::OtherJson(_), _)) => BodyFormat::Json,
-        Some((Media::Form(_, lists), body)) => {
-            let lists = lists.iter().map(|(name, style)| (Key::new(name), *style)).collect();
-            BodyFormat::Form(Arc::new(FormFormat { form: form::of(&body.ty, types), lists }))
-        }
+        Some((Media::Form(_, lists), body)) => form_of(&body.ty, lists, types),
         // Where it is passed, the pair says what it may be.
         Some((Media::Multipart(_) | Media::Bytes(_), _)) => BodyFormat::Opaque(Arc::default()),
     }
+}
+
+/// What the bodies of an operation's successes are written in: as the first that has one. What is not read is passed, or of
+/// no use.
+pub(super) fn answers(operation: &Operation, types: &Types) -> BodyFormat {
+    let mut successes = operation.responses.iter().filter(|answer| answer.is_success());
+    match successes.find_map(|answer| Some((&answer.media, answer.body.as_ref()?))) {
+        Some((Media::Form(_, lists), ty)) => form_of(ty, lists, types),
+        _ => BodyFormat::Json,
+    }
+}
+
+fn form_of(ty: &Type, lists: &[(String, ListStyle)], types: &Types) -> BodyFormat {
+    let lists = lists.iter().map(|(name, style)| (Key::new(name), *style)).collect();
+    BodyFormat::Form(Arc::new(FormFormat { form: form::of(ty, types), lists }))
 }
 
 /// A parameter as requests have it.

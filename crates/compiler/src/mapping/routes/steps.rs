@@ -253,6 +253,7 @@ impl<'a> RouteCheck<'_, 'a> {
             query,
             headers: headers?,
             format: super::route::format(operation, self.ground.types(side)),
+            answers: super::route::answers(operation, self.ground.types(side)),
             effect,
             repeatable: effect == Effect::None || call.retry.as_ref().is_some_and(|flag| flag.value),
             origin: self.ground.origin(call.operation.span),

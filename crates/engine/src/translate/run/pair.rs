@@ -5,14 +5,14 @@ use crate::translate::coverage::Mark;
 use crate::translate::document::{Env, document};
 use crate::translate::fault::{Fault, FaultKind, Sender, Stop};
 use crate::translate::head::{self, PairHeads};
-use crate::translate::reply::{begins_as_json, foreign_success, redirect};
+use crate::translate::reply::{begins_as_json, body_type, foreign_success, redirect};
 use crate::translate::sources::{self, Traced};
 use crate::translate::turn::{FailKind, Next, Reply};
 use crate::translate::urlencoded;
 use bytes::Bytes;
-use http::header;
+use http::{HeaderMap, HeaderValue, header};
 use std::borrow::Cow;
-use switchback_plan::{BodyExpected, BodyFormat, Pair, ResponseBody, Route};
+use switchback_plan::{BodyExpected, BodyFormat, CallHead, Pair, ResponseBody, Route, essence};
 
 impl Run {
     pub(super) fn pair_call(&mut self, route: &Route, pair: &Pair) -> Result<Next, Stop> {
@@ -95,7 +95,47 @@ impl Run {
         }
     }
 
+    /// A success of a call with its body as JSON, whatever it is written in; the error says what came instead.
+    pub(super) fn spelt<'r>(&self, head: &CallHead, reply: &'r Reply) -> Result<Cow<'r, Reply>, String> {
+        let BodyFormat::Form(form) = &head.answers else { return Ok(Cow::Borrowed(reply)) };
+        if !(200..300).contains(&reply.status) || reply.body.is_empty() {
+            return Ok(Cow::Borrowed(reply));
+        }
+        // Servers call their forms texts, or nothing.
+        let named = reply.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let is_named = |named: &str| named.eq_ignore_ascii_case(BodyFormat::FORM) || named == "text/plain";
+        if named.is_some_and(|named| !is_named(essence(named))) {
+            return Err(format!(
+                "a success with {}, which is no answer of the contract",
+                body_type(&reply.headers)
+            ));
+        }
+        let mut out = Vec::with_capacity(reply.body.len() * 2);
+        urlencoded::decode(form, &reply.body, &self.limits, &mut out)?;
+        let mut headers = reply.headers.clone();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(BodyFormat::JSON));
+        Ok(Cow::Owned(Reply { status: reply.status, headers, body: out.into() }))
+    }
+
+    /// JSON in what the client is answered with.
+    pub(super) fn spelt_answer(
+        &self,
+        route: &Route,
+        json: Vec<u8>,
+        headers: &mut HeaderMap,
+    ) -> Result<Vec<u8>, Fault> {
+        let BodyFormat::Form(form) = &route.operation.answers else { return Ok(json) };
+        let text = urlencoded::encode(form, &json, &self.limits)
+            .map_err(|error| Fault::of_body(Sender::Upstream, &error))?;
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(BodyFormat::FORM));
+        Ok(text.into_bytes())
+    }
+
     pub(super) fn pair_answer(&mut self, route: &Route, pair: &Pair, reply: &Reply) -> Result<Next, Stop> {
+        let spelt = self
+            .spelt(&pair.call, reply)
+            .map_err(|detail| no_reply(FailKind::Broken, &detail, &pair.call))?;
+        let reply = spelt.as_ref();
         let response = head::response(pair, reply.status)
             .ok_or_else(|| no_reply(FailKind::Broken, "a status that no rule is for", &pair.call))?;
         let status = head::status(response.to, reply.status);
@@ -116,7 +156,7 @@ impl Run {
                     let sources = sources::of_body(&plan.op, &reply.body, &env, "$.reply.body", "$");
                     Traced { call: None, step: None, sources, origin: Some(route.origin.clone()) }
                 });
-                Some(out)
+                Some(self.spelt_answer(route, out, &mut headers).map_err(|fault| during(&pair.call, fault))?)
             }
             ResponseBody::Opaque(media) => {
                 head::passed_answer(media, &reply.headers, reply.body.is_empty(), &mut headers)

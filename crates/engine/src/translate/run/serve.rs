@@ -285,6 +285,10 @@ impl Run {
         if !(200..300).contains(&reply.status) {
             return self.failed(serve, at, Failure::Replied(reply));
         }
+        let reply = match self.spelt(&call.head, &reply) {
+            Ok(spelt) => spelt.into_owned(),
+            Err(detail) => return self.failed(serve, at, Failure::broken(detail)),
+        };
         if let Some(detail) = foreign_success(&reply.headers, &reply.body) {
             return self.failed(serve, at, Failure::broken(detail));
         }

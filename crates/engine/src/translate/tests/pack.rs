@@ -123,6 +123,7 @@ fn route(id: RouteId, method: &str, template: &str, body: BodyExpected, kind: Ro
             query: vec![variable("page", ParameterKind::Integer), variable("q", ParameterKind::String)],
             body,
             format: BodyFormat::Json,
+            answers: BodyFormat::Json,
             effect: Effect::None,
         },
         kind,
@@ -150,6 +151,7 @@ fn head(method: &str, path: Vec<PathPart>) -> CallHead {
         query: Vec::new(),
         headers: Vec::new(),
         format: BodyFormat::Json,
+        answers: BodyFormat::Json,
         origin: origin(),
     }
 }

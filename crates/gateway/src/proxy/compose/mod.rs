@@ -64,7 +64,9 @@ pub(crate) fn answer(
 fn passing(facts: &RequestContext) -> Option<(&Route, &Pair)> {
     let route = facts.program.route(facts.matched().front.serves, facts.matched().route);
     match &route.kind {
-        RouteKind::Pair(pair) if pair.request.is_some() && pair.call.format.is_opaque() => {
+        RouteKind::Pair(pair)
+            if pair.request.is_some() && pair.call.format.is_opaque() && !route.has_forms_in_answers() =>
+        {
             Some((route, pair))
         }
         _ => None,
@@ -141,7 +143,7 @@ async fn compose(
     };
     exchange.take(worked)?;
     match &route.kind {
-        RouteKind::Pair(pair) => {
+        RouteKind::Pair(pair) if !route.has_forms_in_answers() => {
             // Most pairs send no body, refuse nothing and need no run: the copy of the request is spared.
             let query = exchange.facts.query().unwrap_or("");
             let refuses = translate::head::refused_parameter(&pair.refused, query).is_some();
@@ -149,7 +151,7 @@ async fn compose(
                 (refuses || pair.request.is_some() || !pair.constants.is_empty()).then(|| run(&exchange));
             exchange.pair(run, route, pair, &raw.bytes).await
         }
-        RouteKind::Serve(_) | RouteKind::Refuse(_) => {
+        RouteKind::Pair(_) | RouteKind::Serve(_) | RouteKind::Refuse(_) => {
             let run = run(&exchange);
             Box::pin(exchange.drive(run, &raw.bytes)).await
         }
