@@ -29,7 +29,7 @@ pub(crate) use playground::{tried, written};
 pub use retire::told as retire_told;
 pub(crate) use session::cookie;
 pub use session::{Access, Role};
-pub use status::{Board, PackFile, PackShown, PackStatus, ReloadOutcome, Status};
+pub use status::{Board, PackShown, PackStatus, ReloadOutcome, Status};
 
 use crate::playground::Workbench;
 use crate::studio::Studio;

@@ -1,6 +1,7 @@
 //! What `app` posts for operators to see: the pack and configuration that serve, and how the last reload went. Posted
 //! whole, read without a lock.
 
+use crate::playground::KeptFiles;
 use arc_swap::ArcSwap;
 use serde::Serialize;
 use serde_json::Value;
@@ -30,26 +31,7 @@ pub struct PackShown {
     pub report: Report,
     /// Old side first.
     pub contracts: PerSide<Arc<Contract>>,
-    pub files: Vec<PackFile>,
-}
-
-/// A file of a pack.
-#[derive(Debug)]
-pub struct PackFile {
-    pub name: String,
-    /// Empty where it is larger than [`PackFile::BYTES_MAX`].
-    pub text: String,
-}
-
-impl PackFile {
-    /// Files beyond this are not kept: they are contracts that nobody reads as text.
-    pub const BYTES_MAX: usize = 4 << 20;
-
-    /// A file that people may look at.
-    pub fn new(name: &str, content: &[u8]) -> PackFile {
-        let shown = if content.len() <= PackFile::BYTES_MAX { content } else { &[] };
-        PackFile { name: name.to_owned(), text: String::from_utf8_lossy(shown).into_owned() }
-    }
+    pub files: Arc<KeptFiles>,
 }
 
 /// The pack that serves, and the last try to replace it.

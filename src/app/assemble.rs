@@ -421,7 +421,7 @@ pub(super) type Tables = PerSide<Option<Arc<Table>>>;
 pub(super) fn tried(config: &Config, loaded: &LoadedPack) -> playground::Served {
     let fronts = prefixes(config, &loaded.pack).into_iter();
     playground::Served {
-        files: loaded.files.clone(),
+        files: Arc::clone(&loaded.files),
         settings: config.settings.value.to_string(),
         fronts: fronts.map(|(prefix, side)| (prefix, loaded.pack.sides[side].name.clone())).collect(),
         upstreams: config

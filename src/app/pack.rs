@@ -2,8 +2,9 @@
 //! a reload.
 
 use super::builtin::{self, BUILT_IN};
-use crate::admin::{PackFile, PackShown};
+use crate::admin::PackShown;
 use crate::config::{PackFacts, SettingFacts, SettingKind, SideFacts};
+use crate::playground::KeptFiles;
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -25,7 +26,7 @@ pub(super) struct ReadPack {
     contracts: PerSide<Arc<Contract>>,
     source: String,
     hash: String,
-    files: PackSource,
+    files: Arc<KeptFiles>,
     shown: Arc<PackShown>,
 }
 
@@ -45,7 +46,7 @@ pub(super) struct LoadedPack {
     /// SHA-256 of names and contents of all files, in hexadecimal.
     pub(super) hash: String,
     /// The files themselves, for trying others in their place.
-    pub(super) files: PackSource,
+    pub(super) files: Arc<KeptFiles>,
     /// As people look at it.
     pub(super) shown: Arc<PackShown>,
 }
@@ -68,12 +69,12 @@ pub(super) fn load(folder: Option<&Path>) -> Result<ReadPack, String> {
         return Err(to_text(&compiled.sources, &compiled.findings, Colour::Never));
     };
     check_examples(&pack)?;
-    let texts = source.files().iter().map(|(name, content)| PackFile::new(name, content)).collect();
+    let files = Arc::new(KeptFiles::new(&source));
     let contracts = compiled.contracts.expect("a pack is compiled out of its contracts").map(Arc::new);
-    let shown = PackShown { report: plan::report(&pack), contracts: contracts.clone(), files: texts };
+    let shown =
+        PackShown { report: plan::report(&pack), contracts: contracts.clone(), files: Arc::clone(&files) };
     let shown = Arc::new(shown);
     let pack = without_checks(pack);
-    let files = source;
     let source = folder.map_or_else(|| BUILT_IN.to_owned(), |folder| folder.display().to_string());
     Ok(ReadPack { pack, contracts, source, hash, files, shown })
 }

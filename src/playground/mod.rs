@@ -8,6 +8,7 @@
 //! Decisions to know: nothing with an effect is ever sent; a service is asked for reads alone, and only when that is asked for;
 //! what recordings and services say is masked before it is run, so that no page can show it.
 
+mod files;
 mod letter;
 mod replies;
 mod run;
@@ -15,6 +16,7 @@ mod shelf;
 mod tried;
 mod what_if;
 
+pub use files::{Kept, KeptFiles};
 pub use letter::Letter;
 pub use run::{Ask, Part, Place, Ran, RanAnswer, RanCall, RanStep, TriedRequest};
 pub use shelf::Shown as ShelfEntry;

@@ -1,5 +1,6 @@
 //! The pack that serves, and what it would be with other files: compiled on demand, with its examples, and kept while it is used.
 
+use super::files::{Kept, KeptFiles};
 use super::shelf::Shelf;
 use arc_swap::ArcSwap;
 use serde::Serialize;
@@ -19,7 +20,7 @@ use tokio::task::spawn_blocking;
 /// What is served, as far as trying needs to know.
 #[derive(Clone, Debug)]
 pub struct Served {
-    pub files: PackSource,
+    pub files: Arc<KeptFiles>,
     /// What the operator gave for the pack's settings, as JSON.
     pub settings: String,
     /// Path prefixes, and the sides that clients speak there.
@@ -110,9 +111,8 @@ impl Workbench {
     /// The mapping files of what serves, by name: what may be changed for a try.
     pub fn files(&self) -> Vec<(String, String)> {
         let served = self.0.served.load_full();
-        let text =
-            |(name, bytes): &(String, Vec<u8>)| (name.clone(), String::from_utf8_lossy(bytes).into_owned());
-        served.files.files().iter().filter(|(name, _)| name.ends_with(".yaml")).map(text).collect()
+        let is_mapping = |file: &&Kept| file.name.ends_with(".map.yaml") || file.name == "pack.yaml";
+        served.files.iter().filter(is_mapping).map(|file| (file.name.clone(), file.text())).collect()
     }
 
     /// The address of a side's service.
@@ -124,9 +124,7 @@ impl Workbench {
     /// The lines of a file of what serves, around one line, with their numbers.
     pub fn lines_around(&self, file: &str, line: u32, more: u32) -> Vec<(u32, String)> {
         let served = self.0.served.load_full();
-        let found = served.files.files().iter().find(|(name, _)| name == file);
-        let Some((_, bytes)) = found else { return Vec::new() };
-        let text = String::from_utf8_lossy(bytes).into_owned();
+        let Some(text) = served.files.find(file).map(Kept::text) else { return Vec::new() };
         let wanted = line.saturating_sub(more).max(1)..=line.saturating_add(more);
         (1..)
             .zip(text.lines())
@@ -286,8 +284,9 @@ fn made(files: PackSource, served: Arc<Served>) -> Result<Tried, TryError> {
     Ok(Tried { pack, routers, contracts, settings: Arc::new(settings), examples, files, served })
 }
 
-fn changed(files: &PackSource, changes: &Changes) -> Result<PackSource, TryError> {
-    let mut files = files.files().to_vec();
+fn changed(files: &KeptFiles, changes: &Changes) -> Result<PackSource, TryError> {
+    let mut files: Vec<_> =
+        files.iter().map(|file| (file.name.clone(), file.content().into_owned())).collect();
     for (name, text) in changes {
         let Some((_, content)) = files.iter_mut().find(|(known, _)| known == name) else {
             return Err(TryError::NoSuchFile(name.clone()));

@@ -7,7 +7,8 @@ use super::layout::{Page, Tab, empty, pager};
 use super::operations::address;
 use super::route::tone;
 use super::words::{Tone, badge, bytes, count, counted, moment_text, operation};
-use crate::admin::{Answer, PackFile, PackShown, PackStatus};
+use crate::admin::{Answer, PackShown, PackStatus};
+use crate::playground::Kept;
 use http::StatusCode;
 use maud::{Markup, html};
 use switchback_compiler::contract::{NamedType, Operation, TypeKind};
@@ -240,20 +241,20 @@ fn files(visit: &Visit<'_>, shown: Option<&PackShown>) -> Markup {
     };
     let asked = visit.query.get("file");
     let line: usize = visit.query.get("line").parse().unwrap_or(0);
-    let file = shown.files.iter().find(|file| file.name == asked);
+    let file = shown.files.find(asked).map(|file| (&*file.name, text(file)));
     html! {
         div.grid {
             section.panel.w4 #files aria-label="Files" {
-                ul.plain { @for file in &shown.files { li id={ "file-" (encoded(&file.name)) } {
-                    a href={ "/pack?show=files&file=" (encoded(&file.name)) } aria-current=[(file.name == asked).then_some("true")] { (file.name) } " " span.soft { (bytes(file.text.len() as u64)) }
+                ul.plain { @for file in shown.files.iter() { li id={ "file-" (encoded(&file.name)) } {
+                    a href={ "/pack?show=files&file=" (encoded(&file.name)) } aria-current=[(file.name == asked).then_some("true")] { (file.name) } " " span.soft { (bytes(file.length as u64)) }
                 } } }
             }
             section.panel.w8 #file data-keep aria-label="File" {
                 @match file {
                     None => (empty("Choose a file", &html! { "The files of the pack as they were loaded." })),
-                    Some(file) => {
-                        header { h2 { (file.name) } span.soft { (count(file.text.lines().count() as u64)) " lines" } }
-                        (numbered(file, line))
+                    Some((name, text)) => {
+                        header { h2 { (name) } span.soft { (count(text.lines().count() as u64)) " lines" } }
+                        (numbered(name, &text, line))
                     }
                 }
             }
@@ -261,14 +262,20 @@ fn files(visit: &Visit<'_>, shown: Option<&PackShown>) -> Markup {
     }
 }
 
+/// What is shown of a file: nothing of contracts that nobody reads as text.
+fn text(file: &Kept) -> String {
+    const BYTES_MAX: usize = 4 << 20;
+    if file.length <= BYTES_MAX { file.text() } else { String::new() }
+}
+
 /// A file with its lines numbered and one of them marked; of a long file what is around the mark, or its beginning.
-fn numbered(file: &PackFile, marked: usize) -> Markup {
+fn numbered(name: &str, text: &str, marked: usize) -> Markup {
     const AROUND: usize = 1_500;
     let first = marked.saturating_sub(AROUND / 2);
-    let all = file.text.lines().count();
+    let all = text.lines().count();
     html! {
-        pre.numbered tabindex="0" aria-label={ "Text of " (file.name) } {
-            @for (at, text) in file.text.lines().enumerate().skip(first).take(AROUND) {
+        pre.numbered tabindex="0" aria-label={ "Text of " (name) } {
+            @for (at, text) in text.lines().enumerate().skip(first).take(AROUND) {
                 span.line id={ "L" (at + 1) } aria-current=[(at + 1 == marked).then_some("true")] { span.line-number { (at + 1) } (text) "\n" }
             }
         }
@@ -281,10 +288,9 @@ fn changes(shown: Option<&PackShown>, before: Option<&PackShown>) -> Markup {
     let (Some(now), Some(before)) = (shown, before) else {
         return html! { section.panel { (empty("No pack before this one", &html! { "After a reload, what it changed stands here." })) } };
     };
-    let of = |shown: &PackShown, name: &str| {
-        shown.files.iter().find(|file| file.name == name).map(|file| file.text.clone()).unwrap_or_default()
-    };
-    let mut names: Vec<&str> = now.files.iter().chain(&before.files).map(|file| file.name.as_str()).collect();
+    let of = |shown: &PackShown, name: &str| shown.files.find(name).map(text).unwrap_or_default();
+    let mut names: Vec<&str> =
+        now.files.iter().chain(before.files.iter()).map(|file| file.name.as_str()).collect();
     names.sort_unstable();
     names.dedup();
     let changed: Vec<(&str, String)> = names

@@ -246,12 +246,10 @@ fn fault(error: &TryError) -> Markup {
 fn editor(visit: &Visit<'_>, examples: &[ExampleRequest], draft: &Draft) -> Markup {
     let bench = &visit.parts.workbench;
     let files = bench.files();
-    let mapping: Vec<&(String, String)> =
-        files.iter().filter(|(name, _)| name.ends_with(".map.yaml") || name == "pack.yaml").collect();
-    let file = mapping
+    let file = files
         .iter()
         .find(|(name, _)| *name == draft.file)
-        .or_else(|| mapping.iter().find(|(name, _)| !name.contains("examples")));
+        .or_else(|| files.iter().find(|(name, _)| !name.contains("examples")));
     html! {
         div.bench-editor {
             section.panel aria-labelledby="examples-title" {
@@ -333,7 +331,7 @@ fn editor(visit: &Visit<'_>, examples: &[ExampleRequest], draft: &Draft) -> Mark
                     }
                     p.files {
                         "Other files: "
-                        @for (name, _) in mapping.iter().filter(|(name, _)| file.is_none_or(|(own, _)| own != name)) {
+                        @for (name, _) in files.iter().filter(|(name, _)| file.is_none_or(|(own, _)| own != name)) {
                             a href={ "/playground" (visit.query.with("file", name)) } { (name) } " "
                         }
                     }

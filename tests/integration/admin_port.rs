@@ -10,7 +10,6 @@ use switchback::admin::{Access, Admin, Board, PackStatus, Parts, Status};
 use switchback::app::builtin;
 use switchback::playground::{Served as Tried, Workbench};
 use switchback_compiler::mapping;
-use switchback_compiler::mapping::load::PackSource;
 use switchback_gateway::capture::Tap;
 use switchback_gateway::clock::Clock;
 use switchback_gateway::proxy::program::Program;
@@ -82,7 +81,7 @@ impl Port {
             usage: Usage::new(store.clone()),
             retirement: Retirement::new(store.clone()),
             workbench: Workbench::new(Tried {
-                files: PackSource::from_files(Vec::new()),
+                files: Arc::default(),
                 settings: "{}".to_owned(),
                 fronts: Vec::new(),
                 upstreams: Vec::new(),

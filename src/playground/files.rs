@@ -1,0 +1,102 @@
+//! The files of a pack that serves, as they are kept to be looked at and tried: large contracts folded, since their texts
+//! would take more memory than all else that serves.
+
+use flate2::Compression;
+use flate2::read::DeflateDecoder;
+use flate2::write::DeflateEncoder;
+use std::borrow::Cow;
+use std::io::{Read as _, Write as _};
+use switchback_compiler::mapping::load::PackSource;
+
+/// Files up to this length are kept as they are: mappings, which people look at and change.
+const PLAIN_BYTES_MAX: usize = 256 << 10;
+
+/// The files of a pack, sorted by name.
+#[derive(Debug, Default)]
+pub struct KeptFiles(Vec<Kept>);
+
+/// A file of a pack.
+#[derive(Debug)]
+pub struct Kept {
+    /// Its path inside the pack.
+    pub name: String,
+    /// Of its content, in bytes.
+    pub length: usize,
+    content: Content,
+}
+
+#[derive(Debug)]
+enum Content {
+    Plain(Vec<u8>),
+    /// Deflated (RFC 1951).
+    Folded(Vec<u8>),
+}
+
+impl KeptFiles {
+    /// Keeps the files of a pack.
+    pub fn new(source: &PackSource) -> KeptFiles {
+        KeptFiles(source.files().iter().map(|(name, content)| Kept::new(name, content)).collect())
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Kept> {
+        self.0.iter()
+    }
+
+    /// The file with this path inside the pack.
+    pub fn find(&self, name: &str) -> Option<&Kept> {
+        self.0.iter().find(|file| file.name == name)
+    }
+}
+
+impl Kept {
+    fn new(name: &str, content: &[u8]) -> Kept {
+        let folded = (content.len() > PLAIN_BYTES_MAX).then(|| folded(content)).flatten();
+        let kept = folded.map_or_else(|| Content::Plain(content.to_vec()), Content::Folded);
+        Kept { name: name.to_owned(), length: content.len(), content: kept }
+    }
+
+    /// What is in it.
+    pub fn content(&self) -> Cow<'_, [u8]> {
+        match &self.content {
+            Content::Plain(bytes) => Cow::Borrowed(bytes),
+            Content::Folded(bytes) => {
+                let mut content = Vec::with_capacity(self.length);
+                // What was folded here unfolds: a failure could only leave less of it.
+                let _ = DeflateDecoder::new(&bytes[..]).read_to_end(&mut content);
+                Cow::Owned(content)
+            }
+        }
+    }
+
+    /// The same as text; what is not UTF-8 is replaced.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.content()).into_owned()
+    }
+}
+
+fn folded(content: &[u8]) -> Option<Vec<u8>> {
+    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(content).ok()?;
+    let mut folded = encoder.finish().ok()?;
+    folded.shrink_to_fit();
+    Some(folded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_file_is_folded_and_comes_back_whole() {
+        let contract = "{\"paths\": {}}\n".repeat(PLAIN_BYTES_MAX / 8).into_bytes();
+        let files =
+            vec![("a.map.yaml".to_owned(), b"x: 1".to_vec()), ("b.json".to_owned(), contract.clone())];
+        let kept = KeptFiles::new(&PackSource::from_files(files));
+        let large = kept.find("b.json").expect("it was kept");
+        assert!(matches!(&large.content, Content::Folded(bytes) if bytes.len() < contract.len() / 10));
+        assert_eq!((large.length, &*large.content()), (contract.len(), &contract[..]));
+        assert_eq!(kept.find("a.map.yaml").map(Kept::text).as_deref(), Some("x: 1"));
+        assert!(kept.find("c").is_none());
+    }
+}
