@@ -55,6 +55,8 @@ pub async fn examine(config: &Config, online: bool) -> Result<Examined, StartErr
                 assemble::program(config, &loaded, &services, &tables)?;
             }
         }
+        // A folder that is not there was found, at its place.
+        Err(StartError::Pack(_)) if missing_folder(config).is_some() => {}
         Err(StartError::Pack(findings)) => examined.pack = Some(findings),
         Err(error) => return Err(error),
     }
@@ -70,6 +72,9 @@ pub(super) fn parts(config: &Config) -> Findings {
     let mut add = |span: Span, what: String, help: Option<String>| {
         findings.push(Finding::error(Code::ValueForm, span, what).maybe_help(help));
     };
+    if let Some(error) = missing_folder(config) {
+        add(config.places.mapping, error, Some("the folder of a pack holds its `pack.yaml`".to_owned()));
+    }
     // One after the other, so that all that are wrong are found, and a key that is there twice where it is there again.
     let mut right = Vec::new();
     for (key, span) in config.keys.iter().zip(&config.places.keys) {
@@ -94,6 +99,13 @@ pub(super) fn parts(config: &Config) -> Findings {
         }
     }
     findings
+}
+
+/// What is said of a pack's folder that cannot be read.
+fn missing_folder(config: &Config) -> Option<String> {
+    let folder = config.mapping.as_deref()?;
+    let error = std::fs::read_dir(folder).err()?;
+    Some(format!("the pack `{}` cannot be read: {error}", folder.display()))
 }
 
 /// Asks the store, the services and the authorization server whether they are there. Nothing is written, and no credential

@@ -89,8 +89,11 @@ fn check_front(front: &Front, pack: &PackFacts, findings: &mut Findings) {
 
 /// Each front needs the upstream that its calls go to; what is forwarded needs the upstream of the front's own side.
 fn check_upstreams(config: &Config, pack: &PackFacts, findings: &mut Findings) {
-    for upstream in &config.upstreams {
-        known_side(&upstream.side, pack, findings);
+    let known: Vec<_> =
+        config.upstreams.iter().map(|upstream| known_side(&upstream.side, pack, findings)).collect();
+    // What has no upstream may be what is misspelt.
+    if known.iter().any(Option::is_none) {
+        return;
     }
     for side in spoken(config, pack) {
         let phases = phases_of(side, config, pack);

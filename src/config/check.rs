@@ -42,6 +42,7 @@ pub(super) fn check(raw: RawConfig, findings: &mut Findings) -> Option<Config> {
         listen: raw.listen.span,
         admin_listen: raw.admin.listen.span,
         store: raw.store.span,
+        mapping: raw.mapping.as_ref().map(|mapping| mapping.span).unwrap_or_default(),
         keys: raw.key.iter().flat_map(|keys| &keys.value.0).map(|key| key.span).collect(),
         tls: raw.tls.as_ref().map(|tls| tls.span).unwrap_or_default(),
     };
@@ -227,7 +228,8 @@ fn oauth(raw: Placed<RawOAuth>, findings: &mut Findings) -> Option<OAuth> {
         let what = "secrets would travel unencrypted to another machine";
         findings.push(Finding::error(Code::Conflict, url.span, what).help("use an `https` URL"));
     }
-    if raw.issuer.is_none() {
+    // A URL that is wrong was found, and is not here any more.
+    if raw.issuer.is_none() && !findings.any_within(span) {
         for (name, url) in [("authorize_url", &raw.authorize_url), ("token_url", &raw.token_url)] {
             if url.is_none() {
                 let what = format!("`oauth` needs the key `{name}`, or an `issuer` to ask for it");
@@ -380,7 +382,8 @@ fn check_grant(
     refresh_tokens: &mut HashMap<String, Span>,
     findings: &mut Findings,
 ) {
-    if grant.client_secret.is_none() && needs_secret {
+    // A key that is misspelt was found.
+    if grant.client_secret.is_none() && needs_secret && !findings.any_within(grant.span) {
         let what = "`grant` needs the key `client_secret`";
         let help = "an app without a secret needs `oauth.client_auth: none`";
         findings.push(Finding::error(Code::MissingKey, grant.span, what).help(help));
@@ -432,7 +435,8 @@ fn upstreams(raw: Option<Placed<Named<String, RawUpstream>>>, findings: &mut Fin
 
 fn fronts(raw: Option<Placed<Named<Prefix, RawFront>>>, findings: &mut Findings) -> Vec<Front> {
     let Some(raw) = raw else { return Vec::new() };
-    if raw.value.0.is_empty() {
+    // A front that is wrong was found, and is not here any more.
+    if raw.value.0.is_empty() && !findings.any_within(raw.span) {
         let what = "without a front no client can speak";
         findings.push(
             Finding::error(Code::Conflict, raw.span, what).help("leave `fronts` out for the pack's default"),

@@ -76,6 +76,7 @@ pub struct Places {
     pub listen: Span,
     pub admin_listen: Span,
     pub store: Span,
+    pub mapping: Span,
     /// One for each key.
     pub keys: Vec<Span>,
     pub tls: Span,

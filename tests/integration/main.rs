@@ -8,6 +8,7 @@ mod bounds_program;
 mod canary;
 mod capture_replay;
 mod config_files;
+mod config_mistakes;
 mod contract_walk;
 mod credentials;
 mod demo_lines;

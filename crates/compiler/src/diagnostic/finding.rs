@@ -164,6 +164,13 @@ impl Findings {
         self.all.retain(keep);
     }
 
+    /// Whether something is found within this place already.
+    pub fn any_within(&self, place: Span) -> bool {
+        let is_within =
+            |span: Span| span.file == place.file && span.start >= place.start && span.end <= place.end;
+        self.all.iter().any(|finding| is_within(finding.span))
+    }
+
     /// All of them by file, position and number: the same for the same text, whatever the order of the
     /// checks that found them. Findings that are equal in all parts are one.
     pub fn sorted(&self) -> Vec<&Finding> {

@@ -1,7 +1,7 @@
 //! Taking a tree apart: known keys of a map, and values of a wanted kind.
 
 use super::{Key, Kind, Node, Style, faults};
-use crate::diagnostic::Findings;
+use crate::diagnostic::{Findings, suggest};
 
 /// The keys that one kind of map may have.
 #[derive(Debug, Clone, Copy)]
@@ -52,11 +52,15 @@ impl<'n> Fields<'n> {
     /// ones. `None` only when it is no map at all: with wrong keys the right ones can still be read.
     pub fn read(node: &'n Node, keys: &Keys, findings: &mut Findings) -> Option<Fields<'n>> {
         let entries = node.map(findings)?;
+        // A key that is misspelt is not missing as well.
+        let mut meant = Vec::new();
         for (key, _) in entries.iter().filter(|(key, _)| !keys.knows(&key.name)) {
             let free = keys.all().filter(|known| !entries.iter().any(|(key, _)| key.name == *known));
+            meant.extend(suggest(&key.name, free.clone().collect::<Vec<_>>()));
             findings.push(faults::unknown_key(&key.name, key.span, keys.what, free));
         }
-        for name in keys.required.iter().filter(|name| !entries.iter().any(|(key, _)| key.name == **name)) {
+        let is_there = |name: &str| entries.iter().any(|(key, _)| key.name == name) || meant.contains(&name);
+        for name in keys.required.iter().filter(|name| !is_there(name)) {
             findings.push(faults::missing_key(name, node.span, keys.what));
         }
         Some(Fields { node, entries })
