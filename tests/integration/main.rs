@@ -38,6 +38,7 @@ mod oauth_connect;
 mod oauth_peer;
 mod operator_settings;
 mod pack;
+mod paging;
 mod passed_bodies;
 mod playground;
 mod program;

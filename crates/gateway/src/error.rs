@@ -55,6 +55,10 @@ pub enum Kind {
     BadPath,
     /// Framing, Host, or header fields that no intermediary may accept.
     BadRequest,
+    /// A cursor that was not handed out to this client for this list, or too long ago.
+    BadCursor,
+    /// A page that cannot be found by the cursors of the service.
+    BadPage,
     /// The body is not of the form that its type promises, or not what the operation takes.
     BadBody,
     /// The body is larger than the limits allow.
@@ -110,6 +114,8 @@ impl Kind {
             Kind::WrongMethod { .. } => "wrong_method",
             Kind::BadPath => "bad_path",
             Kind::BadRequest => "bad_request",
+            Kind::BadCursor => "bad_cursor",
+            Kind::BadPage => "bad_page",
             Kind::BadBody => "bad_body",
             Kind::TooLarge => "too_large",
             Kind::UriTooLong => "uri_too_long",

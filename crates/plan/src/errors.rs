@@ -100,6 +100,12 @@ pub const GATEWAY_ERRORS: &[(&str, u16, &str)] = &[
     ("wrong_method", 405, "This method is not available at this address."),
     ("bad_path", 400, "The address is not valid."),
     ("bad_request", 400, "The request is not valid."),
+    ("bad_cursor", 400, "The cursor is not valid here, or not any more. Start again with the first page."),
+    (
+        "bad_page",
+        400,
+        "This page cannot be reached. Ask for pages in their order, of a size that stays the same.",
+    ),
     ("bad_body", 400, "The body is not valid JSON of the expected form."),
     ("too_large", 413, "The request is too large."),
     ("uri_too_long", 414, "The address is too long."),

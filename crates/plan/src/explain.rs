@@ -19,6 +19,9 @@ pub fn explain(pack: &Pack, serves: SideId, route: &Route) -> String {
     if let (Some(class), Some(because)) = (route.class(), because(route)) {
         text.line(&format!("class: {}, because {because}", class.word()), None);
     }
+    if let Some(paging) = &route.paging {
+        text.line(&paging.sentence(), Some(&paging.origin));
+    }
     match &route.kind {
         RouteKind::Refuse(refusal) => text.refusal(refusal.reason),
         RouteKind::Pair(pair) => {
@@ -91,6 +94,9 @@ pub(super) fn because(route: &Route) -> Option<String> {
     match &route.kind {
         RouteKind::Pair(_) if route.has_forms_in_answers() => {
             Some("an answer is a form on one side".to_owned())
+        }
+        RouteKind::Pair(_) if route.paging.as_ref().is_some_and(|paging| paging.reads_body()) => {
+            Some("its members about other pages are read or written".to_owned())
         }
         RouteKind::Pair(pair) => {
             let answers = pair.responses.iter().filter_map(|response| match &response.body {

@@ -22,6 +22,7 @@ mod form;
 mod format;
 mod head;
 mod oauth;
+mod paging;
 mod parameter;
 mod reads;
 mod report;
@@ -52,6 +53,7 @@ pub use form::{Conform, Form, FormField, FormKind, Listed};
 pub use format::{BodyFormat, FormFormat, MediaType, MediaTypes, essence, is_json, media_in_range};
 pub use head::{CallHead, HeaderRule, PathPart, QueryFrom, QueryRefusal, QueryRule, StatusFrom, StatusTo};
 pub use oauth::{BodyForm, ClientAuth, RefreshExtra, TokenRequests};
+pub use paging::{LastPage, MemberPath, PagedBy, PagedSide, Paging, Told};
 pub use parameter::{ListStyle, ParameterKind, ParameterShape, Variable};
 pub use report::{
     ArchiveReport, EventReport, GapReport, InsteadReport, LossReport, OperationReport, Report, SettingReport,

@@ -111,6 +111,8 @@ pub struct OperationReport {
     pub differs: Vec<String>,
     pub approximate: Vec<String>,
     pub despite: Vec<String>,
+    /// How its pages are asked for and told, where the sides differ in it.
+    pub paging: Option<String>,
     /// What a dual run may read after this write, with its address.
     pub read_back: Option<String>,
     /// Why a refused operation is refused, in the default language; for others, the reasons of what is refused of it.
@@ -289,6 +291,7 @@ fn operation(pack: &Pack, serves: SideId, route: &Route) -> OperationReport {
         differs: notes(NoteKind::Differs),
         approximate,
         despite: notes(NoteKind::Despite),
+        paging: route.paging.as_ref().map(|paging| paging.sentence()),
         read_back: super::explain::read_back(pack, route),
         refusals: super::explain::refusals(route)
             .into_iter()

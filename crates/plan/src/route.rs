@@ -5,7 +5,7 @@ use super::format::{BodyFormat, MediaTypes};
 use super::head::{CallHead, HeaderRule, QueryRefusal, StatusFrom, StatusTo};
 use super::parameter::Variable;
 use super::step::Serve;
-use super::{AfterDate, CompareRule, Origin, ReadBack, ReasonId};
+use super::{AfterDate, CompareRule, Origin, Paging, ReadBack, ReasonId};
 use std::sync::Arc;
 
 /// Index into [`super::Direction::routes`].
@@ -30,6 +30,8 @@ pub struct Route {
     pub business_errors: Vec<u16>,
     /// What is declared about comparing successful answers in a dual run.
     pub compare: Vec<CompareRule>,
+    /// How its pages are asked for and told, where the sides differ in it.
+    pub paging: Option<Arc<Paging>>,
     /// What a dual run may read after this write.
     pub read_back: Option<ReadBack>,
     /// What answers instead while a setting is on; of several the first.
@@ -61,6 +63,9 @@ impl Route {
     pub fn class(&self) -> Option<Class> {
         match &self.kind {
             RouteKind::Pair(_) if self.has_forms_in_answers() => Some(Class::Document),
+            RouteKind::Pair(_) if self.paging.as_ref().is_some_and(|paging| paging.reads_body()) => {
+                Some(Class::Document)
+            }
             RouteKind::Pair(pair) => {
                 let answers = pair.responses.iter().filter_map(|r| match &r.body {
                     ResponseBody::Plan(plan) => Some(plan.class),

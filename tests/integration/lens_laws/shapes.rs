@@ -113,8 +113,8 @@ impl Loaded {
         let left = self.left_to_routes(name, ty, to);
         let tries = [
             (How::Alone, Supply::default()),
-            (How::Supplied, Supply { with: left, over: false }),
-            (How::Over, Supply { over: true, with: Vec::new() }),
+            (How::Supplied, Supply { with: left, ..Supply::default() }),
+            (How::Over, Supply { over: true, ..Supply::default() }),
         ];
         for (how, supply) in tries {
             let Some(lens) = lenses.lens(name, to, &supply, &mut Findings::new()) else { continue };

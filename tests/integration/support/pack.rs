@@ -149,6 +149,7 @@ fn route(
         calls_max: 1,
         business_errors: Vec::new(),
         compare: Vec::new(),
+        paging: None,
         read_back: None,
         instead: Vec::new(),
         origin: origin(),

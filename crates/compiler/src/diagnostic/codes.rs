@@ -191,6 +191,16 @@ codes! {
     QuotedWord "M200" "quoted-word": "A word that has a meaning is written without quotes, or as `{word: …}`.";
     ErrorsReworded "M201" "errors-reworded": "Errors of other types than `errors.types` keep their words where the served side promises the same.";
 
+    PagedParameter "M210" "paged-parameter": "Pages are asked for by query parameters that the operation has.";
+    PagedMember "M211" "paged-member": "What says something of pages is a member of the answer, of the type for it.";
+    PagedKind "M212" "paged-kind": "Pages of a side are asked for by one thing: a number, an offset, a cursor, or a link that the page before gave.";
+    PagedTold "M213" "paged-told": "What has to be known of pages, is told by the side that knows it.";
+    PageSize "M214" "page-size": "How large a page is, is known wherever it is counted with.";
+    LastPage "M215" "last-page": "After the last page clients are told so in a way that their contract has.";
+    PagedTwice "M216" "paged-twice": "What `paging` says is not said a second time.";
+    PagedCall "M217" "paged-call": "One call of a route, a reading, reads its pages.";
+    PageBound "M218" "page-bound": "A bound on pages stands where they are read one after the other.";
+
     // Configuration.
     Reference "G001" "reference": "`${NAME}` and `file:PATH` lead to a value.";
     ValueForm "G002" "value-form": "A value is written as its key needs it: an address, a size, a duration, a URL, a date.";

@@ -4,9 +4,11 @@
 //! nothing is forgotten is the checker's business. The manual with an example of every form is `mappings/README.md`.
 
 mod archive;
+mod paging;
 mod step;
 
 pub use archive::*;
+pub use paging::*;
 pub use step::*;
 
 use crate::diagnostic::Span;
@@ -430,6 +432,8 @@ impl Route {
 pub struct Pair {
     /// `if: $.config.name`: answers while the setting is on, instead of the route that has no `if`.
     pub only_if: Option<Spanned<String>>,
+    /// `paging: {v1: {page: page}, v2: {cursor: after}}`
+    pub paging: Option<PagedRoute>,
     /// Operation keys, by side.
     pub operations: [Spanned<String>; 2],
     /// Only this side is served by the pair; both when left out.
@@ -549,6 +553,8 @@ pub struct Serve {
     pub fill: Vec<(Spanned<String>, Node)>,
     /// `query: {name: drop}`: parameters that no step reads.
     pub dropped: Vec<Spanned<String>>,
+    /// As in [`Pair::paging`].
+    pub paging: Option<PagedRoute>,
     pub block: Block,
     pub business_errors: Vec<Spanned<i64>>,
     pub notes: Notes,

@@ -86,6 +86,7 @@ fn pair(old: &Operation, new: &Operation, credentials: &[String], span: Span) ->
     Pair {
         operations: [text(&old.key.to_string()), text(&new.key.to_string())],
         front: None,
+        paging: None,
         made: true,
         only_if: None,
         path: old

@@ -6,11 +6,13 @@ use std::fmt;
 use std::sync::Arc;
 use switchback_plan::{Expr, Origin, Path, ReasonId, Segment};
 
-/// The kinds of fault, a part of [`switchback_plan::GATEWAY_ERRORS`]. The first five are the client's, the next four the
+/// The kinds of fault, a part of [`switchback_plan::GATEWAY_ERRORS`]. The first seven are the client's, the next four the
 /// upstream's, the last is ours or the operator's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FaultKind {
     BadRequest,
+    BadCursor,
+    BadPage,
     BadBody,
     TooLarge,
     UnsupportedMedia,
@@ -27,6 +29,8 @@ impl FaultKind {
     pub fn name(self) -> &'static str {
         match self {
             FaultKind::BadRequest => "bad_request",
+            FaultKind::BadCursor => "bad_cursor",
+            FaultKind::BadPage => "bad_page",
             FaultKind::BadBody => "bad_body",
             FaultKind::TooLarge => "too_large",
             FaultKind::UnsupportedMedia => "unsupported_media",

@@ -312,13 +312,18 @@ impl Parameters<'_> {
 
 /// The address with one more parameter, or with this one's value replaced.
 pub(super) fn with_parameter(target: &str, name: &str, value: i64) -> String {
+    with_text(target, name, &value.to_string())
+}
+
+/// The same with a text.
+pub(super) fn with_text(target: &str, name: &str, value: &str) -> String {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let mut out = path.to_owned();
     let mut parameters = Parameters { out: &mut out, first: true };
     for (known, old) in query_pairs(query).filter(|(known, _)| decode_query(known) != name) {
         parameters.add_raw(&decode_query(known), old);
     }
-    parameters.add(name, Some(value.to_string()));
+    parameters.add(name, Some(value.to_owned()));
     out
 }
 

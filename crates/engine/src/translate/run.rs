@@ -13,6 +13,7 @@ use super::failure::{ErrorAnswer, error_answer, failure_status};
 use super::fault::{Fault, FaultKind, Stop};
 use super::gather::{Fanned, Paged};
 use super::head::{self};
+use super::paging::{After, Pager, Pages, Readable};
 use super::request::Request;
 use super::settings::Settings;
 use super::sources::Traced;
@@ -24,8 +25,8 @@ use http::{HeaderMap, HeaderValue, header};
 use std::sync::{Arc, Mutex, PoisonError};
 use switchback_json::{Limits, Value};
 use switchback_plan::{
-    self as plan, BodyFormat, CallHead, Each, End, HeaderRule, Origin, Pack, ReasonId, Refusal, Route,
-    RouteId, RouteKind, SideId,
+    self as plan, BodyFormat, CallHead, Each, End, HeaderRule, Origin, Pack, Paging, ReasonId, Refusal,
+    Route, RouteId, RouteKind, SideId,
 };
 
 /// One request on its way through its route.
@@ -39,6 +40,10 @@ pub struct Run {
     limits: Limits,
     state: State,
     marks: Vec<Mark>,
+    /// What is outside of the request, for pages.
+    pages: Arc<dyn Pages>,
+    /// The page that is asked for, of a route with pages.
+    pager: Option<Box<Pager>>,
     /// What was made of what, where somebody asks.
     trace: Option<Arc<Mutex<Vec<Traced>>>>,
 }
@@ -104,7 +109,15 @@ impl Run {
         let planned = pack.directions[direction].routes.get(usize::from(route.0));
         let instead = planned.and_then(|route| route.chosen(|setting| settings.is_on(setting)));
         let (state, place) = (State::Fresh, Place::Route(route, instead));
-        Run { pack, direction, place, settings, request, limits, state, marks: Vec::new(), trace: None }
+        let (pages, pager): (Arc<dyn Pages>, _) = (Arc::new(Readable), None);
+        let marks = Vec::new();
+        Run { pack, direction, place, settings, request, limits, state, marks, pages, pager, trace: None }
+    }
+
+    /// With what cursors are sealed by, and what is remembered of lists.
+    #[must_use]
+    pub fn with_pages(self, pages: Arc<dyn Pages>) -> Run {
+        Run { pages, ..self }
     }
 
     /// Reads one page of a harvest (index into [`Pack::harvests`]). It ends in an answer whose body is the page's list.
@@ -118,7 +131,9 @@ impl Run {
         let direction = pack.harvests.get(harvest).map_or(SideId::OLD, |harvest| harvest.from.other());
         let request = Request { query: Some(format!("page={page}")), ..Request::default() };
         let (state, place) = (State::Fresh, Place::Harvest(harvest));
-        Run { pack, direction, place, settings, request, limits, state, marks: Vec::new(), trace: None }
+        let (pages, pager): (Arc<dyn Pages>, _) = (Arc::new(Readable), None);
+        let marks = Vec::new();
+        Run { pack, direction, place, settings, request, limits, state, marks, pages, pager, trace: None }
     }
 
     /// Takes what happened and says what to do next. After an answer, a refusal or a fault the run is over.
@@ -128,6 +143,53 @@ impl Run {
             return Err(Fault::new(FaultKind::Internal, "there is no such route"));
         };
         let event = self.read_failure(event);
+        match &route.paging {
+            None => self.step(route, event),
+            Some(paging) => self.paged(route, paging, event).map_err(|fault| fault.at(&paging.origin)),
+        }
+    }
+
+    /// The same for a route with pages: the call that reads one is told which, and its reply is looked at before the route
+    /// sees it.
+    fn paged(&mut self, route: &Route, paging: &Arc<Paging>, event: Event) -> Result<Next, Fault> {
+        let mut pager = match self.pager.take() {
+            Some(pager) => pager,
+            None => {
+                let head = self.request.head();
+                let (pages, key) = (Arc::clone(&self.pages), &route.operation.key);
+                Box::new(Pager::new(paging, pages, key, head.path, head.query)?)
+            }
+        };
+        let event = match event {
+            Event::Reply(reply) if pager.waits() => match pager.reply(reply, &self.limits)? {
+                After::Page(reply) => Event::Reply(reply),
+                After::Call(call) => {
+                    self.pager = Some(pager);
+                    return Ok(Next::Call(*call));
+                }
+            },
+            event => event,
+        };
+        let next = match self.step(route, event)? {
+            Next::Call(call) if !pager.has_called() && *call.operation == *pager.operation() => {
+                Next::Call(pager.call(call)?)
+            }
+            Next::Answer(mut answer) if answer.error.is_none() && (200..300).contains(&answer.status) => {
+                pager.tell_head(&mut answer.headers)?;
+                if let Some(body) = &answer.body
+                    && let Some(told) = pager.tell_body(body, &self.limits)?
+                {
+                    answer.body = Some(told);
+                }
+                Next::Answer(answer)
+            }
+            next => next,
+        };
+        self.pager = Some(pager);
+        Ok(next)
+    }
+
+    fn step(&mut self, route: &Route, event: Event) -> Result<Next, Fault> {
         let state = std::mem::replace(&mut self.state, State::Done);
         let next =
             match (&route.kind, state, event) {

@@ -3,8 +3,8 @@
 
 use super::calls::retry::Budget;
 use super::calls::stack::Calls;
-use super::compose::Composer;
 use super::compose::resume::Resume;
+use super::compose::{Composer, Seen};
 use super::dual::Dual;
 use super::dual::phase::Phased;
 use super::forwarding::Forwarding;
@@ -196,6 +196,7 @@ fn within(
         memory: memory.part(limits.held_bytes_all_max),
         heavy: Heavy::default(),
         resume: Resume::new(store),
+        seen: Seen::default(),
         clock,
         detached,
         origin: CallOrigin::Client,

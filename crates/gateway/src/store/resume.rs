@@ -10,7 +10,20 @@ use std::time::Duration;
 
 const COLUMN: &str = "resume_steps.sealed";
 
+/// No column: what clients carry.
+const CURSOR: &str = "cursor";
+
 impl Store {
+    /// Seals a cursor for a client and its list. Nothing is kept: the client carries it.
+    pub fn seal_cursor(&self, client: &str, list: &[u8], plain: &[u8]) -> Vec<u8> {
+        self.keys.seal(&Place { column: CURSOR, client, row: list }, plain)
+    }
+
+    /// Opens a cursor that was sealed for this client and list, by any program with the same keys.
+    pub fn open_cursor(&self, client: &str, list: &[u8], sealed: &[u8]) -> Option<Secret<Vec<u8>>> {
+        self.keys.open(&Place { column: CURSOR, client, row: list }, sealed).ok()
+    }
+
     /// Remembers for `ttl` that `step` of the work `key` of the client with id `client` gave `bytes`. `key` says what makes two
     /// requests the same work; it is kept as a keyed hash only. A repeated call replaces the bytes and starts the time anew.
     pub async fn resume_put(

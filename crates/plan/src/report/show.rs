@@ -231,6 +231,7 @@ impl OperationReport {
         if !self.despite.is_empty() {
             lines.push(("despite the contract", self.despite.join("; ")));
         }
+        lines.extend(self.paging.clone().map(|paging| ("paging", paging)));
         lines.extend(self.read_back.clone().map(|read_back| ("read back by", read_back)));
         for (what, always) in [("without a source", true), ("without a source where nothing is found", false)]
         {

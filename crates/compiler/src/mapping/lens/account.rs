@@ -76,6 +76,11 @@ pub(super) struct Found<'t> {
     pub(super) required: bool,
 }
 
+/// The type at a place of a type, and whether it is always there.
+pub(in crate::mapping) fn field_type<'t>(ty: TypeIn<'t>, place: &Place) -> Option<(TypeIn<'t>, bool)> {
+    field_at(ty, place).ok().map(|found| (found.ty, found.required))
+}
+
 /// The field at a place; the error is the index of the name that its type does not have.
 pub(super) fn field_at<'t>(ty: TypeIn<'t>, place: &Place) -> Result<Found<'t>, usize> {
     let mut found = Found { ty, required: true };

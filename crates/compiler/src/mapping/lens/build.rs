@@ -519,6 +519,8 @@ impl<'b> Builder<'b, '_> {
                 self.findings.push(faults::absent_but_required(at, &world, to));
                 return;
             }
+            // The gateway writes it once the answer is made. An object around it is whole with it.
+            Fill::Nothing if self.is_paged(to, &at.value) => CloseFrom::Constant(Raw::from(&b"null"[..])),
             Fill::Nothing if found.required && !self.with.over => {
                 self.findings.push(faults::no_source(self.name, at, &world, to));
                 return;
@@ -531,6 +533,12 @@ impl<'b> Builder<'b, '_> {
     /// A field of the side that is read that the other side does not have.
     fn leave(&mut self, span: Span, at: &At, fill: &Fill) {
         let origin = self.origin(span);
+        if self.is_paged(self.from, &at.value) {
+            if at.value.0.len() == 1 {
+                self.member(&at.value.0[0], origin);
+            }
+            return;
+        }
         self.private[self.from] = true;
         let Fill::Refuse(reason) = fill else {
             if at.value.0.len() == 1 {
@@ -546,6 +554,11 @@ impl<'b> Builder<'b, '_> {
         }
         self.refuses.push(reason);
         self.member(&at.value.0[0], origin).action = MemberAction::Refuse(reason);
+    }
+
+    /// Whether the gateway reads and writes a place of a side by itself.
+    fn is_paged(&self, side: usize, place: &Place) -> bool {
+        self.with.paged[side].contains(&place.0)
     }
 
     fn is_supplied(&self, place: &Place) -> bool {
@@ -621,8 +634,10 @@ impl<'b> Builder<'b, '_> {
         let close = close::nest(&self.close, self.types[self.to], &indexes);
         let mut private = self.private;
         for line in &lines.lines {
-            if let What::Only { side, .. } = line.what {
-                private[side] = true;
+            if let What::Only { side, place, .. } = &line.what
+                && !self.with.paged[*side].contains(&place.value.0)
+            {
+                private[*side] = true;
             }
         }
         let members = self.members.into_iter().map(|(name, draft)| Member {

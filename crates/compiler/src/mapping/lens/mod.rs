@@ -21,6 +21,8 @@ pub(super) use convert::{
     read as read_conversion,
 };
 
+pub(super) use account::field_type;
+
 use super::ast::{Program, ShapeUse, Spanned};
 use super::names::Names;
 use crate::contract::{Array, Contract, Object, Type, TypeIn, TypeKind, Why, assignable};
@@ -89,6 +91,8 @@ pub struct Supply {
     pub with: Vec<Spanned<String>>,
     /// Whether the result is laid over an old value of the target, which then has whatever the shape cannot make up.
     pub over: bool,
+    /// By side: places that say something of other pages. The gateway reads and writes them itself.
+    pub paged: [Vec<Vec<String>>; 2],
 }
 
 /// How much of a value survives a shape.
@@ -330,7 +334,7 @@ impl<'p> Lenses<'p> {
 
     /// A named shape in one direction. Without a supply it is built once.
     pub fn lens(&self, name: &str, to: SideId, with: &Supply, findings: &mut Findings) -> Option<Lens> {
-        let plain = with.with.is_empty() && !with.over;
+        let plain = with.with.is_empty() && !with.over && with.paged.iter().all(Vec::is_empty);
         let key = (name.to_owned(), to);
         if let Some(built) = self.built.borrow().get(&key).filter(|_| plain) {
             // Who asked first may have thrown the findings away. Equal ones are shown once.

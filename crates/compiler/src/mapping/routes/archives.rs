@@ -199,6 +199,7 @@ fn lower<'a>(
         losses: Vec::new(),
         calls_min,
         calls_max,
+        paging: None,
         business_errors: Vec::new(),
         origin: ground.origin(harvest.span),
     };

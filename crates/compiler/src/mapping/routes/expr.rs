@@ -188,7 +188,8 @@ impl RouteCheck<'_, '_> {
             members.push((Key::new(&name.value), made.expr));
         }
         for field in object.map(|object| object.fields.as_slice()).unwrap_or_default() {
-            if field.required && !entries.iter().any(|(name, _)| name.value == field.name) {
+            let is_missing = field.required && !entries.iter().any(|(name, _)| name.value == field.name);
+            if is_missing && !self.is_paged(&field.name, to) {
                 self.findings.push(faults::missing_field(&field.name, span));
                 complete = false;
             }
@@ -198,6 +199,13 @@ impl RouteCheck<'_, '_> {
             None => super::context::object(fields, Additional::Closed, span),
         };
         complete.then(|| Made { expr: plan::Expr::Object(members), held: Held::there(ty, to) })
+    }
+
+    /// Whether the gateway writes this member of the object that is being made: it says something of other pages.
+    fn is_paged(&self, name: &str, to: SideId) -> bool {
+        let Some(at) = self.answers.as_ref().filter(|_| to == self.serves) else { return false };
+        let place = format!("{}.{name}", at.place);
+        self.paged_members[to].iter().any(|names| format!("$.{}", names.join(".")) == place)
     }
 
     /// The value of a member.
@@ -401,7 +409,9 @@ impl RouteCheck<'_, '_> {
         let target = TypeIn { types: ground.types(to), ty: wanted.ty };
         let types = if to == SideId::OLD { [target, source] } else { [source, target] };
         let with: Vec<_> = shape.with.iter().map(|(name, _)| name.clone()).collect();
-        let supply = Supply { with, over: shape.over.is_some() };
+        let is_answer = to == self.serves && self.answers.as_ref().is_some_and(|at| at.place == "$");
+        let paged = if is_answer { self.paged_members.clone() } else { Default::default() };
+        let supply = Supply { with, over: shape.over.is_some(), paged };
         let lens = ground.lenses.body(&shape.shape, types, to, &supply, self.findings);
         let with = self.supplied(shape, target, lens.as_ref().map(|lens| lens.supplied.as_slice()));
         let over = match &shape.over {

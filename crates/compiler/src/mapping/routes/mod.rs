@@ -14,6 +14,7 @@ mod filter;
 mod forms;
 mod media;
 mod operations;
+mod paging;
 mod pair;
 mod paths;
 mod policy;
@@ -42,6 +43,7 @@ use crate::diagnostic::{Findings, Sources, Span};
 use route::RouteCheck;
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 use switchback_plan::{
     self as plan, BodyPlan, Loss, Note, Origin, PerSide, ReasonId, RefusePolicy, RouteId, RouteKind,
     SettingKind, SideId, Verdict,
@@ -87,6 +89,7 @@ struct Served {
     calls_min: u32,
     calls_max: u32,
     business_errors: Vec<u16>,
+    paging: Option<Arc<plan::Paging>>,
     origin: Origin,
 }
 
@@ -132,7 +135,7 @@ fn lower(
     id: RouteId,
     findings: &mut Findings,
 ) -> Option<plan::Route> {
-    let compare = ground.comparisons.of_operation(one.serves.place(), one.operation);
+    let mut compare = ground.comparisons.of_operation(one.serves.place(), one.operation);
     let served = match (one.route, one.operations) {
         (None, _) => unnamed(ground, one, Findings::new(), findings),
         (Some(Route::Pair(pair)), Some(operations)) if pair.made => {
@@ -146,7 +149,9 @@ fn lower(
             RouteCheck::new(ground, one.serves, one.operation, findings).serve(serve)
         }
     };
-    served.map(|served| plan::Route { compare, ..served.with_id(id) })
+    let served = served?;
+    compare.extend(paging::noise(served.paging.as_deref()));
+    Some(plan::Route { compare, ..served.with_id(id) })
 }
 
 /// A pair of two operations taken for the same; where they are not, the operation is one that no route names.
@@ -195,6 +200,7 @@ fn unnamed(
         calls_min: 0,
         calls_max: 0,
         business_errors: Vec::new(),
+        paging: None,
         origin: ground.origin(word.span),
     })
 }
@@ -226,6 +232,7 @@ fn check_once(
     let Some(first) = served.first() else { return };
     let mut check = RouteCheck::new(ground, first.serves, first.operation, findings);
     check.unknown_parameters(pair, operations);
+    check.paged_twice(pair);
     check.pair_business_errors(pair, operations, &sides);
     check_variables(pair, operations, findings);
 }
@@ -254,6 +261,7 @@ impl Served {
             calls_max: self.calls_max,
             business_errors: self.business_errors,
             compare: Vec::new(),
+            paging: self.paging,
             read_back: None,
             instead: Vec::new(),
             origin: self.origin,

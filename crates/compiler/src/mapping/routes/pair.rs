@@ -29,6 +29,17 @@ impl<'a> RouteCheck<'_, 'a> {
         self.sentences(&pair.notes);
         let passed = self.passed(pair, called);
         self.passed_answers = passed.as_ref().and_then(|passed| passed.answers.clone());
+        self.begin_paging(pair.paging.as_ref());
+        let paging = match &pair.paging {
+            Some(paging) => self.paging(paging, called).map(Some),
+            None => Some(None),
+        };
+        if paging.is_none() {
+            // What a faulty line would have taken over is not said to be missing besides.
+            let names = |operation: &Operation| operation.query.iter().map(|one| one.name.clone()).collect();
+            self.paged_parameters = [names(self.operation), names(called)];
+            self.is_paging_faulty = true;
+        }
         let path = self.path(pair, called);
         let query = self.pair_query(pair, called);
         let refused = self.refused_query(pair);
@@ -60,6 +71,7 @@ impl<'a> RouteCheck<'_, 'a> {
             operation.format = BodyFormat::Opaque(Arc::clone(&media));
             format = BodyFormat::Opaque(media);
         }
+        let paging = paging?;
         let verdict = self.verdict(&pair.notes, pair.span);
         let call = CallHead {
             operation: called.key.to_string().into(),
@@ -87,7 +99,8 @@ impl<'a> RouteCheck<'_, 'a> {
             notes: self.notes,
             losses: self.losses,
             calls_min: 1,
-            calls_max: 1,
+            calls_max: paging.as_ref().map_or(1, plan_calls),
+            paging: paging.clone(),
             business_errors: pair.business_errors.iter().map(|status| status.value as u16).collect(),
             origin: self.ground.origin(pair.span),
         })
@@ -209,7 +222,7 @@ impl<'a> RouteCheck<'_, 'a> {
                 if types.is_empty() {
                     return Translated::Empty;
                 }
-                let supply = Supply::default();
+                let supply = self.supply_of(what);
                 let lens =
                     self.ground.lenses.body(used, [types[0], types[1]], what.towards, &supply, self.findings);
                 self.lens_plan(lens)
@@ -219,7 +232,7 @@ impl<'a> RouteCheck<'_, 'a> {
                 if types.is_empty() {
                     return Translated::Empty;
                 }
-                let supply = Supply::default();
+                let supply = self.supply_of(what);
                 let types = [types[0], types[1]];
                 let lens = self.ground.lenses.inline(shape, types, what.towards, &supply, self.findings);
                 self.lens_plan(lens)
@@ -276,11 +289,22 @@ impl<'a> RouteCheck<'_, 'a> {
         }
     }
 
+    /// What the gateway writes into an answer by itself.
+    fn supply_of(&self, what: &Types<'_>) -> Supply {
+        let paged = if what.what == "response" { self.paged_members.clone() } else { Default::default() };
+        Supply { paged, over: self.is_paging_faulty, ..Supply::default() }
+    }
+
     fn lens_plan(&mut self, lens: Option<Lens>) -> Translated {
         let Some(lens) = lens else { return Translated::Faulty };
         self.take_over(&lens, None);
         Translated::Plan(BodyPlan { op: lens.op, class: lens.class, because: lens.because })
     }
+}
+
+/// Most calls for one page.
+fn plan_calls(paging: &Arc<plan::Paging>) -> u32 {
+    if paging.walks() { paging.upto } else { 1 }
 }
 
 /// One body on its way.

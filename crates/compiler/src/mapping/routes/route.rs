@@ -47,6 +47,14 @@ pub(super) struct RouteCheck<'g, 'a> {
     pub wrote: Option<Arc<str>>,
     /// Whether that is no call: something is kept.
     pub keeps: bool,
+    /// Parameters about pages, of the served operation and of the call: `paging` reads and sends them.
+    pub paged_parameters: [Vec<String>; 2],
+    /// By side: members of answers about pages, which `paging` reads and writes.
+    pub paged_members: [Vec<Vec<String>>; 2],
+    /// Whether something was found wrong with `paging`.
+    pub is_paging_faulty: bool,
+    /// Whether `paging` leaves clients less than they had.
+    pub is_limited: bool,
     /// Whether this is no route but a harvest.
     pub harvests: bool,
     /// Names of the steps whose results come of replies.
@@ -91,6 +99,10 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
             answers: None,
             wrote: None,
             keeps: false,
+            paged_parameters: [Vec::new(), Vec::new()],
+            paged_members: [Vec::new(), Vec::new()],
+            is_paging_faulty: false,
+            is_limited: false,
             harvests: false,
             called_as: Vec::new(),
             judged: false,

@@ -80,6 +80,8 @@ impl<'a> RouteCheck<'_, 'a> {
         self.sent_query(&mut rules, called);
         passed.extend(pair.refused_query.iter().map(|refused| refused.name.value.as_str()));
         passed.extend(pair.faulty_query.iter().map(String::as_str));
+        let paged = self.paged_parameters.clone();
+        passed.extend(paged[0].iter().map(String::as_str));
         // A faulty line may have meant any parameter of the new side.
         let is_hidden = self.serves == SideId::NEW && !pair.faulty_query.is_empty();
         for parameter in self.operation.query.iter().filter(|_| !is_hidden) {
@@ -89,7 +91,7 @@ impl<'a> RouteCheck<'_, 'a> {
             }
         }
         for parameter in called.query.iter().filter(|parameter| parameter.required) {
-            let is_faulty = pair.faulty_query.contains(&parameter.name);
+            let is_faulty = pair.faulty_query.contains(&parameter.name) || paged[1].contains(&parameter.name);
             if !is_faulty && !rules.iter().any(|rule| rule.name.as_ref() == parameter.name) {
                 self.findings.push(faults::parameter_missing(&parameter.name, pair.span, &called.key));
             }
@@ -279,6 +281,10 @@ impl<'a> RouteCheck<'_, 'a> {
     ) -> Vec<QueryRule> {
         let mut rules = Vec::new();
         for (name, value) in query {
+            if self.paged_parameters[1].contains(&name.value) {
+                self.findings.push(faults::paged_twice(name));
+                continue;
+            }
             if paged_by == Some(name.value.as_str()) {
                 self.findings.push(faults::page_set_twice(name));
                 continue;
@@ -306,7 +312,8 @@ impl<'a> RouteCheck<'_, 'a> {
         }
         self.sent_query(&mut rules, called);
         for parameter in called.query.iter().filter(|parameter| parameter.required) {
-            let paged = paged_by == Some(parameter.name.as_str());
+            let paged = paged_by == Some(parameter.name.as_str())
+                || self.paged_parameters[1].contains(&parameter.name);
             let is_sent = rules.iter().any(|rule| *rule.name == *parameter.name);
             if !paged && !is_sent && !query.iter().any(|(name, _)| name.value == parameter.name) {
                 self.findings.push(faults::parameter_missing(&parameter.name, span, &called.key));

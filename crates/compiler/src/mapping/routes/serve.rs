@@ -17,6 +17,7 @@ impl<'a> RouteCheck<'_, 'a> {
     /// Checks and lowers a `serve` route.
     pub(super) fn serve(mut self, serve: &'a Serve) -> Option<Served> {
         self.sentences(&serve.notes);
+        self.begin_paging(serve.paging.as_ref());
         let refused = match &serve.block.end {
             Some(ast::End::Refuse(refuse)) if serve.block.steps.is_empty() && serve.check.is_empty() => {
                 Some(refuse)
@@ -31,6 +32,13 @@ impl<'a> RouteCheck<'_, 'a> {
             None => self.served(serve),
         };
         let (kind, (calls_min, calls_max)) = kind?;
+        let paging = self.paging_of_serve(serve.paging.as_ref())?;
+        let walked = paging.as_ref().filter(|paging| paging.walks()).map_or(0, |paging| paging.upto - 1);
+        let calls_max = calls_max + walked;
+        if walked > 0 && calls_max > CALLS_MAX {
+            self.findings.push(faults::too_many_calls(serve.span, calls_max, CALLS_MAX));
+            return None;
+        }
         let verdict = match &kind {
             RouteKind::Refuse(_) => plan::Verdict::Not,
             // It looks before it refuses: errors of what is looked at are all that is answered.
@@ -52,6 +60,7 @@ impl<'a> RouteCheck<'_, 'a> {
             losses: self.losses,
             calls_min,
             calls_max,
+            paging,
             business_errors: serve.business_errors.iter().map(|status| status.value as u16).collect(),
             origin: self.ground.origin(serve.span),
         })
@@ -153,6 +162,9 @@ impl<'a> RouteCheck<'_, 'a> {
     fn dropped(&mut self, serve: &Serve) {
         let known: Vec<&str> = self.operation.query.iter().map(|p| p.name.as_str()).collect();
         for name in &serve.dropped {
+            if self.paged_parameters[0].contains(&name.value) {
+                self.findings.push(faults::paged_twice(name));
+            }
             if !known.contains(&name.value.as_str()) {
                 self.findings.push(faults::unknown_parameter(name, &self.operation.key, &known));
             }

@@ -27,7 +27,7 @@ impl RouteCheck<'_, '_> {
         };
         // A field that is always the same, or that goes nowhere, is a difference that nobody has to put into words: its line
         // says it. So the verdict follows unasked; what is declared must be true all the same.
-        if found == Verdict::Exact && self.has_gaps() {
+        if found == Verdict::Exact && (self.is_limited || self.has_gaps()) {
             let Some((_, said)) = said else { return Some(Verdict::Different) };
             self.findings.push(faults::verdict_by_itself(said.span, word(declared)));
             return None;

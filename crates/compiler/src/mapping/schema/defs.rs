@@ -17,6 +17,7 @@ pub(super) fn defs(sides: Sides<'_>) -> Value {
         "conversion": conversion(),
         "pair": pair(sides),
         "serve": serve(sides),
+        "paging": paging(sides),
         "body": {"anyOf": [words(&["empty", "keep"]), reference("shapeUse"), reference("shapeInPlace")]},
         "sentences": {"anyOf": [text(), list_of(&text())]},
         "verdict": words(&["exact", "different", "partly"]),
@@ -300,6 +301,7 @@ fn pair(sides: Sides<'_>) -> Value {
             "Query parameters that are passed: names, or `{old: new}`; or what becomes of them instead.",
             json!({"anyOf": [list_of(&text()), map_of(&json!({"anyOf": [text(), line, constant, refused]}))]}),
         ),
+        ("paging", "How both sides ask for pages, where they do it in different ways.", reference("paging")),
         ("headers", "Header fields that are passed.", headers),
         ("media", "Media types of bodies that are passed, where the sides name them differently.", media),
         (
@@ -388,6 +390,7 @@ fn serve(sides: Sides<'_>) -> Value {
         ("check", "Conditions on the request, before anything is called.", list_of(&reference("check"))),
         ("fill", "Defaults of the request's body.", map_of(&anything())),
         ("query", "Query parameters that go nowhere: `{name: drop}`.", map_of(&words(&["drop"]))),
+        ("paging", "How both sides ask for pages, where they do it in different ways.", reference("paging")),
         (
             "business_errors",
             "Statuses that are answers, not failures of the service.",
@@ -399,6 +402,57 @@ fn serve(sides: Sides<'_>) -> Value {
     let mut serve = object(&keys::SERVE, &lines);
     serve["oneOf"] = one_end();
     serve
+}
+
+/// How a side asks for pages and is told of them.
+fn paging(sides: Sides<'_>) -> Value {
+    let count = |least: u32, most: u32| json!({"type": "integer", "minimum": least, "maximum": most});
+    let next = object(
+        &keys::PAGED_NEXT,
+        &[
+            ("header", "A header field with the cursor.", text()),
+            ("link", "A member of the body with the URL of the next page.", text()),
+        ],
+    );
+    let side = object(
+        &keys::PAGED_SIDE,
+        &[
+            ("page", "The query parameter with the number of the page.", text()),
+            ("offset", "The query parameter with how many items stand before the page.", text()),
+            ("cursor", "The query parameter with a text of the service's own.", text()),
+            ("first", "The number of the first page; 1 unless said otherwise.", count(0, 1)),
+            ("start", "The cursor that stands for the first page.", text()),
+            ("end", "The cursor that stands for no further page.", text()),
+            ("size", "The query parameter with how many items a page may have.", text()),
+            ("default", "How many items a page has where nobody says.", count(1, 100_000)),
+            ("maximum", "Most items of a page.", count(1, 100_000)),
+            (
+                "next",
+                "Where the next page is told: `$.place` in the body, `link` for the header field `Link`, `{header: name}`, or `{link: $.place}` for a URL in the body.",
+                json!({"anyOf": [text(), next]}),
+            ),
+            ("more", "The member that says whether there are more items.", text()),
+            ("total", "The member that says how many items there are.", text()),
+            ("items", "The list of the items; `$` for the whole body.", text()),
+        ],
+    );
+    let mut paging = by_side(sides, 2, &side);
+    if paging.get("properties").is_none() {
+        paging["properties"] = json!({});
+    }
+    let own = [
+        ("Which call reads the page, where a `serve` route makes several.", text()),
+        (
+            "Most calls for a page that is found by reading the ones before it; 20 unless said otherwise.",
+            count(1, 50),
+        ),
+    ];
+    for (key, (says, mut value)) in keys::PAGED_ROUTE.iter().zip(own) {
+        value["description"] = says.into();
+        paging["properties"][*key] = value;
+    }
+    paging["maxProperties"] = json!(2 + keys::PAGED_ROUTE.len());
+    paging
 }
 
 fn outcome() -> Value {

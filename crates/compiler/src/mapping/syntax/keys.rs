@@ -82,6 +82,7 @@ pub(in crate::mapping) const PAIR: Keys = Keys::new(
         "if",
         "path",
         "query",
+        "paging",
         "headers",
         "media",
         "request",
@@ -95,6 +96,17 @@ pub(in crate::mapping) const PAIR: Keys = Keys::new(
         "verdict",
     ],
 );
+pub(in crate::mapping) const PAGED_SIDE: Keys = Keys::new(
+    "the paging of a side",
+    &[],
+    &[
+        "page", "offset", "cursor", "first", "start", "end", "size", "default", "maximum", "next", "more",
+        "total", "items",
+    ],
+);
+/// Keys of a route's `paging` beside the names of the sides.
+pub(in crate::mapping) const PAGED_ROUTE: &[&str] = &["call", "upto"];
+pub(in crate::mapping) const PAGED_NEXT: Keys = Keys::new("`next`", &[], &["header", "link"]);
 pub(in crate::mapping) const QUERY_REFUSE: Keys = Keys::new("a refused parameter", &["refuse"], &["unless"]);
 /// Keys of a parameter or header field beside the one that is the new side's name.
 pub(in crate::mapping) const PARAMETER: &[&str] = &["as", "else"];
@@ -109,6 +121,7 @@ pub(in crate::mapping) const SERVE: Keys = Keys::new(
         "check",
         "fill",
         "query",
+        "paging",
         "steps",
         "answer",
         "refuse",

@@ -11,6 +11,7 @@ mod expr;
 mod faults;
 pub(super) mod keys;
 mod manifest;
+mod paging;
 mod policy;
 mod route;
 mod shape;

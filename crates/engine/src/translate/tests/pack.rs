@@ -134,6 +134,7 @@ fn route(id: RouteId, method: &str, template: &str, body: BodyExpected, kind: Ro
         calls_max: 9,
         business_errors: Vec::new(),
         compare: Vec::new(),
+        paging: None,
         read_back: None,
         instead: Vec::new(),
         origin: origin(),

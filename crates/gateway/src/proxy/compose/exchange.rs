@@ -4,6 +4,7 @@ use super::buffered::{Buffered, buffer};
 use super::coding::{decoded, without_mark};
 use super::composer::Composer;
 use super::forward::forward;
+use super::pages::RequestPages;
 use super::resume::Work;
 use crate::body::Body;
 use crate::clock::Clock;
@@ -25,6 +26,7 @@ use crate::token::Client;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use std::sync::Arc;
+use switchback_engine::translate::paging::{Pager, Pages};
 use switchback_engine::translate::{
     self, Answer, Event, FailKind, Failed, Fault, FaultKind, Next, Refused, Reply, Run,
 };
@@ -58,18 +60,42 @@ pub(crate) struct Exchange<'c> {
     pub(super) worked: u64,
     /// The memory that the plan has for them: what it has been given, and what it makes of that, stays until the end.
     shares: Vec<Share>,
+    /// The page that a pair reads, where its body says nothing of pages.
+    pub(super) pager: Option<Box<Pager>>,
 }
 
 impl<'c> Exchange<'c> {
     pub(crate) fn new(composer: &'c Composer, facts: Arc<RequestContext>) -> Exchange<'c> {
         let client = Arc::clone(facts.enrolled());
-        Exchange { composer, facts, client, wrote: false, works: Vec::new(), worked: 0, shares: Vec::new() }
+        let (wrote, works, worked, shares, pager) = (false, Vec::new(), 0, Vec::new(), None);
+        Exchange { composer, facts, client, wrote, works, worked, shares, pager }
     }
 }
 
 impl Exchange<'_> {
     pub(crate) fn matched(&self) -> &Matched {
         self.facts.matched()
+    }
+
+    /// What cursors of this request are sealed by, and what is remembered of its list.
+    pub(super) fn pages(&self) -> Result<Arc<RequestPages>, GatewayError> {
+        // By name: replicas that have stores of their own know a client by different ids.
+        let of = (&*self.client.name, self.account()?);
+        let Composer { resume, clock, seen, .. } = self.composer;
+        Ok(Arc::new(RequestPages::new((resume.store(), clock, seen), &self.facts, of)))
+    }
+
+    /// Reads which page a pair is asked for.
+    pub(super) fn page(
+        &mut self,
+        route: &plan::Route,
+        paging: &Arc<plan::Paging>,
+        pages: Arc<dyn Pages>,
+    ) -> Result<(), GatewayError> {
+        let query = self.facts.query().unwrap_or("");
+        let pager = Pager::new(paging, pages, &route.operation.key, &self.matched().values, query);
+        self.pager = Some(Box::new(pager.map_err(|fault| self.fault(&fault))?));
+        Ok(())
     }
 
     /// Takes memory for what the plan makes of a text. What is small is not counted: a request has room for it.
@@ -434,6 +460,8 @@ fn fail_kind(kind: &Kind) -> Option<FailKind> {
 fn kind_of(kind: FaultKind) -> Kind {
     match kind {
         FaultKind::BadRequest => Kind::BadRequest,
+        FaultKind::BadCursor => Kind::BadCursor,
+        FaultKind::BadPage => Kind::BadPage,
         FaultKind::BadBody => Kind::BadBody,
         FaultKind::TooLarge => Kind::TooLarge,
         FaultKind::UnsupportedMedia => Kind::UnsupportedMedia,

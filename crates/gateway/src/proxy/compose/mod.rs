@@ -15,6 +15,7 @@ mod converted;
 pub(crate) mod exchange;
 mod finish;
 pub(crate) mod forward;
+mod pages;
 mod pair;
 pub(crate) mod resume;
 
@@ -23,6 +24,7 @@ use self::coding::decoded;
 pub(crate) use self::composer::Composer;
 use self::exchange::{Exchange, TREE_NODE_BYTES, tree_nodes_max};
 use self::finish::Finishing;
+pub(crate) use self::pages::Seen;
 use crate::body::Body;
 use crate::error::{GatewayError, Side};
 use crate::proxy::context::RequestContext;
@@ -32,6 +34,7 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, header};
 use std::sync::Arc;
+use switchback_engine::translate::paging::Pages;
 use switchback_engine::translate::{self, Run};
 use switchback_json as json;
 use switchback_plan::{Effect, Pair, Route, RouteKind};
@@ -123,7 +126,7 @@ async fn compose(
     let limits = &composer.limits;
     let program = Arc::clone(&facts.program);
     let route = program.route(facts.matched().front.serves, facts.matched().route);
-    let limits = json_limits(limits, &route.kind);
+    let limits = json_limits(limits, route);
     let text = plain.as_ref().unwrap_or(&raw).bytes.clone();
     let text = facts.without_form_token(&text).unwrap_or(text);
     let worked = worked_bytes(&route.kind, &text, &limits);
@@ -142,6 +145,21 @@ async fn compose(
         Box::new(Run::new(pack, matched.front.serves, matched.route, request, settings, limits))
     };
     exchange.take(worked)?;
+    if let Some(paging) = &route.paging {
+        let pages: Arc<dyn Pages> = exchange.pages()?;
+        let streams = match &route.kind {
+            RouteKind::Pair(pair) => {
+                let is_plain = pair.request.is_none() && pair.refused.is_empty() && pair.constants.is_empty();
+                is_plain && !paging.reads_body()
+            }
+            RouteKind::Serve(_) | RouteKind::Refuse(_) => false,
+        };
+        if !streams {
+            let run = Box::new(run(&exchange).with_pages(pages));
+            return Box::pin(exchange.drive(run, &raw.bytes)).await;
+        }
+        exchange.page(route, paging, pages)?;
+    }
     match &route.kind {
         RouteKind::Pair(pair) if !route.has_forms_in_answers() => {
             // Most pairs send no body, refuse nothing and need no run: the copy of the request is spared.
@@ -160,8 +178,9 @@ async fn compose(
 
 /// A pair's bodies are copied piece by piece and need no bound on their values; what a route of several calls reads
 /// becomes a tree in memory, several times the size of its text.
-fn json_limits(limits: &Limits, kind: &RouteKind) -> json::Limits {
-    let is_pair = matches!(kind, RouteKind::Pair(_));
+fn json_limits(limits: &Limits, route: &Route) -> json::Limits {
+    let is_held = route.paging.as_ref().is_some_and(|paging| paging.reads_body());
+    let is_pair = matches!(route.kind, RouteKind::Pair(_)) && !is_held;
     let base = if is_pair { json::Limits::STREAM } else { json::Limits::DOCUMENT };
     json::Limits { nodes: base.nodes.min(limits.request_values_max), ..base }
         .with_members(limits.object_members_max)

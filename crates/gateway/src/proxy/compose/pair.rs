@@ -48,11 +48,25 @@ impl Exchange<'_> {
                 return Err(GatewayError::new(Kind::Internal, "a pair looks into no archive"));
             }
         };
+        let call = match &self.pager {
+            Some(pager) => {
+                let target = pager.target(&call.target).map_err(|fault| self.fault(&fault))?;
+                translate::Call { target, ..call }
+            }
+            None => call,
+        };
         let mut call = Box::new(self.outgoing(call)?);
         let reply = self.composer.calls.send(&mut call).await?;
         drop(call);
         let (head, body) = reply.into_parts();
-        self.pair_answer(route, pair, &head, body).await
+        let mut answer = self.pair_answer(route, pair, &head, body).await?;
+        if let Some(mut pager) = self.pager.take()
+            && head.status.is_success()
+        {
+            let told = pager.head(&head.headers).and_then(|()| pager.tell_head(answer.headers_mut()));
+            told.map_err(|fault| self.fault(&fault))?;
+        }
+        Ok(answer)
     }
 
     /// Answers by a pair whose request goes on while it comes. What would be held to be sent again is not there: such a call is

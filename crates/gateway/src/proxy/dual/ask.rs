@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use switchback_engine::diff::{BufferedAnswer, Buffering, Candidate, View};
 use switchback_engine::translate::failure_status;
+use switchback_engine::translate::paging::goes_on;
 use tokio::sync::Semaphore;
 
 /// Bytes of a candidate's answer that are read beyond what its counterpart has: more of it would say nothing new.
@@ -46,6 +47,7 @@ impl Dual {
         body: &BufferedAnswer,
         counterpart_bytes: u64,
     ) -> Result<Candidate, Dropped> {
+        comparable(asked)?;
         let asking = async {
             let first = self.plans_once(asked, body, counterpart_bytes).await;
             match first {
@@ -80,6 +82,7 @@ impl Dual {
 
     /// What the served side's own service answers; asked once more where it gave no answer, or one that says nothing.
     pub(crate) async fn own(&self, asked: &ShadowRequest, body: &BufferedAnswer) -> Result<View, Dropped> {
+        comparable(asked)?;
         let asking = async {
             match self.own_once(asked, body).await {
                 Err(Dropped::ReferenceFailed) => self.own_once(asked, body).await,
@@ -200,5 +203,15 @@ impl Dual {
 
     pub(crate) fn timeout(&self) -> Duration {
         self.shadow.settings().timeout
+    }
+}
+
+/// A page behind the first is asked for by a cursor that only the side that gave it can read.
+fn comparable(asked: &ShadowRequest) -> Result<(), Dropped> {
+    let (facts, matched) = (&asked.facts, asked.facts.matched());
+    let route = facts.program.route(matched.front.serves, matched.route);
+    match &route.paging {
+        Some(paging) if goes_on(paging, facts.query().unwrap_or("")) => Err(Dropped::Refused),
+        _ => Ok(()),
     }
 }

@@ -1,6 +1,7 @@
 //! The findings about routes, each worded once: what was expected, and what to do.
 
 mod archives;
+mod paging;
 mod paths;
 mod routes;
 mod steps;
@@ -8,6 +9,7 @@ mod tables;
 mod values;
 
 pub(super) use archives::*;
+pub(super) use paging::*;
 pub(super) use paths::*;
 pub(super) use routes::*;
 pub(super) use steps::*;

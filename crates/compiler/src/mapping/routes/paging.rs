@@ -1,0 +1,388 @@
+//! `paging:` of a route, checked against both contracts and lowered: what clients of the served side ask for and are told,
+//! and what the other side's service wants to be asked and tells.
+
+use super::faults;
+use super::route::RouteCheck;
+use super::steps::success_body;
+use crate::contract::{Operation, ScalarKind, Type, TypeIn, TypeKind};
+use crate::mapping::ast::{PagedRoute, PagedSide, Pair, Place, Spanned, Told};
+use crate::mapping::lens::field_type;
+use std::sync::Arc;
+use switchback_plan::{self as plan, CompareKind, CompareRule, Key, LastPage, PagedBy, SideId};
+
+/// Most calls for a page, unless the mapping says otherwise.
+const UPTO: u32 = 20;
+
+/// What a member about pages has to be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    Text,
+    /// A cursor, a number of a page, an offset.
+    Position,
+    Boolean,
+    Integer,
+    List,
+}
+
+impl Wanted {
+    fn word(self) -> &'static str {
+        match self {
+            Wanted::Text => "a text",
+            Wanted::Position => "a text or an integer",
+            Wanted::Boolean => "a boolean",
+            Wanted::Integer => "an integer",
+            Wanted::List => "a list",
+        }
+    }
+
+    fn fits(self, ty: TypeIn<'_>) -> bool {
+        match (self, ty.types.resolve(ty.ty).kind) {
+            (_, TypeKind::Any) | (Wanted::List, TypeKind::Array(_)) => true,
+            (_, TypeKind::Scalar(scalar)) => match self {
+                Wanted::Text => scalar.kind == ScalarKind::String,
+                Wanted::Position => matches!(scalar.kind, ScalarKind::String | ScalarKind::Integer),
+                Wanted::Boolean => scalar.kind == ScalarKind::Boolean,
+                Wanted::Integer => scalar.kind == ScalarKind::Integer,
+                Wanted::List => false,
+            },
+            _ => false,
+        }
+    }
+}
+
+impl<'a> RouteCheck<'_, 'a> {
+    /// Notes what `paging` takes upon itself, before the route is looked at: its parameters are read and sent by it, its
+    /// members written.
+    pub(super) fn begin_paging(&mut self, paging: Option<&PagedRoute>) {
+        let Some(paging) = paging else { return };
+        let [own, other] = [self.serves.place(), self.serves.other().place()];
+        for parameter in paging.sides[own].parameters() {
+            self.context.read.insert(format!("request.query.{}", parameter.value));
+        }
+        let names = |side: &PagedSide| side.parameters().map(|name| name.value.clone()).collect();
+        self.paged_parameters = [names(&paging.sides[own]), names(&paging.sides[other])];
+        self.paged_members =
+            paging.sides.each_ref().map(|side| side.members().map(|place| place.0.clone()).collect());
+    }
+
+    /// Lines of a pair about what `paging` says already; once per pair.
+    pub(super) fn paged_twice(&mut self, pair: &Pair) {
+        let Some(paging) = &pair.paging else { return };
+        if let Some(call) = &paging.call {
+            self.findings.push(faults::paged_call_of_pair(call));
+        }
+        let names = |side: usize| -> Vec<&str> {
+            paging.sides[side].parameters().map(|name| name.value.as_str()).collect()
+        };
+        let lines = pair.query.iter().flat_map(|line| [(0, &line.old), (1, &line.new)]);
+        let constants = pair.constant_query.iter().map(|constant| (constant.side.side, &constant.name));
+        let refused = pair.refused_query.iter().map(|refused| (0, &refused.name));
+        let twice: Vec<_> = lines
+            .chain(constants)
+            .chain(refused)
+            .filter(|(side, name)| names(*side).contains(&name.value.as_str()))
+            .map(|(_, name)| faults::paged_twice(name))
+            .take(1)
+            .collect();
+        self.findings.extend(twice);
+    }
+
+    /// The paging of a `serve` route, by the one of its calls that reads a page.
+    pub(super) fn paging_of_serve(
+        &mut self,
+        paging: Option<&'a PagedRoute>,
+    ) -> Option<Option<Arc<plan::Paging>>> {
+        let Some(paging) = paging else { return Some(None) };
+        let mut called: Vec<&Operation> = Vec::new();
+        for operation in &self.called {
+            if !called.iter().any(|known| known.key == operation.key) {
+                called.push(operation);
+            }
+        }
+        let keys: Vec<String> = called.iter().map(|operation| operation.key.to_string()).collect();
+        let names: Vec<&str> = keys.iter().map(String::as_str).collect();
+        let found = match &paging.call {
+            Some(call) => match names.iter().position(|name| *name == call.value) {
+                Some(at) => called[at],
+                None => {
+                    let message = format!("the route makes no call `{}`", call.value);
+                    self.findings.push(faults::paged_call(call.span, message, &names));
+                    return None;
+                }
+            },
+            None => match called.as_slice() {
+                [one] => *one,
+                _ => {
+                    let message = "the route makes several calls, or none".to_owned();
+                    self.findings.push(faults::paged_call(paging.span, message, &names));
+                    return None;
+                }
+            },
+        };
+        self.paging(paging, found).map(Some)
+    }
+
+    /// Checks and lowers a route's paging in this direction. `None` after a finding.
+    pub(super) fn paging(&mut self, paging: &PagedRoute, called: &Operation) -> Option<Arc<plan::Paging>> {
+        let mark = self.findings.len();
+        let [own, other] = [self.serves, self.serves.other()];
+        let client = self.paged_side(&paging.sides[own], self.operation, own);
+        let service = self.paged_side(&paging.sides[other], called, other);
+        if super::route::effect(&called.key.method, None) == plan::Effect::Write {
+            let message = format!("`{}` writes, and has no pages", called.key);
+            self.findings.push(faults::paged_call(paging.span, message, &[]));
+        }
+        let (client, service) = (client?, service?);
+        self.told(paging, &client, &service);
+        self.sizes(paging, &client, &service);
+        let upto = match &paging.upto {
+            Some(upto) if ![0, 1].into_iter().any(|side| paging.walks(side)) => {
+                self.findings.push(faults::page_bound(upto.span));
+                return None;
+            }
+            Some(upto) => upto.value as u32,
+            None => UPTO,
+        };
+        if self.findings.errors_since(mark) {
+            return None;
+        }
+        let origin = self.ground.origin(paging.span);
+        let paging = plan::Paging { client, service, call: called.key.to_string().into(), upto, origin };
+        self.is_limited |= !paging.limits().is_empty();
+        Some(Arc::new(paging))
+    }
+
+    fn paged_side(
+        &mut self,
+        written: &PagedSide,
+        operation: &Operation,
+        side: SideId,
+    ) -> Option<plan::PagedSide> {
+        let mark = self.findings.len();
+        let is_client = side == self.serves;
+        let kinds = [("page", &written.page), ("offset", &written.offset), ("cursor", &written.cursor)];
+        let given: Vec<&str> =
+            kinds.iter().filter(|(_, name)| name.is_some()).map(|(kind, _)| *kind).collect();
+        let by_link =
+            matches!(written.next.as_ref().map(|told| &told.value), Some(Told::Link | Told::LinkMember(_)));
+        if given.len() > 1 || given.is_empty() && !by_link {
+            self.findings.push(faults::paged_kind(written.span, &given));
+            return None;
+        }
+        if let (Some(first), None) = (&written.first, &written.page) {
+            self.findings.push(faults::paged_key(first.span, "first", "page"));
+        }
+        for (key, word) in [("start", &written.start), ("end", &written.end)] {
+            if let (Some(word), None) = (word, &written.cursor) {
+                self.findings.push(faults::paged_key(word.span, key, "cursor"));
+            }
+        }
+        let known: Vec<&str> = operation.query.iter().map(|parameter| parameter.name.as_str()).collect();
+        // Who follows links need not know what is in them.
+        let free = written.cursor.as_ref().filter(|_| by_link).map(|name| name.value.as_str());
+        for name in written.parameters() {
+            if !known.contains(&name.value.as_str()) && free != Some(name.value.as_str()) {
+                self.findings.push(faults::paged_parameter(name, &operation.key, &known));
+            }
+        }
+        let text = |name: &Spanned<String>| -> Arc<str> { name.value.as_str().into() };
+        let by = match (&written.page, &written.offset, &written.cursor) {
+            (Some(page), ..) => PagedBy::Page {
+                parameter: text(page),
+                first: written.first.as_ref().map_or(1, |first| first.value as u32),
+            },
+            (_, Some(offset), _) => PagedBy::Offset { parameter: text(offset) },
+            (.., Some(cursor)) => PagedBy::Cursor {
+                parameter: text(cursor),
+                start: written.start.as_ref().map(text),
+                end: written.end.as_ref().map(text),
+            },
+            _ => PagedBy::Link,
+        };
+        let answer = success_body(operation).map(|(ty, _)| ty);
+        let more = self.paged_places(written.more.as_ref(), answer, side, Wanted::Boolean);
+        let total = self.paged_places(written.total.as_ref(), answer, side, Wanted::Integer);
+        let items = self.paged_places(written.items.as_ref(), answer, side, Wanted::List);
+        let (mut is_number, mut last) = (false, LastPage::Null);
+        let next = match written.next.as_ref().map(|told| (&told.value, told.span)) {
+            None => None,
+            Some((Told::Link, _)) => Some(plan::Told::Link),
+            Some((Told::Header(name), _)) => Some(plan::Told::Header(name.to_ascii_lowercase().into())),
+            Some((Told::Member(place) | Told::LinkMember(place), span)) => {
+                let is_link =
+                    matches!(written.next.as_ref().map(|told| &told.value), Some(Told::LinkMember(_)));
+                let wanted = if is_link { Wanted::Text } else { Wanted::Position };
+                let place = Spanned { value: place.clone(), span };
+                let path = self.paged_places(Some(&place), answer, side, wanted);
+                if let (true, Some(answer), Some(_)) = (is_client, answer, &path)
+                    && let Some((ty, required)) = field_type(self.ground.types(side).at(answer), &place.value)
+                {
+                    let resolved = ty.types.resolve(ty.ty);
+                    is_number = matches!(resolved.kind, TypeKind::Scalar(scalar) if scalar.kind == ScalarKind::Integer);
+                    last = match &written.end {
+                        Some(end) if !is_link => LastPage::Word(text(end)),
+                        _ if resolved.nullable => LastPage::Null,
+                        _ if !required => LastPage::Absent,
+                        _ => {
+                            let place = place_text(&place.value);
+                            self.findings.push(faults::last_page(span, &place, ty.ty));
+                            LastPage::Null
+                        }
+                    };
+                }
+                path.map(if is_link { plan::Told::LinkMember } else { plan::Told::Member })
+            }
+        };
+        let maximum = match &written.maximum {
+            Some(maximum) => Some(maximum.value as u32),
+            None => self.maximum_of(written, operation, side),
+        };
+        if self.findings.errors_since(mark) {
+            return None;
+        }
+        Some(plan::PagedSide {
+            by,
+            size: written.size.as_ref().map(text),
+            default: written.default.as_ref().map(|default| default.value as u32),
+            maximum,
+            next,
+            next_is_number: is_number,
+            last,
+            more,
+            total,
+            items,
+        })
+    }
+
+    /// The most items of a page as the contract says it of the parameter.
+    fn maximum_of(&self, written: &PagedSide, operation: &Operation, side: SideId) -> Option<u32> {
+        let size = written.size.as_ref()?;
+        let parameter = operation.query.iter().find(|parameter| parameter.name == size.value)?;
+        match self.ground.types(side).resolve(&parameter.ty).kind {
+            TypeKind::Scalar(scalar) => scalar.limits.maximum.as_ref()?.parse().ok().filter(|most| *most > 0),
+            _ => None,
+        }
+    }
+
+    /// A member of the answer, where the contract has it and it is of the type for it.
+    fn paged_places(
+        &mut self,
+        place: Option<&Spanned<Place>>,
+        answer: Option<&Type>,
+        side: SideId,
+        wanted: Wanted,
+    ) -> Option<plan::MemberPath> {
+        let place = place?;
+        let found = answer.and_then(|answer| field_type(self.ground.types(side).at(answer), &place.value));
+        let fault = match found {
+            None => faults::paged_member(place.span, &place_text(&place.value), wanted.word(), None),
+            Some((ty, _)) if !wanted.fits(ty) => {
+                faults::paged_member(place.span, &place_text(&place.value), wanted.word(), Some(ty.ty))
+            }
+            Some(_) => return Some(place.value.0.iter().map(|name| Key::new(name)).collect()),
+        };
+        self.findings.push(fault);
+        None
+    }
+
+    /// What has to be told, is.
+    fn told(&mut self, paging: &PagedRoute, client: &plan::PagedSide, service: &plan::PagedSide) {
+        let names = [self.serves, self.serves.other()].map(|side| self.ground.side_name(side));
+        let spans = [self.serves, self.serves.other()].map(|side| paging.sides[side].span);
+        let walks = client.counts() && !service.counts();
+        let mut untold = |side: usize, what: String, help: &str| {
+            self.findings.push(faults::paged_untold(spans[side], what, help));
+        };
+        if client.by == PagedBy::Link {
+            let what = format!("links for clients of `{}` need a parameter that says which page", names[0]);
+            untold(0, what, "name one, which the contract need not have: `cursor: cursor`");
+        }
+        if matches!(client.by, PagedBy::Cursor { .. }) && client.next.is_none() {
+            let what = format!("`{}` is asked by a cursor, and nothing says where it gives one", names[0]);
+            untold(
+                0,
+                what,
+                "say where it stands in the answer: `next: $.place`, `next: link` or `next: {header: name}`",
+            );
+        }
+        if !service.counts() && service.next.is_none() {
+            let what = format!("`{}` is asked by a cursor, and nothing says where it gives one", names[1]);
+            untold(
+                1,
+                what,
+                "say where it stands in the answer: `next: $.place`, `next: link` or `next: {header: name}`",
+            );
+        }
+        let knows_end = service.next.is_some()
+            || service.more.is_some()
+            || service.total.is_some()
+            || service.items.is_some();
+        if service.counts() && client.is_told() && !knows_end {
+            let what = format!(
+                "clients of `{}` are told of the next page, and nothing says whether `{}` has one",
+                names[0], names[1]
+            );
+            untold(
+                1,
+                what,
+                "say where its items stand: `items: $.place` (a page that is not full is the last), or `more:`, `total:`, `next:`",
+            );
+        }
+        if walks && service.items.is_none() {
+            let what = format!("pages of `{}` are counted, and nothing says where its items stand", names[1]);
+            untold(
+                1,
+                what,
+                "say where: `items: $.place`; a page behind the last one is answered without items",
+            );
+        }
+    }
+
+    /// How large a page is, is known wherever it is counted with.
+    fn sizes(&mut self, paging: &PagedRoute, client: &plan::PagedSide, service: &plan::PagedSide) {
+        let names = [self.serves, self.serves.other()].map(|side| self.ground.side_name(side));
+        let spans = [self.serves, self.serves.other()].map(|side| paging.sides[side].span);
+        if service.counts() && client.default.is_none() && service.default.is_none() {
+            let what = format!(
+                "nothing says how many items a page of `{}` has where nobody asks for a number",
+                names[1]
+            );
+            self.findings.push(faults::page_size(spans[1], what, "say it: `default: 20`"));
+        }
+        let fixed = service.default.filter(|_| service.size.is_none());
+        if service.size.is_none() && fixed.is_none() && client.size.is_some() {
+            let what = format!(
+                "clients of `{}` ask for a number of items, and `{}` cannot be asked for one",
+                names[0], names[1]
+            );
+            self.findings.push(faults::page_size(
+                spans[1],
+                what,
+                "name its parameter: `size: limit`; or say how large its pages are: `default: 20`",
+            ));
+        }
+        if let (Some(fixed), Some(default), true) =
+            (fixed, client.default, client.counts() && !client.is_told())
+            && fixed != default
+        {
+            let what = format!(
+                "pages of `{}` have {default} items, and those of `{}` always {fixed}",
+                names[0], names[1]
+            );
+            self.findings.push(faults::page_size(spans[0], what, "whoever counts pages would pass over items: name the other side's `size:`, or a place where clients are told of the next page"));
+        }
+    }
+}
+
+/// What is compared about pages in a dual run: a cursor that the gateway seals is never the service's, and no URL is.
+pub(super) fn noise(paging: Option<&plan::Paging>) -> Option<CompareRule> {
+    let paging = paging?;
+    let told = paging.client.next.as_ref()?;
+    let is_own = paging.seals() || matches!(told, plan::Told::LinkMember(_));
+    let at = told.member().filter(|_| is_own)?.iter().map(|key| Arc::clone(&key.text)).collect();
+    Some(CompareRule { at, kind: CompareKind::Noise, origin: paging.origin.clone() })
+}
+
+fn place_text(place: &Place) -> String {
+    place.0.iter().fold("$".to_owned(), |text, name| format!("{text}.{name}"))
+}

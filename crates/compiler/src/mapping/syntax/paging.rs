@@ -1,0 +1,88 @@
+//! `paging:` of a route.
+
+use super::{Reader, keys};
+use crate::mapping::ast::{PagedRoute, PagedSide, Place, Spanned, Told};
+use crate::yaml::{Kind, Node};
+
+impl Reader<'_> {
+    /// `{v1: {…}, v2: {…}, call: GET /things, upto: 20}`
+    pub(super) fn paged_route(&mut self, node: &Node) -> Option<PagedRoute> {
+        let mut sides = [None, None];
+        let (mut call, mut upto) = (None, None);
+        for (key, value) in node.map(self.findings)? {
+            match key.name.as_str() {
+                "call" => call = self.text(value),
+                // As many as the calls of one request may be.
+                "upto" => upto = self.whole(value, 1..=50),
+                _ => {
+                    if let Some(side) = self.side(&key.name, key.span) {
+                        sides[side.side] = self.paged_side(value);
+                    }
+                }
+            }
+        }
+        for (side, read) in sides.iter().enumerate() {
+            if node.get(&self.sides[side].value).is_none() && read.is_none() {
+                self.findings.push(super::faults::missing_side(
+                    "`paging`",
+                    &self.sides[side].value,
+                    node.span,
+                ));
+            }
+        }
+        let [old, new] = sides;
+        Some(PagedRoute { sides: [old?, new?], call, upto, span: node.span })
+    }
+
+    fn paged_side(&mut self, node: &Node) -> Option<PagedSide> {
+        let fields = self.fields(node, &keys::PAGED_SIDE)?;
+        let mark = self.findings.len();
+        let side = PagedSide {
+            page: self.text_of(fields.get("page")),
+            offset: self.text_of(fields.get("offset")),
+            cursor: self.text_of(fields.get("cursor")),
+            first: fields.get("first").and_then(|node| self.whole(node, 0..=1)),
+            start: self.text_of(fields.get("start")),
+            end: self.text_of(fields.get("end")),
+            size: self.text_of(fields.get("size")),
+            default: fields.get("default").and_then(|node| self.whole(node, 1..=100_000)),
+            maximum: fields.get("maximum").and_then(|node| self.whole(node, 1..=100_000)),
+            next: fields.get("next").and_then(|node| self.told(node)),
+            more: fields.get("more").and_then(|node| self.paged_place(node)),
+            total: fields.get("total").and_then(|node| self.paged_place(node)),
+            items: fields.get("items").and_then(|node| self.paged_place(node)),
+            span: node.span,
+        };
+        (!self.findings.errors_since(mark)).then_some(side)
+    }
+
+    /// `link`, `$.place`, `{header: name}` or `{link: $.place}`
+    fn told(&mut self, node: &Node) -> Option<Spanned<Told>> {
+        let span = node.span;
+        let value = match &node.kind {
+            Kind::String(word, _) if word == "link" => Told::Link,
+            Kind::Map(_) => {
+                let fields = self.fields(node, &keys::PAGED_NEXT)?;
+                match (fields.get("header"), fields.get("link")) {
+                    (Some(name), None) => Told::Header(self.text(name)?.value),
+                    (None, Some(place)) => Told::LinkMember(self.paged_place(place)?.value),
+                    _ => {
+                        self.findings.push(super::faults::one_of_keys(span, "`next`", &["header", "link"]));
+                        return None;
+                    }
+                }
+            }
+            _ => Told::Member(self.paged_place(node)?.value),
+        };
+        Some(Spanned { value, span })
+    }
+
+    /// A place of an answer; `$` is the answer itself.
+    fn paged_place(&mut self, node: &Node) -> Option<Spanned<Place>> {
+        let text = self.text(node)?;
+        match text.value.as_str() {
+            "$" => Some(Spanned { value: Place(Vec::new()), span: text.span }),
+            path => self.place(path, text.span),
+        }
+    }
+}
