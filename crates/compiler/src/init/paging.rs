@@ -1,6 +1,7 @@
 //! How lists are paged, guessed from the names of parameters: by number, by offset or by a cursor, and how many at once.
 
-use crate::contract::{Contract, Operation};
+use super::bodies::quoted;
+use crate::contract::{Contract, Operation, Type, TypeKind};
 use std::collections::BTreeMap;
 
 /// What a parameter says about pages.
@@ -79,6 +80,90 @@ pub(super) fn paired<'c>(old: &'c Operation, new: &'c Operation) -> Paired<'c> {
     paired
 }
 
+/// How the pages of an operation are translated, where the old side counts them and the new one asks for them in another
+/// way.
+#[derive(Debug)]
+pub(super) struct Translated<'c> {
+    /// The line `paging:` of the route.
+    pub line: String,
+    /// The old side's parameters that it takes over.
+    pub parameters: Vec<&'c str>,
+}
+
+/// Nothing where the answers do not show what the line needs. `names` are those of the sides.
+pub(super) fn translated<'c>(
+    [old, new]: [&'c Operation; 2],
+    contract: &Contract,
+    names: [&str; 2],
+) -> Option<Translated<'c>> {
+    let (a, b) = (of(old), of(new));
+    let ((from, name), (to, other)) = (by(&a)?, by(&b)?);
+    if from == to || from == Word::Cursor {
+        return None;
+    }
+    let size = |words: &BTreeMap<Word, &str>| {
+        words.get(&Word::Size).map(|size| format!(", size: {}", quoted(size))).unwrap_or_default()
+    };
+    let key = |word: Word| if word == Word::Number { "page" } else { word.word() };
+    let told = match to {
+        Word::Cursor => {
+            let (items, next) = told(new, contract)?;
+            format!(", next: {next}, items: {items}")
+        }
+        _ => String::new(),
+    };
+    let line = format!(
+        "paging: {{{}: {{{}: {}{}, default: 20}}, {}: {{{}: {}{}{told}}}}}",
+        names[0],
+        key(from),
+        quoted(name),
+        size(&a),
+        names[1],
+        key(to),
+        quoted(other),
+        size(&b),
+    );
+    let parameters = [Some(name), a.get(&Word::Size).copied()].into_iter().flatten().collect();
+    Some(Translated { line, parameters })
+}
+
+/// The only list of an answer, and the only member that is named like the cursor of the next page: at its top, or in an
+/// object there.
+fn told(operation: &Operation, contract: &Contract) -> Option<(String, String)> {
+    const NEXT: &[&str] = &["next", "nextcursor", "nexttoken", "nextpagetoken", "endcursor", "cursor"];
+    let body = operation
+        .responses
+        .iter()
+        .filter(|answer| answer.is_success())
+        .find_map(|answer| answer.body.as_ref())?;
+    let TypeKind::Object(object) = contract.types.resolve(body).kind else { return None };
+    let (mut lists, mut nexts) = (Vec::new(), Vec::new());
+    let mut look = |place: String, name: &str, ty: &Type| match contract.types.resolve(ty).kind {
+        TypeKind::Array(_) => lists.push(place),
+        TypeKind::Scalar(scalar) if scalar.kind == crate::contract::ScalarKind::String => {
+            let letters: String =
+                name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase();
+            if NEXT.contains(&letters.as_str()) {
+                nexts.push(place);
+            }
+        }
+        _ => {}
+    };
+    let is_plain = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    for field in object.fields.iter().filter(|field| is_plain(&field.name)) {
+        look(format!("$.{}", field.name), &field.name, &field.ty);
+        if let TypeKind::Object(inner) = contract.types.resolve(&field.ty).kind {
+            for within in inner.fields.iter().filter(|within| is_plain(&within.name)) {
+                look(format!("$.{}.{}", field.name, within.name), &within.name, &within.ty);
+            }
+        }
+    }
+    match (lists.as_slice(), nexts.as_slice()) {
+        ([items], [next]) => Some((items.clone(), next.clone())),
+        _ => None,
+    }
+}
+
 /// The words that one parameter alone says.
 fn of(operation: &Operation) -> BTreeMap<Word, &str> {
     let mut found: BTreeMap<Word, Vec<&str>> = BTreeMap::new();
@@ -138,11 +223,7 @@ pub(super) fn usual(contract: &Contract) -> Option<(String, Option<String>)> {
         Some(crate::contract::TypeKind::Scalar(scalar)) if scalar.limits.minimum.as_deref() == Some("0")
     );
     let line = (word == Word::Number).then(|| {
-        format!(
-            "paging: {{query: {}, first: {}, size: 20}}",
-            super::bodies::quoted(name),
-            i32::from(!starts_at_zero)
-        )
+        format!("paging: {{query: {}, first: {}, size: 20}}", quoted(name), i32::from(!starts_at_zero))
     });
     Some((text, line))
 }

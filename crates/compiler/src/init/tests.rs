@@ -400,6 +400,24 @@ fn parameters_about_pages_are_paired_and_told_where_they_differ() {
         )),
         "{texts:?}"
     );
+    // Where the answer shows what is needed, the line is written.
+    let told = with("/v2/notes", &["starting_after", "limit"])
+        .replace("Note: {type: object, properties: {", "Note: {type: object, properties: {list: {type: array, items: {type: string}}, meta: {type: object, properties: {next_cursor: {type: string}}}, ");
+    let translated = drafted(&old, &told, &[]);
+    let lines = file(&translated, "notes.map.yaml");
+    assert!(
+        lines.contains("paging: {v1: {page: page, size: per_page, default: 20}, v2: {cursor: starting_after, size: limit, next: $.meta.next_cursor, items: $.list}}\n"),
+        "{lines}"
+    );
+    assert!(!lines.contains("todo"), "{lines}");
+    let offsets = drafted(&old, &with("/v2/notes", &["offset", "limit"]), &[]);
+    let lines = file(&offsets, "notes.map.yaml");
+    assert!(
+        lines.contains(
+            "paging: {v1: {page: page, size: per_page, default: 20}, v2: {offset: offset, size: limit}}\n"
+        ),
+        "{lines}"
+    );
     assert!(
         cursors
             .summary

@@ -35,7 +35,16 @@ impl Bodies<'_> {
         let mut lines = Vec::new();
         let mut taken: Vec<&str> = Vec::new();
         let pages = paging::paired(old, new);
-        for parameter in &old.query {
+        let translated = paging::translated([old, new], self.new, self.names);
+        let paged = translated.as_ref().map(|paged| paged.parameters.as_slice()).unwrap_or_default();
+        if let Some(translated) = &translated {
+            route.lines.push(translated.line.clone());
+            let why = pages.differs.as_ref().map_or("pages are asked for differently", |(_, why)| why);
+            route.looks.push(format!(
+                "{why}: `paging` translates them; look at the number of the first page, the sizes and the places"
+            ));
+        }
+        for parameter in old.query.iter().filter(|parameter| !paged.contains(&parameter.name.as_str())) {
             let same = new.query.iter().find(|other| other.name == parameter.name);
             let spelt = || new.query.iter().find(|other| spelling(&other.name) == spelling(&parameter.name));
             let paged = || {
