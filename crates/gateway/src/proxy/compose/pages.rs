@@ -26,7 +26,7 @@ const CURSOR_BYTES_MAX: usize = 1024;
 
 /// What is remembered of lists that clients count pages of. Clones remember together.
 #[derive(Clone, Debug, Default)]
-pub struct Seen(Arc<Mutex<HashMap<Vec<u8>, List>>>);
+pub(crate) struct Seen(Arc<Mutex<HashMap<Vec<u8>, List>>>);
 
 #[derive(Debug)]
 struct List {
