@@ -72,7 +72,8 @@ fn note(captures: bool) -> ValueOp {
         alternatives: vec![Captured { slot: 0, path: vec![key(name)], only: None, op: ValueOp::Keep }],
         absent: Absent::Omit,
     };
-    let close = |name: &str, from| Close { name: key(name), from, needed: false, origin: origin() };
+    let close =
+        |name: &str, from| Close { name: key(name), from, needed: false, null: false, origin: origin() };
     let mut closes = vec![close("eventKind", CloseFrom::Constant(Raw::from(&b"null"[..])))];
     if captures {
         closes.push(close("road", place("road")));

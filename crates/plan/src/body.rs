@@ -201,6 +201,9 @@ pub struct Close {
     /// Whether the object that it is written into must have it. Where it is not written, a [`CloseFrom::Object`] around it is
     /// left out as a whole; where it is itself such an object, it is written even when nothing stands in it.
     pub needed: bool,
+    /// Whether null may stand in its place: written for a [`CloseFrom::Object`] that is needed and lacks something it must
+    /// have.
+    pub null: bool,
     pub origin: Origin,
 }
 
@@ -219,7 +222,8 @@ pub enum CloseFrom {
         absent: Absent,
     },
     /// A nested object; left out when nothing in it is written, unless it is [needed](Close::needed), and when something is
-    /// missing that is needed in it. Objects in which nothing stands count as nothing.
+    /// missing that is needed in it, unless [null](Close::null) may stand there. Objects in which nothing stands count as
+    /// nothing.
     Object(Vec<Close>),
     /// The value with this index out of a route's `with:`; left out when the route yields nothing for it. One index space
     /// serves the whole op tree of a body, so nested shapes and every element of an array see the same values.

@@ -23,6 +23,10 @@ pub struct Reading {
     choices: Vec<Vec<String>>,
     /// Lists of which exactly one element is taken.
     single: BTreeSet<String>,
+    /// Places where an op leads back to one around it, each with the place where that stands.
+    again: Vec<(String, String)>,
+    /// The ops around what is being read, by their addresses, each with its place.
+    around: Vec<(*const (), String)>,
 }
 
 impl Reading {
@@ -32,24 +36,55 @@ impl Reading {
         reading
     }
 
+    /// The place that a path stands for: what leads back to an op around it is read as it is there.
+    pub fn home(&self, path: &str) -> String {
+        let mut home = path.to_owned();
+        let within = |path: &str| {
+            self.again.iter().find_map(|(at, around)| {
+                let rest =
+                    path.strip_prefix(at).filter(|rest| rest.is_empty() || rest.starts_with(['.', '[']))?;
+                Some(format!("{around}{rest}"))
+            })
+        };
+        while let Some(shorter) = within(&home) {
+            home = shorter;
+        }
+        home
+    }
+
+    /// Whether the value at a path is read as one around it is.
+    pub fn leads_back(&self, path: &str) -> bool {
+        self.again.iter().any(|(at, _)| at == path)
+    }
+
+    /// The places that are read as the value itself is.
+    pub fn back_to_the_top(&self) -> impl Iterator<Item = &str> {
+        self.again.iter().filter(|(_, around)| around == "$").map(|(at, _)| at.as_str())
+    }
+
     /// Whether the object or list at a path is read member by member, rather than taken over as one.
     pub fn is_taken_apart(&self, path: &str) -> bool {
-        self.taken_apart.contains(path)
+        self.taken_apart.contains(&self.home(path))
     }
 
     /// Whether the object at a path loses what nothing names.
     pub fn loses_others(&self, path: &str) -> bool {
-        self.is_taken_apart(path) && !self.keeping.contains(path)
+        self.is_taken_apart(path) && !self.keeping.contains(&self.home(path))
     }
 
     /// Whether a conversion reads the value at a path, as one.
     pub fn converts(&self, path: &str) -> bool {
-        self.conversions.contains_key(path) && !self.is_taken_apart(path)
+        self.conversions.contains_key(&self.home(path)) && !self.is_taken_apart(path)
+    }
+
+    /// Whether a conversion reads the value at a path as one, even where its elements have places of their own.
+    pub fn converts_whole(&self, path: &str) -> bool {
+        self.conversions.contains_key(&self.home(path))
     }
 
     /// Whether no value with an inverse leaves the member at a path out.
     pub fn must_be_there(&self, path: &str) -> bool {
-        self.needed.contains(path)
+        self.needed.contains(&self.home(path))
     }
 
     /// Places of which one is there.
@@ -71,13 +106,17 @@ impl Reading {
         let nothing = |conversion: &Conversion| {
             matches!(conversion.kind, ConversionKind::AbsentToNull) && value.is_some_and(Value::is_null)
         };
-        value.is_none() || self.conversions.get(path).is_some_and(nothing)
+        value.is_none() || self.conversions.get(&self.home(path)).is_some_and(nothing)
     }
 
     fn value(&mut self, op: &ValueOp, path: String) {
         match op {
             ValueOp::Keep | ValueOp::Constant(_) => {}
-            ValueOp::Object(op) => self.object(op, path),
+            ValueOp::Object(op) => {
+                self.around.push((Arc::as_ptr(op).cast(), path.clone()));
+                self.object(op, path);
+                self.around.pop();
+            }
             ValueOp::Array(op) => {
                 self.value(op, format!("{path}[*]"));
                 self.taken_apart.insert(path);
@@ -94,9 +133,20 @@ impl Reading {
                 }
                 self.conversions.insert(path, conversion.clone());
             }
-            ValueOp::Choose(choose) => choose.arms.iter().for_each(|arm| self.value(arm, path.clone())),
-            // What lies deeper is read as it is around it, and comes back as one.
-            ValueOp::Again(_) => {}
+            ValueOp::Choose(choose) => {
+                self.around.push((Arc::as_ptr(choose).cast(), path.clone()));
+                choose.arms.iter().for_each(|arm| self.value(arm, path.clone()));
+                self.around.pop();
+            }
+            ValueOp::Again(again) => {
+                let to: *const () = match again.op() {
+                    ValueOp::Object(op) => Arc::as_ptr(&op).cast(),
+                    ValueOp::Choose(op) => Arc::as_ptr(&op).cast(),
+                    other => panic!("only objects and choices hold themselves: {other:?}"),
+                };
+                let around = self.around.iter().find(|(op, _)| *op == to).expect("it stands around");
+                self.again.push((path, around.1.clone()));
+            }
         }
     }
 
@@ -158,11 +208,18 @@ impl Reading {
     /// The values of a place for which its conversion has an inverse. The other spellings that some conversions accept
     /// (`{}` where the side writes `[]`, null where it leaves a member out) come back as the usual one.
     pub fn narrow(&self, spot: &Spot<'_>, plain: BoxedStrategy<Value>) -> BoxedStrategy<Value> {
-        if self.single.contains(spot.path) {
-            let one = |value: &Value| value.as_array().is_none_or(|items| items.len() == 1);
-            return plain.prop_filter("a list of one", one).boxed();
+        let home = self.home(spot.path);
+        if self.single.contains(&home) {
+            let one = |value: Value| match value {
+                Value::Array(mut items) if !items.is_empty() => {
+                    Some(Value::Array(items.drain(..1).collect()))
+                }
+                Value::Array(_) => None,
+                other => Some(other),
+            };
+            return plain.prop_filter_map("a list of one", one).boxed();
         }
-        let Some(conversion) = self.conversions.get(spot.path) else { return plain };
+        let Some(conversion) = self.conversions.get(&home) else { return plain };
         let values = domain(conversion, plain);
         let passes = conversion.kind.spec().null_passes;
         if passes && spot.nullable {

@@ -10,7 +10,8 @@ use switchback_compiler::mapping::compile;
 use switchback_compiler::mapping::lens::{Lens, Lenses, Supply, World};
 use switchback_compiler::mapping::load::{self, PackSource};
 use switchback_compiler::mapping::names::Names;
-use switchback_engine::translate::{Env, Settings, document, overlay};
+use switchback_engine::translate::stream::{Bounds, Check, Program as Stream, Transcoder, Values};
+use switchback_engine::translate::{Env, Settings, TranslateError, document, overlay};
 use switchback_json::{Limits, Value};
 use switchback_plan::{Loss, Pack, SettingKind, SideId};
 
@@ -39,7 +40,7 @@ pub struct Shape<'a> {
 pub struct Way {
     pub lens: Lens,
     pub how: How,
-    settings: Settings,
+    settings: Arc<Settings>,
     supplies: Vec<BoxedStrategy<Value>>,
 }
 
@@ -149,7 +150,10 @@ impl Loaded {
     /// Members of a side that a shape's lines, or those of the shape it is like, give a value.
     fn given<'s>(&'s self, shape: &'s ast::Shape, side: usize) -> Vec<&'s str> {
         let renamed = shape.rename.iter().map(|line| if side == 0 { &line.old } else { &line.new });
-        let by_kind = shape.by_kind.iter().map(|line| &line.old).filter(|_| side == 0);
+        let by_kind = shape.by_kind.iter().flat_map(|line| match side {
+            0 => vec![&line.old],
+            _ => line.new.iter().map(|(_, place)| place).collect(),
+        });
         let only = shape
             .only
             .iter()
@@ -178,7 +182,7 @@ impl Loaded {
     }
 
     /// A value for every setting, as an operator gives them.
-    fn settings(&self) -> Settings {
+    fn settings(&self) -> Arc<Settings> {
         let given = self.pack.settings.iter().map(|setting| {
             let value = match setting.kind {
                 SettingKind::Boolean => Value::from(true),
@@ -188,8 +192,8 @@ impl Loaded {
             };
             (setting.name.as_str(), value)
         });
-        Settings::new(&self.pack, &Value::Object(given.collect()))
-            .expect("every setting has a value of its kind")
+        let settings = Settings::new(&self.pack, &Value::Object(given.collect()));
+        settings.expect("every setting has a value of its kind").into()
     }
 }
 
@@ -210,16 +214,52 @@ impl Way {
 
     /// The value on the other side, laid over `old` where it must be.
     pub fn run(&self, value: &Value, old: Option<&Value>, supplied: &[Value]) -> Value {
+        self.try_run(value, old, supplied).unwrap_or_else(|why| panic!("{why:?} in {value}"))
+    }
+
+    /// The same, where the value may be one that the shape does not take.
+    pub fn try_run(
+        &self,
+        value: &Value,
+        old: Option<&Value>,
+        supplied: &[Value],
+    ) -> Result<Value, TranslateError> {
         let supplied: Vec<_> = supplied.iter().map(|value| Some(value.to_vec())).collect();
         let env = Env { settings: &self.settings, supplied: &supplied };
         if self.how == How::Over {
             let base = overlay::cut(old.cloned(), &self.lens.fields).expect("an old value is an object");
-            return overlay::put(&self.lens.op, value, base, &env, &Limits::DOCUMENT)
-                .unwrap_or_else(|why| panic!("{why:?} in {value}"));
+            return overlay::put(&self.lens.op, value, base, &env, &Limits::DOCUMENT);
         }
         let mut out = Vec::new();
-        document(&self.lens.op, &value.to_vec(), &env, &Limits::DOCUMENT, &mut out)
-            .unwrap_or_else(|why| panic!("{why:?} in {value}"));
-        Value::parse(&out, &Limits::DOCUMENT).expect("what is written is JSON")
+        document(&self.lens.op, &value.to_vec(), &env, &Limits::DOCUMENT, &mut out)?;
+        Ok(Value::parse(&out, &Limits::DOCUMENT).expect("what is written is JSON"))
+    }
+
+    /// The text of the value on the other side, by the slow reference and by a stream that is cut before each of these bytes.
+    pub fn texts(
+        &self,
+        value: &Value,
+        supplied: &[Value],
+        cuts: &[usize],
+    ) -> [Result<Vec<u8>, TranslateError>; 2] {
+        let supplied: Vec<_> = supplied.iter().map(|value| Some(value.to_vec())).collect();
+        let (text, mut whole) = (value.to_vec(), Vec::new());
+        let env = Env { settings: &self.settings, supplied: &supplied };
+        let document = document(&self.lens.op, &text, &env, &Limits::DOCUMENT, &mut whole).map(|()| whole);
+        let values = Values { settings: Arc::clone(&self.settings), supplied };
+        let stream = Arc::new(Stream::compile(&self.lens.op));
+        let mut stream = Transcoder::new(stream, values.into(), Check::Strict, Bounds::default());
+        let (mut out, mut start) = (Vec::new(), 0);
+        let mut pushed = || {
+            for cut in cuts.iter().copied().chain([text.len()]).filter(|cut| *cut <= text.len()) {
+                if cut > start {
+                    stream.push_into(&text[start..cut], &mut out)?;
+                    start = cut;
+                }
+            }
+            Ok(())
+        };
+        let pushed = pushed();
+        [document, pushed.and_then(|()| stream.finish(&mut out)).map(|()| out)]
     }
 }

@@ -4,7 +4,7 @@
 
 use proptest::prelude::*;
 use switchback_compiler::contract::{
-    Additional, Array, Choice, Enum, Field, Literal, Object, Scalar, ScalarKind, Type, TypeKind, Types,
+    Additional, Array, Choice, Enum, Field, Literal, Object, Scalar, ScalarKind, Test, Type, TypeKind, Types,
 };
 use switchback_json::{self as json, Str, Value};
 
@@ -76,8 +76,28 @@ impl Generator<'_> {
             TypeKind::Object(object) => self.object(path, object, depth),
             TypeKind::OneOf(alternatives) | TypeKind::Choice(Choice { alternatives, .. }) => {
                 // Null was offered for all of them together, and the place is narrowed once.
-                let alternatives =
-                    alternatives.iter().map(|ty| self.kind(path, self.types.resolve(ty).kind, depth));
+                let told = |at: usize| match kind {
+                    TypeKind::Choice(Choice { test: Test::Constant { member, values }, .. }) => {
+                        let values =
+                            values.iter().filter(|(_, of)| *of == at).map(|(value, _)| literal(value));
+                        Some((member.clone(), values.collect::<Vec<_>>()))
+                    }
+                    _ => None,
+                };
+                let alternatives = alternatives.iter().enumerate().map(|(at, ty)| {
+                    let plain = self.kind(path, self.types.resolve(ty).kind, depth);
+                    let Some((member, values)) = told(at).filter(|(_, values)| !values.is_empty()) else {
+                        return plain;
+                    };
+                    (plain, prop::sample::select(values))
+                        .prop_map(move |(mut value, told)| {
+                            if let Some(members) = value.as_object_mut() {
+                                members.insert(member.as_str(), told);
+                            }
+                            value
+                        })
+                        .boxed()
+                });
                 proptest::strategy::Union::new(alternatives).boxed()
             }
         }
@@ -168,7 +188,11 @@ fn free(scalar: &Scalar) -> BoxedStrategy<Value> {
         }
         ScalarKind::Integer => integer().prop_map(|text| number(&text)).boxed(),
         ScalarKind::Number => number_text().prop_map(|text| number(&text)).boxed(),
-        ScalarKind::String => string_of(limits),
+        ScalarKind::String => match scalar.format.as_deref() {
+            Some("date") => date().prop_map(|date| Value::string(&date)).boxed(),
+            Some("date-time") => moment().prop_map(|moment| Value::string(&moment)).boxed(),
+            _ => string_of(limits),
+        },
     }
 }
 
@@ -186,6 +210,28 @@ fn string_of(limits: &switchback_compiler::contract::Limits) -> BoxedStrategy<Va
         return letters.prop_map(|letters| Value::string(&letters.into_iter().collect::<String>())).boxed();
     }
     text().prop_map(Value::String).boxed()
+}
+
+/// `full-date` of RFC 3339.
+fn date() -> BoxedStrategy<String> {
+    (0..10_000u32, 1..=12u32, 1..=31u32)
+        .prop_map(|(year, month, day)| {
+            let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+            let days = match month {
+                2 => 28 + u32::from(is_leap),
+                4 | 6 | 9 | 11 => 30,
+                _ => 31,
+            };
+            format!("{year:04}-{month:02}-{:02}", day.min(days))
+        })
+        .boxed()
+}
+
+/// `date-time` of RFC 3339, but for leap seconds.
+fn moment() -> BoxedStrategy<String> {
+    let zone = prop_oneof![3 => Just("Z".to_owned()), 1 => "[+-](0[0-9]|1[0-4]):(00|30|45)"];
+    let clock = "([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,9})?";
+    (date(), clock, zone).prop_map(|(date, clock, zone)| format!("{date}T{clock}{zone}")).boxed()
 }
 
 fn number(text: &str) -> Value {

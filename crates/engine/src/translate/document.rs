@@ -252,7 +252,7 @@ struct Closing<'a> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wrote {
     Nothing,
-    /// An object in which nothing stands, since it must be there.
+    /// An object in which nothing stands, or null, since it must be there.
     Empty,
     Something,
 }
@@ -281,9 +281,15 @@ impl Closing<'_> {
         let (env, make_up) = (self.walk.env, self.walk.make_up);
         let is_written = match &close.from {
             CloseFrom::Object(items) => {
+                let start = out.len();
                 let mut writer = MemberWriter::open(out);
                 let wrote = self.write(items, &mut writer)?;
                 writer.close();
+                if wrote == Wrote::Nothing && close.needed && close.null && make_up {
+                    out.truncate(start);
+                    keep(b"null", out);
+                    return Ok(Wrote::Empty);
+                }
                 let is_there = wrote == Wrote::Something || close.needed && make_up;
                 return Ok(if is_there { wrote } else { Wrote::Nothing });
             }

@@ -2,9 +2,11 @@
 //! its old value; what neither has is made up as the shape says.
 //!
 //! To know before editing: old and new are merged member by member only where the op composes an object of members. A
-//! value that the op takes over as one, and every list, is replaced as one, or an edit could never take anything away. A
-//! source that says "none" where its op then writes nothing (null on the side that has null, for a side that leaves the
-//! member out; another kind, where the kind decides the place) states that, and the old value goes.
+//! value that the op takes over as one, and every list, is replaced as one, or an edit could never take anything away; of
+//! a map those entries go that are not named any more. What a type holds of itself is replaced as one as well. A source
+//! that says "none" where its op then writes nothing (null on the side that has null, for a side that leaves the member
+//! out; null for an object that is taken apart; another kind, where the kind decides the place) states that, and the old
+//! value goes.
 
 use super::document::{Env, document, document_of_source};
 use super::error::{TranslateError, kind_name};
@@ -145,6 +147,11 @@ impl<'p> Made<'p> {
     }
 }
 
+/// Whether an op takes its object for a map, of which it names no member.
+fn is_map(op: &ObjectOp) -> bool {
+    op.members.is_empty() && op.close.is_empty() && matches!(op.others, Others::Each(_) | Others::Keep)
+}
+
 /// Removes from the old value what the source states not to be there.
 fn take_away(op: &ValueOp, source: &Value, base: &mut Value) {
     if let (ValueOp::Unwrap(inner), Some([only])) = (op, source.as_array().map(|items| &items[..])) {
@@ -152,6 +159,16 @@ fn take_away(op: &ValueOp, source: &Value, base: &mut Value) {
     }
     let ValueOp::Object(op) = op else { return };
     let Some(old) = base.as_object_mut() else { return };
+    if let (true, Some(source)) = (is_map(op), source.as_object()) {
+        // A map names all that it has: what is not in it any more was taken away.
+        old.retain(|key, _| source.contains_key(&key.decode()));
+        if let Others::Each(inner) = &op.others {
+            for (key, value) in source.iter() {
+                old.get_mut(&key.decode()).into_iter().for_each(|old| take_away(inner, value, old));
+            }
+        }
+        return;
+    }
     for member in &op.members {
         let (MemberAction::Emit(emit), Some(value)) = (&member.action, source.get(&member.name.text)) else {
             continue;
@@ -179,7 +196,11 @@ fn take_away_at_close(close: &[Close], op: &ObjectOp, source: &Value, old: &mut 
                 let nothing = |(place, value): &(&Captured, &Value)| {
                     !is_wanted(place, value) || writes_nothing(&place.op, value)
                 };
-                if !found.is_empty() && found.iter().all(nothing) {
+                // What must be there stays what it was.
+                let is_null = found.is_empty() && !close.needed;
+                if !found.is_empty() && found.iter().all(nothing)
+                    || is_null && alternatives.iter().any(|place| is_within_null(op, place, source))
+                {
                     old.remove(&close.name.text);
                 } else if let (Some((place, value)), Some(old)) =
                     (found.first(), old.get_mut(&close.name.text))
@@ -197,6 +218,20 @@ fn at<'v>(op: &ObjectOp, place: &Captured, source: &'v Value) -> Option<&'v Valu
     let holder = op.members.iter().find(|member| member.capture == Some(place.slot))?;
     let top = source.get(&holder.name.text)?;
     place.path.iter().try_fold(top, |value, key| value.get(&key.text))
+}
+
+/// Whether an object on the way to a captured place is null in the source.
+fn is_within_null(op: &ObjectOp, place: &Captured, source: &Value) -> bool {
+    let holder = op.members.iter().find(|member| member.capture == Some(place.slot));
+    let Some(top) = holder.and_then(|holder| source.get(&holder.name.text)) else { return false };
+    let mut value = top;
+    for key in &place.path {
+        match value.get(&key.text) {
+            Some(inner) => value = inner,
+            None => return value.is_null(),
+        }
+    }
+    false
 }
 
 fn is_wanted(place: &Captured, value: &Value) -> bool {

@@ -96,7 +96,7 @@ impl Shape {
 }
 
 pub(crate) fn close(name: &str, from: CloseFrom) -> Close {
-    Close { name: key(name), from, needed: false, origin: origin() }
+    Close { name: key(name), from, needed: false, null: false, origin: origin() }
 }
 
 pub(crate) fn captured(slot: u16, path: &[&str], op: ValueOp) -> Captured {

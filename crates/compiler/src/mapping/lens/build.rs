@@ -7,6 +7,7 @@ use super::close::{self, CloseDraft, Closing};
 use super::convert::{self, Lost, Read, Ready};
 use super::line::{At, Line, Lines, What};
 use super::others::is_others;
+use super::presence::Carried;
 use super::{BuiltKey, Law, Lens, Lenses, Partial, Supply, faults, loss, object};
 use crate::contract::{Additional, Array, TypeIn, TypeKind, assignable};
 use crate::diagnostic::{Findings, Span};
@@ -51,6 +52,7 @@ pub(super) fn build(
         refuses: Vec::new(),
         private: [false, false],
         around: BTreeSet::new(),
+        carried: Vec::new(),
         class: Class::Tokens,
         because: "it renames, drops and fills members where they stand".to_owned(),
     };
@@ -59,6 +61,7 @@ pub(super) fn build(
         builder.line(line);
     }
     builder.rest(lines);
+    builder.lose_presence();
     builder.unnamed(lines);
     let lens = builder.finish(lines);
     (!findings.errors_since(mark)).then_some(lens)
@@ -84,12 +87,14 @@ pub(super) struct Builder<'b, 'p> {
     pub(super) private: [bool; 2],
     /// Shapes being built that this one leads back to.
     around: BTreeSet<BuiltKey>,
+    /// What goes from a place to a place.
+    pub(super) carried: Vec<Carried>,
     class: Class,
     because: String,
 }
 
 /// A member before its place in the sorted list is known.
-struct Draft {
+pub(super) struct Draft {
     action: MemberAction,
     capture: Option<u16>,
     origin: Origin,
@@ -109,10 +114,10 @@ impl<'b> Builder<'b, '_> {
                 self.both_others(line.span, places, *shape, *conversion);
             }
             What::Both { places, shape, conversion, defaults } => {
-                self.both(line.span, places, *shape, *conversion, defaults[self.to]);
+                self.both(line.span, places, *shape, *conversion, *defaults);
             }
             What::Copy { to, name, from } => self.copy(line.span, *to, name, from),
-            What::Constant { name, values } => self.constant(line.span, name, &values[self.to]),
+            What::Constant { name, values } => self.constant(line.span, name, values),
             What::ByKind { old, new, default } => {
                 let new: Vec<_> = new.iter().map(|(kind, place)| (kind.value.as_str(), place)).collect();
                 self.by_kind(line.span, old, &new, *default);
@@ -138,11 +143,24 @@ impl<'b> Builder<'b, '_> {
         places: &[At; 2],
         shape: Option<&ShapeUse>,
         conversion: Option<&ConversionUse>,
-        default: Option<&Node>,
+        defaults: [Option<&Node>; 2],
     ) {
         let Some(([read, built], op, absent)) = self.way(span, places, shape, conversion) else { return };
         let (source, target) = (&places[self.from], &places[self.to]);
-        let default = default.map(|node| {
+        if defaults[self.to].is_some() && !read.required {
+            // What stands there instead comes back as if it had been there.
+            self.private[self.from] = true;
+            self.lose_partly(loss::path(&source.value), span);
+        }
+        self.carried.push(Carried {
+            source: source.value.clone(),
+            target: target.value.clone(),
+            span,
+            tells: !yields_nothing(&op) && defaults.iter().all(Option::is_none),
+            is_made: defaults[self.to].is_some() || absent.is_some(),
+            is_left_out: yields_nothing(&op),
+        });
+        let default = defaults[self.to].map(|node| {
             if literal::check(node, built.ty).is_err() {
                 self.findings.push(faults::literal(
                     node.span,
@@ -189,7 +207,7 @@ impl<'b> Builder<'b, '_> {
         self.close.push(CloseDraft { place: target.0.clone(), what, origin });
     }
 
-    fn member(&mut self, name: &str, origin: Origin) -> &mut Draft {
+    pub(super) fn member(&mut self, name: &str, origin: Origin) -> &mut Draft {
         let draft = || Draft { action: MemberAction::Drop, capture: None, origin };
         self.members.entry(name.to_owned()).or_insert_with(draft)
     }
@@ -457,8 +475,20 @@ impl<'b> Builder<'b, '_> {
         self.close.push(CloseDraft { place: name.value.0.clone(), what, origin });
     }
 
-    fn constant(&mut self, span: Span, name: &At, value: &Node) {
-        let origin = self.origin(span);
+    fn constant(&mut self, span: Span, name: &At, values: &[Node; 2]) {
+        let (origin, value) = (self.origin(span), &values[self.to]);
+        let is_always = |found: Found<'_>| {
+            let read = literal::json(&values[self.from]);
+            let listed = convert::closed_values(found.ty);
+            found.required
+                && !found.ty.types.resolve(found.ty.ty).nullable
+                && listed.is_some_and(|all| *all == [read.to_vec()])
+        };
+        if !self.found(self.from, &name.value).is_some_and(is_always) {
+            // Another value, or none, comes back as the constant.
+            self.private[self.from] = true;
+            self.lose_partly(loss::path(&name.value), span);
+        }
         self.member(&name.value.0[0], origin.clone());
         let misfit = self
             .found(self.to, &name.value)
@@ -577,7 +607,7 @@ impl<'b> Builder<'b, '_> {
             }
             let claimed = lines.lines.iter().find(|line| {
                 !matches!(line.what, What::Only { .. })
-                    && line.places(to).iter().any(|other| other.value == at.value)
+                    && line.places(to).iter().any(|other| other.value.0[0] == at.value.0[0])
             });
             if let Some(line) = claimed {
                 self.findings.push(faults::supplied_twice(name, line.span));
@@ -609,7 +639,7 @@ impl<'b> Builder<'b, '_> {
     }
 
     /// Some values of a place, or how they are spelt.
-    fn lose_partly(&mut self, place: String, span: Span) {
+    pub(super) fn lose_partly(&mut self, place: String, span: Span) {
         // What is spelt otherwise and what is replaced are told as one.
         if self.losses.iter().any(|loss| loss.partly && loss.place == place) {
             return;

@@ -4,6 +4,7 @@ use super::account::field_at;
 use super::build::Builder;
 use super::close::{CloseDraft, Closing};
 use super::line::At;
+use super::presence::Carried;
 use super::{convert, faults, goes_but_for_null, loss};
 use crate::contract::{TypeIn, TypeKind};
 use crate::diagnostic::Span;
@@ -14,6 +15,7 @@ use switchback_plan::{Absent, Captured, CloseFrom, Key, Kinds, Origin, ValueOp};
 impl Builder<'_, '_> {
     pub(super) fn by_kind(&mut self, span: Span, old: &At, new: &[(&str, &At)], default: Option<&Node>) {
         let origin = self.origin(span);
+        self.lose_by_kind(span, old, new, default.is_some());
         if self.to == 1 {
             for (kind, place) in new {
                 let captured = self.of_kind(old, kind, old, &origin);
@@ -27,6 +29,31 @@ impl Builder<'_, '_> {
         let absent = default.map_or(Absent::Omit, |value| Absent::Value(literal::json(value)));
         self.write(old, CloseFrom::Captured { alternatives, absent }, &origin);
         self.check_old(old, new, default);
+    }
+
+    /// What is lost: of several new places that are there all but the first; and that nothing was there, or null, where a
+    /// default stands in.
+    fn lose_by_kind(&mut self, span: Span, old: &At, new: &[(&str, &At)], has_default: bool) {
+        let of_side = |place: &At| field_at(self.types[self.from], &place.value).ok();
+        let may_lack = |place: &At| {
+            of_side(place).is_none_or(|found| !found.required || found.ty.types.resolve(found.ty.ty).nullable)
+        };
+        let lost: Vec<&At> = match self.to {
+            1 if may_lack(old) => vec![old],
+            1 => Vec::new(),
+            _ if has_default || new.len() > 1 => new.iter().map(|(_, place)| *place).collect(),
+            _ => new.iter().map(|(_, place)| *place).filter(|place| may_lack(place)).collect(),
+        };
+        for place in &lost {
+            self.private[self.from] = true;
+            self.lose_partly(loss::path(&place.value), span);
+        }
+        for (_, place) in new {
+            let (source, target) = if self.to == 1 { (old, *place) } else { (*place, old) };
+            let (source, target) = (source.value.clone(), target.value.clone());
+            let is_made = self.to == 0 && has_default;
+            self.carried.push(Carried { source, target, span, tells: false, is_made, is_left_out: false });
+        }
     }
 
     /// What stands at `source`, if it is of this kind.

@@ -19,6 +19,14 @@ fn choice(ty: TypeIn<'_>) -> Option<&Choice> {
     }
 }
 
+/// Whether a type is an alternative of another by name. What tells them apart may be a text of any value there, as it mostly
+/// is where a discriminator lists what its values mean.
+fn is_one_of(ty: TypeIn<'_>, of: TypeIn<'_>) -> bool {
+    choice(of).is_some_and(|of_choice| {
+        of_choice.alternatives.iter().any(|one| identity(of.types.at(one)) == identity(ty))
+    })
+}
+
 /// The type that an alternative is, whatever leads to it.
 fn identity(ty: TypeIn<'_>) -> *const TypeKind {
     std::ptr::from_ref(ty.types.resolve(ty.ty).kind)
@@ -56,7 +64,9 @@ pub(super) fn build(
         let is_meant = found.alternatives.iter().any(|one| identity(read.types.at(one)) == reads);
         if !is_meant {
             findings.push(faults::no_such_alternative(name, world, way.from, read.ty));
-        } else if let Err(why) = goes_but_for_null(of[way.to], built) {
+        } else if let Err(why) = goes_but_for_null(of[way.to], built)
+            && !is_one_of(of[way.to], built)
+        {
             findings.push(faults::other_type(name, world, way.to, built.ty, &why));
         } else if let Some((first, _)) = readers.iter().find(|(_, other)| *other == reads) {
             findings.push(faults::alternative_twice(name, first.span, world, way.from));

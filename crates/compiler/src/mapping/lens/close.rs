@@ -52,16 +52,17 @@ fn level(
                 CloseFrom::Default { unless_written: indexes[member], value: value.clone() }
             }
         };
-        let needed = is_needed(built, &group[0].place[..=depth]);
-        close.push(Close { name: Key::new(name), from, needed, origin: group[0].origin.clone() });
+        let [needed, null] = is_needed(built, &group[0].place[..=depth]);
+        close.push(Close { name: Key::new(name), from, needed, null, origin: group[0].origin.clone() });
     }
     close
 }
 
-/// Whether the object that holds a place must have it.
-fn is_needed(built: TypeIn<'_>, place: &[String]) -> bool {
-    let Some((name, around)) = place.split_last() else { return false };
+/// Whether the object that holds a place must have it, and whether it may be null there.
+fn is_needed(built: TypeIn<'_>, place: &[String]) -> [bool; 2] {
+    let Some((name, around)) = place.split_last() else { return [false; 2] };
     let around = super::account::field_at(built, &Place(around.to_vec()));
     let holder = around.ok().and_then(|around| super::object(around.ty));
-    holder.and_then(|holder| holder.field(name)).is_some_and(|field| field.required)
+    let field = holder.and_then(|holder| holder.field(name));
+    field.map_or([false; 2], |field| [field.required, built.types.resolve(&field.ty).nullable])
 }

@@ -344,6 +344,16 @@ pub(in crate::mapping) fn check(
     }
     if let ConversionKind::Table(table) = &conversion.kind {
         check_table(table, conversion, from, to)?;
+    } else {
+        check_listed(conversion, from, to)?;
+    }
+    let may_be_empty = |ty: TypeIn<'_>| {
+        object_in(ty).is_some_and(|object| object.fields.iter().all(|field| !field.required))
+    };
+    if alternatives.iter().any(|kind| matches!(kind, ConversionKind::EmptyArrayToNull)) && may_be_empty(from)
+    {
+        // `{}` is none as well, and comes back as none is written.
+        return Ok(Lost::Spelling);
     }
     let loses = |law| match law {
         Law::Iso => false,
@@ -404,6 +414,45 @@ pub(super) fn passed_over(kind: &ConversionKind, list: TypeIn<'_>) -> Vec<String
 
 fn has_fraction(ty: TypeIn<'_>) -> bool {
     matches!(ty.types.resolve(ty.ty).kind, TypeKind::Scalar(scalar) if scalar.kind == ScalarKind::Number)
+}
+
+/// The object that a type is, or that one of its alternatives is.
+fn object_in(ty: TypeIn<'_>) -> Option<&crate::contract::Object> {
+    match ty.types.resolve(ty.ty).kind {
+        TypeKind::Object(object) => Some(object),
+        TypeKind::OneOf(alternatives) => alternatives.iter().find_map(|one| object_in(ty.types.at(one))),
+        _ => None,
+    }
+}
+
+/// Where the target lists what it takes, a conversion that makes texts or numbers of its own must give nothing else.
+fn check_listed(conversion: &Conversion, from: TypeIn<'_>, to: TypeIn<'_>) -> Result<(), String> {
+    let gives_list = conversion.kind.kinds(conversion.from().other()).array;
+    let target = match gives_list {
+        true => items_of(to),
+        false => Some(to),
+    };
+    let Some(listed) = target.and_then(closed_values) else { return Ok(()) };
+    let is_listed = |value: &[u8]| listed.iter().any(|one| one == value);
+    let fits = |value: &Vec<u8>| {
+        let mut out = Vec::new();
+        let strict = Conversion { otherwise: Otherwise::Error, ..conversion.clone() };
+        match strict.apply(value, &mut out) {
+            Ok(switchback_plan::convert::Yield::Written) if gives_list => {
+                Value::parse(&out, &Limits::DOCUMENT)
+                    .ok()
+                    .and_then(|list| Some(list.as_array()?.iter().all(|item| is_listed(&item.to_vec()))))
+                    .unwrap_or(false)
+            }
+            Ok(switchback_plan::convert::Yield::Written) => is_listed(&out),
+            _ => true,
+        }
+    };
+    if closed_values(from).is_some_and(|values| values.iter().all(fits)) {
+        return Ok(());
+    }
+    let listed: Vec<_> = listed.iter().map(|value| String::from_utf8_lossy(value).into_owned()).collect();
+    Err(format!("it may give other values than {}, which is all that may stand there", listed.join(", ")))
 }
 
 /// Every listed value of the source must be in the table, and what the table gives must be listed in the target.

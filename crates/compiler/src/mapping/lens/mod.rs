@@ -15,6 +15,7 @@ mod faults;
 mod line;
 mod loss;
 mod others;
+mod presence;
 
 pub(super) use convert::{
     Lost, Read as ReadConversion, Ready, SINGLE_IN_ARRAY, check as check_conversion, is_partial,

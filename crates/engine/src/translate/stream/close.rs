@@ -151,7 +151,7 @@ struct Closing<'a> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wrote {
     Nothing,
-    /// An object in which nothing stands, since it must be there.
+    /// An object in which nothing stands, or null, since it must be there.
     Empty,
     Something,
 }
@@ -181,9 +181,15 @@ impl Closing<'_> {
     /// Appends a value.
     fn item(&self, item: &Close, out: &mut Vec<u8>) -> Result<Wrote, Fault> {
         if let From::Object(items) = &item.from {
+            let start = out.len();
             out.push(b'{');
             let wrote = self.items(items, false, out)?;
             out.push(b'}');
+            if wrote == Wrote::Nothing && item.needed && item.null {
+                out.truncate(start);
+                out.extend_from_slice(b"null");
+                return Ok(Wrote::Empty);
+            }
             let is_there = wrote == Wrote::Something || item.needed;
             return Ok(if is_there { wrote } else { Wrote::Nothing });
         }

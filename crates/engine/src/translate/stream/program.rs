@@ -238,6 +238,7 @@ impl Prefix {
 pub(super) struct Close {
     pub prefix: Prefix,
     pub needed: bool,
+    pub null: bool,
     pub from: From,
 }
 
@@ -447,7 +448,7 @@ impl Compiler {
             CloseFrom::Supplied(at) => From::Supplied(*at),
             CloseFrom::Setting(at) => From::Setting(*at),
         };
-        Close { prefix: Prefix::new(&close.name), needed: close.needed, from }
+        Close { prefix: Prefix::new(&close.name), needed: close.needed, null: close.null, from }
     }
 }
 

@@ -22,7 +22,12 @@ impl Builder<'_, '_> {
             let missing = unaccounted(types[side], &claimed);
             self.private[side] |= !missing.is_empty();
             if side == self.from {
+                let origin = self.origin(rest.span);
                 for place in &missing {
+                    if let [name] = place.0.as_slice() {
+                        // No member that nothing declares, which might go on.
+                        self.member(name, origin.clone());
+                    }
                     self.lose(place, rest.span);
                 }
                 continue;

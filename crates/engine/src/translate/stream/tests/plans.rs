@@ -40,7 +40,7 @@ pub(super) fn captured(member: Member, slot: u16) -> Member {
 }
 
 pub(super) fn close(name: &str, from: CloseFrom) -> Close {
-    Close { name: key(name), from, needed: false, origin: origin() }
+    Close { name: key(name), from, needed: false, null: false, origin: origin() }
 }
 
 pub(super) fn place(slot: u16, path: &[&str]) -> Captured {
@@ -289,7 +289,7 @@ fn object_op(inner: impl Strategy<Value = ValueOp> + Clone + 'static) -> impl St
                 4 => {
                     let inner = Close { needed: at % 2 == 1, ..close("in", first_of(places, absent)) };
                     let deep = close("deep", CloseFrom::Object(vec![inner]));
-                    let deep = Close { needed: value.is_some(), ..deep };
+                    let deep = Close { needed: value.is_some(), null: at % 3 == 0, ..deep };
                     CloseFrom::Object(vec![deep, close("of", CloseFrom::Supplied(1))])
                 }
                 _ => first_of(places, absent),
