@@ -150,7 +150,7 @@ async fn compose(
         let streams = match &route.kind {
             RouteKind::Pair(pair) => {
                 let is_plain = pair.request.is_none() && pair.refused.is_empty() && pair.constants.is_empty();
-                is_plain && !paging.reads_body()
+                is_plain && !paging.reads_body() && !route.has_forms_in_answers()
             }
             RouteKind::Serve(_) | RouteKind::Refuse(_) => false,
         };
