@@ -103,7 +103,9 @@ impl Guard {
 
     /// Lets the request through, or says why not.
     pub(super) fn check(&self, request: &Request<Body>, need: Need) -> Result<(), Answer> {
-        if !self.is_our_name(request) {
+        // Probes of HTTP/1.0 name no host, and every browser does: no web page is let in by this.
+        let is_probe = need == Need::Nothing && host_of(request).is_none();
+        if !is_probe && !self.is_our_name(request) {
             return Err(Answer::error(
                 StatusCode::FORBIDDEN,
                 "this host name is not one of the admin port's; see admin.hosts",
@@ -204,11 +206,7 @@ impl Guard {
 
     /// Whether the request came by an address, `localhost` or a configured name (against DNS rebinding).
     fn is_our_name(&self, request: &Request<Body>) -> bool {
-        let from_header = request.headers().get(HOST).and_then(|host| host.to_str().ok());
-        let Some(authority) = request.uri().authority().map(|authority| authority.as_str()).or(from_header)
-        else {
-            return false;
-        };
+        let Some(authority) = host_of(request) else { return false };
         let host = match authority.strip_prefix('[') {
             Some(rest) => rest.split(']').next().unwrap_or_default(),
             None => authority.split(':').next().unwrap_or_default(),
@@ -319,6 +317,12 @@ fn digest(text: &str) -> [u8; 32] {
     Sha256::digest(text.as_bytes()).into()
 }
 
+/// The host that a request names, in its address or its field; none where it names none.
+fn host_of(request: &Request<Body>) -> Option<&str> {
+    let from_field = request.headers().get(HOST).map(|host| host.to_str().unwrap_or_default());
+    request.uri().authority().map(|authority| authority.as_str()).or(from_field)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -367,7 +371,12 @@ mod tests {
         ] {
             assert_eq!(status(&guard, &[("host", host)], Need::Nothing), expected, "{host}");
         }
-        assert_eq!(status(&guard, &[], Need::Nothing), 403);
+        // Without any, only a probe.
+        for (need, expected) in
+            [(Need::Nothing, 200), (Need::Visitor, 403), (Need::ToRead, 403), (Need::ToChange, 403)]
+        {
+            assert_eq!(status(&guard, &[], need), expected);
+        }
     }
 
     #[test]

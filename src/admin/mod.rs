@@ -2,7 +2,7 @@
 //! address, limits and a token of its own, and shares nothing with the data path but what it shows.
 //!
 //! What guards it, in this order (see [`guard`]): the `Host` header must be an address, `localhost` or a configured name,
-//! so that no web page reaches the port through a name of its own; all but health and callback ask for a token, where
+//! so that no web page reaches the port through a name of its own (a probe that names no host gets health); all but health and callback ask for a token, where
 //! one is configured, or for a session that was begun with one; changes by the API are `POST` with the token as a bearer
 //! and JSON as the body, which a page of another origin can neither send nor make a browser send; changes by the studio
 //! are its own forms, with a session. The policy of all answers forbids scripts and styles within a page.

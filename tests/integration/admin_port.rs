@@ -1,5 +1,6 @@
 //! The admin port over real sockets, with the sandbox as authorization server.
 
+use crate::support::raw::exchange;
 use crate::support::tokens::service_requests;
 use arc_swap::ArcSwap;
 use reqwest::{Client, Method, Response, StatusCode};
@@ -241,6 +242,14 @@ async fn nobody_reads_or_changes_without_the_token() {
     }
     let live = port.http.get(format!("{}/healthz/live", port.base)).send().await.unwrap();
     assert_eq!(live.status(), StatusCode::OK);
+    // Probes of HTTP/1.0 name no host.
+    let address = port.base.trim_start_matches("http://").parse().expect("an address");
+    for (path, status) in
+        [("/healthz/live", 200), ("/healthz/ready", 200), ("/metrics", 403), ("/login", 403)]
+    {
+        let answer = exchange(address, format!("GET {path} HTTP/1.0\r\n\r\n")).await.expect("an answer");
+        assert_eq!(answer.status, status, "{path}");
+    }
     let stolen =
         port.http.post(format!("{}/api/reload", port.base)).basic_auth("me", Some(TOKEN)).json(&json!({}));
     assert_eq!(
