@@ -280,7 +280,7 @@ fn made(files: PackSource, served: Arc<Served>) -> Result<Tried, TryError> {
     let examples = pack.examples.iter().cloned().chain(kept).filter_map(of_routes).collect();
     let own = Arc::get_mut(&mut pack).expect("nobody else has been given the pack yet");
     settings.choose(own);
-    let routers = SideId::BOTH.map(|side| Router::new(&pack.directions[side])).into();
+    let routers = SideId::BOTH.map(|side| Router::new(&pack.directions[side]));
     Ok(Tried { pack, routers, contracts, settings: Arc::new(settings), examples, files, served })
 }
 
