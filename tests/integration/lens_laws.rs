@@ -35,7 +35,8 @@ thread_local! {
 fn config() -> Config {
     let asked = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
     let cases = asked.unwrap_or_else(|| CASES.get());
-    Config { cases, failure_persistence: None, ..Config::default() }
+    // A type that holds itself has many places at which a value is drawn anew.
+    Config { cases, failure_persistence: None, max_local_rejects: 1 << 22, ..Config::default() }
 }
 
 fn runner() -> TestRunner {

@@ -283,9 +283,10 @@ fn domain(conversion: &Conversion, plain: BoxedStrategy<Value>) -> BoxedStrategy
         (ConversionKind::AbsentToNull, false) => plain,
         (ConversionKind::EmptyArrayToNull, forward) => {
             let none = if forward { Value::from(Vec::new()) } else { Value::Null };
-            let some = plain.prop_filter_map("an object with members", |value| match value {
-                Value::Object(members) if !members.is_empty() => Some(Value::Object(members)),
-                _ => None,
+            let nothing = none.clone();
+            let some = plain.prop_map(move |value| match value {
+                Value::Object(members) if !members.is_empty() => Value::Object(members),
+                _ => nothing.clone(),
             });
             prop_oneof![1 => Just(none), 3 => some].boxed()
         }
