@@ -238,7 +238,7 @@ impl Pager {
     fn aligned(&self, offset: u64) -> Result<(), Fault> {
         if let PagedBy::Page { .. } = self.paging.service.by
             && offset != 0
-            && offset % self.span()? != 0
+            && !offset.is_multiple_of(self.span()?)
         {
             return Err(bad_page("the service has no page that begins there"));
         }
