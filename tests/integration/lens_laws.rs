@@ -720,7 +720,8 @@ fn the_laws_hold_on_packs_that_are_drawn() {
         |name: &str, usual| std::env::var(name).ok().and_then(|n| n.parse::<u64>().ok()).unwrap_or(usual);
     let (count, first) = (asked("SWITCHBACK_DRAWN_PACKS", 60), asked("SWITCHBACK_DRAWN_FROM", 1));
     CASES.set(6);
-    let laws: [(&str, fn(&Journey<'_>) -> Spoke); 6] = [
+    type Law = fn(&Journey<'_>) -> Spoke;
+    let laws: [(&str, Law); 6] = [
         ("there and back", there_and_back),
         ("edit and put back", edit_and_put_back),
         ("losses", losses_are_what_is_lost),
