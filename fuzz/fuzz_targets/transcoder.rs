@@ -70,11 +70,11 @@ fn object(choices: &mut Choices<'_>, depth: u8) -> ValueOp {
         let path = (0..choices.next(3)).map(|_| key(NAMES[usize::from(choices.next(5))])).collect();
         let captured = Captured { slot, path, only: None, op: op(choices, 0) };
         let from = CloseFrom::Captured { alternatives: vec![captured], absent: Absent::Omit };
-        close.push(Close { name: key("moved"), from, needed: false, origin: origin() });
+        close.push(Close { name: key("moved"), from, needed: false, null: false, origin: origin() });
     }
     if !members.is_empty() {
         let from = CloseFrom::Default { unless_written: 0, value: Raw::from(&b"null"[..]) };
-        close.push(Close { name: key("default"), from, needed: false, origin: origin() });
+        close.push(Close { name: key("default"), from, needed: false, null: false, origin: origin() });
     }
     let others = if choices.next(2) == 0 { Others::Drop } else { Others::Keep };
     let name = "Fuzz".into();
