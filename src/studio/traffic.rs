@@ -1,7 +1,7 @@
 //! Traffic over time, for charts: rings in memory, fed by readings of the program's own counters on a timer. Nothing of it is
 //! on the way of a request; a reading takes at most a hundredth of a core, however many clients and operations are counted.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use switchback_gateway::clock::Clock;
@@ -51,51 +51,64 @@ pub(crate) struct OperationPoint {
     pub(crate) different: u64,
 }
 
-/// Slots of equal width, the newest last.
+/// The newest slots of equal width. All of the memory is taken at the start, so that a gateway grows with what it is asked for
+/// and not with its age.
 #[derive(Clone, Debug)]
 struct Slots<P> {
     width_ms: i64,
-    kept: usize,
-    /// Each with its number: the time in widths since 1970.
-    slots: VecDeque<(i64, P)>,
+    /// Each with its number, the time in widths since 1970, at the place that this number has in turn.
+    slots: Box<[(i64, P)]>,
 }
+
+/// The number of a slot that was never used.
+const NEVER: i64 = i64::MIN;
 
 impl<P: Copy + Default> Slots<P> {
     fn new(width_ms: i64, kept: usize) -> Slots<P> {
-        Slots { width_ms, kept, slots: VecDeque::new() }
+        Slots { width_ms, slots: vec![(NEVER, P::default()); kept].into() }
     }
 
     fn add(&mut self, at_ms: i64, add: impl FnOnce(&mut P)) {
         let number = at_ms.div_euclid(self.width_ms);
-        if self.slots.back().is_none_or(|(last, _)| *last < number) {
-            self.slots.push_back((number, P::default()));
+        let place = self.place(number);
+        let slot = &mut self.slots[place];
+        if slot.0 != number {
+            *slot = (number, P::default());
         }
-        if self.slots.len() > self.kept {
-            self.slots.pop_front();
-        }
-        if let Some((_, point)) = self.slots.back_mut() {
-            add(point);
-        }
+        add(&mut slot.1);
+    }
+
+    fn place(&self, number: i64) -> usize {
+        number.rem_euclid(self.slots.len() as i64) as usize
+    }
+
+    fn get(&self, number: i64) -> Option<&P> {
+        let (found, point) = &self.slots[self.place(number)];
+        (*found == number).then_some(point)
+    }
+
+    /// The slots of the span that ends now, as numbers; the one that is not over is left out.
+    fn numbers(&self, now_ms: i64) -> std::ops::Range<i64> {
+        let end = now_ms.div_euclid(self.width_ms);
+        end - self.slots.len() as i64..end
     }
 
     /// What is in the slots of the span that ends now, the one that is not over too.
     fn until(&self, now_ms: i64) -> impl Iterator<Item = &P> {
-        let first = now_ms.div_euclid(self.width_ms) - i64::try_from(self.kept).unwrap_or(i64::MAX);
-        self.slots.iter().filter(move |(number, _)| *number > first).map(|(_, point)| point)
+        let numbers = self.numbers(now_ms);
+        (numbers.start + 1..=numbers.end).filter_map(|number| self.get(number))
     }
 
     /// All slots up to now with their times; none where nothing was read. The slot that is not over is left out.
     fn all(&self, now_ms: i64) -> Vec<(i64, Option<P>)> {
-        let end = now_ms.div_euclid(self.width_ms);
-        let first = end - i64::try_from(self.kept).unwrap_or(i64::MAX);
-        let mut known = self.slots.iter().peekable();
-        let mut all = Vec::with_capacity(self.kept);
-        for number in first..end {
-            while known.next_if(|(found, _)| *found < number).is_some() {}
-            let found = known.next_if(|(found, _)| *found == number).map(|(_, point)| *point);
-            all.push((number * self.width_ms, found));
-        }
-        all
+        self.numbers(now_ms).map(|number| (number * self.width_ms, self.get(number).copied())).collect()
+    }
+
+    /// Whether something was read in the time of `width_ms` from `from_ms` on.
+    fn is_read(&self, from_ms: i64, width_ms: i64) -> bool {
+        let (first, last) =
+            (from_ms.div_euclid(self.width_ms), (from_ms + width_ms - 1).div_euclid(self.width_ms));
+        (first..=last).any(|number| self.get(number).is_some())
     }
 }
 
@@ -195,11 +208,19 @@ impl Traffic {
     }
 
     pub(crate) fn operation(&self, side: &str, operation: &str, span: Span) -> Line<OperationPoint> {
-        let state = self.state();
-        let none = Operation::new();
-        let found = state.operations.get(&(side.to_owned(), operation.to_owned())).unwrap_or(&none);
-        let slots = if span == Span::Hour { &found.hour } else { &found.day };
-        Line { seconds: slots.width_ms as f64 / 1e3, slots: slots.all(self.clock.unix_ms()) }
+        let (state, now_ms) = (self.state(), self.clock.unix_ms());
+        let never = Operation::new();
+        let found = state.operations.get(&(side.to_owned(), operation.to_owned())).unwrap_or(&never);
+        let (slots, whole) = match span {
+            Span::Hour => (&found.hour, &state.hour),
+            Span::Day => (&found.day, &state.day),
+        };
+        // An operation has no slots before its first call: nothing was counted then, where anything was read.
+        let point = |at: i64, point: Option<OperationPoint>| {
+            point.or_else(|| whole.is_read(at, slots.width_ms).then(OperationPoint::default))
+        };
+        let all = slots.all(now_ms).into_iter().map(|(at, found)| (at, point(at, found))).collect();
+        Line { seconds: slots.width_ms as f64 / 1e3, slots: all }
     }
 
     /// The requests and the errors of an operation in the last hour, up to now.
@@ -258,6 +279,10 @@ impl State {
             };
             whole.outcomes.iter_mut().zip(outcomes).for_each(|(sum, more)| *sum += more);
             whole.durations.add(&point.durations);
+            let is_idle = point.compared == 0 && requests_of(&point.outcomes) == 0;
+            if is_idle && !self.operations.contains_key(key) {
+                continue;
+            }
             let rings = self.operations.entry(key.clone()).or_insert_with(Operation::new);
             rings.hour.add(now_ms, |slot| slot.add(&point));
             rings.day.add(now_ms, |slot| slot.add(&point));
@@ -380,5 +405,24 @@ mod tests {
         }
         assert_eq!(slots.slots.len(), 3);
         assert_eq!(slots.all(10_000), [(7_000, Some(1)), (8_000, Some(1)), (9_000, Some(1))]);
+        slots.add(12_000, |slot| *slot += 1);
+        assert_eq!(slots.all(13_000), [(10_000, None), (11_000, None), (12_000, Some(1))]);
+        assert_eq!(slots.until(12_500).sum::<u64>(), 1);
+    }
+
+    #[test]
+    fn an_operation_takes_no_memory_before_its_first_call_and_shows_that_there_was_none() {
+        let clock = Clock::paused_at(0);
+        let traffic = Traffic::new(switchback_gateway::telemetry::metrics::install(), clock.clone());
+        let take = |at_ms, requests| traffic.state().take(reading(requests, (0, 0)), at_ms, true);
+        take(1_000, 0);
+        take(61_000, 0);
+        assert!(traffic.state().operations.is_empty());
+        take(121_000, 3);
+        clock.advance(Duration::from_secs(180));
+        let line = traffic.operation("old", "GET /a", Span::Hour);
+        let found: Vec<_> = line.slots.iter().filter_map(|(at, point)| Some((*at, (*point)?))).collect();
+        let found: Vec<_> = found.iter().map(|(at, point)| (*at, requests_of(&point.outcomes))).collect();
+        assert_eq!(found, [(0, 0), (60_000, 0), (120_000, 3)]);
     }
 }
