@@ -215,7 +215,7 @@ async fn slip(dual: &Dual, gateway: &Running, log: &mut String, sinks: &mut Sink
     let wrong = format!("{wrong}sunset: {{ v2: {{ policy: 'https://me:{url}@example.com/' }} }}\n");
     std::fs::write(dual.file(), wrong).expect("it is written");
     gateway.program.signal("HUP");
-    log.push_str(&gateway.program.stderr_until("not reloaded"));
+    log.push_str(&gateway.program.stderr_until("the reload failed"));
     eventually("the failed reload is posted", async || {
         let (_, pack) = gateway.admin("GET /api/pack", &Value::Null).await;
         pack["last_reload"]["error"].as_str().is_some_and(|error| error.contains("clientsecret"))

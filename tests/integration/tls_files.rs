@@ -103,7 +103,7 @@ async fn a_certificate_is_renewed_under_load_and_a_broken_one_is_not_taken() {
     goes_on().await;
 
     put("key.pem", folder.path(), "own-key.pem");
-    let log = waiting(&program, "not reloaded").await;
+    let log = waiting(&program, "the reload failed").await;
     assert!(log.contains("certificate and key do not serve"), "{log}");
     assert_eq!(ask(&connector, clients).await.expect("it answers").0, certificate("renewed.pem"));
     goes_on().await;

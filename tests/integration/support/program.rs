@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long the program may take to say something before a test has failed.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -137,9 +137,10 @@ fn lines(from: impl std::io::Read + Send + 'static) -> Receiver<String> {
 }
 
 fn until(from: &Receiver<String>, mark: &str, otherwise: impl Fn() -> String) -> String {
-    let mut seen = String::new();
+    let (begun, mut seen) = (Instant::now(), String::new());
     loop {
-        let Ok(line) = from.recv_timeout(PATIENCE) else {
+        // A program that logs all the time is not waited for any longer than a silent one.
+        let Ok(line) = from.recv_timeout(PATIENCE.saturating_sub(begun.elapsed())) else {
             panic!("no `{mark}` in:\n{seen}\n{}", otherwise())
         };
         seen.push_str(&line);
