@@ -40,6 +40,7 @@ mod operator_settings;
 mod pack;
 mod paging;
 mod passed_bodies;
+mod paths;
 mod playground;
 mod program;
 mod readings;
