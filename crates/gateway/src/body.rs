@@ -6,8 +6,10 @@
 //! body, so that whoever reads it cannot forget them. [`Watch`]ers see its bytes pass and how it ended; they also carry
 //! whatever must live as long as the body does, such as the permit of a limit.
 
+mod beginning;
 mod copy;
 
+pub(crate) use beginning::Beginning;
 pub use copy::Copied;
 pub(crate) use copy::Copier;
 

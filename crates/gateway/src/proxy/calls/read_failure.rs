@@ -4,14 +4,10 @@
 //! the beginning is held, and it is passed on as it comes.
 
 use super::call::{Call, Caller};
-use crate::body::Body;
-use crate::error::{GatewayError, Side};
+use crate::body::{Beginning, Body};
+use crate::error::GatewayError;
 use crate::proxy::Response;
-use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, StatusCode, header};
-use http_body::Frame;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use switchback_engine::translate::{failure_status, is_foreign_type};
 use switchback_plan::FailureRule;
 
@@ -49,42 +45,17 @@ fn may_tell(status: StatusCode, headers: &HeaderMap) -> bool {
 }
 
 async fn read(response: Response, rules: &[FailureRule]) -> Result<Response, GatewayError> {
-    let (mut parts, mut body) = response.into_parts();
-    if body.length().is_some_and(|length| length > FAILURE_BYTES_MAX) {
-        return Ok(Response::from_parts(parts, body));
-    }
-    let mut start = BytesMut::new();
-    while let Some(chunk) = body.chunk().await.transpose()? {
-        start.extend_from_slice(&chunk);
-        if start.len() as u64 > FAILURE_BYTES_MAX {
-            let joined = Joined { start: Some(start.freeze()), rest: body };
-            return Ok(Response::from_parts(parts, Body::stream(joined, Side::Upstream)));
+    let (mut parts, body) = response.into_parts();
+    let body = match body.beginning(FAILURE_BYTES_MAX).await? {
+        Beginning::Longer(body) => body,
+        Beginning::Whole(bytes) => {
+            if let Some(Ok(status)) = failure_status(rules, &parts.headers, &bytes).map(StatusCode::from_u16)
+            {
+                tracing::debug!(status = status.as_u16(), "a success is read as a failure");
+                parts.status = status;
+            }
+            Body::full(bytes)
         }
-    }
-    if let Some(Ok(status)) = failure_status(rules, &parts.headers, &start).map(StatusCode::from_u16) {
-        tracing::debug!(status = status.as_u16(), "a success is read as a failure");
-        parts.status = status;
-    }
-    Ok(Response::from_parts(parts, Body::full(start.freeze())))
-}
-
-/// A body whose beginning was read already.
-struct Joined {
-    start: Option<Bytes>,
-    rest: Body,
-}
-
-impl http_body::Body for Joined {
-    type Data = Bytes;
-    type Error = GatewayError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, GatewayError>>> {
-        match self.start.take() {
-            Some(start) => Poll::Ready(Some(Ok(Frame::data(start)))),
-            None => http_body::Body::poll_frame(Pin::new(&mut self.rest), cx),
-        }
-    }
+    };
+    Ok(Response::from_parts(parts, body))
 }

@@ -2,19 +2,15 @@
 //! other requests pass through, without a box and with their bodies untouched; so does a form that is too large, which carries
 //! no token then.
 
-use crate::body::Body;
-use crate::error::{GatewayError, Side};
+use crate::body::{Beginning, Body};
+use crate::error::GatewayError;
 use crate::memory::Memory;
 use crate::proxy::context::RequestContext;
 use crate::proxy::headers;
 use crate::proxy::slots::refused;
 use crate::proxy::{Request, Response};
-use bytes::Bytes;
 use futures_util::future::{BoxFuture, Either};
 use http::header;
-use http_body::{Frame, SizeHint};
-use std::collections::VecDeque;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use tower::{Layer, Service};
@@ -88,51 +84,13 @@ fn may_carry_token(facts: &RequestContext, body: &Body) -> bool {
 /// Leaves a form with the request, and gives its body once more; or the body as it was, if it is too large.
 async fn held(facts: &Arc<RequestContext>, body: Body, memory: &Memory) -> Result<Body, GatewayError> {
     let share = memory.take(body.length().unwrap_or(FORM_BYTES_MAX));
-    let mut body = body.with_trailers();
-    let (mut chunks, mut length) = (VecDeque::new(), 0);
-    while let Some(chunk) = body.chunk().await.transpose()? {
-        length += chunk.len() as u64;
-        chunks.push_back(chunk);
-        if length > FORM_BYTES_MAX {
-            return Ok(Body::stream(Rejoined { read: chunks, rest: body }, Side::Client));
+    match body.with_trailers().beginning(FORM_BYTES_MAX).await? {
+        Beginning::Longer(body) => Ok(body),
+        Beginning::Whole(form) => {
+            // Only now: a client that still sends would lose the answer (RFC 9112, section 9.6).
+            let share = share.map_err(|_| refused("memory"))?;
+            facts.set_form(form.clone(), share);
+            Ok(Body::full(form))
         }
-    }
-    // Only now: a client that still sends would lose the answer (RFC 9112, section 9.6).
-    let share = share.map_err(|_| refused("memory"))?;
-    let form: Bytes = match chunks.len() {
-        1 => chunks.remove(0).unwrap_or_default(),
-        _ => chunks.iter().flatten().copied().collect(),
-    };
-    facts.set_form(form.clone(), share);
-    Ok(Body::full(form))
-}
-
-/// A body of which the beginning was read.
-struct Rejoined {
-    read: VecDeque<Bytes>,
-    rest: Body,
-}
-
-impl http_body::Body for Rejoined {
-    type Data = Bytes;
-    type Error = GatewayError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, GatewayError>>> {
-        match self.read.pop_front() {
-            Some(chunk) => Poll::Ready(Some(Ok(Frame::data(chunk)))),
-            None => Pin::new(&mut self.rest).poll_frame(cx),
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.read.is_empty() && self.rest.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        // The length of a large form was not announced, or it would not have been read.
-        SizeHint::new()
     }
 }
