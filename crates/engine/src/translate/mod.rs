@@ -25,6 +25,7 @@ mod language;
 mod links;
 pub mod overlay;
 pub mod paging;
+pub mod passed;
 mod pieces;
 mod read_back;
 mod reply;

@@ -5,17 +5,19 @@
 //! none: before a service that gives cursors its page is found by reading the ones before it. What was read before is
 //! remembered for a while, which saves calls and decides nothing.
 
+mod found;
+mod told;
+
 use super::fault::{Fault, FaultKind};
 use super::head::with_text;
-use super::links::linked;
 use super::request::{decode_query, query_pairs};
 use super::turn::{Call, Reply};
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, header};
+use http::HeaderMap;
 use std::fmt;
 use std::sync::Arc;
-use switchback_json::{Limits, Number, Object, Value};
-use switchback_plan::{LastPage, MemberPath, PagedBy, Paging, Told};
+use switchback_json::{Limits, Value};
+use switchback_plan::{MemberPath, PagedBy, Paging};
 
 /// What is outside of one request: the keys that cursors are sealed with, what is remembered of lists, and the address that
 /// clients know. `list` says which list it is: operation, variables and all parameters but those about pages.
@@ -60,8 +62,8 @@ impl Pages for Readable {
     }
 }
 
-/// Whether a request goes on by a cursor that only one of the gateway and the served side's own service knows: the other
-/// cannot answer it.
+/// Whether a request carries a cursor that the gateway sealed, or that the served side's own service gave out: each of them
+/// can read only its own, so that there is nothing to compare.
 pub fn goes_on(paging: &Paging, query: &str) -> bool {
     let PagedBy::Cursor { parameter, start, .. } = &paging.client.by else { return false };
     let mut values = query_pairs(query).filter(|(name, _)| decode_query(name) == **parameter);
@@ -151,7 +153,7 @@ impl Pager {
         let mut pager = Pager {
             list: format!("{operation}\n{path}\n{}", sorted.join("&")),
             rest: rest.join("&"),
-            size: paging.size_of(size.as_deref())?,
+            size: size_of(paging, size.as_deref())?,
             asked: 0,
             reached: 0,
             goal: 0,
@@ -378,204 +380,30 @@ impl Pager {
         let target = self.target(&call.target)?;
         Ok(After::Call(Box::new(Call { step, target, ..call })))
     }
-
-    /// What a reply says of the page that follows.
-    fn look(&self, headers: &HeaderMap, body: Option<&Value>) -> Result<Found, Fault> {
-        let service = &self.paging.service;
-        let at = |path: &MemberPath| body.and_then(|body| member(body, path));
-        let url =
-            |url: Option<&str>| url.filter(|url| !url.is_empty()).and_then(|url| self.asked_by_url(url));
-        let told = match &service.next {
-            None => None,
-            Some(Told::Member(path)) => {
-                at(path).and_then(scalar).filter(|text| !text.is_empty()).map(|text| self.asking(text))
-            }
-            Some(Told::Header(name)) => {
-                let text = headers.get(&**name).and_then(|value| value.to_str().ok()).map(str::trim);
-                text.filter(|text| !text.is_empty()).map(|text| self.asking(text.to_owned()))
-            }
-            Some(Told::Link) => url(linked(headers, "next")),
-            Some(Told::LinkMember(path)) => url(at(path).and_then(Value::as_str).as_deref()),
-        };
-        let told = match (&service.by, told) {
-            (PagedBy::Cursor { end: Some(end), .. }, Some(Ask::Cursor(cursor))) if *cursor == **end => None,
-            (_, told) => told,
-        };
-        let more = service.more.as_ref().and_then(at).and_then(Value::as_bool);
-        let items = service.items.as_ref().and_then(at);
-        let count = items.and_then(Value::as_array).map(|items| items.len() as u64);
-        let count = count.or_else(|| items.is_some_and(Value::is_null).then_some(0));
-        let total = service
-            .total
-            .as_ref()
-            .and_then(at)
-            .and_then(Value::as_i64)
-            .and_then(|total| u64::try_from(total).ok());
-        if !service.counts() {
-            return Ok(Found { next: told.filter(|_| more != Some(false)), count });
-        }
-        let offset = match self.ask {
-            Ask::Offset(offset) => offset,
-            _ => 0,
-        };
-        let span = self.span()?;
-        let ahead = match (&service.by, count) {
-            // A service may give fewer than were asked for, and the next one follows the last that came.
-            (PagedBy::Offset { .. }, Some(count)) => count,
-            _ => span,
-        };
-        let follows = offset.saturating_add(ahead);
-        let is_more = match (more, total, &service.next, count) {
-            // An offset that does not move would be asked for again for ever.
-            (_, _, _, Some(0)) if matches!(service.by, PagedBy::Offset { .. }) => false,
-            (Some(more), ..) => more,
-            (None, Some(total), ..) => follows < total,
-            (None, None, Some(_), _) => told.is_some(),
-            (None, None, None, Some(count)) => count >= span,
-            (None, None, None, None) => false,
-        };
-        Ok(Found { next: is_more.then_some(Ask::Offset(follows)), count })
-    }
-
-    /// What a text of the service asks for.
-    fn asking(&self, text: String) -> Ask {
-        match self.paging.service.by {
-            PagedBy::Link => Ask::Query(text),
-            _ => Ask::Cursor(text),
-        }
-    }
-
-    /// What a URL of the service asks for: of the address only what says which page.
-    fn asked_by_url(&self, url: &str) -> Option<Ask> {
-        let url = url.split_once('#').map_or(url, |(url, _)| url);
-        let query = url.split_once('?').map_or("", |(_, query)| query);
-        match &self.paging.service.by {
-            PagedBy::Link => Some(Ask::Query(query.to_owned())),
-            by => {
-                let PagedBy::Cursor { parameter, .. } = by else { return Some(Ask::Cursor(String::new())) };
-                let mut values = query_pairs(query).filter(|(name, _)| decode_query(name) == **parameter);
-                values.next().map(|(_, value)| Ask::Cursor(decode_query(value.unwrap_or(""))))
-            }
-        }
-    }
-
-    /// How the client asks for the page that follows, if there is one.
-    fn next(&self) -> Result<Option<String>, Fault> {
-        let Some(Found { next: Some(next), count }) = &self.found else { return Ok(None) };
-        Ok(Some(match &self.paging.client.by {
-            PagedBy::Page { first, .. } => (self.asked + 1).saturating_add(u64::from(*first)).to_string(),
-            PagedBy::Offset { .. } => {
-                let ahead = match count {
-                    Some(count) => *count,
-                    None => self.span()?,
-                };
-                self.asked.saturating_add(ahead).to_string()
-            }
-            PagedBy::Cursor { .. } | PagedBy::Link => {
-                let place = match next {
-                    Ask::Cursor(cursor) => return Ok(Some(cursor.clone())),
-                    Ask::Query(query) => format!("link={query}"),
-                    Ask::Offset(offset) => format!("offset={offset}"),
-                    Ask::First => "offset=0".to_owned(),
-                };
-                let size = self.size.map_or_else(String::new, |size| size.to_string());
-                self.pages.seal(&format!("size={size}&{place}"), &self.list)
-            }
-        }))
-    }
-
-    /// The client's address of a page: its own, and its own parameters.
-    fn url(&self, place: &str) -> String {
-        let client = &self.paging.client;
-        let mut url = self.pages.address();
-        if !self.rest.is_empty() {
-            url = format!("{url}?{}", self.rest);
-        }
-        if let (Some(parameter), Some(size)) = (&client.size, self.size) {
-            url = with_text(&url, parameter, &size.to_string());
-        }
-        match client.parameter() {
-            Some(parameter) => with_text(&url, parameter, place),
-            None => url,
-        }
-    }
-
-    /// Tells the client of the page that follows, in the head of its answer.
-    pub fn tell_head(&self, headers: &mut HeaderMap) -> Result<(), Fault> {
-        let Some(next) = self.next()? else { return Ok(()) };
-        let text = match &self.paging.client.next {
-            Some(Told::Header(name)) => (HeaderName::from_bytes(name.as_bytes()).ok(), next),
-            Some(Told::Link) => (Some(header::LINK), format!("<{}>; rel=\"next\"", self.url(&next))),
-            _ => return Ok(()),
-        };
-        let (Some(name), Ok(value)) = (text.0, HeaderValue::from_str(&text.1)) else {
-            let said = "the service gave a cursor that no header field can carry";
-            return Err(Fault::new(FaultKind::UpstreamBroken, said));
-        };
-        headers.insert(name, value);
-        Ok(())
-    }
-
-    /// Tells the client of the page that follows, in its body.
-    pub(super) fn tell_body(&self, body: &[u8], limits: &Limits) -> Result<Option<Bytes>, Fault> {
-        let client = &self.paging.client;
-        if client.members().next().is_none() {
-            return Ok(None);
-        }
-        let broken = |_| Fault::new(FaultKind::Internal, "an answer of the route's own is no JSON");
-        let mut body = Value::parse(body, limits).map_err(broken)?;
-        let next = self.next()?;
-        if let Some(path) = &client.more {
-            put(&mut body, path, Some(Value::Bool(next.is_some())));
-        }
-        if let Some(told) = &client.next
-            && let Some(path) = told.member()
-        {
-            let value = match (next, &client.last) {
-                (Some(next), _) if matches!(told, Told::LinkMember(_)) => {
-                    Some(Value::string(&self.url(&next)))
-                }
-                (Some(next), _) if client.next_is_number => Number::from_text(&next).map(Value::Number),
-                (Some(next), _) => Some(Value::string(&next)),
-                (None, LastPage::Absent) => None,
-                (None, LastPage::Null) => Some(Value::Null),
-                (None, LastPage::Word(word)) => Some(Value::string(word)),
-            };
-            put(&mut body, path, value);
-        }
-        Ok(Some(Bytes::from(body.to_vec())))
-    }
 }
 
-/// Sizes of pages.
-trait Sizes {
-    fn size_of(&self, asked: Option<&str>) -> Result<Option<u32>, Fault>;
-}
-
-impl Sizes for Paging {
-    /// How many items a page has. Whoever hears if there is more may get fewer than were asked for; whoever counts may not:
-    /// it would take a short page for the last, or pass over items.
-    fn size_of(&self, asked: Option<&str>) -> Result<Option<u32>, Fault> {
-        let (client, service) = (&self.client, &self.service);
-        let name = client.size.as_deref().unwrap_or_default();
-        let asked = match asked {
-            None => None,
-            Some(text) => match text.parse::<u32>() {
-                Ok(size) if size > 0 => Some(size),
-                _ => return Err(bad_request(name, "is no number of items")),
-            },
-        };
-        let fixed = service.default.filter(|_| service.size.is_none());
-        let most = [client.maximum, service.maximum, fixed].into_iter().flatten().min();
-        let Some(wanted) = asked.or(client.default) else { return Ok(None) };
-        let size = most.map_or(wanted, |most| wanted.min(most));
-        // A service whose pages have one size has that, whatever is asked for.
-        let size = fixed.unwrap_or(size);
-        if size != wanted && asked.is_some() && !client.is_told() {
-            return Err(bad_request(name, "is not how many items the service gives at once"));
-        }
-        Ok(Some(size))
+/// How many items a page has. Whoever hears if there is more may get fewer than were asked for; whoever counts may not: it
+/// would take a short page for the last, or pass over items.
+fn size_of(paging: &Paging, asked: Option<&str>) -> Result<Option<u32>, Fault> {
+    let (client, service) = (&paging.client, &paging.service);
+    let name = client.size.as_deref().unwrap_or_default();
+    let asked = match asked {
+        None => None,
+        Some(text) => match text.parse::<u32>() {
+            Ok(size) if size > 0 => Some(size),
+            _ => return Err(bad_request(name, "is no number of items")),
+        },
+    };
+    let fixed = service.default.filter(|_| service.size.is_none());
+    let most = [client.maximum, service.maximum, fixed].into_iter().flatten().min();
+    let Some(wanted) = asked.or(client.default) else { return Ok(None) };
+    let size = most.map_or(wanted, |most| wanted.min(most));
+    // A service whose pages have one size has that, whatever is asked for.
+    let size = fixed.unwrap_or(size);
+    if size != wanted && asked.is_some() && !client.is_told() {
+        return Err(bad_request(name, "is not how many items the service gives at once"));
     }
+    Ok(Some(size))
 }
 
 fn counted(text: &str, parameter: &str) -> Result<u64, Fault> {
@@ -601,40 +429,6 @@ fn bad_page(why: &str) -> Fault {
     Fault::new(FaultKind::BadPage, format!("a page that cannot be reached: {why}"))
 }
 
-fn member<'v>(body: &'v Value, path: &MemberPath) -> Option<&'v Value> {
-    path.iter().try_fold(body, |value, key| value.get(&key.text))
-}
-
 fn member_mut<'v>(body: &'v mut Value, path: &MemberPath) -> Option<&'v mut Value> {
     path.iter().try_fold(body, |value, key| value.get_mut(&key.text))
-}
-
-fn scalar(value: &Value) -> Option<String> {
-    match value {
-        Value::String(text) => Some(text.decode().into_owned()),
-        Value::Number(number) => Some(number.text().to_owned()),
-        _ => None,
-    }
-}
-
-/// Writes a member, or takes it out. Objects on the way are made where something is written.
-fn put(body: &mut Value, path: &MemberPath, value: Option<Value>) {
-    let Some((last, way)) = path.split_last() else { return };
-    let mut at = body;
-    for key in way {
-        let Some(object) = at.as_object_mut() else { return };
-        if object.get(&key.text).is_none_or(Value::is_null) {
-            if value.is_none() {
-                return;
-            }
-            object.insert(&*key.text, Value::Object(Object::new()));
-        }
-        let Some(inner) = object.get_mut(&key.text) else { return };
-        at = inner;
-    }
-    let Some(object) = at.as_object_mut() else { return };
-    match value {
-        Some(value) => drop(object.insert(&*last.text, value)),
-        None => drop(object.remove(&last.text)),
-    }
 }

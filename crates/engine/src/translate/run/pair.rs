@@ -5,6 +5,7 @@ use crate::translate::coverage::Mark;
 use crate::translate::document::{Env, document};
 use crate::translate::fault::{Fault, FaultKind, Sender, Stop};
 use crate::translate::head::{self, PairHeads};
+use crate::translate::passed;
 use crate::translate::reply::{begins_as_json, body_type, foreign_success, redirect};
 use crate::translate::sources::{self, Traced};
 use crate::translate::turn::{FailKind, Next, Reply};
@@ -25,7 +26,7 @@ impl Run {
         let target = heads.target(&pair.call)?;
         let mut headers = heads.call_headers(&pair.call)?;
         let body = self.pair_body(route, pair)?;
-        head::passed_headers(pair, self.request.head().headers, body.is_some(), &mut headers)?;
+        passed::headers(pair, self.request.head().headers, body.is_some(), &mut headers)?;
         self.note(|| {
             let sources = pair.request.as_ref().filter(|_| body.is_some()).map(|plan| {
                 sources::of_body(
@@ -159,7 +160,7 @@ impl Run {
                 Some(self.spelt_answer(route, out, &mut headers).map_err(|fault| during(&pair.call, fault))?)
             }
             ResponseBody::Opaque(media) => {
-                head::passed_answer(media, &reply.headers, reply.body.is_empty(), &mut headers)
+                passed::answer(media, &reply.headers, reply.body.is_empty(), &mut headers)
                     .map_err(|detail| broken(&detail))?;
                 (!reply.body.is_empty()).then(|| reply.body.to_vec())
             }

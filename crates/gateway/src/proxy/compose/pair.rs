@@ -77,7 +77,7 @@ impl Exchange<'_> {
         pair: &Pair,
         body: Body,
     ) -> Result<Response, GatewayError> {
-        let query = self.facts.uri.query().unwrap_or("");
+        let query = self.facts.query().unwrap_or("");
         let call = translate::head::wrong_constant(&pair.constants, query)
             .and_then(|()| self.headed(route, pair, true))
             .map_err(|fault| self.fault(&fault))?;
@@ -100,7 +100,7 @@ impl Exchange<'_> {
             target: heads.target(head)?,
             headers: {
                 let mut headers = heads.call_headers(head)?;
-                translate::head::passed_headers(pair, &self.facts.headers, has_body, &mut headers)?;
+                translate::passed::headers(pair, &self.facts.headers, has_body, &mut headers)?;
                 headers
             },
             body: None,
@@ -161,7 +161,7 @@ impl Exchange<'_> {
                 body.map_err(|error| self.untranslated(error, &parts.headers))?
             }
             ResponseBody::Opaque(media) => {
-                translate::head::passed_answer(media, &parts.headers, body.is_empty(), &mut own)
+                translate::passed::answer(media, &parts.headers, body.is_empty(), &mut own)
                     .map_err(|detail| foreign(&detail, route))?;
                 body.limited(limits.response_bytes_max)
             }

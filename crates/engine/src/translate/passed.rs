@@ -1,0 +1,113 @@
+//! Bodies that are passed as they come: what describes them in the heads of messages, and their media types.
+
+use super::fault::{Fault, FaultKind};
+use super::reply::body_type;
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use switchback_plan::{BodyFormat, MediaType, MediaTypes, Pair, Response, ResponseBody};
+
+/// Header fields of the client's that go with a body that is passed: what describes it, and under which condition it is to be
+/// taken.
+const PASSED_WITH_REQUEST: [HeaderName; 7] = [
+    header::CONTENT_ENCODING,
+    header::CONTENT_LANGUAGE,
+    header::CONTENT_DISPOSITION,
+    header::CONTENT_LOCATION,
+    header::IF_MATCH,
+    header::IF_NONE_MATCH,
+    header::IF_UNMODIFIED_SINCE,
+];
+
+/// Header fields of the client's that say which answer it wants, where answers are passed.
+const PASSED_FOR_ANSWER: [HeaderName; 5] =
+    [header::ACCEPT, header::RANGE, header::IF_RANGE, header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE];
+
+/// What an answer that is passed keeps of the upstream's header fields: its body is the upstream's, so what describes it
+/// holds.
+const PASSED_WITH_ANSWER: [HeaderName; 6] = [
+    header::CONTENT_ENCODING,
+    header::CONTENT_DISPOSITION,
+    header::CONTENT_RANGE,
+    header::ACCEPT_RANGES,
+    header::ETAG,
+    header::LAST_MODIFIED,
+];
+
+/// Digests of a body, with requests and answers alike (RFC 9530).
+const DIGESTS: [HeaderName; 2] =
+    [HeaderName::from_static("content-digest"), HeaderName::from_static("repr-digest")];
+
+/// Adds to a call what a body that is passed is known by: its media type, and what goes with it. A body of another type than
+/// the contracts have is a fault.
+pub fn headers(
+    pair: &Pair,
+    client: &HeaderMap,
+    has_body: bool,
+    headers: &mut HeaderMap,
+) -> Result<(), Fault> {
+    if let (BodyFormat::Opaque(media), true) = (&pair.call.format, has_body) {
+        if let Some(named) = media_type(media, client, false)? {
+            headers.insert(header::CONTENT_TYPE, named);
+        }
+        copy(client, PASSED_WITH_REQUEST.iter().chain(&DIGESTS), headers);
+    }
+    let is_passed = |response: &Response| matches!(response.body, ResponseBody::Opaque(_));
+    if pair.responses.iter().any(is_passed) {
+        copy(client, PASSED_FOR_ANSWER.iter(), headers);
+    }
+    Ok(())
+}
+
+/// Adds to the answer what the reply's body, which is passed, is known by. `is_empty` says that it has none. The detail of an
+/// error says what came instead of what the contract has.
+pub fn answer(
+    media: &MediaTypes,
+    reply: &HeaderMap,
+    is_empty: bool,
+    headers: &mut HeaderMap,
+) -> Result<(), String> {
+    if !is_empty {
+        let named = media_type(media, reply, true).map_err(|_| {
+            format!("a success with {}, which is no answer of the contract", body_type(reply))
+        })?;
+        if let Some(named) = named {
+            headers.insert(header::CONTENT_TYPE, named);
+        }
+    }
+    copy(reply, PASSED_WITH_ANSWER.iter().chain(&DIGESTS), headers);
+    Ok(())
+}
+
+fn copy<'n>(from: &HeaderMap, names: impl Iterator<Item = &'n HeaderName>, to: &mut HeaderMap) {
+    for name in names {
+        if let Some(value) = from.get(name) {
+            to.insert(name.clone(), value.clone());
+        }
+    }
+}
+
+/// The media type that a body goes on with. What its receiver does not know passes only where `passes_untaken`.
+fn media_type(
+    media: &MediaTypes,
+    headers: &HeaderMap,
+    passes_untaken: bool,
+) -> Result<Option<HeaderValue>, Fault> {
+    let Some(value) = headers.get(header::CONTENT_TYPE) else {
+        let named = media.unnamed().and_then(|named| HeaderValue::from_str(named).ok());
+        return if named.is_some() || passes_untaken { Ok(named) } else { Err(no_media_type(media)) };
+    };
+    let named = value.to_str().unwrap_or("");
+    match media.of(named) {
+        MediaType::Same => Ok(Some(value.clone())),
+        MediaType::Untaken if passes_untaken => Ok(Some(value.clone())),
+        MediaType::Renamed(to) => {
+            let parameters = named.find(';').map_or("", |at| &named[at..]);
+            Ok(HeaderValue::from_str(&format!("{to}{parameters}")).ok())
+        }
+        MediaType::Untaken | MediaType::Foreign => Err(no_media_type(media)),
+    }
+}
+
+fn no_media_type(media: &MediaTypes) -> Fault {
+    let detail = format!("the body is of another media type than {}", media.from.join(", "));
+    Fault::new(FaultKind::UnsupportedMedia, detail)
+}
