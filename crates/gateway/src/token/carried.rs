@@ -124,8 +124,11 @@ pub fn target_without<'n>(target: &str, names: impl Iterator<Item = &'n str> + C
     Some(if left.is_empty() { path.to_owned() } else { format!("{path}?{left}") })
 }
 
-/// Path and query with a token in this parameter.
+/// Path and query with a token in this parameter, and in no other one of the name: an address that a service gave may carry
+/// one already.
 pub fn target_with(target: &str, name: &str, token: &str) -> String {
+    let without = target_without(target, std::iter::once(name));
+    let target = without.as_deref().unwrap_or(target);
     let mark = if target.contains('?') { '&' } else { '?' };
     format!("{target}{mark}{}", pair(name, token))
 }
@@ -217,6 +220,7 @@ mod tests {
             prop_assert_eq!(values(query, &name).collect::<Vec<_>>(), [token.as_str()]);
             prop_assert_eq!(target_without(&with, [name.as_str()].into_iter()), Some(target.clone()));
             prop_assert_eq!(target_without(&target, [name.as_str()].into_iter()), None);
+            prop_assert_eq!(target_with(&target_with(&target, &name, "another"), &name, &token), with);
         }
 
         /// A user has no colon (RFC 7617, section 2), and tokens of clients are visible ASCII.
