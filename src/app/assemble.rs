@@ -111,7 +111,11 @@ pub(super) fn listener_options(config: &Config, memory: &Memory, descriptors: u6
         buffer_bytes_max: bytes(limits.buffer_bytes.min(buffer_bytes)),
         tunnel: TunnelLimits { idle: limits.tunnel_idle_timeout, lifetime: limits.tunnel_lifetime },
         h2_streams_max: limits.http2_streams,
-        tells_peer: config.forwarded.names_peer() || config.logs_address,
+        // Who the peer is says also whom to believe, and by which protocol clients ask.
+        tells_peer: config.forwarded.names_peer()
+            || config.logs_address
+            || config.tls.is_some()
+            || !config.trusted_proxies.is_empty(),
         grace: limits.drain_timeout,
     }
 }

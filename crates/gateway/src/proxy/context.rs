@@ -9,7 +9,7 @@ use crate::capture::Recording;
 use crate::error::GatewayError;
 use crate::memory::Share;
 use crate::retire::Notice;
-use crate::server::{OverTls, Peer};
+use crate::server::Peer;
 use crate::telemetry::metrics::Outcome;
 use crate::telemetry::otlp::RequestSpan;
 use crate::telemetry::trace::{TraceParent, write_hex};
@@ -131,8 +131,6 @@ pub struct RequestContext {
     pub headers: HeaderMap,
     /// Who is at the other end, where that is wanted.
     pub peer: Option<Peer>,
-    /// Whether it came over TLS to the gateway itself.
-    pub is_tls: bool,
     /// Where the client connects from: the peer, or who is behind it if it is trusted to say so.
     pub address: Option<IpAddr>,
     /// What serves this request, however often the pack is reloaded meanwhile.
@@ -176,7 +174,6 @@ impl RequestContext {
         language: Language,
     ) -> RequestContext {
         let peer: Option<Peer> = head.extensions.remove();
-        let is_tls = head.extensions.remove::<OverTls>().is_some();
         RequestContext {
             id,
             trace,
@@ -189,7 +186,6 @@ impl RequestContext {
             version: head.version,
             headers: head.headers,
             peer,
-            is_tls,
             address: peer.map(|peer| peer.address.ip().to_canonical()),
             program,
             language,
@@ -221,7 +217,6 @@ impl RequestContext {
         RequestContext {
             span,
             address,
-            is_tls: self.is_tls,
             ..RequestContext::new(self.id, self.trace, head, Arc::clone(&self.program), self.language)
         }
     }

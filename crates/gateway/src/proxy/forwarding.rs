@@ -58,6 +58,19 @@ impl Forwarding {
         address
     }
 
+    /// By which protocol a client asked: what a trusted peer says, else that of its connection. Nobody else may choose what
+    /// addresses the gateway writes into answers, which caches may keep.
+    pub(crate) fn scheme(&self, peer: Option<Peer>, headers: &HeaderMap) -> &'static str {
+        let is_trusted = peer.is_some_and(|peer| self.trusts(peer.address.ip().to_canonical()));
+        let said = headers.get(PROTO).filter(|_| is_trusted).and_then(|proto| proto.to_str().ok());
+        match said {
+            Some(said) if said.eq_ignore_ascii_case("https") => "https",
+            Some(said) if said.eq_ignore_ascii_case("http") => "http",
+            _ if peer.is_some_and(|peer| peer.is_tls) => "https",
+            _ => "http",
+        }
+    }
+
     fn trusts(&self, address: IpAddr) -> bool {
         self.trusted.iter().any(|net| net.contains(&address))
     }
@@ -178,5 +191,21 @@ mod tests {
     fn they_can_be_left_alone_and_left_out() {
         assert_eq!(said(ForwardedFields::Pass, "9.9.9.9:5").len(), 3);
         assert!(said(ForwardedFields::Drop, "10.1.1.1:5").is_empty());
+    }
+
+    #[test]
+    fn a_protocol_is_taken_from_trusted_peers_alone() {
+        let trusted = Arc::from(["10.0.0.0/8".parse::<IpNet>().expect("a network")]);
+        let forwarding = Forwarding { fields: ForwardedFields::Append, trusted };
+        let asked = |address: &str, is_tls, said: &'static str| {
+            let headers = HeaderMap::from_iter([(PROTO, HeaderValue::from_static(said))]);
+            let peer = Peer { address: address.parse().expect("an address"), is_tls };
+            forwarding.scheme(Some(peer), &headers)
+        };
+        assert_eq!(asked("10.1.1.1:5", false, "https"), "https");
+        assert_eq!(asked("10.1.1.1:5", true, "HTTP"), "http");
+        assert_eq!(asked("10.1.1.1:5", true, "gopher"), "https");
+        assert_eq!(asked("192.0.2.1:5", false, "https"), "http");
+        assert_eq!(asked("192.0.2.1:5", true, "http"), "https");
     }
 }

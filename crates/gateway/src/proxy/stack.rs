@@ -4,7 +4,7 @@
 use super::calls::retry::Budget;
 use super::calls::stack::Calls;
 use super::compose::resume::Resume;
-use super::compose::{Composer, Seen};
+use super::compose::{Composer, CursorCache};
 use super::dual::Dual;
 use super::dual::phase::Phased;
 use super::forwarding::Forwarding;
@@ -196,7 +196,7 @@ fn within(
         memory: memory.part(limits.held_bytes_all_max),
         heavy: Heavy::default(),
         resume: Resume::new(store),
-        seen: Seen::default(),
+        cursors: CursorCache::default(),
         clock,
         detached,
         origin: CallOrigin::Client,

@@ -39,10 +39,6 @@ pub struct Peer {
     pub is_tls: bool,
 }
 
-/// The request came over TLS; an extension of those that did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OverTls;
-
 /// A connection, as whoever answers its requests may speak of it; an extension of requests where [`Options::tells_peer`] says
 /// so.
 #[derive(Clone)]
@@ -228,12 +224,8 @@ async fn serve_transport<T, S>(
     let (first, bytes_per_second_min) = (first.freeze(), options.answer_bytes_per_second_min);
     let told = TrackedIo::new(transport, Arc::clone(activity), first, bytes_per_second_min);
     let transport = Batched::new(told, OwnTask);
-    let handler = Handler {
-        service,
-        peer: options.tells_peer.then_some(peer),
-        is_tls: peer.is_tls,
-        activity: Arc::clone(activity),
-    };
+    let handler =
+        Handler { service, peer: options.tells_peer.then_some(peer), activity: Arc::clone(activity) };
     if spoken == Spoken::Http2 {
         // Boxed, so that connections of HTTP/1.1 carry no room for it.
         if let Err(error) = Box::pin(http2::serve(transport, handler, options, activity)).await {
@@ -286,7 +278,6 @@ fn builder(options: &Options) -> http1::Builder {
 struct Handler<S> {
     service: S,
     peer: Option<Peer>,
-    is_tls: bool,
     activity: Arc<Activity>,
 }
 
@@ -298,9 +289,6 @@ where
         if let Some(peer) = self.peer {
             request.extensions_mut().insert(peer);
             request.extensions_mut().insert(Standing(Arc::clone(&self.activity)));
-        }
-        if self.is_tls {
-            request.extensions_mut().insert(OverTls);
         }
         ready::call(&mut self.service, request)
     }

@@ -16,7 +16,7 @@ mod permits;
 mod ready;
 mod registry;
 
-pub use connection::{OverTls, Peer, Standing};
+pub use connection::{Peer, Standing};
 pub use cores::CoreRuntimes;
 pub use inherited::{Inherited, Unclaimed};
 pub use ipnet::IpNet;

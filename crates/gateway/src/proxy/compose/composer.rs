@@ -1,6 +1,6 @@
 //! What requests are composed with, made once.
 
-use super::pages::Seen;
+use super::pages::CursorCache;
 use super::resume::Resume;
 use crate::clock::Clock;
 use crate::heavy::Heavy;
@@ -25,8 +25,8 @@ pub(crate) struct Composer {
     /// Where large bodies are worked on.
     pub heavy: Heavy,
     pub resume: Resume,
-    /// What is remembered of lists whose pages are found one after the other.
-    pub seen: Seen,
+    /// The service's cursors, where clients count pages.
+    pub cursors: CursorCache,
     pub clock: Clock,
     /// Who calls are made for.
     pub origin: CallOrigin,

@@ -80,9 +80,8 @@ impl Exchange<'_> {
     /// What cursors of this request are sealed by, and what is remembered of its list.
     pub(super) fn pages(&self) -> Result<Arc<RequestPages>, GatewayError> {
         // By name: replicas that have stores of their own know a client by different ids.
-        let of = (&*self.client.name, self.account()?);
-        let Composer { resume, clock, seen, .. } = self.composer;
-        Ok(Arc::new(RequestPages::new((resume.store(), clock, seen), &self.facts, of)))
+        let (client, account) = (&self.client.name, self.account()?);
+        Ok(Arc::new(RequestPages::new(self.composer, &self.facts, client, account)))
     }
 
     /// Reads which page a pair is asked for.

@@ -24,7 +24,7 @@ use self::coding::decoded;
 pub(crate) use self::composer::Composer;
 use self::exchange::{Exchange, TREE_NODE_BYTES, tree_nodes_max};
 use self::finish::Finishing;
-pub(crate) use self::pages::Seen;
+pub(crate) use self::pages::CursorCache;
 use crate::body::Body;
 use crate::error::{GatewayError, Side};
 use crate::proxy::context::RequestContext;
@@ -81,7 +81,7 @@ fn passing(facts: &RequestContext) -> Option<(&Route, &Pair)> {
 fn is_passed(composer: &Composer, facts: &RequestContext, body: &Body) -> bool {
     let is_small = body.length().is_some_and(|length| length <= composer.limits.whole_bytes_max);
     passing(facts).is_some_and(|(_, pair)| {
-        let query = facts.uri.query().unwrap_or("");
+        let query = facts.query().unwrap_or("");
         !is_small && translate::head::refused_parameter(&pair.refused, query).is_none()
     })
 }

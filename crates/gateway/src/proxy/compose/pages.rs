@@ -1,8 +1,11 @@
 //! Pages of lists, as the plan's pager wants them: cursors sealed for one client and one list, and the service's cursors
-//! that were seen on the way, remembered for a while.
+//! that were found on the way, cached for a while. Only clients that count pages before a service of cursors come by the cache:
+//! it has a lock, which such a request takes once for each page that it reads.
 
+use super::composer::Composer;
 use crate::clock::Clock;
 use crate::proxy::context::RequestContext;
+use crate::proxy::forwarding::Forwarding;
 use crate::store::Store;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -26,16 +29,16 @@ const CURSOR_BYTES_MAX: usize = 1024;
 
 /// What is remembered of lists that clients count pages of. Clones remember together.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Seen(Arc<Mutex<HashMap<Vec<u8>, List>>>);
+pub(crate) struct CursorCache(Arc<Mutex<HashMap<Vec<u8>, CachedList>>>);
 
 #[derive(Debug)]
-struct List {
+struct CachedList {
     /// By position: the service's cursor, and when it was seen.
     pages: BTreeMap<u64, (String, Duration)>,
     used: Duration,
 }
 
-impl Seen {
+impl CursorCache {
     fn recall(&self, list: &[u8], position: u64, now: Duration) -> Option<(u64, String)> {
         let mut lists = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let list = lists.get_mut(list)?;
@@ -57,7 +60,7 @@ impl Seen {
                 lists.remove(&oldest);
             }
         }
-        let list = lists.entry(list).or_insert_with(|| List { pages: BTreeMap::new(), used: now });
+        let list = lists.entry(list).or_insert_with(|| CachedList { pages: BTreeMap::new(), used: now });
         list.used = now;
         list.pages.insert(position, (cursor.to_owned(), now));
         if list.pages.len() > PAGES_MAX {
@@ -71,7 +74,8 @@ impl Seen {
 pub(super) struct RequestPages {
     store: Store,
     clock: Clock,
-    seen: Seen,
+    cache: CursorCache,
+    forwarding: Forwarding,
     facts: Arc<RequestContext>,
     client: String,
     account: Option<String>,
@@ -85,15 +89,18 @@ impl fmt::Debug for RequestPages {
 }
 
 impl RequestPages {
+    /// For one request; `client` and `account` are those that it is answered for.
     pub(super) fn new(
-        (store, clock, seen): (&Store, &Clock, &Seen),
+        composer: &Composer,
         facts: &Arc<RequestContext>,
-        (client, account): (&str, Option<&str>),
+        client: &str,
+        account: Option<&str>,
     ) -> RequestPages {
         RequestPages {
-            store: store.clone(),
-            clock: clock.clone(),
-            seen: seen.clone(),
+            store: composer.resume.store().clone(),
+            clock: composer.clock.clone(),
+            cache: composer.cursors.clone(),
+            forwarding: composer.forwarding.clone(),
             facts: Arc::clone(facts),
             client: client.to_owned(),
             account: account.map(str::to_owned),
@@ -133,11 +140,11 @@ impl Pages for RequestPages {
     }
 
     fn recall(&self, list: &str, position: u64) -> Option<(u64, String)> {
-        self.seen.recall(&self.key(list), position, self.clock.elapsed())
+        self.cache.recall(&self.key(list), position, self.clock.elapsed())
     }
 
     fn remember(&self, list: &str, position: u64, cursor: &str) {
-        self.seen.remember(self.key(list), position, cursor, self.clock.elapsed());
+        self.cache.remember(self.key(list), position, cursor, self.clock.elapsed());
     }
 
     fn address(&self) -> String {
@@ -147,11 +154,7 @@ impl Pages for RequestPages {
         let Some(host) = facts.uri.authority().map(|authority| authority.as_str()).or(host) else {
             return path.to_owned();
         };
-        // Who asks is told its own address: a proxy in front says by which protocol it was asked.
-        let said = facts.headers.get("x-forwarded-proto").and_then(|proto| proto.to_str().ok());
-        let known = said.filter(|proto| ["http", "https"].contains(proto));
-        let own = if facts.is_tls { "https" } else { "http" };
-        let scheme = known.or(facts.uri.scheme_str()).unwrap_or(own);
+        let scheme = self.forwarding.scheme(facts.peer, &facts.headers);
         format!("{scheme}://{host}{path}")
     }
 }
@@ -166,10 +169,10 @@ mod tests {
 
     #[test]
     fn the_nearest_page_before_is_found_while_it_is_remembered() {
-        let seen = Seen::default();
-        seen.remember(b"a".to_vec(), 2, "two", at(0));
-        seen.remember(b"a".to_vec(), 5, "five", at(200));
-        let recall = |list: &[u8], position, now| seen.recall(list, position, at(now)).map(|(at, _)| at);
+        let cache = CursorCache::default();
+        cache.remember(b"a".to_vec(), 2, "two", at(0));
+        cache.remember(b"a".to_vec(), 5, "five", at(200));
+        let recall = |list: &[u8], position, now| cache.recall(list, position, at(now)).map(|(at, _)| at);
         assert_eq!(recall(b"a", 4, 10), Some(2));
         assert_eq!(recall(b"a", 5, 10), Some(5));
         assert_eq!(recall(b"a", 1, 10), None);
@@ -180,18 +183,18 @@ mod tests {
 
     #[test]
     fn what_is_remembered_is_bounded() {
-        let seen = Seen::default();
+        let cache = CursorCache::default();
         for list in 0..LISTS_MAX as u64 + 10 {
-            seen.remember(list.to_le_bytes().to_vec(), 1, "x", Duration::from_millis(list));
+            cache.remember(list.to_le_bytes().to_vec(), 1, "x", Duration::from_millis(list));
         }
-        assert_eq!(seen.0.lock().unwrap().len(), LISTS_MAX);
-        assert!(seen.recall(&0_u64.to_le_bytes(), 1, at(1)).is_none(), "the oldest one went");
+        assert_eq!(cache.0.lock().unwrap().len(), LISTS_MAX);
+        assert!(cache.recall(&0_u64.to_le_bytes(), 1, at(1)).is_none(), "the oldest one went");
         for position in 0..PAGES_MAX as u64 + 10 {
-            seen.remember(b"a".to_vec(), position, "x", at(1));
+            cache.remember(b"a".to_vec(), position, "x", at(1));
         }
-        seen.remember(b"a".to_vec(), 1000, &"x".repeat(CURSOR_BYTES_MAX + 1), at(1));
-        assert_eq!(seen.0.lock().unwrap()[&b"a"[..]].pages.len(), PAGES_MAX);
-        assert_eq!(seen.recall(b"a", 9, at(1)), None);
-        assert_eq!(seen.recall(b"a", 2000, at(1)), Some((PAGES_MAX as u64 + 9, "x".to_owned())));
+        cache.remember(b"a".to_vec(), 1000, &"x".repeat(CURSOR_BYTES_MAX + 1), at(1));
+        assert_eq!(cache.0.lock().unwrap()[&b"a"[..]].pages.len(), PAGES_MAX);
+        assert_eq!(cache.recall(b"a", 9, at(1)), None);
+        assert_eq!(cache.recall(b"a", 2000, at(1)), Some((PAGES_MAX as u64 + 9, "x".to_owned())));
     }
 }
