@@ -1,6 +1,6 @@
 //! What requests are composed with, made once.
 
-use super::pages::CursorCache;
+use super::cursors::CursorCache;
 use super::resume::Resume;
 use crate::clock::Clock;
 use crate::heavy::Heavy;

@@ -1,8 +1,7 @@
-//! Pages of lists, as the plan's pager wants them: cursors sealed for one client and one list, and the service's cursors
-//! that were found on the way, cached for a while. Only clients that count pages before a service of cursors come by the cache:
-//! it has a lock, which such a request takes once for each page that it reads.
+//! Pages of lists, as the plan's pager wants them: cursors sealed for one client and one list.
 
 use super::composer::Composer;
+use super::cursors::CursorCache;
 use crate::clock::Clock;
 use crate::proxy::context::RequestContext;
 use crate::proxy::forwarding::Forwarding;
@@ -10,65 +9,13 @@ use crate::store::Store;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::header;
-use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use switchback_engine::translate::paging::Pages;
 
 /// How long a cursor that was handed out is good: a client that reads a long list takes hours, not days.
 const CURSOR_LASTS: Duration = Duration::from_secs(24 * 60 * 60);
-
-/// How long a service's cursor is remembered: longer than a client takes between two pages, shorter than services keep them.
-const REMEMBERED: Duration = Duration::from_secs(5 * 60);
-
-/// Bounds of what is remembered: lists, pages of each, bytes of a cursor. Sixteen megabytes at the most.
-const LISTS_MAX: usize = 256;
-const PAGES_MAX: usize = 64;
-const CURSOR_BYTES_MAX: usize = 1024;
-
-/// What is remembered of lists that clients count pages of. Clones remember together.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct CursorCache(Arc<Mutex<HashMap<Vec<u8>, CachedList>>>);
-
-#[derive(Debug)]
-struct CachedList {
-    /// By position: the service's cursor, and when it was seen.
-    pages: BTreeMap<u64, (String, Duration)>,
-    used: Duration,
-}
-
-impl CursorCache {
-    fn recall(&self, list: &[u8], position: u64, now: Duration) -> Option<(u64, String)> {
-        let mut lists = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let list = lists.get_mut(list)?;
-        list.used = now;
-        let mut before = list.pages.range(..=position).rev();
-        let (position, (cursor, _)) = before.find(|(_, (_, seen))| now.saturating_sub(*seen) < REMEMBERED)?;
-        Some((*position, cursor.clone()))
-    }
-
-    fn remember(&self, list: Vec<u8>, position: u64, cursor: &str, now: Duration) {
-        if cursor.len() > CURSOR_BYTES_MAX {
-            return;
-        }
-        let mut lists = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if lists.len() >= LISTS_MAX && !lists.contains_key(&list) {
-            lists.retain(|_, list| now.saturating_sub(list.used) < REMEMBERED);
-            let oldest = lists.iter().min_by_key(|(_, list)| list.used).map(|(key, _)| key.clone());
-            if let (Some(oldest), true) = (oldest, lists.len() >= LISTS_MAX) {
-                lists.remove(&oldest);
-            }
-        }
-        let list = lists.entry(list).or_insert_with(|| CachedList { pages: BTreeMap::new(), used: now });
-        list.used = now;
-        list.pages.insert(position, (cursor.to_owned(), now));
-        if list.pages.len() > PAGES_MAX {
-            // Whoever counts goes on from the last ones.
-            list.pages.pop_first();
-        }
-    }
-}
 
 /// What the pager of one request needs.
 pub(super) struct RequestPages {
@@ -156,45 +103,5 @@ impl Pages for RequestPages {
         };
         let scheme = self.forwarding.scheme(facts.peer, &facts.headers);
         format!("{scheme}://{host}{path}")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn at(seconds: u64) -> Duration {
-        Duration::from_secs(seconds)
-    }
-
-    #[test]
-    fn the_nearest_page_before_is_found_while_it_is_remembered() {
-        let cache = CursorCache::default();
-        cache.remember(b"a".to_vec(), 2, "two", at(0));
-        cache.remember(b"a".to_vec(), 5, "five", at(200));
-        let recall = |list: &[u8], position, now| cache.recall(list, position, at(now)).map(|(at, _)| at);
-        assert_eq!(recall(b"a", 4, 10), Some(2));
-        assert_eq!(recall(b"a", 5, 10), Some(5));
-        assert_eq!(recall(b"a", 1, 10), None);
-        assert_eq!(recall(b"b", 9, 10), None);
-        assert_eq!(recall(b"a", 4, 300), None, "it is too long ago");
-        assert_eq!(recall(b"a", 9, 300), Some(5));
-    }
-
-    #[test]
-    fn what_is_remembered_is_bounded() {
-        let cache = CursorCache::default();
-        for list in 0..LISTS_MAX as u64 + 10 {
-            cache.remember(list.to_le_bytes().to_vec(), 1, "x", Duration::from_millis(list));
-        }
-        assert_eq!(cache.0.lock().unwrap().len(), LISTS_MAX);
-        assert!(cache.recall(&0_u64.to_le_bytes(), 1, at(1)).is_none(), "the oldest one went");
-        for position in 0..PAGES_MAX as u64 + 10 {
-            cache.remember(b"a".to_vec(), position, "x", at(1));
-        }
-        cache.remember(b"a".to_vec(), 1000, &"x".repeat(CURSOR_BYTES_MAX + 1), at(1));
-        assert_eq!(cache.0.lock().unwrap()[&b"a"[..]].pages.len(), PAGES_MAX);
-        assert_eq!(cache.recall(b"a", 9, at(1)), None);
-        assert_eq!(cache.recall(b"a", 2000, at(1)), Some((PAGES_MAX as u64 + 9, "x".to_owned())));
     }
 }
