@@ -7,7 +7,7 @@ use super::close::{self, CloseDraft, Closing};
 use super::convert::{self, Lost, Read, Ready};
 use super::line::{At, Line, Lines, What};
 use super::others::is_others;
-use super::presence::Carried;
+use super::presence::MappedValue;
 use super::{BuiltKey, Law, Lens, Lenses, Partial, Supply, faults, loss, object};
 use crate::contract::{Additional, Array, TypeIn, TypeKind, assignable};
 use crate::diagnostic::{Findings, Span};
@@ -52,7 +52,7 @@ pub(super) fn build(
         refuses: Vec::new(),
         private: [false, false],
         around: BTreeSet::new(),
-        carried: Vec::new(),
+        mapped: Vec::new(),
         class: Class::Tokens,
         because: "it renames, drops and fills members where they stand".to_owned(),
     };
@@ -88,7 +88,7 @@ pub(super) struct Builder<'b, 'p> {
     /// Shapes being built that this one leads back to.
     around: BTreeSet<BuiltKey>,
     /// What goes from a place to a place.
-    pub(super) carried: Vec<Carried>,
+    pub(super) mapped: Vec<MappedValue>,
     class: Class,
     because: String,
 }
@@ -152,7 +152,7 @@ impl<'b> Builder<'b, '_> {
             self.private[self.from] = true;
             self.lose_partly(loss::path(&source.value), span);
         }
-        self.carried.push(Carried {
+        self.mapped.push(MappedValue {
             source: source.value.clone(),
             target: target.value.clone(),
             span,

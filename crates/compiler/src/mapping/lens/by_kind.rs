@@ -4,7 +4,7 @@ use super::account::field_at;
 use super::build::Builder;
 use super::close::{CloseDraft, Closing};
 use super::line::At;
-use super::presence::Carried;
+use super::presence::MappedValue;
 use super::{convert, faults, goes_but_for_null, loss};
 use crate::contract::{TypeIn, TypeKind};
 use crate::diagnostic::Span;
@@ -52,7 +52,7 @@ impl Builder<'_, '_> {
             let (source, target) = if self.to == 1 { (old, *place) } else { (*place, old) };
             let (source, target) = (source.value.clone(), target.value.clone());
             let is_made = self.to == 0 && has_default;
-            self.carried.push(Carried { source, target, span, tells: false, is_made, is_left_out: false });
+            self.mapped.push(MappedValue { source, target, span, tells: false, is_made, is_left_out: false });
         }
     }
 

@@ -9,7 +9,7 @@ use crate::mapping::ast::Place;
 use std::collections::BTreeSet;
 
 /// A value that goes from a place to a place.
-pub(super) struct Carried {
+pub(super) struct MappedValue {
     pub source: Place,
     pub target: Place,
     pub span: Span,
@@ -24,9 +24,9 @@ pub(super) struct Carried {
 impl Builder<'_, '_> {
     /// Lists what is lost of whether something is there. Call when all lines were built.
     pub(super) fn lose_presence(&mut self) {
-        let carried = std::mem::take(&mut self.carried);
-        let mut lost: Vec<(&[String], Span)> = self.untold(&carried);
-        lost.extend(self.left_out(&carried));
+        let mapped = std::mem::take(&mut self.mapped);
+        let mut lost: Vec<(&[String], Span)> = self.untold(&mapped);
+        lost.extend(self.left_out(&mapped));
         for (place, span) in lost {
             self.private[self.from] = true;
             self.lose_partly(loss::path(&Place(place.to_vec())), span);
@@ -34,21 +34,21 @@ impl Builder<'_, '_> {
     }
 
     /// Objects around places that are read of which the other side does not tell whether they were there.
-    fn untold<'c>(&self, carried: &'c [Carried]) -> Vec<(&'c [String], Span)> {
+    fn untold<'c>(&self, mapped: &'c [MappedValue]) -> Vec<(&'c [String], Span)> {
         let read = self.types[self.from];
         let (mut seen, mut untold) = (BTreeSet::new(), Vec::new());
-        for one in carried {
+        for one in mapped {
             for end in 1..one.source.0.len() {
                 let around = &one.source.0[..end];
                 if !seen.insert(around) {
                     continue;
                 }
-                let tells = |other: &Carried| {
+                let tells = |other: &MappedValue| {
                     other.tells
                         && other.source.0.starts_with(around)
                         && is_sure(read, &other.source.0, end, true)
                 };
-                let is_told = is_sure(read, around, end - 1, true) || carried.iter().any(tells);
+                let is_told = is_sure(read, around, end - 1, true) || mapped.iter().any(tells);
                 if may_be_null(read, around) || !is_told {
                     untold.push((around, one.span));
                 }
@@ -58,12 +58,12 @@ impl Builder<'_, '_> {
     }
 
     /// Places that are read and go into an object which is not written where another one is absent that it must have.
-    fn left_out<'c>(&self, carried: &'c [Carried]) -> Vec<(&'c [String], Span)> {
+    fn left_out<'c>(&self, mapped: &'c [MappedValue]) -> Vec<(&'c [String], Span)> {
         let (read, built) = (self.types[self.from], self.types[self.to]);
-        let is_at_risk = |one: &Carried| {
+        let is_at_risk = |one: &MappedValue| {
             (1..one.target.0.len()).any(|end| {
                 let into = &one.target.0[..end];
-                carried.iter().any(|other| {
+                mapped.iter().any(|other| {
                     let common = one.source.0.iter().zip(&other.source.0).take_while(|(a, b)| a == b).count();
                     other.target.0 != one.target.0
                         && other.target.0.starts_with(into)
@@ -73,7 +73,7 @@ impl Builder<'_, '_> {
                 })
             })
         };
-        carried.iter().filter(|one| is_at_risk(one)).map(|one| (one.source.0.as_slice(), one.span)).collect()
+        mapped.iter().filter(|one| is_at_risk(one)).map(|one| (one.source.0.as_slice(), one.span)).collect()
     }
 }
 
