@@ -62,12 +62,12 @@ impl Pages for Readable {
     }
 }
 
-/// Whether a request carries a cursor that the gateway sealed, or that the served side's own service gave out: each of them
-/// can read only its own, so that there is nothing to compare.
-pub fn goes_on(paging: &Paging, query: &str) -> bool {
+/// Whether a request asks for a page by a cursor. Each service can read only its own cursors, and the gateway those that it
+/// sealed: the other side cannot be asked for the same page.
+pub fn asks_by_cursor(paging: &Paging, query: &str) -> bool {
     let PagedBy::Cursor { parameter, start, .. } = &paging.client.by else { return false };
     let mut values = query_pairs(query).filter(|(name, _)| decode_query(name) == **parameter);
-    paging.seals() && values.any(|(_, value)| Some(&*decode_query(value.unwrap_or(""))) != start.as_deref())
+    values.any(|(_, value)| Some(&*decode_query(value.unwrap_or(""))) != start.as_deref())
 }
 
 /// One request for a page.
@@ -431,4 +431,46 @@ fn bad_page(why: &str) -> Fault {
 
 fn member_mut<'v>(body: &'v mut Value, path: &MemberPath) -> Option<&'v mut Value> {
     path.iter().try_fold(body, |value, key| value.get_mut(&key.text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use switchback_plan::{LastPage, Origin, PagedSide};
+
+    fn side(by: PagedBy) -> PagedSide {
+        PagedSide {
+            by,
+            size: None,
+            default: None,
+            maximum: None,
+            next: None,
+            next_is_number: false,
+            last: LastPage::Absent,
+            more: None,
+            total: None,
+            items: None,
+        }
+    }
+
+    #[test]
+    fn only_the_page_at_the_start_is_the_same_on_both_sides() {
+        let cursor = || PagedBy::Cursor { parameter: "after".into(), start: Some("-1".into()), end: None };
+        let page = || PagedBy::Page { parameter: "page".into(), first: 1 };
+        for service in [cursor(), page(), PagedBy::Link] {
+            let paged = |client| Paging {
+                client: side(client),
+                service: side(service.clone()),
+                call: "GET /a".into(),
+                upto: 1,
+                origin: Origin { file: "a".into(), line: 1 },
+            };
+            let by_cursor = paged(cursor());
+            assert!(!asks_by_cursor(&by_cursor, ""));
+            assert!(!asks_by_cursor(&by_cursor, "size=2&after=-1&before=x"));
+            assert!(asks_by_cursor(&by_cursor, "size=2&%61fter=x"));
+            assert!(asks_by_cursor(&by_cursor, "after"));
+            assert!(!asks_by_cursor(&paged(page()), "page=2&after=x"));
+        }
+    }
 }

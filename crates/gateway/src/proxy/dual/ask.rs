@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use switchback_engine::diff::{BufferedAnswer, Buffering, Candidate, View};
 use switchback_engine::translate::failure_status;
-use switchback_engine::translate::paging::goes_on;
+use switchback_engine::translate::paging::asks_by_cursor;
 use tokio::sync::Semaphore;
 
 /// Bytes of a candidate's answer that are read beyond what its counterpart has: more of it would say nothing new.
@@ -211,7 +211,7 @@ fn comparable(asked: &ShadowRequest) -> Result<(), Dropped> {
     let (facts, matched) = (&asked.facts, asked.facts.matched());
     let route = facts.program.route(matched.front.serves, matched.route);
     match &route.paging {
-        Some(paging) if goes_on(paging, facts.query().unwrap_or("")) => Err(Dropped::Refused),
+        Some(paging) if asks_by_cursor(paging, facts.query().unwrap_or("")) => Err(Dropped::Refused),
         _ => Ok(()),
     }
 }
