@@ -113,12 +113,7 @@ impl Port {
             Arc::new(server::Options { tells_peer: true, ..server::Options::default() }),
             drain.clone(),
         ));
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let http = Client::builder()
-            .redirect(reqwest::redirect::Policy::none())
-            .no_proxy()
-            .build()
-            .expect("a client");
+        let http = crate::support::http::client();
         Port { base, http, sandbox, reload, drain, _folder: folder }
     }
 

@@ -182,10 +182,8 @@ async fn connected(dual: &Dual, gateway: &Running, sinks: &mut Sinks) -> Vec<Str
     let (code, link, said) = dual.cli(&["client", "connect", "administrator"]).await;
     assert_eq!(code, Some(0), "{link}{said}");
     let link = link.split_whitespace().find(|word| word.starts_with("http")).expect("a link").to_owned();
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let browser = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).no_proxy().build();
-    let back =
-        browser.expect("a client").get(format!("{link}&auto_approve=1")).send().await.expect("an answer");
+    let browser = crate::support::http::client();
+    let back = browser.get(format!("{link}&auto_approve=1")).send().await.expect("an answer");
     let location = back.headers()["location"].to_str().expect("a text").to_owned();
     let query = location.split_once('?').expect("a code and a state").1.to_owned();
     let forged = format!("code={}&state={}", word("code"), word("state"));

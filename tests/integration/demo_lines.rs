@@ -71,8 +71,7 @@ async fn every_line_that_the_demo_prints_works_when_pasted() {
     let printed = demo.stdout_until("Ctrl-C");
     let lines: Vec<&str> = printed.lines().map(str::trim).filter(|line| line.starts_with("curl ")).collect();
     assert_eq!(lines.len(), 8, "{printed}");
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let http = Client::builder().no_proxy().build().expect("a client");
+    let http = crate::support::http::client();
     let mut answers = Vec::new();
     for line in &lines {
         let response = Curl::parse(line).run(&http).await;

@@ -87,9 +87,7 @@ struct Operator {
 
 impl Operator {
     async fn sign_in(admin: SocketAddr) -> Operator {
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).no_proxy();
-        let http = http.build().expect("a client");
+        let http = crate::support::http::client();
         let mut operator = Operator { http, base: format!("http://{admin}"), cookie: String::new() };
         let answer = operator.send("/login", &format!("token={}", crate::support::dual::ADMIN_TOKEN)).await;
         let cookie = answer.headers()["set-cookie"].to_str().expect("visible characters");

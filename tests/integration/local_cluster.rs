@@ -123,7 +123,7 @@ impl Load {
             let (done, errors, writes, is_over) =
                 (Arc::clone(&done), Arc::clone(&errors), Arc::clone(&writes), Arc::clone(&is_over));
             tokio::spawn(async move {
-                let http = Client::builder().no_proxy().build().expect("a client");
+                let http = crate::support::http::client();
                 let mut pace = tokio::time::interval(PACE);
                 for number in client.. {
                     pace.tick().await;
@@ -226,7 +226,7 @@ async fn clients_notice_no_restart_no_store_that_is_away_and_no_gateway_that_die
 
 /// Every query of the dashboard has an answer, and every rule is evaluated without an error.
 async fn the_dashboard_shows_something(cluster: &Cluster) {
-    let http = Client::builder().no_proxy().build().expect("a client");
+    let http = crate::support::http::client();
     // What a contract does not have is counted too.
     let unknown = format!("http://{}/v2/of-no-contract", cluster.at("CLUSTER_FRONT"));
     let token = format!("Bearer {}", cluster.at("SANDBOX_V2_TOKEN"));

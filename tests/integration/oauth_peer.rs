@@ -27,7 +27,7 @@ impl Peer {
 
     /// What the server itself says of an access token (RFC 7662).
     async fn accepts(&self, token: &str) -> bool {
-        let answer: Value = http()
+        let answer: Value = crate::support::http::client()
             .post(format!("{}/token/introspection", self.base))
             .basic_auth("APP-peer", Some("peer-secret"))
             .header("content-type", "application/x-www-form-urlencoded")
@@ -40,10 +40,6 @@ impl Peer {
             .expect("JSON");
         answer["active"] == json!(true)
     }
-}
-
-fn http() -> reqwest::Client {
-    reqwest::Client::builder().no_proxy().build().expect("a client")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -93,7 +89,7 @@ async fn connect_refresh_rotation_and_reuse_against_a_foreign_server() {
     eprintln!("refreshed by itself: generation {} to {}", first.generation(), later.generation());
 
     // Somebody replays a spent refresh token: the server revokes the family, ours included.
-    let answer = http()
+    let answer = crate::support::http::client()
         .post(format!("{}/token", peer.base))
         .basic_auth("APP-peer", Some("peer-secret"))
         .header("content-type", "application/x-www-form-urlencoded")

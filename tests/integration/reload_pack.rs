@@ -38,8 +38,7 @@ impl Running {
         let start =
             Start { config, file: Some(file), clock: Clock::machine(), inherited: Inherited::default() };
         let app = App::start(start).await.unwrap_or_else(|error| panic!("{error}"));
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let http = Client::builder().no_proxy().build().expect("a client");
+        let http = crate::support::http::client();
         Running { app, sandbox, http, folder }
     }
 

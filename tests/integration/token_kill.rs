@@ -387,9 +387,8 @@ impl Campaign {
         let store = self.open(Missing::Refuse).await;
         let registry = Registry::new(store.clone(), Some(self.endpoint()));
         let link = registry.connect("acme", None).await.expect("a link").url;
-        let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).no_proxy().build();
-        let agreed =
-            http.expect("a client").get(format!("{link}&auto_approve=1")).send().await.expect("answers");
+        let http = crate::support::http::client();
+        let agreed = http.get(format!("{link}&auto_approve=1")).send().await.expect("answers");
         let back = agreed.headers()["location"].to_str().expect("text").to_owned();
         let query = back.split_once('?').expect("a query").1.to_owned();
         registry.callback(&query).await.expect("connected again");

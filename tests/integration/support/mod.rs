@@ -5,6 +5,7 @@ pub mod api_server;
 pub mod authority;
 pub mod dual;
 pub mod gateway;
+pub mod http;
 pub mod pack;
 pub mod packs;
 pub mod peers;
