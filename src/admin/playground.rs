@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use switchback_engine::redact::Salt;
 use switchback_gateway::body::Body;
 use switchback_gateway::capture::Redaction;
+use switchback_gateway::retire::UsageInfo;
 use switchback_plan::SideId;
 
 /// Most bytes of what is to be tried: mapping files and an exchange.
@@ -118,22 +119,27 @@ pub(super) async fn what_if(parts: &Parts, request: Request<Body>) -> Answer {
 
 /// The text for the owner of a client.
 pub(super) async fn letter(parts: &Parts, name: &str) -> Answer {
-    match written(parts, name).await {
+    let usage = match parts.usage.list().await {
+        Ok(usage) => usage,
+        Err(error) => {
+            tracing::error!(%error, "a request of the admin API failed in the store");
+            return Answer::error(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "the store did not do it; the log says why",
+            );
+        }
+    };
+    match written(parts, name, &usage).await {
         Ok(text) => Answer::text(StatusCode::OK, "text/plain; charset=utf-8", text),
         Err(answer) => answer,
     }
 }
 
-/// The same, for the pages.
-pub(crate) async fn written(parts: &Parts, name: &str) -> Result<String, Answer> {
-    let away = || Answer::error(StatusCode::SERVICE_UNAVAILABLE, "the store did not do it; the log says why");
-    let usage = parts.usage.list().await.map_err(|error| {
-        tracing::error!(%error, "a request of the admin API failed in the store");
-        away()
-    })?;
+/// The same, for the pages; `usage`: the calls that were counted.
+pub(crate) async fn written(parts: &Parts, name: &str, usage: &[UsageInfo]) -> Result<String, Answer> {
     let sunset = parts.retirement.sunsets().into_iter().find(|sunset| sunset.client == name);
     let ends = sunset.and_then(|sunset| sunset.at_ms).map(switchback_gateway::clock::rfc3339);
-    let letter = Letter { client: name, usage: &usage, ends };
+    let letter = Letter { client: name, usage, ends };
     parts.workbench.letter(letter).await.map_err(|error| refused(&error))
 }
 

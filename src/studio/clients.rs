@@ -2,7 +2,8 @@
 
 use super::Visit;
 use super::fields::{Fields, encoded};
-use super::layout::{Page, Tab, empty, pager};
+use super::layout::{Page, Tab, empty, pager, unread};
+use super::seen::Seen;
 use super::words::{Tone, badge, count, moment, moment_text, operation, unix_ms};
 use crate::admin::{Answer, retire_told, written};
 use crate::config::Moment;
@@ -165,14 +166,14 @@ async fn sunset(visit: &Visit<'_>, name: &str, form: &Fields) -> Result<(), Stri
 
 async fn list(visit: &Visit<'_>, told: Option<Markup>) -> Answer {
     let clients = visit.clients().await;
-    let usage = usage(visit).await;
+    let usage = visit.usage().await;
     let status = if told.is_some() { StatusCode::CONFLICT } else { StatusCode::OK };
     let body = html! {
         div.page-head { h1 { "Clients" } p.lead { "How the grants of clients stand, who still calls what, and how the old version ends for them." } }
         (visit.staleness(&clients))
         @if let Some(told) = &told { (told) }
         @if let Some(clients) = &clients.value { (grants(visit, clients)) }
-        (matrix(visit, usage.as_deref().map_or(&[], Vec::as_slice)))
+        (matrix(visit, &usage))
         (brownouts(visit, None))
     };
     let is_live = told.is_none();
@@ -182,11 +183,6 @@ async fn list(visit: &Visit<'_>, told: Option<Markup>) -> Answer {
         Page::still(Tab::Clients, "Clients", body)
     };
     visit.page(page.status(status))
-}
-
-async fn usage(visit: &Visit<'_>) -> Option<std::sync::Arc<Vec<UsageInfo>>> {
-    let usage = visit.parts.usage.clone();
-    visit.studio.usage.look(async move { usage.list().await }).await.value
 }
 
 fn grants(visit: &Visit<'_>, clients: &[ClientInfo]) -> Markup {
@@ -280,7 +276,8 @@ fn row(client: &ClientInfo, ends: &[ClientSunset], now_ms: i64) -> Markup {
 }
 
 /// Client × operation: how often, and when last.
-fn matrix(visit: &Visit<'_>, usage: &[UsageInfo]) -> Markup {
+fn matrix(visit: &Visit<'_>, seen: &Seen<Vec<UsageInfo>>) -> Markup {
+    let usage = seen.value.as_deref().map_or(&[][..], Vec::as_slice);
     let kind = visit.query.get("kind");
     let fits = |one: &&UsageInfo| kind.is_empty() || one.kind == kind;
     let shown: Vec<&UsageInfo> = usage.iter().filter(fits).collect();
@@ -315,7 +312,7 @@ fn matrix(visit: &Visit<'_>, usage: &[UsageInfo]) -> Markup {
                 }
                 button type="submit" { "Show" }
             }
-            @if shown.is_empty() {
+            @if seen.value.is_none() { (unread()) } @else if shown.is_empty() {
                 (empty("No such calls", &html! { "Calls are counted from the first one on, by client, operation and what became of them." }))
             } @else {
                 div.scroll role="region" aria-label="Calls by client and operation" tabindex="0" {
@@ -378,7 +375,7 @@ fn brownouts(visit: &Visit<'_>, of: Option<&str>) -> Markup {
                     }
                 }
             }
-            @if visit.may_operate() { (new_brownout(visit, of)) }
+            @if visit.may_operate() { (visit.with_store(&new_brownout(visit, of))) }
         }
     }
 }
@@ -404,7 +401,7 @@ fn brownout(visit: &Visit<'_>, one: &Brownout, of: Option<&str>) -> Markup {
                 form method="post" action={ "/clients/brownouts/" (encoded(&one.id)) "/remove" } {
                     (visit.form_token())
                     input type="hidden" name="of" value=(of.unwrap_or_default());
-                    button.small type="submit" { "Remove" }
+                    fieldset.bare disabled[visit.store_away.is_some()] { button.small type="submit" { "Remove" } }
                 }
             } }
         }
@@ -473,8 +470,9 @@ async fn one(visit: &Visit<'_>, name: &str, told: Option<Markup>) -> Answer {
     if found.is_none() && clients.failing_since.is_none() {
         return visit.not_found();
     }
-    let usage = usage(visit).await;
-    let letter = written(visit.parts, name).await.unwrap_or_default();
+    let usage = visit.usage().await;
+    let called = usage.value.as_deref().map_or(&[][..], Vec::as_slice);
+    let letter = written(visit.parts, name, called).await.unwrap_or_default();
     let body = html! {
         p { a href="/clients" { "All clients" } }
         div.page-head { h1 { (name) } @if let Some(client) = found { @let (tone, state) = tone(client); (badge(tone, &state)) } }
@@ -488,12 +486,12 @@ async fn one(visit: &Visit<'_>, name: &str, told: Option<Markup>) -> Answer {
         }
         section.panel #calls aria-labelledby="calls-title" {
             h2 #calls-title { "What it still calls" }
-            (calls(visit, name, usage.as_deref().map_or(&[], Vec::as_slice)))
+            @if usage.value.is_none() { (unread()) } @else { (calls(visit, name, called)) }
         }
         (brownouts(visit, Some(name)))
         section.panel #letter aria-labelledby="letter-title" {
             header { h2 #letter-title { "To its owner" } span.soft { "the calls to change, as curl; values are of the pack's examples" } }
-            @if letter.is_empty() { p.soft { "It calls nothing that has to change." } } @else {
+            @if usage.value.is_none() { (unread()) } @else if letter.is_empty() { p.soft { "It calls nothing that has to change." } } @else {
                 button.small type="button" data-copy="letter-text" { "Copy the text" }
                 pre.letter #letter-text tabindex="0" aria-label="Text for the owner" { (letter) }
             }
@@ -512,7 +510,7 @@ fn grant(visit: &Visit<'_>, client: &ClientInfo) -> Markup {
         html! {
             form method="post" action={ "/clients/" (encoded(&client.name)) "/" (verb) } {
                 (visit.form_token())
-                button.(class) type="submit" { (words) }
+                fieldset.bare disabled[visit.store_away.is_some()] { button.(class) type="submit" { (words) } }
             }
         }
     };
@@ -529,6 +527,7 @@ fn grant(visit: &Visit<'_>, client: &ClientInfo) -> Markup {
             @if let Some(at) = &client.revoked_at { dt { "Revoked" } dd { (moment_text(at, visit.now_ms)) } }
         }
         @if visit.may_operate() {
+            @if visit.store_away.is_some() { (visit.with_store(&html! {})) }
             @if client.revoked_at.is_some() {
                 p.hint { "What the configuration gives it comes back with the next reload; other tokens are made by rotating, and its grant is connected anew." }
                 div.actions { (act("restore", "Restore", "primary")) }
@@ -566,11 +565,21 @@ fn ending(visit: &Visit<'_>, client: &ClientInfo) -> Markup {
                 }
             }
         }
-        @if visit.may_operate() {
+        @if visit.may_operate() { (visit.with_store(&new_sunset(visit, client, &ends, &sides))) }
+    }
+}
+
+fn new_sunset(
+    visit: &Visit<'_>,
+    client: &ClientInfo,
+    ends: &[&ClientSunset],
+    sides: &BTreeSet<String>,
+) -> Markup {
+    html! {
             form.stack method="post" action={ "/clients/" (encoded(&client.name)) "/sunset" } {
                 (visit.form_token())
                 div.row {
-                    @if sides.len() > 1 { label { "Side" select name="side" { @for side in &sides { option { (side) } } } } }
+                    @if sides.len() > 1 { label { "Side" select name="side" { @for side in sides { option { (side) } } } } }
                     label { "From then on it is answered 410 (UTC)" input type="text" name="at" placeholder="2026-12-31" pattern="\\d{4}-\\d{2}-\\d{2}(T.+)?" value=(ends.iter().find_map(|end| end.at_ms).map(rfc3339).unwrap_or_default()); }
                 }
                 label.check { input type="checkbox" name="announce" checked; span { "Say so in its answers until then" } }
@@ -579,7 +588,6 @@ fn ending(visit: &Visit<'_>, client: &ClientInfo) -> Markup {
                     @if ends.iter().any(|end| end.at_ms.is_some()) { button.plain type="submit" name="never" value="1" { "No end for it" } }
                 }
             }
-        }
     }
 }
 

@@ -88,7 +88,9 @@ async fn one(visit: &Visit<'_>, side: &str, name: &str) -> Answer {
     for tally in found.iter().flat_map(|summary| &summary.tallies).take(FIELDS_MAX) {
         yaml.push(visit.parts.workbench.declared(side, name, &tally.pattern).await);
     }
-    let records = visit.parts.archive.records(Some(name), RECORDS_MAX).await.unwrap_or_default();
+    let (archive, asked) = (visit.parts.archive.clone(), name.to_owned());
+    let read = async move { archive.records(Some(&asked), RECORDS_MAX).await };
+    let records = visit.in_time(read).await.unwrap_or_default();
     let body = html! {
         p { a href="/differences" { "All differences" } }
         div.page-head {
@@ -97,6 +99,7 @@ async fn one(visit: &Visit<'_>, side: &str, name: &str) -> Answer {
         }
         (visit.staleness(&summaries))
         @match found {
+            None if summaries.value.is_none() => {}
             None => { (empty("Nothing was compared yet", &html! { "Put it into the phase shadow, and both sides are compared from then on." })) }
             Some(summary) => {
                 (counts(visit, summary))

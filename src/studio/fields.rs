@@ -48,6 +48,12 @@ impl Fields {
     }
 }
 
+impl<'a> FromIterator<(&'a str, &'a str)> for Fields {
+    fn from_iter<I: IntoIterator<Item = (&'a str, &'a str)>>(pairs: I) -> Fields {
+        Fields(pairs.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+    }
+}
+
 /// A text as a segment of a path, or in a query.
 pub(crate) fn encoded(text: &str) -> String {
     const ALL_BUT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');

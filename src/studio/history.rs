@@ -2,7 +2,7 @@
 //! auditors as CSV and JSON too.
 
 use super::Visit;
-use super::layout::{Page, Tab, empty, pager};
+use super::layout::{Page, Tab, empty, pager, unread};
 use super::words::{Tone, badge, moment_text, unix_ms};
 use crate::admin::Answer;
 use http::StatusCode;
@@ -27,7 +27,16 @@ struct Entry {
 }
 
 pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
-    let (moves, notes) = (visit.moves().await, visit.notes().await);
+    let (moves, notes) = tokio::join!(visit.moves(), visit.notes());
+    // Who downloads takes it for all that happened.
+    if !rest.is_empty() && (moves.failing_since.is_some() || notes.failing_since.is_some()) {
+        let words = html! { p { "The store does not answer, and what is known without it may lack what happened last." } };
+        return visit.page(Page::notice(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "There is nothing to download now",
+            words,
+        ));
+    }
     let moved = moves.value.as_deref().map_or(&[][..], Vec::as_slice);
     let noted = notes.value.as_deref().map_or(&[][..], Vec::as_slice);
     let (asked, kind) = (visit.query.get("q").to_lowercase(), visit.query.get("kind"));
@@ -69,7 +78,9 @@ pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
             button type="submit" { "Show" }
         }
         section.panel #history aria-label="History" {
-            @if shown.is_empty() {
+            @if moves.value.is_none() && notes.value.is_none() {
+                (unread())
+            } @else if shown.is_empty() {
                 (empty("Nothing happened yet", &html! { "Moves of operations, reloads and changes of clients are written down here." }))
             } @else {
                 div.scroll role="region" aria-label="Table of what happened" tabindex="0" { table {

@@ -31,6 +31,38 @@ const TABS: [(Tab, &str, &str, &str); 7] = [
     (Tab::History, "/history", "History", "M8 4v4l3 2M2 8a6 6 0 106-6 6 6 0 00-5 2.7M2.5 2v3h3"),
 ];
 
+impl Tab {
+    /// What a page lacks while the store does not answer, and what of it holds all the same.
+    fn without_store(self) -> (&'static str, &'static str) {
+        match self {
+            Tab::Overview => (
+                "Grants, evidence and moves are those read last, or missing",
+                "traffic, latency, phases and the pack are of now",
+            ),
+            Tab::Operations => (
+                "Evidence, moves and the gate's numbers are those read last, or missing, and no operation can be moved",
+                "traffic and phases are of now",
+            ),
+            Tab::Differences => (
+                "What was recorded of the dual run is what was read last, or missing",
+                "the mapping files and the playground work",
+            ),
+            Tab::Playground => {
+                ("Nothing here is read from it", "requests and mapping texts can be tried as ever")
+            }
+            Tab::Clients => (
+                "Grants and usage are those read last, or missing, and no client, brownout or sunset can be changed",
+                "brownouts and sunsets that are set go on being kept, and calls go on being counted in memory",
+            ),
+            Tab::Pack => ("Nothing here is read from it", "all of this page is of now, and a reload works"),
+            Tab::History => (
+                "Moves and what happened beside them are those read last, or missing, and cannot be downloaded",
+                "what the log and the numbers of this process say is of now",
+            ),
+        }
+    }
+}
+
 /// Light or dark, where the person has chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Theme {
@@ -104,6 +136,7 @@ impl Visit<'_> {
                     (self.masthead(page.tab))
                     main #main tabindex="-1" {
                         div #live-state .live-state role="status" hidden {}
+                        @if let (Some(since), Some(tab)) = (self.store_away, page.tab) { (self.without_store(since, tab)) }
                         (page.body)
                     }
                 }
@@ -182,19 +215,40 @@ impl Visit<'_> {
         html! { @if let Some(token) = token { input type="hidden" name="form_token" value=(token); } }
     }
 
-    /// What is shown in the place of something that was read from the store and is old, or was never read.
+    /// Stands above every page while the store does not answer.
+    fn without_store(&self, since: i64, tab: Tab) -> Markup {
+        let (lacks, holds) = tab.without_store();
+        html! {
+            div.notice.bad #store-away role="alert" {
+                strong { "The store stopped answering " (moment(since, self.now_ms)) "." }
+                " " (lacks) "; " (holds) ". Requests go on being served, the log says what is wrong, and this page goes on by itself when the store is back."
+            }
+        }
+    }
+
+    /// What is said of something that was read from the store and is old, or was never read.
     pub(crate) fn staleness<T>(&self, seen: &Seen<T>) -> Markup {
         html! {
-            @if let Some(since) = seen.failing_since {
-                div.notice.bad role="alert" {
-                    strong { "The store does not answer." }
+            @if seen.failing_since.is_some() {
+                p.notice.warn.stale {
                     @if seen.value.is_some() {
-                        " What you see is from " (moment(seen.at, self.now_ms)) "; it has not answered since "
-                        (moment(since, self.now_ms)) ". Requests go on being served."
+                        "What is read from the store is from " (moment(seen.at, self.now_ms)) "."
+                    } @else if self.store_away.is_some() {
+                        "What is kept in the store was not read yet, and cannot be shown."
                     } @else {
-                        " What is kept there cannot be shown. Requests go on being served; the log says what is wrong."
+                        "What is kept in the store is still being read."
                     }
                 }
+            }
+        }
+    }
+
+    /// Controls that change what is in the store: out of use while it does not answer, with the reason.
+    pub(crate) fn with_store(&self, controls: &Markup) -> Markup {
+        html! {
+            fieldset.bare disabled[self.store_away.is_some()] {
+                (controls)
+                @if self.store_away.is_some() { p.hint.out-of-use { "Out of use: the store does not answer." } }
             }
         }
     }
@@ -251,6 +305,11 @@ pub(super) fn outside(title: &str, theme: Theme, body: &Markup) -> String {
 /// What is shown where there is nothing yet: what would be here, and how it comes.
 pub(crate) fn empty(title: &str, words: &Markup) -> Markup {
     html! { div.empty { (mark()) p.empty-title { (title) } p { (words) } } }
+}
+
+/// In the place of what the store has and does not give.
+pub(crate) fn unread() -> Markup {
+    html! { p.soft { "It is kept in the store, which has not given it yet." } }
 }
 
 /// Links to the pages of a list.

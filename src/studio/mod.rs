@@ -17,6 +17,7 @@ mod clients;
 mod differences;
 mod fields;
 mod history;
+mod kept;
 mod layout;
 mod operations;
 mod overview;
@@ -36,8 +37,9 @@ use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, Method, Request, StatusCode, Uri, request};
 use layout::{Page, Theme};
 use maud::html;
-use seen::{Readings, Seen};
+use seen::{PATIENCE, Readings, Seen};
 use std::sync::Arc;
+use std::time::Duration;
 use switchback_engine::diff::{Report, Summary, Threshold, report as report_on};
 use switchback_gateway::body::Body;
 use switchback_gateway::retire::UsageInfo;
@@ -67,6 +69,8 @@ pub(crate) struct Studio {
     moves: Readings<Vec<Move>>,
     notes: Readings<Vec<HistoryRow>>,
     gates: Readings<Vec<GateView>>,
+    /// The number of the store's last write: whether it answers at all.
+    store: Readings<i64>,
 }
 
 /// One look at a page: what it is made from.
@@ -83,6 +87,8 @@ pub(crate) struct Visit<'v> {
     pub(crate) is_following: bool,
     /// Wall time in milliseconds since 1970.
     pub(crate) now_ms: i64,
+    /// Since when the store has not answered; none while it does.
+    pub(crate) store_away: Option<i64>,
 }
 
 impl Visit<'_> {
@@ -96,16 +102,40 @@ impl Visit<'_> {
         self.visitor.session.as_ref().map_or("", |session| &session.name)
     }
 
+    /// How long a reading of the store is waited for.
+    pub(crate) fn patience(&self) -> Duration {
+        if self.store_away.is_some() { Duration::ZERO } else { PATIENCE }
+    }
+
+    /// What is read from the store for this page alone; none where it does not come in time.
+    pub(crate) async fn in_time<T: Send + 'static, E: std::fmt::Display + Send + 'static>(
+        &self,
+        read: impl Future<Output = Result<T, E>> + Send + 'static,
+    ) -> Option<T> {
+        if self.store_away.is_some() {
+            return None;
+        }
+        // A task of its own: a statement that is dropped half-way costs its connection.
+        match tokio::time::timeout(PATIENCE, tokio::spawn(read)).await {
+            Ok(Ok(Ok(value))) => Some(value),
+            Ok(Ok(Err(error))) => {
+                tracing::warn!(%error, "the studio cannot read the store; its page says so");
+                None
+            }
+            Ok(Err(_)) | Err(_) => None,
+        }
+    }
+
     /// All clients.
     pub(crate) async fn clients(&self) -> Seen<Vec<ClientInfo>> {
         let registry = self.parts.registry.clone();
-        self.studio.clients.look(async move { registry.list().await }).await
+        self.studio.clients.look(self.patience(), async move { registry.list().await }).await
     }
 
     /// What was counted of each operation in the dual run.
     pub(crate) async fn summaries(&self) -> Seen<Vec<Summary>> {
         let archive = self.parts.archive.clone();
-        self.studio.summaries.look(async move { archive.summaries().await }).await
+        self.studio.summaries.look(self.patience(), async move { archive.summaries().await }).await
     }
 
     /// The report of that. It is made apart and once for all pages, since bounds cost much to work out.
@@ -116,26 +146,35 @@ impl Visit<'_> {
             let report = move || report_on(&summaries, Threshold::default());
             spawn_blocking(report).await.map_err(|error| error.to_string())
         };
-        self.studio.reports.look(read).await
+        self.studio.reports.look(self.patience(), read).await
     }
 
     /// The last moves, newest first.
     pub(crate) async fn moves(&self) -> Seen<Vec<Move>> {
         let phases = self.parts.phases.clone();
-        self.studio.moves.look(async move { phases.moves(HISTORY_MAX).await }).await
+        self.studio.moves.look(self.patience(), async move { phases.moves(HISTORY_MAX).await }).await
     }
 
     /// What happened beside moves, newest first.
     pub(crate) async fn notes(&self) -> Seen<Vec<HistoryRow>> {
         let store = self.parts.store.clone();
-        self.studio.notes.look(async move { store.history(HISTORY_MAX).await }).await
+        self.studio.notes.look(self.patience(), async move { store.history(HISTORY_MAX).await }).await
     }
 
     /// What the gate makes of the operations that it is open for.
     pub(crate) async fn gates(&self) -> Seen<Vec<GateView>> {
         let (phases, archive) = (self.parts.phases.clone(), self.parts.archive.clone());
         let (clock, settings) = (self.parts.clock.clone(), self.parts.gate.load_full());
-        self.studio.gates.look(async move { gate_views(&phases, &archive, &clock, &settings).await }).await
+        self.studio
+            .gates
+            .look(self.patience(), async move { gate_views(&phases, &archive, &clock, &settings).await })
+            .await
+    }
+
+    /// Calls that were counted, of all clients.
+    pub(crate) async fn usage(&self) -> Seen<Vec<UsageInfo>> {
+        let usage = self.parts.usage.clone();
+        self.studio.usage.look(self.patience(), async move { usage.list().await }).await
     }
 
     /// The address of this page.
@@ -164,7 +203,8 @@ impl Studio {
             reports: Readings::new(clock.clone()),
             moves: Readings::new(clock.clone()),
             notes: Readings::new(clock.clone()),
-            gates: Readings::new(clock),
+            gates: Readings::new(clock.clone()),
+            store: Readings::new(clock),
             parts,
             guard,
         }
@@ -204,7 +244,15 @@ impl Studio {
         }
     }
 
-    fn visit<'v>(&'v self, visitor: Visitor, headers: &'v HeaderMap, uri: &Uri, path: &'v str) -> Visit<'v> {
+    async fn visit<'v>(
+        &'v self,
+        visitor: Visitor,
+        headers: &'v HeaderMap,
+        uri: &Uri,
+        path: &'v str,
+    ) -> Visit<'v> {
+        let store = self.parts.store.clone();
+        let answers = self.store.look(PATIENCE, async move { store.change().await }).await;
         Visit {
             studio: self,
             parts: &self.parts,
@@ -215,6 +263,7 @@ impl Studio {
             theme: theme(headers),
             is_following: headers.contains_key("x-studio-follow"),
             now_ms: self.parts.clock.unix_ms(),
+            store_away: answers.failing_since,
         }
     }
 
@@ -226,7 +275,7 @@ impl Studio {
             return signin::page(StatusCode::OK, theme(headers), to, &Fields::default(), None);
         }
         let Some(visitor) = self.guard.visitor(headers) else { return asked_to_sign_in(headers, uri) };
-        let visit = self.visit(visitor, headers, uri, path);
+        let visit = self.visit(visitor, headers, uri, path).await;
         let segments: Vec<String> = path.trim_matches('/').split('/').map(decoded).collect();
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
         match segments.as_slice() {
@@ -273,12 +322,12 @@ impl Studio {
             if self.guard.is_open() {
                 let words = html! { p { "Set " code { "admin.token" } " in the configuration to change things here." } };
                 let visitor = Visitor { role: Role::Read, session: None };
-                let visit = self.visit(visitor, &headers, &uri, path);
+                let visit = self.visit(visitor, &headers, &uri, path).await;
                 return visit.page(Page::notice(StatusCode::FORBIDDEN, "Nothing was changed", words));
             }
             return signin::page(StatusCode::UNAUTHORIZED, theme, path, &form, None);
         };
-        let visit = self.visit(visitor.expect("it has a session"), &headers, &uri, path);
+        let visit = self.visit(visitor.expect("it has a session"), &headers, &uri, path).await;
         if !self.guard.is_form_token(&session, form.get("form_token")) {
             let words = html! { p { "This form is of another session. Go back, load the page again, and send it once more." } };
             return visit.page(Page::notice(StatusCode::FORBIDDEN, "Nothing was changed", words));
@@ -292,20 +341,31 @@ impl Studio {
         }
         let segments: Vec<String> = path.trim_matches('/').split('/').map(decoded).collect();
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+        if let Some(since) = visit.store_away.filter(|_| needs_store(&segments)) {
+            return visit.page(kept::away(&visit, since, &form));
+        }
         match segments.as_slice() {
             ["clients", rest @ ..] => clients::form(&visit, rest, &form).await,
             ["playground", rest @ ..] => playground::form(&visit, rest, &form).await,
             ["operations", rest @ ..] => operations::form(&visit, rest, &form).await,
             ["reload"] => {
-                self.parts
-                    .note("reload asked for", &self.parts.board.load().pack.name, visit.who(), "")
-                    .await;
+                // Beside the reload, which a store that does not answer keeps nobody from.
+                let (parts, who) = (Arc::clone(&self.parts), visit.who().to_owned());
+                tokio::spawn(async move {
+                    let pack = parts.board.load().pack.name.clone();
+                    parts.note("reload asked for", &pack, &who, "").await;
+                });
                 self.parts.reload.notify_one();
                 Answer::see(fields::own_path(form.get("to")))
             }
             _ => visit.not_found(),
         }
     }
+}
+
+/// Whether a form changes what is in the store. Requests are tried, and packs reloaded, without it.
+fn needs_store(segments: &[&str]) -> bool {
+    matches!(segments, ["clients" | "operations", ..])
 }
 
 /// A browser is sent to the page that asks for a token; a program is told what to show.

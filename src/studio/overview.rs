@@ -7,7 +7,7 @@ use super::fields::encoded;
 use super::layout::{Page, Tab};
 use super::operations::{address, next_phase};
 use super::traffic::{Span, errors_of, requests_of};
-use super::words::{count, counted, duration, moment_text, operation, percent, rate};
+use super::words::{count, counted, duration, moment, moment_text, operation, percent, rate};
 use crate::admin::{Answer, PackStatus};
 use maud::{Markup, html};
 use switchback_engine::diff::{OperationReport, Proof};
@@ -22,12 +22,13 @@ const LISTED_MAX: usize = 5;
 pub(super) async fn page(visit: &Visit<'_>) -> Answer {
     let board = visit.parts.board.load();
     let span = Span::of(visit.query.get("span"));
-    let (clients, reports, moves) = (visit.clients().await, visit.reports().await, visit.moves().await);
+    let (clients, reports, moves) = tokio::join!(visit.clients(), visit.reports(), visit.moves());
     let phases = visit.parts.phases.list();
     let known = clients.value.as_deref().map_or(&[][..], Vec::as_slice);
     let reported = reports.value.as_deref().map_or(&[][..], |report| &report.operations);
     let moved = moves.value.as_deref().map_or(&[][..], Vec::as_slice);
-    let mut waiting = of_the_pack(visit, &board.pack);
+    let mut waiting = of_the_store(visit);
+    waiting.extend(of_the_pack(visit, &board.pack));
     waiting.extend(of_operations(visit, &phases, reported, moved));
     waiting.extend(of_clients(known));
     waiting.extend(of_unknown_calls(visit));
@@ -45,7 +46,11 @@ pub(super) async fn page(visit: &Visit<'_>) -> Answer {
             section.panel.w8 #attention aria-labelledby="attention-title" {
                 header { h2 #attention-title { "Needs attention" } span.soft { (counted(waiting.len() as u64, "thing")) } }
                 @if waiting.is_empty() {
-                    p.soft { "Nothing needs you: the pack is loaded, grants are alive, nothing waits to be moved." }
+                    @if clients.failing_since.is_some() {
+                        p.soft { "Whether grants or operations need you is in the store, which does not answer." }
+                    } @else {
+                        p.soft { "Nothing needs you: the pack is loaded, grants are alive, nothing waits to be moved." }
+                    }
                 } @else {
                     ul.todo { @for one in &waiting { (one) } }
                 }
@@ -190,6 +195,15 @@ fn progress(visit: &Visit<'_>, phases: &[PhaseInfo]) -> Markup {
             } }
         }
     }
+}
+
+fn of_the_store(visit: &Visit<'_>) -> Vec<Markup> {
+    let away = visit.store_away.map(|since| {
+        html! { li #todo-store { div.what { p {
+            strong { "The store stopped answering" } " " (moment(since, visit.now_ms)) ". Calls are answered, grants are refreshed in memory; nothing can be changed."
+        } } } }
+    });
+    away.into_iter().collect()
 }
 
 fn of_the_pack(visit: &Visit<'_>, pack: &PackStatus) -> Vec<Markup> {

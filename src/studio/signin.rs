@@ -3,6 +3,7 @@
 
 use super::Studio;
 use super::fields::{Fields, own_path};
+use super::kept::{self, FORM_TOKEN};
 use super::layout::{Theme, outside};
 use crate::admin::{Answer, SignIn};
 use http::{HeaderMap, StatusCode};
@@ -11,8 +12,6 @@ use std::net::IpAddr;
 
 /// What the fields of a kept form are called while somebody signs in.
 const KEPT: &str = "kept.";
-/// What every form of ours carries; of no use in another session.
-const FORM_TOKEN: &str = "form_token";
 
 /// The page that asks for a token. `kept` are the fields of a form that is to be sent to `to` afterwards.
 pub(super) fn page(
@@ -55,15 +54,9 @@ pub(super) fn sign_in(
     form: &Fields,
 ) -> Answer {
     let to = own_path(form.get("to"));
-    let kept: Vec<(&str, &str)> =
+    let kept: Fields =
         form.all().filter_map(|(name, value)| Some((name.strip_prefix(KEPT)?, value))).collect();
-    let again = |status, words: &str| {
-        let kept = kept.iter().map(|(name, value)| {
-            format!("{}={}", super::fields::encoded(name), super::fields::encoded(value))
-        });
-        let kept = Fields::read(&kept.collect::<Vec<_>>().join("&"));
-        page(status, theme, to, &kept, Some(words))
-    };
+    let again = |status, words: &str| page(status, theme, to, &kept, Some(words));
     match studio.guard.sign_in(peer, form.get("token"), form.get("name")) {
         SignIn::Wrong => again(StatusCode::UNAUTHORIZED, "This token opens nothing here."),
         SignIn::Wait => again(
@@ -77,7 +70,7 @@ pub(super) fn sign_in(
                 "somebody signed in to the studio"
             );
             let cookie = studio.guard.session_cookie(&session, headers);
-            let answer = if kept.is_empty() {
+            let answer = if kept.all().next().is_none() {
                 Answer::see(to)
             } else {
                 let token = studio.guard.form_token(&session);
@@ -89,21 +82,13 @@ pub(super) fn sign_in(
 }
 
 /// What was written before, ready to be sent.
-fn resume(to: &str, kept: &[(&str, &str)], token: &str) -> Markup {
+fn resume(to: &str, kept: &Fields, token: &str) -> Markup {
     html! {
         h1 { "You are signed in again" }
         p { "This is what you were about to send. Nothing has been done yet." }
         form.stack method="post" action=(to) {
             input type="hidden" name=(FORM_TOKEN) value=(token);
-            @for (name, value) in kept {
-                label { (name)
-                    @if value.contains('\n') || value.len() > 60 {
-                        textarea name=(name) rows="6" { (value) }
-                    } @else {
-                        input type="text" name=(name) value=(value);
-                    }
-                }
-            }
+            (kept::fields(kept, &[]))
             button.primary type="submit" { "Send it" }
             a.button href="/" { "Leave it" }
         }

@@ -35,17 +35,19 @@ const started = (args, env, until, of = "stderr") =>
 
 const ended = (child) =>
   new Promise((resolve) => {
-    if (child.exitCode !== null) return resolve();
+    if (child.exitCode !== null || child.signalCode !== null) return resolve();
     child.on("exit", resolve);
     child.kill("SIGINT");
   });
 
 export class World {
-  static async open() {
+  /** `store`: its address, where it is not a file in the folder; `extra`: further lines of the configuration; `pack`: changes the pack before it is served. */
+  static async open({ store, extra = "", pack = () => {} } = {}) {
     const world = new World();
     world.folder = mkdtempSync(join(tmpdir(), "switchback-studio-"));
     world.pack = join(world.folder, "pack");
     cpSync("mappings/messaging", world.pack, { recursive: true });
+    pack(world.pack);
     const sandbox = await started(["sandbox", "--listen", "127.0.0.1:0"], {}, /OAuth redirect_uri/, "stdout");
     world.sandbox = sandbox.child;
     world.service = /at (http:\/\/\S+)/.exec(sandbox.said)[1];
@@ -59,7 +61,7 @@ export class World {
       world.file,
       `listen: 127.0.0.1:0
 admin: { listen: 127.0.0.1:0, token: ${OPERATE}, read_token: ${READ} }
-store: 'sqlite:${world.folder}/store.db'
+store: '${store ?? `sqlite:${world.folder}/store.db`}'
 key: \${TEST_KEY}
 mapping: '${world.pack}'
 upstreams: { v3: { url: '${world.service}/v3' }, v2: { url: '${world.service}/v2' } }
@@ -72,7 +74,7 @@ gate: { default: { mismatch: 0.01, confidence: 0.95, compared: 100000, stay: 30d
 shadow: { noise: 0, sample: 1 }
 reload: { watch: false }
 log: { format: text, level: info }
-`,
+${extra}`,
     );
     await world.start();
     world.browser = await chromium.launch({
@@ -87,6 +89,14 @@ log: { format: text, level: info }
     this.gateway = gateway.child;
     this.clients = `http://${/clients=(\S+)/.exec(gateway.said)[1]}`;
     this.admin = `http://${/admin=(\S+)/.exec(gateway.said)[1]}`;
+  }
+
+  /** A further gateway with the same configuration: its process and where it is. */
+  async another() {
+    const gateway = await started(["serve", "--config", this.file], { TEST_KEY: this.key }, /clients=\S+.*admin=\S+/s);
+    const found = { child: gateway.child, clients: `http://${/clients=(\S+)/.exec(gateway.said)[1]}`, admin: `http://${/admin=(\S+)/.exec(gateway.said)[1]}` };
+    (this.others ??= []).push(found.child);
+    return found;
   }
 
   /** A call of the client. */
@@ -110,6 +120,11 @@ log: { format: text, level: info }
 
   api(path) {
     return fetch(this.admin + path, { headers: { authorization: `Bearer ${OPERATE}` } }).then((answer) => answer.json());
+  }
+
+  /** A page as a program with a token is given it. */
+  page(path, of = this.admin) {
+    return fetch(of + path, { headers: { authorization: `Bearer ${OPERATE}`, accept: "text/html" } }).then((answer) => answer.text());
   }
 
   /** The phase of an operation as the gateway has it. */
@@ -151,6 +166,7 @@ log: { format: text, level: info }
 
   async close() {
     await this.browser?.close();
+    for (const other of this.others ?? []) await ended(other);
     if (this.gateway) await ended(this.gateway);
     if (this.sandbox) await ended(this.sandbox);
     rmSync(this.folder, { recursive: true, force: true });

@@ -4,7 +4,7 @@ use super::{AS_CONFIGURED, REASON_CHARS_MAX, address};
 use crate::admin::Answer;
 use crate::studio::charts::{self, Chart, Series};
 use crate::studio::fields::encoded;
-use crate::studio::layout::{Page, Tab};
+use crate::studio::layout::{Page, Tab, unread};
 use crate::studio::traffic::Span;
 use crate::studio::words::{
     Tone, badge, count, counted, moment, moment_text, operation, percent, phase, span,
@@ -19,7 +19,7 @@ use switchback_gateway::shadow::{GateView, Move, PHASES, PhaseInfo};
 const MOVES: usize = 12;
 
 pub(super) async fn detail(visit: &Visit<'_>, info: &PhaseInfo) -> Answer {
-    let (summaries, moves, gates) = (visit.summaries().await, visit.moves().await, visit.gates().await);
+    let (summaries, moves, gates) = tokio::join!(visit.summaries(), visit.moves(), visit.gates());
     let is_this = |side: &str, operation: &str| side == info.side && operation == info.operation;
     let summary =
         summaries.value.as_deref().and_then(|all| all.iter().find(|one| is_this(&one.side, &one.operation)));
@@ -52,7 +52,7 @@ pub(super) async fn detail(visit: &Visit<'_>, info: &PhaseInfo) -> Answer {
             (charts(visit, info))
             section.panel.w8 #evidence aria-labelledby="evidence-title" {
                 header { h2 #evidence-title { "Evidence" } span.soft { "of this stay in its phase, under this pack" } }
-                (evidence(visit, summary.filter(|one| one.phase == info.now.phase), gate))
+                @if summaries.value.is_none() || gates.value.is_none() { (unread()) } @else { (evidence(visit, summary.filter(|one| one.phase == info.now.phase), gate)) }
             }
             section.panel.w4 #controls aria-labelledby="controls-title" {
                 header { h2 #controls-title { "Move it" } }
@@ -60,7 +60,7 @@ pub(super) async fn detail(visit: &Visit<'_>, info: &PhaseInfo) -> Answer {
             }
             section.panel.w12 #findings aria-labelledby="findings-title" {
                 header { h2 #findings-title { "What differs" } a.aside href={ "/differences/" (encoded(&info.side)) "/" (encoded(&info.operation)) } { "Samples side by side" } }
-                (findings(visit, summary))
+                @if summaries.value.is_none() { (unread()) } @else { (findings(visit, summary)) }
             }
             @if let Some((serves, route)) = found {
                 section.panel.w8 #route data-keep aria-labelledby="route-title" {
@@ -74,7 +74,7 @@ pub(super) async fn detail(visit: &Visit<'_>, info: &PhaseInfo) -> Answer {
             }
             section.panel.w12 #moves aria-labelledby="moves-title" {
                 header { h2 #moves-title { "Moves" } a.aside href={ "/history?q=" (encoded(&info.operation)) } { "History" } }
-                (moves_table(visit, &moved))
+                @if moves.value.is_none() { (unread()) } @else { (moves_table(visit, &moved)) }
             }
         }
     };
@@ -246,17 +246,18 @@ pub(super) fn controls(visit: &Visit<'_>, info: &PhaseInfo) -> Markup {
                     label { "Share" input #share type="text" inputmode="decimal" name="share" value=(info.now.share.map(|share| share.to_string()).unwrap_or_default()) placeholder="0.05 or 5%"; }
                 }
                 label { "Reason" input #reason type="text" name="reason" maxlength=(REASON_CHARS_MAX) placeholder="Stands in the history"; }
-                button.primary type="submit" { "Go on…" }
+                fieldset.bare disabled[visit.store_away.is_some()] { button.primary type="submit" { "Go on…" } }
             }
             form.stack.above method="post" action={ (here) @if info.held.is_some() { "/release" } @else { "/hold" } } {
                 (visit.form_token())
                 @if info.held.is_none() {
                     label { "Hold the gate" input #hold-reason type="text" name="reason" maxlength=(REASON_CHARS_MAX) placeholder="Why it should stay where it is"; }
-                    button type="submit" { "Hold" }
+                    fieldset.bare disabled[visit.store_away.is_some()] { button type="submit" { "Hold" } }
                 } @else {
-                    button type="submit" { "Let the gate decide again" }
+                    fieldset.bare disabled[visit.store_away.is_some()] { button type="submit" { "Let the gate decide again" } }
                 }
             }
+            @if visit.store_away.is_some() { (visit.with_store(&html! {})) }
         }
     }
 }

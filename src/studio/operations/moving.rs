@@ -75,10 +75,10 @@ pub(super) fn confirmation(
                 input type="hidden" name="phase" value=(fields.get("phase"));
                 input type="hidden" name="share" value=(fields.get("share"));
                 label { "Reason" input #reason type="text" name="reason" maxlength=(REASON_CHARS_MAX) value=(fields.get("reason")) placeholder="Stands in the history"; }
-                div.actions {
+                (visit.with_store(&html! { div.actions {
                     button.primary type="submit" { "Move it" }
                     a.button href=(here) { "Leave it" }
-                }
+                } }))
             }
         }
     }
