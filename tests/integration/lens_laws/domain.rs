@@ -82,6 +82,11 @@ impl Reading {
         self.conversions.contains_key(&self.home(path))
     }
 
+    /// Whether exactly one element is taken of the list at a path.
+    pub fn is_single(&self, path: &str) -> bool {
+        self.single.contains(&self.home(path))
+    }
+
     /// Whether no value with an inverse leaves the member at a path out.
     pub fn must_be_there(&self, path: &str) -> bool {
         self.needed.contains(&self.home(path))
@@ -209,18 +214,8 @@ impl Reading {
     /// (`{}` where the side writes `[]`, null where it leaves a member out) come back as the usual one.
     pub fn narrow(&self, spot: &Spot<'_>, plain: BoxedStrategy<Value>) -> BoxedStrategy<Value> {
         let home = self.home(spot.path);
-        if self.single.contains(&home) {
-            let one = |value: Value| match value {
-                Value::Array(mut items) if !items.is_empty() => {
-                    Some(Value::Array(items.drain(..1).collect()))
-                }
-                Value::Array(_) => None,
-                other => Some(other),
-            };
-            return plain.prop_filter_map("a list of one", one).boxed();
-        }
         let Some(conversion) = self.conversions.get(&home) else { return plain };
-        let values = domain(conversion, plain);
+        let values = domain(conversion, plain, spot.some);
         let passes = conversion.kind.spec().null_passes;
         if passes && spot.nullable {
             prop_oneof![1 => Just(Value::Null), 4 => values].boxed()
@@ -259,15 +254,21 @@ fn converts_absence(op: &ValueOp) -> bool {
     matches!(op, ValueOp::Convert(Conversion { kind: ConversionKind::AbsentToNull, .. }))
 }
 
-/// What a conversion takes, as far as it gives the same back.
-fn domain(conversion: &Conversion, plain: BoxedStrategy<Value>) -> BoxedStrategy<Value> {
+/// What a conversion takes, as far as it gives the same back: of the values of a place, `some` without null.
+fn domain(
+    conversion: &Conversion,
+    plain: BoxedStrategy<Value>,
+    some: &BoxedStrategy<Value>,
+) -> BoxedStrategy<Value> {
+    // A place that takes any JSON may still draw null.
+    let no_null = |why: &'static str| some.clone().prop_filter(why, |value| !value.is_null()).boxed();
     let from = conversion.from();
     match (&conversion.kind, conversion.forward) {
         (ConversionKind::IntegerToString, false) | (ConversionKind::StringToInteger, true) => {
             integer().prop_map(|digits| Value::string(&digits)).boxed()
         }
         (ConversionKind::IntegerToString, true) | (ConversionKind::StringToInteger, false) => {
-            plain.prop_filter("an integer", |value| !value.is_null()).boxed()
+            no_null("an integer")
         }
         // Digits in quotes come back as an integer.
         (ConversionKind::Integer, _) => {
@@ -277,9 +278,7 @@ fn domain(conversion: &Conversion, plain: BoxedStrategy<Value>) -> BoxedStrategy
         (ConversionKind::LowerCase | ConversionKind::Digits, _) => {
             integer().prop_map(|digits| Value::string(digits.trim_start_matches('-'))).boxed()
         }
-        (ConversionKind::AbsentToNull, true) => {
-            plain.prop_filter("null is written by leaving out", |value| !value.is_null()).boxed()
-        }
+        (ConversionKind::AbsentToNull, true) => no_null("null is written by leaving out"),
         (ConversionKind::AbsentToNull, false) => plain,
         (ConversionKind::EmptyArrayToNull, forward) => {
             let none = if forward { Value::from(Vec::new()) } else { Value::Null };
@@ -298,7 +297,7 @@ fn domain(conversion: &Conversion, plain: BoxedStrategy<Value>) -> BoxedStrategy
             let values = cells.map(|cell| Value::parse(cell, &Default::default()).expect("cells are JSON"));
             prop::sample::select(values.collect::<Vec<_>>()).boxed()
         }
-        (ConversionKind::CsvToArray, true) => plain.prop_filter("a text", |value| !value.is_null()).boxed(),
+        (ConversionKind::CsvToArray, true) => no_null("a text"),
         (ConversionKind::CsvToArray, false) => {
             let item =
                 text().prop_filter("no comma", |item| !item.decode().contains(',')).prop_map(Value::String);
@@ -308,16 +307,14 @@ fn domain(conversion: &Conversion, plain: BoxedStrategy<Value>) -> BoxedStrategy
                 .prop_map(Value::from)
                 .boxed()
         }
-        (ConversionKind::ObjectToPairs { .. }, true) => {
-            plain.prop_filter("an object", |value| !value.is_null()).boxed()
-        }
+        (ConversionKind::ObjectToPairs { .. }, true) => no_null("an object"),
         (ConversionKind::ObjectToPairs { key, .. }, false) => {
             let key = key.to_string();
             plain.prop_map(move |entries| with_different_keys(entries, &key)).boxed()
         }
         // Values that only a later one takes are other spellings of what the first takes.
         (ConversionKind::FirstOf(kinds), forward) => {
-            domain(&Conversion::new(kinds[0].clone(), forward), plain)
+            domain(&Conversion::new(kinds[0].clone(), forward), plain, some)
         }
         (ConversionKind::Own(own), _) => {
             let own = Arc::clone(own);

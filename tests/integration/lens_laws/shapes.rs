@@ -124,6 +124,7 @@ impl Loaded {
                 fill: Fill::Any,
                 narrow: &|_, plain| plain,
                 must: &|_| false,
+                single: &|_| false,
                 extras: &|_| true,
             };
             let of_field = |field: &switchback_plan::Key| {

@@ -36,6 +36,7 @@ impl Journey<'_> {
             fill: Fill::Any,
             narrow: &|_, plain| plain,
             must: &|_| false,
+            single: &|_| false,
             // What an open object holds besides is taken to fit wherever there is room for more.
             extras: &|path| !fits_unasked || self.reading[0].home(path) != "$",
         };

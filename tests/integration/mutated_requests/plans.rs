@@ -27,8 +27,14 @@ fn as_it_is(_: &Spot<'_>, plain: BoxedStrategy<Value>) -> BoxedStrategy<Value> {
 }
 
 fn valid(contract: &Contract, ty: &switchback_compiler::contract::Type, fill: Fill) -> BoxedStrategy<Value> {
-    let generator =
-        Generator { types: &contract.types, fill, narrow: &as_it_is, must: &|_| false, extras: &|_| false };
+    let generator = Generator {
+        types: &contract.types,
+        fill,
+        narrow: &as_it_is,
+        must: &|_| false,
+        single: &|_| false,
+        extras: &|_| false,
+    };
     generator.value(ty)
 }
 

@@ -16,6 +16,8 @@ pub struct Spot<'a> {
     /// Path from the top, such as `$.a[*].b`.
     pub path: &'a str,
     pub nullable: bool,
+    /// The values of the type, without null where it is one of them: to choose among these is to draw none in vain.
+    pub some: &'a BoxedStrategy<Value>,
 }
 
 /// How much of what may be missing is there.
@@ -36,6 +38,8 @@ pub struct Generator<'a> {
     pub narrow: Narrow<'a>,
     /// Whether the member at a path must be there, optional or not.
     pub must: &'a dyn Fn(&str) -> bool,
+    /// Whether the list at a path has exactly one element.
+    pub single: &'a dyn Fn(&str) -> bool,
     /// Whether the object at a path may get members that its type does not declare.
     pub extras: &'a dyn Fn(&str) -> bool,
 }
@@ -56,15 +60,15 @@ impl Generator<'_> {
 
     fn at(&self, path: &str, ty: &Type, depth: usize) -> BoxedStrategy<Value> {
         let resolved = self.types.resolve(ty);
-        let plain = self.kind(path, resolved.kind, depth);
+        let some = self.kind(path, resolved.kind, depth);
         let nullable = resolved.nullable;
         let always_null = matches!(resolved.kind, TypeKind::Null);
         let plain = match (nullable && !always_null, self.fill, depth > DEPTH_MAX) {
             (true, _, true) => Just(Value::Null).boxed(),
-            (true, Fill::Any, false) => prop_oneof![1 => Just(Value::Null), 3 => plain].boxed(),
-            _ => plain,
+            (true, Fill::Any, false) => prop_oneof![1 => Just(Value::Null), 3 => some.clone()].boxed(),
+            _ => some.clone(),
         };
-        (self.narrow)(&Spot { path, nullable }, plain)
+        (self.narrow)(&Spot { path, nullable, some: &some }, plain)
     }
 
     fn kind(&self, path: &str, kind: &TypeKind, depth: usize) -> BoxedStrategy<Value> {
@@ -108,6 +112,7 @@ impl Generator<'_> {
         let max = array.max_items.unwrap_or(u64::MAX).min(array.min_items.max(3)) as usize;
         let min = (array.min_items as usize).max(wanted).min(max);
         let max = if depth > DEPTH_MAX { min } else { max };
+        let (min, max) = if (self.single)(path) { (1, 1) } else { (min, max) };
         if max == 0 {
             return Just(Value::from(Vec::new())).boxed();
         }
