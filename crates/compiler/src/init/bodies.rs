@@ -7,13 +7,15 @@ mod heads;
 mod spelled;
 mod whys;
 
-use self::conversions::{conversion, counterpart, fits, named, unknown_values};
+use self::conversions::{conversion, counterpart, fits, map_values, named, unknown_values, unnamed};
 pub(super) use self::spelled::quoted;
 use self::spelled::{one_line, path, place, word};
 use self::whys::{Why, Whys};
 use super::descriptions::Descriptions;
 use super::fields::{self, Both, Guess, Known, Place};
-use crate::contract::{Additional, Choice, Field, Object, Operation, Type, TypeIn, TypeKind, assignable};
+use crate::contract::{
+    Access, Additional, Choice, Field, Object, Operation, Type, TypeIn, TypeKind, assignable,
+};
 use crate::contract::{Contract, Media};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use switchback_plan::media_in_range;
@@ -114,6 +116,8 @@ type Drafted<T> = Result<T, String>;
 
 /// Shapes being drafted within one another. Types of large documents all lead to one another, and each step wants stack.
 const DEPTH_MAX: usize = 24;
+/// Names of a place that a line names.
+const PLACES_MAX: usize = 4;
 /// Shapes of alternatives of one type: where each of them holds the type again, compiling them costs the third power.
 const ALTERNATIVES_MAX: usize = 32;
 
@@ -407,6 +411,7 @@ impl<'c> Bodies<'c> {
             accepted: self.given.accepted,
             descriptions: self.given.descriptions,
             unwraps: !self.given.wrapped.contains(name),
+            fits: &|types| fits(types, way),
         };
         let pairing = fields::pair([old, new], types.map(|ty| ty.types), &known);
         self.taken.extend(pairing.taken);
@@ -438,7 +443,7 @@ impl<'c> Bodies<'c> {
             }
         }
         for (place, field) in &pairing.only[1] {
-            if way == Way::Request && field.required {
+            if way == Way::Request && field.required && field.access != Access::ReadOnly {
                 whys.own(format!(
                     "`{}` is required by the new side, and the old one has no such field{}",
                     path(place),
@@ -487,17 +492,60 @@ impl<'c> Bodies<'c> {
         }
         let [from, to] = &places;
         if fits(inner, way) {
+            let said = if both.is_said { "   # both documents say the same of it" } else { "" };
             match both.places[0] == both.places[1] && both.places[0].len() == 1 {
                 true => lines.same.push(from.clone()),
-                false => lines.rename.push(format!("{from}: {to}")),
+                false => lines.rename.push(format!("{from}: {to}{said}")),
             }
             return Ok(());
+        }
+        if let Some(objects) = unnamed(inner).filter(|_| both.places[0].len() < PLACES_MAX) {
+            return self.within(both, objects, types, way, lines, shape);
         }
         let required = [old.required, new.required];
         let how = self.value(inner, required, way, shape, &old.name);
         let how = how.map_err(|text| Why { text, own: false })?;
         let side = quoted(self.names[1]);
         lines.rename.push(format!("{from}: {{{side}: {to}, {how}}}"));
+        Ok(())
+    }
+
+    /// An object without a name on one side at least: no shape is of it, so that its members are named by their places.
+    fn within(
+        &mut self,
+        outer: &Both<'_>,
+        [old, new]: [&Object; 2],
+        types: [TypeIn<'_>; 2],
+        way: Way,
+        lines: &mut Lines,
+        shape: &mut Shape,
+    ) -> Result<(), Why> {
+        let own = |text: String| Why { text, own: true };
+        let place = |side: usize, inner: &Place| [outer.places[side].clone(), inner.clone()].concat();
+        let mut pairing = fields::same([old, new]);
+        for (inner, field) in &pairing.only[0] {
+            let at = place(0, inner);
+            match way {
+                // Within an object no line refuses a client for what it sends.
+                Way::Request if field.access != Access::ReadOnly => {
+                    return Err(own(format!("`{}` has no counterpart on the new side", path(&at))));
+                }
+                _ => one_sided(&at, field, way, lines, shape).map_err(own)?,
+            }
+        }
+        for (inner, field) in &pairing.only[1] {
+            if way == Way::Request && field.required && field.access != Access::ReadOnly {
+                let at = path(&place(1, inner));
+                return Err(own(format!(
+                    "`{at}` is required by the new side, and the old one has no such field"
+                )));
+            }
+            lines.rest = true;
+        }
+        for both in &mut pairing.both {
+            both.places = [0, 1].map(|side| place(side, &both.places[side]));
+            self.field(both, types, way, lines, shape)?;
+        }
         Ok(())
     }
 
@@ -519,6 +567,17 @@ impl<'c> Bodies<'c> {
                 .remarks
                 .push(format!("`{name}` may hold values that the other side does not list: {}", table.1));
             return Ok(table.0);
+        }
+        if let Some(values) = map_values(types) {
+            if from.types.resolve(from.ty).nullable && !to.types.resolve(to.ty).nullable {
+                return Err(format!("`{name}`: the map may be null on one side, and not on the other"));
+            }
+            let (found, each) = self.shape_of(values, way).map_err(|why| format!("`{name}`: {why}"))?;
+            if !each {
+                shape.shapes.push(found.clone());
+                return Ok(format!("each_value: {}", quoted(&found)));
+            }
+            return Err(format!("`{name}`: the values of the map are lists, which do not fit as they are"));
         }
         let (found, each) = self.shape_of(types, way).map_err(|why| format!("`{name}`: {why}"))?;
         let used = if each { format!("[{}]", quoted(&found)) } else { quoted(&found) };
@@ -616,6 +675,11 @@ fn one_sided(at: &Place, field: &Field, way: Way, lines: &mut Lines, shape: &mut
             Err(format!("`{}` is always there on the old side, and the new one has no such field", path(at)))
         }
         Way::Answer => {
+            lines.only_old.push(format!("{}: absent", place(at)?));
+            Ok(())
+        }
+        // No client sends it, and the old service passed over what was sent.
+        Way::Request if field.access == Access::ReadOnly => {
             lines.only_old.push(format!("{}: absent", place(at)?));
             Ok(())
         }

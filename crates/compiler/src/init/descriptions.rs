@@ -29,6 +29,11 @@ impl<'s> Descriptions<'s> {
         self.at(field.span).or(of_type)
     }
 
+    /// What is said of a field itself.
+    pub(super) fn of_field(&self, field: &Field) -> Option<&str> {
+        self.at(field.span)
+    }
+
     fn at(&self, key: Span) -> Option<&str> {
         let files = self.by_place.get_or_init(|| read(self.sides));
         files.get(self.sources.name(key.file))?.get(&key.start).map(String::as_str)

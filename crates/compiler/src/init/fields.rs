@@ -1,5 +1,5 @@
-//! What the fields of an object have become: counterparts that are sure (the same name, or the same but for spelling; an object
-//! around all of them that is there on one side only), and guesses with a score and a reason, which nobody writes without
+//! What the fields of an object have become: counterparts that are sure (the same name, or the same but for spelling; the same
+//! description of a value that goes over as it is; an object around all of them that is there on one side only), and guesses with a score and a reason, which nobody writes without
 //! being told to. A guess wants descriptions on both sides: without them guesses were wrong when they were looked at.
 
 use super::descriptions::Descriptions;
@@ -15,6 +15,8 @@ pub(super) struct Both<'t> {
     pub fields: [&'t Field; 2],
     /// Around the field of each side, where it lies within one.
     pub around: [Option<&'t Field>; 2],
+    /// Whether it is their descriptions that say so, and not their names.
+    pub is_said: bool,
 }
 
 /// A field of the old side that may be one of the new side.
@@ -47,6 +49,8 @@ pub(super) struct Known<'k> {
     pub descriptions: &'k Descriptions<'k>,
     /// Whether an object around all fields of one side is taken away.
     pub unwraps: bool,
+    /// Whether a value of the two sides goes over as it is.
+    pub fits: &'k dyn Fn([TypeIn<'_>; 2]) -> bool,
 }
 
 /// Guesses below are not shown.
@@ -61,6 +65,7 @@ pub(super) fn pair<'t>(objects: [&'t Object; 2], types: [&'t Types; 2], known: &
         return pairing;
     }
     let mut pairing = same(objects);
+    said_alike(objects, types, known, &mut pairing);
     let all = guesses(objects, &pairing, types, known);
     for guess in all {
         match known.accepted.contains(&guess.id).then(|| accept(&guess, objects, types, &mut pairing)) {
@@ -74,7 +79,7 @@ pub(super) fn pair<'t>(objects: [&'t Object; 2], types: [&'t Types; 2], known: &
 }
 
 /// Fields of one name, and of one name but for spelling.
-fn same<'t>([old, new]: [&'t Object; 2]) -> Pairing<'t> {
+pub(super) fn same<'t>([old, new]: [&'t Object; 2]) -> Pairing<'t> {
     let mut pairing = Pairing::default();
     let mut by_spelling: HashMap<String, Vec<&'t Field>> = HashMap::new();
     for field in &new.fields {
@@ -93,6 +98,7 @@ fn same<'t>([old, new]: [&'t Object; 2]) -> Pairing<'t> {
                 places: [vec![field.name.clone()], vec![other.name.clone()]],
                 fields: [field, other],
                 around: [None, None],
+                is_said: false,
             }),
             None => pairing.only[0].push((vec![field.name.clone()], field)),
         }
@@ -100,6 +106,186 @@ fn same<'t>([old, new]: [&'t Object; 2]) -> Pairing<'t> {
     let left = new.fields.iter().filter(|field| !taken.contains(field.name.as_str()));
     pairing.only[1] = left.map(|field| (vec![field.name.clone()], field)).collect();
     pairing
+}
+
+/// Words that a description must have to be of one field and no other.
+const SAID_MIN: usize = 3;
+
+/// Fields that are gone on one side and new on the other, of which both documents say the same in the same words, and whose
+/// value goes over as it is. No other field of the two types may be described so.
+fn said_alike<'t>(
+    objects: [&'t Object; 2],
+    types: [&'t Types; 2],
+    known: &Known<'_>,
+    pairing: &mut Pairing<'t>,
+) {
+    if pairing.only.iter().any(|only| only.is_empty() || only.len() > GUESSED_MAX) {
+        return;
+    }
+    let by_words: [HashMap<Vec<String>, Vec<&Field>>; 2] = [0, 1].map(|side| {
+        let mut by_words: HashMap<_, Vec<_>> = HashMap::new();
+        for field in &objects[side].fields {
+            if let Some(words) = said(field, types[side], known) {
+                by_words.entry(words).or_default().push(field);
+            }
+        }
+        by_words
+    });
+    let is_open =
+        |side: usize, field: &Field| pairing.only[side].iter().any(|(_, open)| std::ptr::eq(*open, field));
+    let mut found = Vec::new();
+    for (words, old) in &by_words[0] {
+        let ([old], Some([new])) = (old.as_slice(), by_words[1].get(words).map(Vec::as_slice)) else {
+            continue;
+        };
+        let kinds = [types[0].at(&old.ty), types[1].at(&new.ty)];
+        let are_open = is_open(0, old) && is_open(1, new);
+        if are_open && is_flat(kinds) && same_kind(kinds) && !is_measured(old, new) && (known.fits)(kinds) {
+            found.push([*old, *new]);
+        }
+    }
+    found.sort_by_key(|[old, _]| old.span.start);
+    for fields in found {
+        for side in [0, 1] {
+            pairing.only[side].retain(|(_, open)| !std::ptr::eq(*open, fields[side]));
+        }
+        let places = fields.map(|field| vec![field.name.clone()]);
+        pairing.both.push(Both { places, fields, around: [None, None], is_said: true });
+    }
+}
+
+/// The words of a description in their order, without the values that it lists.
+fn said(field: &Field, types: &Types, known: &Known<'_>) -> Option<Vec<String>> {
+    let text = known.descriptions.of_field(field)?;
+    let listed: BTreeSet<String> = match types.resolve(&field.ty).kind {
+        TypeKind::Scalar(Scalar { values: Some(values), .. }) => {
+            values.values.iter().flat_map(|value| ordered(&value.to_string())).collect()
+        }
+        _ => BTreeSet::new(),
+    };
+    let words: Vec<String> = ordered(text).into_iter().filter(|word| !listed.contains(word)).collect();
+    (words.len() >= SAID_MIN).then_some(words)
+}
+
+/// Scalars and lists of them: of objects a description says little.
+fn is_flat(types: [TypeIn<'_>; 2]) -> bool {
+    types.into_iter().all(|ty| match ty.types.resolve(ty.ty).kind {
+        TypeKind::Scalar(_) => true,
+        TypeKind::Array(array) => {
+            matches!(ty.types.resolve(&array.items).kind, TypeKind::Scalar(_))
+        }
+        _ => false,
+    })
+}
+
+/// Whether the names tell of different units, or of different ways to write a value down.
+fn is_measured(old: &Field, new: &Field) -> bool {
+    const UNITS: &[&str] = &[
+        "ms",
+        "millis",
+        "milliseconds",
+        "s",
+        "sec",
+        "secs",
+        "seconds",
+        "min",
+        "mins",
+        "minutes",
+        "hours",
+        "days",
+        "weeks",
+        "months",
+        "years",
+        "us",
+        "ns",
+        "cents",
+        "minor",
+        "major",
+        "micros",
+        "b",
+        "bytes",
+        "kb",
+        "mb",
+        "gb",
+        "kib",
+        "mib",
+        "gib",
+        "percent",
+        "percentage",
+        "pct",
+        "rate",
+        "ratio",
+        "fraction",
+        "utc",
+        "local",
+        "unix",
+        "epoch",
+        "timestamp",
+        "iso",
+        "decimal",
+        "float",
+        "raw",
+        "hex",
+        "base64",
+        "encoded",
+        "escaped",
+        "encrypted",
+        "hash",
+        "hashed",
+        "html",
+        "markdown",
+        "text",
+        "json",
+        "xml",
+        "km",
+        "m",
+        "cm",
+        "mm",
+        "miles",
+        "kg",
+        "g",
+        "grams",
+        "lbs",
+        "celsius",
+        "fahrenheit",
+        "max",
+        "count",
+        "total",
+        "net",
+        "gross",
+        "old",
+        "new",
+        "previous",
+        "next",
+        "first",
+        "last",
+        "from",
+        "to",
+        "start",
+        "end",
+        "not",
+        "no",
+        "disable",
+        "disabled",
+        "enable",
+        "enabled",
+        "exclude",
+        "include",
+        "excluded",
+        "included",
+        "without",
+        "with",
+        "url",
+        "uri",
+        "uuid",
+        "guid",
+        "slug",
+        "code",
+        "id",
+        "name",
+    ];
+    let [a, b] = [old, new].map(|field| name_words(&field.name));
+    a.symmetric_difference(&b).any(|word| UNITS.contains(&word.as_str()))
 }
 
 /// `{details: {a, b}}` and `{a, b}`: the whole of one side lies in one member, whose fields the other side has.
@@ -142,6 +328,7 @@ fn accept<'t>(
         places: guess.places.clone(),
         fields: [old, new],
         around: [*around_old, *around_new],
+        is_said: false,
     });
     for side in [0, 1] {
         pairing.only[side].retain(|(place, _)| *place != guess.places[side]);
@@ -380,6 +567,11 @@ fn name_words(name: &str) -> BTreeSet<String> {
 
 /// Words of a description that say something.
 fn words(text: &str) -> BTreeSet<String> {
+    ordered(text).into_iter().collect()
+}
+
+/// The same, as they come.
+fn ordered(text: &str) -> Vec<String> {
     const EMPTY: &[&str] = &[
         "the", "and", "for", "that", "this", "with", "from", "are", "can", "will", "not", "you", "your",
         "has", "have", "was", "its", "may", "any", "all", "when", "which", "true", "false", "value", "field",

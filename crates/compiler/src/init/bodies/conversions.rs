@@ -2,7 +2,9 @@
 
 use super::Way;
 use super::spelled::quoted;
-use crate::contract::{Choice, Reference, Scalar, ScalarKind, Test, TypeIn, TypeKind, assignable};
+use crate::contract::{
+    Additional, Choice, Object, Reference, Scalar, ScalarKind, Test, TypeIn, TypeKind, assignable,
+};
 
 pub(super) fn fits(types: [TypeIn<'_>; 2], way: Way) -> bool {
     let (from, to) = way.sort(types);
@@ -14,6 +16,31 @@ pub(super) fn named<'t>(ty: TypeIn<'t>) -> Option<(&'t Reference, &'t TypeKind)>
     let TypeKind::Named(reference) = &ty.ty.kind else { return None };
     let kind = ty.types.resolve(ty.ty).kind;
     matches!(kind, TypeKind::Object(_) | TypeKind::Choice(_)).then_some((reference, kind))
+}
+
+/// Two objects of which one has no name, neither of which may be null.
+pub(super) fn unnamed<'t>(types: [TypeIn<'t>; 2]) -> Option<[&'t Object; 2]> {
+    let objects = types.map(|ty| match (ty.types.resolve(ty.ty), named(ty)) {
+        (resolved, name) if !resolved.nullable => match resolved.kind {
+            TypeKind::Object(object) if !object.fields.is_empty() => Some((object, name.is_none())),
+            _ => None,
+        },
+        _ => None,
+    });
+    let [Some((old, a)), Some((new, b))] = objects else { return None };
+    (a || b).then_some([old, new])
+}
+
+/// The types of the values of two maps, which declare no members.
+pub(super) fn map_values<'t>(types: [TypeIn<'t>; 2]) -> Option<[TypeIn<'t>; 2]> {
+    let of = |ty: TypeIn<'t>| match ty.types.resolve(ty.ty).kind {
+        TypeKind::Object(Object { fields, additional: Additional::Of(value) }) if fields.is_empty() => {
+            Some(ty.types.at(value))
+        }
+        _ => None,
+    };
+    let [old, new] = types.map(of);
+    Some([old?, new?])
 }
 
 /// The alternative of the other side that one of this side has become: that of its constant, of its own field, or of its name.
