@@ -194,7 +194,7 @@ impl<'t> Settle<'t, '_> {
         }
         let scalar = Scalar {
             kind: widest,
-            values: listed.then_some(Enum { values, open }),
+            values: listed.then(|| Box::new(Enum { values, open })),
             format: None,
             limits: super::types::Limits::default(),
         };
@@ -246,7 +246,7 @@ impl<'t> Settle<'t, '_> {
         let alternatives =
             all.iter().map(|one| Type { nullable: false, ..self.one(one.ty) }).collect::<Vec<_>>();
         let choice = Choice { test, alternatives };
-        Some(Type { kind: TypeKind::Choice(choice), nullable: false, span: ty.span })
+        Some(Type { kind: TypeKind::Choice(Box::new(choice)), nullable: false, span: ty.span })
     }
 }
 

@@ -84,16 +84,38 @@ pub fn assignable(from: TypeIn<'_>, to: TypeIn<'_>) -> Result<(), Why> {
     compare(from, to, &HashSet::new()).map(drop)
 }
 
+/// [`assignable`] where null at the top does not matter.
+pub(crate) fn assignable_but_for_null(from: TypeIn<'_>, to: TypeIn<'_>) -> Result<(), Why> {
+    let root = Root::ButForNull;
+    compare_from(root, from, to, &HashSet::new()).map(drop)
+}
+
+/// Whether null counts where a comparison starts.
+#[derive(Clone, Copy, PartialEq)]
+enum Root {
+    Whole,
+    ButForNull,
+}
+
 type Pairs = HashSet<(*const TypeKind, *const TypeKind)>;
 
 /// The pairs of types that were looked at.
 fn compare(from: TypeIn<'_>, to: TypeIn<'_>, proven: &Pairs) -> Result<Pairs, Why> {
+    compare_from(Root::Whole, from, to, proven)
+}
+
+fn compare_from(root: Root, from: TypeIn<'_>, to: TypeIn<'_>, proven: &Pairs) -> Result<Pairs, Why> {
     let first = Pair { from, to, parent: 0, steps: Vec::new() };
     let mut comparison =
         Comparison { proven, taken: HashSet::new(), pairs: vec![first], current: 0, steps: Vec::new() };
     while let Some(pair) = comparison.pairs.get(comparison.current) {
         let (from, to) = (pair.from, pair.to);
-        comparison.types(from, to).map_err(|why| comparison.seen_from_root(why))?;
+        let is_root = comparison.current == 0 && root == Root::ButForNull;
+        let compared = match is_root {
+            true => comparison.one_alternative(from, to),
+            false => comparison.types(from, to),
+        };
+        compared.map_err(|why| comparison.seen_from_root(why))?;
         comparison.current += 1;
     }
     Ok(comparison.taken)
@@ -167,6 +189,10 @@ impl<'a> Comparison<'a> {
         to: TypeIn<'a>,
         target: &'a TypeKind,
     ) -> Result<(), Why> {
+        // The same type: most shapes are used on the very types that they are of.
+        if std::ptr::eq(source, target) {
+            return Ok(());
+        }
         let holds_others = matches!(source, TypeKind::Array(_) | TypeKind::Object(_) | TypeKind::Choice(_));
         let pair = (std::ptr::from_ref(source), std::ptr::from_ref(target));
         if holds_others && (self.proven.contains(&pair) || !self.taken.insert(pair)) {
@@ -210,8 +236,8 @@ impl<'a> Comparison<'a> {
     /// One alternative of the source; null was compared for all of them together.
     fn one_alternative(&mut self, from: TypeIn<'a>, to: TypeIn<'a>) -> Result<(), Why> {
         let (source, target) = (from.types.resolve(from.ty), to.types.resolve(to.ty));
-        match source.kind {
-            TypeKind::Any => Ok(()),
+        match (source.kind, target.kind) {
+            (TypeKind::Any, _) | (_, TypeKind::Any) => Ok(()),
             _ => self.kinds(from, source.kind, to, target.kind),
         }
     }

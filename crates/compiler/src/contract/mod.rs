@@ -29,6 +29,7 @@ mod sample;
 mod schema;
 mod types;
 
+pub(crate) use assign::assignable_but_for_null;
 pub use assign::{Mismatch, Proven, Why, assignable, assignable_once};
 pub use call::call_breaches;
 pub use conform::{Breach, BreachKind, breaches};
@@ -37,8 +38,8 @@ pub use path::{OpKey, OpKeyFault, Part, PathFault, PathTemplate, Segment};
 pub use read::read;
 pub use sample::sample;
 pub use types::{
-    Access, Additional, Array, Choice, Enum, Field, JsonKind, Limits, Literal, NamedType, Object, Reference,
-    Resolved, Scalar, ScalarKind, Test, Type, TypeId, TypeIn, TypeKind, Types,
+    Access, Additional, Array, Bounds, Choice, Enum, Field, JsonKind, Limits, Literal, NamedType, Object,
+    Reference, Resolved, Scalar, ScalarKind, Test, Type, TypeId, TypeIn, TypeKind, Types,
 };
 
 use crate::diagnostic::Span;

@@ -14,8 +14,8 @@ use super::documents::{Follow, Target};
 use super::faults;
 use super::grouped::Grouped;
 use super::types::{
-    Access, Additional, Array, Field, Limits, NamedType, Object, Reference, Scalar, ScalarKind, Type, TypeId,
-    TypeKind, Types,
+    Access, Additional, Array, Bounds, Field, Limits, NamedType, Object, Reference, Scalar, ScalarKind, Type,
+    TypeId, TypeKind, Types,
 };
 use crate::diagnostic::Span;
 use crate::yaml::{Key, Kind, Node};
@@ -303,8 +303,8 @@ impl<'n, 'f> Schemas<'n, 'f> {
         let scalar = |kind: ScalarKind| {
             TypeKind::Scalar(Scalar {
                 kind,
-                values: values.and_then(|values| values.of(kind)),
-                format: text_of(layers, "format"),
+                values: values.and_then(|values| values.of(kind)).map(Box::new),
+                format: text_of(layers, "format").map(String::into_boxed_str),
                 limits: limits(layers),
             })
         };
@@ -370,6 +370,7 @@ impl<'n, 'f> Schemas<'n, 'f> {
                 }
             }
         }
+        fields.shrink_to_fit();
         Object { additional: self.additional(layers, findings), fields }
     }
 
@@ -442,11 +443,11 @@ fn whole_of(layers: &[Layer<'_>], key: &str) -> Option<u64> {
 }
 
 fn limits(layers: &[Layer<'_>]) -> Limits {
-    Limits {
+    Limits::from(Bounds {
         minimum: number_of(layers, "minimum"),
         maximum: number_of(layers, "maximum"),
         min_length: whole_of(layers, "minLength"),
         max_length: whole_of(layers, "maxLength"),
         pattern: text_of(layers, "pattern"),
-    }
+    })
 }

@@ -34,8 +34,9 @@ pub enum TypeKind {
     Named(Reference),
     /// One of several types that differ by JSON kind; at least two.
     OneOf(Vec<Type>),
-    /// One of several objects that a test tells apart.
-    Choice(Choice),
+    /// One of several objects that a test tells apart. In a box, as is what few scalars have: contracts stay as long as
+    /// the gateway runs, and most of their types are plain scalars.
+    Choice(Box<Choice>),
 }
 
 /// Objects that are told apart by what is in them.
@@ -68,9 +69,9 @@ pub struct Scalar {
     /// Which of them.
     pub kind: ScalarKind,
     /// The values it takes, if they are listed.
-    pub values: Option<Enum>,
+    pub values: Option<Box<Enum>>,
     /// `format` as written.
-    pub format: Option<String>,
+    pub format: Option<Box<str>>,
     /// Bounds of its value.
     pub limits: Limits,
 }
@@ -111,7 +112,11 @@ pub enum Literal {
 /// Bounds of a scalar's value, as written in the document. They say what generated values may be; they play
 /// no part in [`assignable`](super::assignable).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Limits {
+pub struct Limits(Option<Box<Bounds>>);
+
+/// What [`Limits`] are.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Bounds {
     /// Least number.
     pub minimum: Option<String>,
     /// Greatest number.
@@ -122,6 +127,22 @@ pub struct Limits {
     pub max_length: Option<u64>,
     /// Regular expression that a string matches somewhere.
     pub pattern: Option<String>,
+}
+
+impl From<Bounds> for Limits {
+    fn from(bounds: Bounds) -> Limits {
+        Limits((bounds != Bounds::default()).then(|| Box::new(bounds)))
+    }
+}
+
+impl std::ops::Deref for Limits {
+    type Target = Bounds;
+
+    fn deref(&self) -> &Bounds {
+        static NONE: Bounds =
+            Bounds { minimum: None, maximum: None, min_length: None, max_length: None, pattern: None };
+        self.0.as_deref().unwrap_or(&NONE)
+    }
 }
 
 /// A list.
@@ -400,6 +421,17 @@ impl Type {
     }
 }
 
+impl TypeKind {
+    /// The types that it is one of; none where it is no choice.
+    pub fn alternatives(&self) -> &[Type] {
+        match self {
+            TypeKind::OneOf(alternatives) => alternatives,
+            TypeKind::Choice(choice) => &choice.alternatives,
+            _ => &[],
+        }
+    }
+}
+
 impl Choice {
     /// The alternative that is meant, by what an object has: `value` gives the scalar under a name, `has` says whether
     /// there is anything but null.
@@ -490,7 +522,8 @@ impl fmt::Display for TypeKind {
             },
             TypeKind::Object(_) => f.write_str("object"),
             TypeKind::Named(reference) => f.write_str(&reference.name),
-            TypeKind::OneOf(alternatives) | TypeKind::Choice(Choice { alternatives, .. }) => {
+            TypeKind::OneOf(_) | TypeKind::Choice(_) => {
+                let alternatives = self.alternatives();
                 for (i, alternative) in alternatives.iter().take(VALUES_SHOWN).enumerate() {
                     let or = if i == 0 { "" } else { " or " };
                     write!(f, "{or}{alternative}")?;

@@ -5,7 +5,7 @@ use super::ast::{CompareType, Manifest, Place, Spanned};
 use super::disclosures::Declared as Shown;
 use super::{disclosures, faults, origin};
 use crate::contract::{
-    Additional, Choice, Contract, Operation, Reference, StatusPattern, Type, TypeId, TypeIn, TypeKind, Types,
+    Additional, Contract, Operation, Reference, StatusPattern, Type, TypeId, TypeIn, TypeKind, Types,
 };
 use crate::diagnostic::{Findings, Sources};
 use std::cell::Cell;
@@ -103,8 +103,8 @@ fn each_reference(ty: &Type, found: &mut dyn FnMut(TypeId)) {
                 each_reference(value, found);
             }
         }
-        TypeKind::OneOf(alternatives) | TypeKind::Choice(Choice { alternatives, .. }) => {
-            alternatives.iter().for_each(|one| each_reference(one, found));
+        TypeKind::OneOf(_) | TypeKind::Choice(_) => {
+            ty.kind.alternatives().iter().for_each(|one| each_reference(one, found));
         }
         TypeKind::Any | TypeKind::Null | TypeKind::Scalar(_) => {}
     }
@@ -307,8 +307,8 @@ impl Comparisons<'_> {
                         below(Some(field.name.as_str().into()), None, &field.ty);
                     }
                 }
-                TypeKind::OneOf(alternatives) | TypeKind::Choice(Choice { alternatives, .. }) => {
-                    alternatives.iter().for_each(|one| below(None, None, one));
+                TypeKind::OneOf(_) | TypeKind::Choice(_) => {
+                    ty.kind.alternatives().iter().for_each(|one| below(None, None, one));
                 }
                 TypeKind::Any | TypeKind::Null | TypeKind::Scalar(_) | TypeKind::Named(_) => {}
             }

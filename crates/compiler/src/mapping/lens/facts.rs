@@ -24,7 +24,7 @@ fn add(ty: TypeIn<'_>, facts: &mut Facts) {
 }
 
 fn add_scalar(scalar: &Scalar, facts: &mut Facts) {
-    facts.format = facts.format.take().or_else(|| scalar.format.clone());
+    facts.format = facts.format.take().or_else(|| scalar.format.as_deref().map(str::to_owned));
     match scalar.kind {
         ScalarKind::Integer | ScalarKind::Number => {
             facts.integers = scalar.kind == ScalarKind::Integer;

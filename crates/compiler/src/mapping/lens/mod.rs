@@ -26,7 +26,7 @@ pub(super) use account::field_type;
 
 use super::ast::{Program, ShapeUse, Spanned};
 use super::names::Names;
-use crate::contract::{Array, Contract, Object, Type, TypeIn, TypeKind, Why, assignable};
+use crate::contract::{Array, Contract, Object, TypeIn, TypeKind, Why, assignable_but_for_null};
 use crate::diagnostic::{Findings, Sources, Span};
 use line::Lines;
 use std::cell::{Cell, RefCell};
@@ -484,8 +484,7 @@ fn object(ty: TypeIn<'_>) -> Option<&Object> {
 /// Whether values of one type go into another, null aside: null passes through a shape, and whether it may stand at a
 /// place is asked there.
 fn goes_but_for_null(from: TypeIn<'_>, to: TypeIn<'_>) -> Result<(), Why> {
-    let widened = Type { nullable: true, ..to.ty.clone() };
-    assignable(from, to.types.at(&widened))
+    assignable_but_for_null(from, to)
 }
 
 #[cfg(test)]

@@ -200,7 +200,7 @@ impl RouteCheck<'_, '_> {
         };
         if !fits {
             let listed = match resolved.kind {
-                TypeKind::Scalar(scalar) => scalar.values.as_ref(),
+                TypeKind::Scalar(scalar) => scalar.values.as_deref(),
                 _ => None,
             };
             self.findings.push(faults::impossible_value(&value, node.span, &found.held.ty, listed));

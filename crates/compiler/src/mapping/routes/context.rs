@@ -229,7 +229,7 @@ fn write_out(ty: &mut Type, types: &Types) {
 fn list_values(ty: &mut Type, values: &[Literal], types: &Types) {
     write_out(ty, types);
     if let TypeKind::Scalar(scalar) = &mut ty.kind {
-        scalar.values = Some(Enum { values: values.to_vec(), open: false });
+        scalar.values = Some(Box::new(Enum { values: values.to_vec(), open: false }));
     }
 }
 

@@ -192,7 +192,7 @@ impl Reading<'_, '_> {
         );
         if let (TypeKind::Scalar(scalar), false) = (&mut ty.kind, setting.values.is_empty()) {
             let values = setting.values.into_iter().map(Literal::String).collect();
-            scalar.values = Some(Enum { values, open: false });
+            scalar.values = Some(Box::new(Enum { values, open: false }));
         }
         Some(Held { ty, side: switchback_plan::SideId::OLD, absent: setting.optional && absent })
     }
