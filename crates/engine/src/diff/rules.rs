@@ -4,7 +4,8 @@
 
 use super::language::Vocabulary;
 use super::place::{member_path, names};
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use switchback_json::{Limits, Value};
 use switchback_plan::{
@@ -25,8 +26,8 @@ pub struct Rules {
 pub struct OperationRules {
     /// As the contract writes it, such as `GET /things/{id}`.
     pub operation: Arc<str>,
-    /// First match wins.
-    answers: Vec<(Statuses, Node)>,
+    /// First match wins. Errors mostly look the same for all operations, and so share one tree.
+    answers: Box<[(Statuses, Arc<Node>)]>,
     /// The route's own line, for what no other line makes.
     pub(super) origin: Origin,
     /// Headers compared beside the usual ones; lower case.
@@ -110,7 +111,8 @@ impl Rules {
         let operations = [0, 1].map(|side| {
             let direction = &pack.directions[side];
             let text = text_place(pack, direction.serves);
-            let ground = Ground { pack, serves: direction.serves, text: text.as_deref() };
+            let ground =
+                Ground { pack, serves: direction.serves, text: text.as_deref(), errors: RefCell::default() };
             let rules = direction.routes.iter().map(|route| OperationRules {
                 operation: Arc::clone(&route.operation.key),
                 answers: ground.answers(route, &direction.error.op),
@@ -130,12 +132,23 @@ impl Rules {
     }
 }
 
+#[cfg(test)]
+impl Rules {
+    /// Trees of the errors of a side's operations, and how many of these trees there are.
+    pub(crate) fn errors(&self, serves: SideId) -> (usize, usize) {
+        let last = self.operations[serves].iter().filter_map(|rules| rules.answers.last());
+        let all: Vec<*const Node> = last.map(|(_, node)| Arc::as_ptr(node)).collect();
+        let distinct: std::collections::BTreeSet<_> = all.iter().collect();
+        (all.len(), distinct.len())
+    }
+}
+
 impl OperationRules {
     /// For values that no operation's answers are: nothing is known of them.
     pub fn unknown() -> OperationRules {
         OperationRules {
             operation: "".into(),
-            answers: Vec::new(),
+            answers: Box::default(),
             origin: Origin { file: "".into(), line: 0 },
             headers: Arc::default(),
             vocabulary: Arc::default(),
@@ -151,7 +164,7 @@ impl OperationRules {
             answers: self
                 .answers
                 .iter()
-                .map(|(statuses, node)| (*statuses, node.without_excuses()))
+                .map(|(statuses, node)| (*statuses, Arc::new(node.without_excuses())))
                 .collect(),
             origin: self.origin.clone(),
             headers: Arc::clone(&self.headers),
@@ -184,7 +197,7 @@ impl OperationRules {
         declare(&mut node, declared);
         OperationRules {
             operation: name.into(),
-            answers: vec![(Statuses::Any, node)],
+            answers: Box::new([(Statuses::Any, Arc::new(node))]),
             origin,
             headers: Arc::new([]),
             vocabulary: Arc::default(),
@@ -255,10 +268,12 @@ struct Ground<'p> {
     serves: SideId,
     /// Where the text for people stands in an error.
     text: Option<&'p [String]>,
+    /// Trees of errors, by what makes them and the line that is blamed.
+    errors: RefCell<HashMap<(Option<*const ValueOp>, Origin), Arc<Node>>>,
 }
 
 impl Ground<'_> {
-    fn answers(&self, route: &Route, error: &ValueOp) -> Vec<(Statuses, Node)> {
+    fn answers(&self, route: &Route, error: &ValueOp) -> Box<[(Statuses, Arc<Node>)]> {
         let mut answers = Vec::new();
         match &route.kind {
             RouteKind::Pair(pair) => {
@@ -269,8 +284,8 @@ impl Ground<'_> {
                         (StatusTo::Same, StatusFrom::Class(class)) => Statuses::Class(class),
                     };
                     let node = match &response.body {
-                        ResponseBody::Empty | ResponseBody::Opaque(_) => Node::default(),
-                        ResponseBody::Plan(plan) => self.success(&plan.op, route),
+                        ResponseBody::Empty | ResponseBody::Opaque(_) => Arc::default(),
+                        ResponseBody::Plan(plan) => Arc::new(self.success(&plan.op, route)),
                         ResponseBody::Error(plan) => self.error(&plan.op, route),
                     };
                     add(&mut answers, statuses, node);
@@ -280,7 +295,7 @@ impl Ground<'_> {
             RouteKind::Refuse(_) => {}
         }
         add(&mut answers, Statuses::Any, self.error(error, route));
-        answers
+        answers.into()
     }
 
     fn success(&self, op: &ValueOp, route: &Route) -> Node {
@@ -291,7 +306,19 @@ impl Ground<'_> {
         node
     }
 
-    fn error(&self, op: &ValueOp, route: &Route) -> Node {
+    fn error(&self, op: &ValueOp, route: &Route) -> Arc<Node> {
+        // What is kept is kept alike, whichever op says so.
+        let made_by = (!matches!(op, ValueOp::Keep)).then_some(std::ptr::from_ref(op));
+        let key = (made_by, route.origin.clone());
+        if let Some(known) = self.errors.borrow().get(&key) {
+            return Arc::clone(known);
+        }
+        let node = Arc::new(self.error_tree(op, route));
+        self.errors.borrow_mut().insert(key, Arc::clone(&node));
+        node
+    }
+
+    fn error_tree(&self, op: &ValueOp, route: &Route) -> Node {
         let mut node = Tree { ground: self, losses: &[], origin: &route.origin }.op(op, "$");
         if let Some(names) = self.text {
             names.iter().fold(&mut node, |node, name| node.member(name)).is_text = true;
@@ -301,7 +328,7 @@ impl Ground<'_> {
     }
 
     /// The answers that a block may end with, those of failed steps included.
-    fn block(&self, block: &Block, route: &Route, answers: &mut Vec<(Statuses, Node)>) {
+    fn block(&self, block: &Block, route: &Route, answers: &mut Vec<(Statuses, Arc<Node>)>) {
         for step in &block.steps {
             if let StepAction::Call(call) = &step.action
                 && let OnFail::Answer(answer) = &call.on_fail
@@ -318,20 +345,27 @@ impl Ground<'_> {
         }
     }
 
-    fn answer(&self, answer: &Answer, origin: &Origin, route: &Route, answers: &mut Vec<(Statuses, Node)>) {
+    fn answer(
+        &self,
+        answer: &Answer,
+        origin: &Origin,
+        route: &Route,
+        answers: &mut Vec<(Statuses, Arc<Node>)>,
+    ) {
         let tree = Tree { ground: self, losses: &route.losses, origin };
         let mut node = answer.body.as_ref().map(|body| tree.value(body, "$")).unwrap_or_default();
         if answer.status < 400 {
             tree.left_out(&mut node);
             declare(&mut node, &route.compare);
         }
-        add(answers, Statuses::Exact(answer.status), node);
+        add(answers, Statuses::Exact(answer.status), Arc::new(node));
     }
 }
 
-fn add(answers: &mut Vec<(Statuses, Node)>, statuses: Statuses, node: Node) {
+fn add(answers: &mut Vec<(Statuses, Arc<Node>)>, statuses: Statuses, node: Arc<Node>) {
     match answers.iter_mut().find(|(known, _)| *known == statuses) {
-        Some((_, known)) => known.merge(node),
+        Some((_, known)) if Arc::ptr_eq(known, &node) => {}
+        Some((_, known)) => Arc::make_mut(known).merge(Arc::unwrap_or_clone(node)),
         None => answers.push((statuses, node)),
     }
 }

@@ -21,6 +21,12 @@ fn reply(status: u16, body: &str) -> Event {
     Event::Reply(Reply { status, body: Bytes::copy_from_slice(body.as_bytes()), ..Reply::default() })
 }
 
+#[test]
+fn operations_share_what_is_known_of_errors() {
+    let rules = crate::diff::Rules::of(&pack());
+    assert_eq!(rules.errors(SideId::OLD), (6, 1));
+}
+
 /// What a step of a run shows, as one line.
 fn line(next: Result<Next, Fault>) -> String {
     let text = |body: &Option<Bytes>| {
