@@ -106,7 +106,7 @@ pub const GATEWAY_ERRORS: &[(&str, u16, &str)] = &[
         400,
         "This page cannot be reached. Ask for pages in their order, of a size that stays the same.",
     ),
-    ("bad_body", 400, "The body is not valid JSON of the expected form."),
+    ("bad_body", 400, "The body is not of the expected form."),
     ("too_large", 413, "The request is too large."),
     ("uri_too_long", 414, "The address is too long."),
     ("unsupported_media", 415, "The content type or coding is not supported."),

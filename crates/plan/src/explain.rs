@@ -3,8 +3,9 @@
 use super::{
     Absent, Aggregate, Answer, Beyond, Block, BodyFormat, BodyPlan, Captured, Cell, Check, CheckElse,
     ChooseBy, ChooseOp, Close, CloseFrom, Column, End, Expr, ListStyle, Location, MediaTypes, MemberAction,
-    ObjectOp, OnFail, Origin, Others, Pack, PathPart, Predicate, QueryFrom, Raw, ReasonId, Response,
-    ResponseBody, Route, RouteKind, SideId, StatusFrom, StatusTo, Step, StepAction, StepCall, ValueOp,
+    ObjectOp, OnFail, Origin, Others, Pack, PartKind, PathPart, Predicate, QueryFrom, Raw, ReasonId,
+    Response, ResponseBody, Route, RouteKind, SideId, StatusFrom, StatusTo, Step, StepAction, StepCall,
+    ValueOp,
 };
 use std::fmt::Write as _;
 
@@ -251,6 +252,15 @@ impl Text<'_> {
         match &head.format {
             BodyFormat::Json => {}
             BodyFormat::Form(_) => self.line(&format!("body as {}", BodyFormat::FORM), None),
+            BodyFormat::Multipart(format) => {
+                let files = format.parts.iter().filter(|(_, kind)| *kind == PartKind::File);
+                let files: Vec<&str> = files.map(|(name, _)| &*name.text).collect();
+                let streamed = match files.is_empty() {
+                    true => String::new(),
+                    false => format!(", files as they come: {}", files.join(", ")),
+                };
+                self.line(&format!("body as {}{streamed}", BodyFormat::MULTIPART), None);
+            }
             BodyFormat::Opaque(media) => self.line(&format!("body as it comes: {}", passed(media)), None),
         }
         if let BodyFormat::Form(_) = head.answers {

@@ -1,7 +1,7 @@
 //! What bodies are written in. Whatever it is, plans see one tree: a format is a spelling of it, or nothing that is looked into.
 
 use super::body::Key;
-use super::form::Form;
+use super::form::{Form, FormKind};
 use super::parameter::ListStyle;
 use std::sync::Arc;
 
@@ -11,6 +11,8 @@ pub enum BodyFormat {
     #[default]
     Json,
     Form(Arc<FormFormat>),
+    /// A form of parts (`multipart/form-data`), of which some are files.
+    Multipart(Arc<MultipartFormat>),
     /// Passed as it comes, in its own media type.
     Opaque(Arc<MediaTypes>),
 }
@@ -96,7 +98,47 @@ pub struct FormFormat {
     pub lists: Vec<(Key, ListStyle)>,
 }
 
+/// A form of parts as its contract has it.
+#[derive(Debug)]
+pub struct MultipartFormat {
+    /// Of the parts that are texts.
+    pub fields: FormFormat,
+    /// The declared parts that are no texts.
+    pub parts: Vec<(Key, PartKind)>,
+}
+
+/// What a part is that is no text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PartKind {
+    /// JSON, called so where the gateway writes it.
+    Json(Arc<str>),
+    /// Bytes that nobody looks into. They may be many under one name.
+    File,
+}
+
+impl MultipartFormat {
+    /// What the declared part of this name is; none for texts, and for what is not declared.
+    pub fn kind(&self, name: &str) -> Option<&PartKind> {
+        self.parts.iter().find(|(key, _)| *key.text == *name).map(|(_, kind)| kind)
+    }
+
+    pub fn is_file(&self, name: &str) -> bool {
+        self.kind(name) == Some(&PartKind::File)
+    }
+
+    /// What the contract says of the value under this name.
+    pub fn form(&self, name: &str) -> Option<&Form> {
+        match &self.fields.form.kind {
+            FormKind::Object { fields, .. } => {
+                fields.iter().find(|field| *field.name.text == *name).map(|field| &*field.form)
+            }
+            _ => None,
+        }
+    }
+}
+
 impl BodyFormat {
+    pub const MULTIPART: &'static str = "multipart/form-data";
     pub const JSON: &'static str = "application/json";
     pub const FORM: &'static str = "application/x-www-form-urlencoded";
 
@@ -105,6 +147,7 @@ impl BodyFormat {
         match self {
             BodyFormat::Json => Some(BodyFormat::JSON),
             BodyFormat::Form(_) => Some(BodyFormat::FORM),
+            BodyFormat::Multipart(_) => Some(BodyFormat::MULTIPART),
             BodyFormat::Opaque(_) => None,
         }
     }
@@ -119,6 +162,7 @@ impl BodyFormat {
         match self {
             BodyFormat::Json => is_json(essence),
             BodyFormat::Form(_) => essence.eq_ignore_ascii_case(BodyFormat::FORM),
+            BodyFormat::Multipart(_) => essence.eq_ignore_ascii_case(BodyFormat::MULTIPART),
             BodyFormat::Opaque(media) => media.of(media_type) != MediaType::Foreign,
         }
     }

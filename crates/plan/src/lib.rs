@@ -52,7 +52,10 @@ pub use example::{
 pub use explain::explain;
 pub use expr::{Aggregate, Expr, Location, NullElse, Overlay, Path, Segment};
 pub use form::{Conform, Form, FormField, FormKind, Listed};
-pub use format::{BodyFormat, FormFormat, MediaType, MediaTypes, essence, is_json, media_in_range};
+pub use format::{
+    BodyFormat, FormFormat, MediaType, MediaTypes, MultipartFormat, PartKind, essence, is_json,
+    media_in_range,
+};
 pub use head::{CallHead, HeaderRule, PathPart, QueryFrom, QueryRefusal, QueryRule, StatusFrom, StatusTo};
 pub use oauth::{BodyForm, ClientAuth, RefreshExtra, TokenRequests};
 pub use paging::{LastPage, MemberPath, PagedBy, PagedSide, Paging, Told};

@@ -5,6 +5,7 @@ use super::coverage::{Mark, Reach, ends};
 use super::difference::{Difference, compare};
 use super::document::{Env, document, document_of_source};
 use super::language::negotiate;
+use super::parts;
 use super::request::{Request, decode_query, query_pairs};
 use super::run::Run;
 use super::settings::Settings;
@@ -235,14 +236,14 @@ impl Trial<'_> {
                 return self.end(Ended::Answered(answer), &example.exchange);
             }
         };
+        let mut headers = headers;
+        let body = example.body.as_ref();
+        let body = body.map_or_else(Bytes::new, |body| self.spelt(example.serves, route, body, &mut headers));
         let request = Request {
             path: values.into_iter().map(std::borrow::Cow::into_owned).collect(),
             query: Some(query.to_owned()),
             headers,
-            body: example
-                .body
-                .as_ref()
-                .map_or_else(Bytes::new, |body| self.spelt(example.serves, route, body)),
+            body,
             language,
         };
         let mut world = World { archived: example.archived.clone(), ..World::default() };
@@ -260,12 +261,19 @@ impl Trial<'_> {
         }
     }
 
-    /// A body as its operation has it: of a form, the text that the example gives.
-    fn spelt(&self, serves: SideId, route: RouteId, body: &Raw) -> Bytes {
+    /// A body as its operation has it: of a form, the text that the example gives; of parts, what they are written as.
+    fn spelt(&self, serves: SideId, route: RouteId, body: &Raw, headers: &mut HeaderMap) -> Bytes {
         let operation =
             self.pack.directions[serves].routes.get(usize::from(route.0)).map(|route| &route.operation);
         let is_json = operation.is_none_or(|operation| matches!(operation.format, BodyFormat::Json));
         let value = own(body);
+        if let Some(BodyFormat::Multipart(format)) = operation.map(|operation| &operation.format)
+            && let Some((body, named)) = parts::example(format, &value)
+            && let Ok(named) = HeaderValue::from_str(&named)
+        {
+            headers.entry(http::header::CONTENT_TYPE).or_insert(named);
+            return body.into();
+        }
         match value.as_str().filter(|_| !is_json) {
             Some(text) => Bytes::copy_from_slice(text.as_bytes()),
             None => bytes_of(body),
@@ -447,7 +455,13 @@ impl Trial<'_> {
         let is_form =
             call.headers.get(http::header::CONTENT_TYPE).is_some_and(|named| named == BodyFormat::FORM);
         let is_text = is_text(&call.headers);
+        let named = call.headers.get(http::header::CONTENT_TYPE).and_then(|named| named.to_str().ok());
+        let told_parts = call.body.as_deref().zip(named).and_then(|(body, named)| parts::told(named, body));
+        let wants_parts = scripted.body.as_ref().is_some_and(|body| own(body).as_object().is_some());
+        let is_of_parts = wants_parts && told_parts.is_some();
         let (wanted, sent) = match (is_form, call.body.as_deref()) {
+            // So are parts: their boundary is another one each time.
+            _ if is_of_parts => (scripted.body.as_ref().map(|body| parts::as_told(&own(body))), told_parts),
             // A form is compared by its names and values, however they are escaped.
             (true, Some(sent)) => {
                 let wanted = scripted.body.as_ref().map(own);

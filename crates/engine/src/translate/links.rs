@@ -4,7 +4,7 @@
 use http::{HeaderMap, header};
 
 /// The target of the first link with the relation `rel`, as it stands between `<` and `>`.
-pub(super) fn linked<'h>(headers: &'h HeaderMap, rel: &str) -> Option<&'h str> {
+pub fn linked<'h>(headers: &'h HeaderMap, rel: &str) -> Option<&'h str> {
     let fields = headers.get_all(header::LINK).into_iter().filter_map(|value| value.to_str().ok());
     fields.flat_map(links).find(|link| link.has(rel)).map(|link| link.target)
 }

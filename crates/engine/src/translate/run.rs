@@ -14,6 +14,7 @@ use super::fault::{Fault, FaultKind, Stop};
 use super::gather::{Fanned, Paged};
 use super::head::{self};
 use super::paging::{After, Pager, Pages, Readable};
+use super::parts::Fields;
 use super::request::Request;
 use super::settings::Settings;
 use super::sources::Traced;
@@ -46,6 +47,10 @@ pub struct Run {
     pager: Option<Box<Pager>>,
     /// What was made of what, where somebody asks.
     trace: Option<Arc<Mutex<Vec<Traced>>>>,
+    /// Of a body of parts, where only its fields are here.
+    fields: Option<Box<Fields>>,
+    /// What boundaries that are made are told apart by.
+    salt: u64,
 }
 
 /// Where the route at work stands in the pack.
@@ -111,13 +116,39 @@ impl Run {
         let (state, place) = (State::Fresh, Place::Route(route, instead));
         let (pages, pager): (Arc<dyn Pages>, _) = (Arc::new(Readable), None);
         let marks = Vec::new();
-        Run { pack, direction, place, settings, request, limits, state, marks, pages, pager, trace: None }
+        Run {
+            pack,
+            direction,
+            place,
+            settings,
+            request,
+            limits,
+            state,
+            marks,
+            pages,
+            pager,
+            trace: None,
+            fields: None,
+            salt: 0,
+        }
     }
 
     /// With what cursors are sealed by, and what is remembered of lists.
     #[must_use]
     pub fn with_pages(self, pages: Arc<dyn Pages>) -> Run {
         Run { pages, ..self }
+    }
+
+    /// With a number that nobody foresees, for boundaries of bodies of parts.
+    #[must_use]
+    pub fn with_salt(self, salt: u64) -> Run {
+        Run { salt, ..self }
+    }
+
+    /// With the fields of a body of parts, whose files follow what the call sends.
+    #[must_use]
+    pub fn with_fields(self, fields: Fields) -> Run {
+        Run { fields: Some(Box::new(fields)), ..self }
     }
 
     /// Reads one page of a harvest (index into [`Pack::harvests`]). It ends in an answer whose body is the page's list.
@@ -133,7 +164,21 @@ impl Run {
         let (state, place) = (State::Fresh, Place::Harvest(harvest));
         let (pages, pager): (Arc<dyn Pages>, _) = (Arc::new(Readable), None);
         let marks = Vec::new();
-        Run { pack, direction, place, settings, request, limits, state, marks, pages, pager, trace: None }
+        Run {
+            pack,
+            direction,
+            place,
+            settings,
+            request,
+            limits,
+            state,
+            marks,
+            pages,
+            pager,
+            trace: None,
+            fields: None,
+            salt: 0,
+        }
     }
 
     /// Takes what happened and says what to do next. After an answer, a refusal or a fault the run is over.

@@ -27,10 +27,24 @@ pub type FormFault = String;
 /// Appends the JSON text of a form. An empty text is an empty object.
 pub fn decode(format: &FormFormat, body: &[u8], limits: &Limits, out: &mut Vec<u8>) -> Result<(), FormFault> {
     let body = std::str::from_utf8(body).map_err(|_| "the form is not UTF-8".to_owned())?;
-    let mut tree = Tree::new(&format.form, limits);
-    for pair in body.split('&').filter(|pair| !pair.is_empty()) {
+    let pairs = body.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        tree.add(decoded(name)?, decoded(value)?, &format.lists)?;
+        Ok((decoded(name)?, decoded(value)?))
+    });
+    tree(format, pairs, limits, out)
+}
+
+/// Appends the JSON text of names and values.
+pub(super) fn tree<'t>(
+    format: &FormFormat,
+    pairs: impl Iterator<Item = Result<(Cow<'t, str>, Cow<'t, str>), FormFault>>,
+    limits: &Limits,
+    out: &mut Vec<u8>,
+) -> Result<(), FormFault> {
+    let mut tree = Tree::new(&format.form, limits);
+    for pair in pairs {
+        let (name, value) = pair?;
+        tree.add(name, value, &format.lists)?;
     }
     tree.write(0, out)
 }

@@ -5,6 +5,8 @@ use crate::translate::coverage::Mark;
 use crate::translate::document::{Env, document};
 use crate::translate::fault::{Fault, FaultKind, Sender, Stop};
 use crate::translate::head::{self, PairHeads};
+use crate::translate::multipart;
+use crate::translate::parts::{self, Fields, Gathered, Parts};
 use crate::translate::passed;
 use crate::translate::reply::{begins_as_json, body_type, foreign_success, redirect};
 use crate::translate::sources::{self, Traced};
@@ -13,7 +15,10 @@ use crate::translate::urlencoded;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header};
 use std::borrow::Cow;
-use switchback_plan::{BodyExpected, BodyFormat, CallHead, Pair, ResponseBody, Route, essence};
+use std::sync::Arc;
+use switchback_plan::{
+    BodyExpected, BodyFormat, CallHead, MultipartFormat, Pair, ResponseBody, Route, ValueOp, essence,
+};
 
 impl Run {
     pub(super) fn pair_call(&mut self, route: &Route, pair: &Pair) -> Result<Next, Stop> {
@@ -25,7 +30,7 @@ impl Run {
         let heads = self.pair_heads(route);
         let target = heads.target(&pair.call)?;
         let mut headers = heads.call_headers(&pair.call)?;
-        let body = self.pair_body(route, pair)?;
+        let body = self.pair_body(route, pair, &mut headers)?;
         passed::headers(pair, self.request.head().headers, body.is_some(), &mut headers)?;
         self.note(|| {
             let sources = pair.request.as_ref().filter(|_| body.is_some()).map(|plan| {
@@ -44,22 +49,95 @@ impl Run {
         Ok(Next::Call(call(&pair.call, 0, target, headers, body)))
     }
 
-    pub(super) fn pair_body(&self, route: &Route, pair: &Pair) -> Result<Option<Bytes>, Stop> {
+    fn pair_body(&self, route: &Route, pair: &Pair, headers: &mut HeaderMap) -> Result<Option<Bytes>, Stop> {
         let Some(plan) = &pair.request else { return Ok(None) };
         if pair.call.format.is_opaque() {
             let is_missing = route.operation.body != BodyExpected::Required && self.request.body.is_empty();
             return Ok((!is_missing).then(|| self.request.body.clone()));
         }
+        let is_missing = self.request.body.is_empty() && self.fields.is_none();
+        let mut parts = None;
         let body: Cow<'_, [u8]> = match route.operation.body {
             // The other side wants a body that is made of constants alone.
             BodyExpected::No => Cow::Borrowed(b"{}"),
-            BodyExpected::Optional if self.request.body.is_empty() => return Ok(None),
-            _ => self.json_of_request(route)?,
+            BodyExpected::Optional if is_missing => return Ok(None),
+            _ => match &route.operation.format {
+                BodyFormat::Multipart(format) => {
+                    let (fields, whole) = self.parts_of_request(format, pair, &plan.op)?;
+                    let json = fields.json.clone();
+                    parts = Some((fields, whole));
+                    json.to_vec().into()
+                }
+                _ => self.json_of_request(route)?,
+            },
         };
         let mut out = Vec::with_capacity(body.len());
         document(&plan.op, &body, &Env::of(&self.settings), &self.limits, &mut out)
             .map_err(|error| Stop::of_body(Sender::ClientBody, &error))?;
-        self.written(&pair.call.format, out).map(Some)
+        match &pair.call.format {
+            BodyFormat::Multipart(format) => self.written_parts(format, &out, parts, headers).map(Some),
+            format => self.written(format, out).map(Some),
+        }
+    }
+
+    /// The fields of a body of parts, and the rest of it where all of it is here.
+    fn parts_of_request(
+        &self,
+        format: &Arc<MultipartFormat>,
+        pair: &Pair,
+        op: &ValueOp,
+    ) -> Result<(Fields, Option<Parts>), Stop> {
+        if let Some(fields) = &self.fields {
+            return match fields.refused {
+                Some(reason) => Err(Stop::Refused(reason)),
+                None => Ok((Fields::clone(fields), None)),
+            };
+        }
+        let named = self.request.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let named = named.unwrap_or("");
+        if essence(named) != "" && !essence(named).eq_ignore_ascii_case(BodyFormat::MULTIPART) {
+            return Err(unsupported(BodyFormat::MULTIPART));
+        }
+        let bytes = self.request.body.len();
+        let mut parts = Parts::new(named, format, &pair.call.format, op, self.limits, 2 * bytes)?;
+        parts.push(self.request.body.clone());
+        match parts.gather()? {
+            Gathered::Refused(reason) => Err(Stop::Refused(reason)),
+            gathered => {
+                if gathered == Gathered::More {
+                    parts.finish()?;
+                }
+                Ok((parts.fields(gathered)?, Some(parts)))
+            }
+        }
+    }
+
+    /// The body of a call that is one of parts. Where files are still to come, it is the beginning of it.
+    fn written_parts(
+        &self,
+        format: &MultipartFormat,
+        json: &[u8],
+        parts: Option<(Fields, Option<Parts>)>,
+        headers: &mut HeaderMap,
+    ) -> Result<Bytes, Stop> {
+        let of =
+            parts.as_ref().filter(|(fields, _)| fields.has_files).map(|(fields, _)| fields.boundary.as_str());
+        let (mut out, boundary) = parts::written(format, json, of, self.salt, &self.limits)?;
+        let named = HeaderValue::from_str(&multipart::media_type(&boundary))
+            .map_err(|_| Fault::new(FaultKind::Internal, "a boundary that no header field takes"))?;
+        headers.insert(header::CONTENT_TYPE, named);
+        match parts {
+            Some((fields, None)) if fields.has_files => {}
+            Some((fields, Some(mut parts))) if fields.has_files => {
+                parts.begin(&boundary, Arc::clone(&self.settings));
+                let mut files = Vec::new();
+                parts.pass(&mut files)?;
+                files.iter().for_each(|piece| out.extend_from_slice(piece));
+                out.extend_from_slice(&parts.end()?);
+            }
+            _ => multipart::write_end(&boundary, &mut out),
+        }
+        Ok(out.into())
     }
 
     /// The client's body as JSON, whatever it is written in.

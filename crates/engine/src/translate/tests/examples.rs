@@ -89,7 +89,7 @@ fn an_example_that_says_what_happens_holds() {
     let broken = example(
         "POST /notes/7/send [1]",
         &[],
-        answered(400, json(r#"{"error":"The body is not valid JSON of the expected form."}"#)),
+        answered(400, json(r#"{"error":"The body is not of the expected form."}"#)),
     );
     assert_eq!(problems(broken), Vec::<String>::new());
 }
