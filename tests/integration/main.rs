@@ -39,6 +39,7 @@ mod oauth_peer;
 mod operator_settings;
 mod pack;
 mod paging;
+mod parts_of_bodies;
 mod passed_bodies;
 mod paths;
 mod playground;

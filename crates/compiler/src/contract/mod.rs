@@ -136,10 +136,21 @@ pub enum Media {
     OtherJson(Arc<str>),
     /// An urlencoded form, and how it writes its lists that have no brackets.
     Form(Arc<str>, Vec<(String, ListStyle)>),
-    /// A form of parts. Its type is shown, its text is opaque.
-    Multipart(Arc<str>),
+    /// A form of parts, what it says of some of them, and how it writes lists.
+    Multipart(Arc<str>, Vec<(String, PartEncoding)>, Vec<(String, ListStyle)>),
     /// Anything else: opaque. All media types that it may have.
     Bytes(Arc<[Arc<str>]>),
+}
+
+/// What a document says of how a part of a form is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PartEncoding {
+    /// As a text, like any field of a form.
+    Text,
+    /// As JSON, under this name.
+    Json(Arc<str>),
+    /// As what is not looked into.
+    File,
 }
 
 impl Media {
@@ -153,11 +164,11 @@ impl Media {
     }
 
     /// Of a form.
-    fn of_form(media: &str, lists: Vec<(String, ListStyle)>) -> Media {
+    fn of_form(media: &str, parts: Vec<(String, PartEncoding)>, lists: Vec<(String, ListStyle)>) -> Media {
         let essence = media.split(';').next().unwrap_or("").trim();
         match essence.eq_ignore_ascii_case(BodyFormat::FORM) {
             true => Media::Form(essence.into(), lists),
-            false => Media::Multipart(essence.into()),
+            false => Media::Multipart(essence.into(), parts, lists),
         }
     }
 
@@ -175,7 +186,7 @@ impl Media {
     pub fn name(&self) -> &str {
         match self {
             Media::Json => BodyFormat::JSON,
-            Media::OtherJson(name) | Media::Form(name, _) | Media::Multipart(name) => name,
+            Media::OtherJson(name) | Media::Form(name, _) | Media::Multipart(name, ..) => name,
             Media::Bytes(all) => all.first().map_or("", |name| name),
         }
     }

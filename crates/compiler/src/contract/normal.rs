@@ -7,6 +7,7 @@
 mod v2;
 mod v3;
 
+use super::PartEncoding;
 use super::documents::Follow;
 use super::faults;
 use super::grouped::Grouped;
@@ -82,8 +83,13 @@ pub(super) struct RawResponse<'n> {
 pub(super) enum Content<'n> {
     /// JSON, with its media type as the document has it.
     Json { media: &'n str, schema: Option<&'n Node> },
-    /// A form, by a schema of an object; and the lists that it says the style of.
-    Form { media: &'n str, schema: Option<&'n Node>, lists: Vec<(&'n str, ListStyle)> },
+    /// A form, by a schema of an object; and what it says of how parts and lists are written.
+    Form {
+        media: &'n str,
+        schema: Option<&'n Node>,
+        parts: Vec<(&'n str, PartEncoding)>,
+        lists: Vec<(&'n str, ListStyle)>,
+    },
     /// A form, by parameters.
     Fields { media: &'n str, fields: Vec<RawParameter<'n>> },
     /// Anything else, with all its media types.

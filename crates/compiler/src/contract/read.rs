@@ -10,7 +10,10 @@ use super::normal::{self, Content, Place, RawBody, RawOperation, RawParameter, S
 use super::path::{OpKey, PathTemplate};
 use super::schema::Schemas;
 use super::types::{Access, Additional, Field, Object, Type, TypeId, TypeKind, Types};
-use super::{Body, Contract, Media, Operation, Parameter, ParameterForm, Response, StatusPattern, Webhook};
+use super::{
+    Body, Contract, Media, Operation, Parameter, ParameterForm, PartEncoding, Response, StatusPattern,
+    Webhook,
+};
 use crate::diagnostic::{Findings, Span};
 use crate::yaml::Key;
 use std::collections::HashMap;
@@ -294,13 +297,20 @@ impl<'n> Reader<'n, '_> {
                 };
                 (ty, Media::of_json(media))
             }
-            Content::Form { schema, media, lists } => {
-                let ty = match schema {
+            Content::Form { schema, media, parts, lists } => {
+                let mut ty = match schema {
                     Some(schema) => self.schemas.read(schema, self.findings),
                     None => Type::any(span),
                 };
                 let lists = lists.iter().map(|(name, style)| ((*name).to_owned(), *style));
-                (ty, Media::of_form(media, lists.collect()))
+                let parts = parts.iter().map(|(name, said)| ((*name).to_owned(), said.clone()));
+                let media = Media::of_form(media, parts.collect(), lists.collect());
+                if let (Media::Multipart(..), TypeKind::Object(object)) = (&media, &mut ty.kind) {
+                    // A part of no type is bytes (OpenAPI 3.1, section 4.8.15).
+                    let fields = object.fields.iter_mut();
+                    fields.filter(|field| field.ty.kind == TypeKind::Any).for_each(Field::be_file);
+                }
+                (ty, media)
             }
             Content::Fields { fields, media } => {
                 let style = |field: &RawParameter<'n>| match field.style {
@@ -309,14 +319,24 @@ impl<'n> Reader<'n, '_> {
                     Style::Text | Style::Deep => None,
                 };
                 let lists = fields.iter().filter_map(style).collect();
+                let is_file = |field: &&RawParameter<'n>| {
+                    field.schema.and_then(|schema| schema.get("type")?.as_str()) == Some("file")
+                };
+                // No other field is JSON.
+                let texts = fields.iter().filter(|field| !is_file(field));
+                let parts = texts.map(|field| (field.name.to_owned(), PartEncoding::Text)).collect();
                 let fields = fields.iter().map(|field| {
                     let required = field.required;
                     let Parameter { name, ty, span, .. } = self.parameter(field);
-                    Field { name, ty, required, access: Access::Both, span }
+                    let mut read = Field { name, ty, required, access: Access::Both, span };
+                    if is_file(&field) {
+                        read.be_file();
+                    }
+                    read
                 });
                 let object = Object { fields: fields.collect(), additional: Additional::Open };
                 let ty = Type { kind: TypeKind::Object(object), nullable: false, span };
-                (ty, Media::of_form(media, lists))
+                (ty, Media::of_form(media, parts, lists))
             }
             Content::Bytes { media } => {
                 let essence = |media: &&str| essence(media).into();

@@ -304,7 +304,9 @@ impl<'n, 'f> Schemas<'n, 'f> {
             TypeKind::Scalar(Scalar {
                 kind,
                 values: values.and_then(|values| values.of(kind)).map(Box::new),
-                format: text_of(layers, "format").map(String::into_boxed_str),
+                format: text_of(layers, "format")
+                    .or_else(|| bytes_format(layers))
+                    .map(String::into_boxed_str),
                 limits: limits(layers),
             })
         };
@@ -429,6 +431,13 @@ fn bytes_of(named: &[(Key, Node)]) -> usize {
 
 fn text_of(layers: &[Layer<'_>], key: &str) -> Option<String> {
     layers.iter().find_map(|layer| layer.node.get(key)?.as_str()).map(str::to_owned)
+}
+
+/// The format of a text that is said to be of a media type and not coded (3.1); what JSON and texts hold are texts.
+fn bytes_format(layers: &[Layer<'_>]) -> Option<String> {
+    let named = text_of(layers, "contentMediaType")?;
+    let is_text = super::normal::json_rank(&named).is_some() || named.starts_with("text/");
+    (!is_text && text_of(layers, "contentEncoding").is_none()).then(|| Scalar::BYTES.to_owned())
 }
 
 fn number_of(layers: &[Layer<'_>], key: &str) -> Option<String> {

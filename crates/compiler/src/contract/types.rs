@@ -432,6 +432,20 @@ impl TypeKind {
     }
 }
 
+impl Field {
+    /// Makes it a text of bytes that nobody looks into.
+    pub(super) fn be_file(&mut self) {
+        let format = Some(Scalar::BYTES.into());
+        let scalar = Scalar { kind: ScalarKind::String, values: None, format, limits: Limits::default() };
+        self.ty = Type { kind: TypeKind::Scalar(scalar), nullable: false, span: self.ty.span };
+    }
+}
+
+impl Scalar {
+    /// The format of a text that is the bytes of something.
+    pub const BYTES: &'static str = "binary";
+}
+
 impl Choice {
     /// The alternative that is meant, by what an object has: `value` gives the scalar under a name, `has` says whether
     /// there is anything but null.

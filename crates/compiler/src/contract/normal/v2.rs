@@ -174,7 +174,9 @@ fn responses<'n>(operation: &'n Node, follow: &Follow<'n>, findings: &mut Groupe
             (Some("file"), _) => Content::Bytes { media: produces.clone() },
             (_, Ok(media)) => Content::Json { media, schema: Some(schema) },
             (_, Err(media)) => match media.iter().find(|media| media.eq_ignore_ascii_case(URLENCODED)) {
-                Some(form) => Content::Form { media: form, schema: Some(schema), lists: Vec::new() },
+                Some(form) => {
+                    Content::Form { media: form, schema: Some(schema), parts: Vec::new(), lists: Vec::new() }
+                }
                 None => Content::Bytes { media },
             },
         });

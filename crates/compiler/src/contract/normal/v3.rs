@@ -2,6 +2,7 @@
 
 use super::{Content, Place, RawBody, RawOperation, RawParameter, RawResponse, Style};
 use super::{entries, flag, is_form, items, json_rank, place, text, together};
+use crate::contract::PartEncoding;
 use crate::contract::documents::Follow;
 use crate::contract::faults;
 use crate::contract::grouped::Grouped;
@@ -147,7 +148,12 @@ fn content<'n>(
         false => essence(&key.name).eq_ignore_ascii_case(BodyFormat::FORM),
     });
     if let Some((key, node)) = form {
-        return Some(Content::Form { media: &key.name, schema: schema(node), lists: lists(node, follow) });
+        return Some(Content::Form {
+            media: &key.name,
+            schema: schema(node),
+            parts: parts(node, follow),
+            lists: lists(node, follow),
+        });
     }
     let media: Vec<&str> = all.iter().map(|(key, _)| key.name.as_str()).collect();
     (!media.is_empty()).then_some(Content::Bytes { media })
@@ -164,4 +170,24 @@ fn lists<'n>(media: &'n Node, follow: &Follow<'n>) -> Vec<(&'n str, ListStyle)> 
         Style::Text | Style::Deep => None,
     };
     encoding.unwrap_or_default().iter().filter_map(style).collect()
+}
+
+/// How parts are written, by `encoding`: one of a media type is what that says, one of a style is a text.
+fn parts<'n>(media: &'n Node, follow: &Follow<'n>) -> Vec<(&'n str, PartEncoding)> {
+    let encoding = follow.follow(media).and_then(|media| media.get("encoding")).and_then(Node::as_map);
+    let said = |(key, node): &'n (Key, Node)| {
+        let of_type = text(node, "contentType").map(|named| {
+            // Of several, the first is the one that is written.
+            let named = essence(named.split(',').next().unwrap_or(""));
+            match named {
+                _ if json_rank(named).is_some_and(|rank| rank < 3) => PartEncoding::Json(named.into()),
+                _ if named.starts_with("text/plain") || named == BodyFormat::FORM => PartEncoding::Text,
+                _ => PartEncoding::File,
+            }
+        });
+        let has_style = node.get("style").is_some() || node.get("explode").is_some();
+        let said = of_type.or(has_style.then_some(PartEncoding::Text))?;
+        Some((key.name.as_str(), said))
+    };
+    encoding.unwrap_or_default().iter().filter_map(said).collect()
 }

@@ -58,7 +58,11 @@ impl<'a> RouteCheck<'_, 'a> {
             self.findings.push(faults::media_of_no_passed(old.span, medias.what));
             return None;
         }
-        let Some(opaque) = all.find(|media| !media.is_read()) else { return Some(None) };
+        // Of parts a shape maps the fields.
+        let is_shaped = medias.what == "request" && matches!(line, Some(Body::Shape(_) | Body::Inline(_)));
+        let is_mapped = |media: &&&Media| is_shaped && matches!(media, Media::Multipart(..));
+        let opaque = all.find(|media| !media.is_read() && !is_mapped(media));
+        let Some(opaque) = opaque else { return Some(None) };
         if matches!(line, None | Some(Body::Empty(_))) {
             return Some(None);
         }

@@ -13,6 +13,7 @@ mod faults;
 mod filter;
 mod forms;
 mod media;
+mod multipart;
 mod operations;
 mod paging;
 mod pair;

@@ -176,7 +176,12 @@ impl<'a> RouteCheck<'_, 'a> {
         };
         match self.translated(pair.request.as_ref(), &what) {
             Translated::Empty => Some(None),
-            Translated::Plan(plan) => Some(Some(plan)),
+            Translated::Plan(plan) => {
+                if let Some(used @ (Body::Shape(_) | Body::Inline(_))) = &pair.request {
+                    self.files(&plan.op, used, pair.span, [served, taken])?;
+                }
+                Some(Some(plan))
+            }
             Translated::Faulty => None,
         }
     }

@@ -285,8 +285,11 @@ pub(super) fn format(operation: &Operation, types: &Types) -> BodyFormat {
     match operation.body.as_ref().map(|body| (&body.media, body)) {
         None | Some((Media::Json | Media::OtherJson(_), _)) => BodyFormat::Json,
         Some((Media::Form(_, lists), body)) => form_of(&body.ty, lists, types),
+        Some((Media::Multipart(_, parts, lists), body)) => {
+            super::multipart::format(&body.ty, parts, lists, types)
+        }
         // Where it is passed, the pair says what it may be.
-        Some((Media::Multipart(_) | Media::Bytes(_), _)) => BodyFormat::Opaque(Arc::default()),
+        Some((Media::Bytes(_), _)) => BodyFormat::Opaque(Arc::default()),
     }
 }
 

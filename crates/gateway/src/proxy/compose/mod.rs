@@ -18,6 +18,7 @@ mod finish;
 pub(crate) mod forward;
 mod pages;
 mod pair;
+mod parts;
 pub(crate) mod resume;
 
 use self::buffered::{Buffered, buffer, buffer_request};
@@ -38,7 +39,7 @@ use std::sync::Arc;
 use switchback_engine::translate::paging::Pages;
 use switchback_engine::translate::{self, Run};
 use switchback_json as json;
-use switchback_plan::{Effect, Pair, Route, RouteKind};
+use switchback_plan::{BodyFormat, BodyPlan, Effect, MultipartFormat, Pair, Route, RouteKind};
 
 /// Answers `request` by the plan of the route it matched.
 pub(crate) fn answer(
@@ -56,6 +57,7 @@ pub(crate) fn answer(
             Box::pin(compose(composer, of_work, nothing, None))
         }
         false if is_passed(&composer, &of_work, &body) => Box::pin(passed(composer, of_work, body)),
+        false if has_parts(&composer, &of_work, &body) => Box::pin(in_parts(composer, of_work, body)),
         false => Box::pin(with_body(composer, of_work, body)),
     };
     match effect {
@@ -75,6 +77,46 @@ fn passing(facts: &RequestContext) -> Option<(&Route, &Pair)> {
         }
         _ => None,
     }
+}
+
+/// The pair whose request is a form of parts that it maps.
+fn mapping_parts(facts: &RequestContext) -> Option<(&Route, &Pair, &Arc<MultipartFormat>, &BodyPlan)> {
+    let route = facts.program.route(facts.matched().front.serves, facts.matched().route);
+    match (&route.kind, &route.operation.format) {
+        (RouteKind::Pair(pair), BodyFormat::Multipart(format)) => {
+            Some((route, pair, format, pair.request.as_ref()?))
+        }
+        _ => None,
+    }
+}
+
+/// Whether the files of the request's body go on while they come. As with what is passed, a small body is held; so is one
+/// whose answer needs the run that makes its call.
+fn has_parts(composer: &Composer, facts: &RequestContext, body: &Body) -> bool {
+    let is_small = body.length().is_some_and(|length| length <= composer.limits.whole_bytes_max);
+    !is_small
+        && mapping_parts(facts).is_some_and(|(route, pair, ..)| {
+            let query = facts.query().unwrap_or("");
+            route.paging.is_none()
+                && !route.has_forms_in_answers()
+                && translate::head::refused_parameter(&pair.refused, query).is_none()
+        })
+}
+
+/// Maps the fields of the request's body, and passes its files on.
+async fn in_parts(
+    composer: Arc<Composer>,
+    facts: Arc<RequestContext>,
+    body: Body,
+) -> Result<Response, GatewayError> {
+    let limits = &composer.limits;
+    let body = body.limited(limits.forwarded_bytes_max);
+    let body =
+        decoded(body, &facts.headers, Side::Client, limits.decode_ratio_max, limits.forwarded_bytes_max)?;
+    let mut exchange = Exchange::new(&composer, Arc::clone(&facts));
+    let (route, pair, format, plan) = mapping_parts(&facts).expect("it was asked whether there is one");
+    let json = json_limits(limits, route);
+    Box::pin(exchange.in_parts(route, pair, (format, &plan.op), json, body)).await
 }
 
 /// Whether the request's body goes on while it comes. A small one is held, so that its call can be sent again; and so is one
@@ -143,7 +185,8 @@ async fn compose(
             language: facts.language.0,
         };
         let (pack, settings) = (Arc::clone(facts.program.pack()), Arc::clone(facts.program.settings()));
-        Box::new(Run::new(pack, matched.front.serves, matched.route, request, settings, limits))
+        let run = Run::new(pack, matched.front.serves, matched.route, request, settings, limits);
+        Box::new(run.with_salt(fastrand::u64(..)))
     };
     exchange.take(worked)?;
     if let Some(paging) = &route.paging {

@@ -125,7 +125,7 @@ impl Exchange<'_> {
         }
     }
 
-    async fn pair_answer(
+    pub(super) async fn pair_answer(
         &self,
         route: &Route,
         pair: &Pair,

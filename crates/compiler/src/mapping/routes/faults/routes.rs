@@ -319,6 +319,19 @@ pub(in super::super) fn opaque_body(span: Span, media: &str) -> Finding {
         .help("write `keep` where no body of it is JSON on either side; else refuse the operation")
 }
 
+/// The same in either direction, so that it is said once.
+pub(in super::super) fn file_alone(span: Span, side: &str, name: &str) -> Finding {
+    Finding::error(Code::FilePart, span, format!("`{name}` of `{side}` is a file, and what stands for it is none"))
+        .help(format!(
+            "files stream through: rename a file of the other side to it, or leave it out, `only: {{{side}: {{{name}: none}}}}`"
+        ))
+}
+
+pub(in super::super) fn parts_of_no_object(span: Span) -> Finding {
+    Finding::error(Code::PartsObject, span, "a body of parts is one of several objects here")
+        .help("map it with a shape over one object, `keep` it, or refuse the operation")
+}
+
 pub(in super::super) fn media_apart(
     span: Span,
     what: &str,

@@ -1,0 +1,167 @@
+//! Bodies of parts (`multipart/form-data`) that a shape maps: which of their parts are texts, JSON and files, and that files
+//! stay files. What a shape makes of a file would have to be held, so a file is kept, renamed or dropped.
+
+use super::faults;
+use super::route::RouteCheck;
+use crate::contract::{Body, Field, Media, PartEncoding, Scalar, ScalarKind, Type, TypeKind, Types};
+use crate::diagnostic::Span;
+use crate::mapping::ast;
+use crate::mapping::form;
+use std::sync::Arc;
+use switchback_plan::{
+    BodyFormat, Close, CloseFrom, FormFormat, Key, ListStyle, Member, MemberAction, MultipartFormat,
+    PartKind, ValueOp,
+};
+
+/// How a body of parts is read and written.
+pub(super) fn format(
+    ty: &Type,
+    said: &[(String, PartEncoding)],
+    lists: &[(String, ListStyle)],
+    types: &Types,
+) -> BodyFormat {
+    let fields: &[Field] = match types.resolve(ty).kind {
+        TypeKind::Object(object) => &object.fields,
+        _ => &[],
+    };
+    let mut parts = Vec::new();
+    let mut styles: Vec<(Key, ListStyle)> =
+        lists.iter().map(|(name, style)| (Key::new(name), *style)).collect();
+    for field in fields {
+        let known = said.iter().find(|(name, _)| *name == field.name).map(|(_, said)| said);
+        let kind = match known {
+            Some(PartEncoding::Text) => None,
+            Some(PartEncoding::File) => Some(PartKind::File),
+            Some(PartEncoding::Json(named)) => Some(PartKind::Json(Arc::clone(named))),
+            None => usual(&field.ty, types),
+        };
+        let is_list = matches!(types.resolve(&field.ty).kind, TypeKind::Array(_));
+        if is_list && kind.is_none() && !lists.iter().any(|(name, _)| *name == field.name) {
+            // Each element is a part of the same name (RFC 7578, section 4.3).
+            styles.push((Key::new(&field.name), ListStyle::Repeated));
+        }
+        parts.extend(kind.map(|kind| (Key::new(&field.name), kind)));
+    }
+    let fields = FormFormat { form: form::of(ty, types), lists: styles };
+    BodyFormat::Multipart(Arc::new(MultipartFormat { fields, parts }))
+}
+
+/// What a part of a type is where its document does not say (OpenAPI 3, encoding object); none for a text.
+fn usual(ty: &Type, types: &Types) -> Option<PartKind> {
+    match types.resolve(ty).kind {
+        TypeKind::Any => Some(PartKind::File),
+        TypeKind::Scalar(scalar) => {
+            let is_file =
+                scalar.kind == ScalarKind::String && scalar.format.as_deref() == Some(Scalar::BYTES);
+            is_file.then_some(PartKind::File)
+        }
+        TypeKind::Array(array) => usual(&array.items, types),
+        TypeKind::Object(_) | TypeKind::Choice(_) => Some(PartKind::Json(BodyFormat::JSON.into())),
+        TypeKind::OneOf(_) | TypeKind::Null | TypeKind::Named(_) => None,
+    }
+}
+
+impl RouteCheck<'_, '_> {
+    /// That files stay files in what is made of a request. `used` is what the pair says of it.
+    pub(super) fn files(
+        &mut self,
+        op: &ValueOp,
+        used: &ast::Body,
+        span: Span,
+        [from, to]: [Option<&Body>; 2],
+    ) -> Option<()> {
+        let sides = [(from, self.serves), (to, self.serves.other())];
+        let formats = sides.map(|(body, side)| match body.map(|body| (&body.media, body)) {
+            Some((Media::Multipart(_, said, lists), body)) => {
+                match format(&body.ty, said, lists, self.ground.types(side)) {
+                    BodyFormat::Multipart(format) => Some(format),
+                    _ => None,
+                }
+            }
+            _ => None,
+        });
+        if formats.iter().all(Option::is_none) {
+            return Some(());
+        }
+        let [from, to] = &formats;
+        let is_file = |format: &Option<Arc<MultipartFormat>>, name: &str| {
+            format.as_ref().is_some_and(|format| format.is_file(name))
+        };
+        // What is kept as a whole has no rules.
+        let (members, closes): (&[Member], &[Close]) = match op {
+            ValueOp::Object(object) => (&object.members, &object.close),
+            ValueOp::Keep => (&[], &[]),
+            _ => {
+                self.findings.push(faults::parts_of_no_object(span));
+                return None;
+            }
+        };
+        let mark = self.findings.len();
+        let files = |format: &Option<Arc<MultipartFormat>>| -> Vec<String> {
+            let parts = format.iter().flat_map(|format| &format.parts);
+            let files = parts.filter(|(_, kind)| *kind == PartKind::File);
+            files.map(|(name, _)| name.text.to_string()).collect()
+        };
+        for name in files(from) {
+            let fate = match members.iter().find(|member| *member.name.text == *name) {
+                None => Some(name.as_str()).filter(|_| matches!(op, ValueOp::Keep)),
+                Some(member) if member.capture.is_some() => Some(""),
+                Some(member) => match &member.action {
+                    MemberAction::Emit(emit) if matches!(emit.op, ValueOp::Keep) => Some(&*emit.name.text),
+                    MemberAction::Emit(_) => Some(""),
+                    MemberAction::Drop | MemberAction::Shadowed | MemberAction::Refuse(_) => None,
+                },
+            };
+            if fate.is_some_and(|fate| !is_file(to, fate)) {
+                let at = self.line_of(used, &name, span);
+                let side = self.ground.side_name(self.serves);
+                self.findings.push(faults::file_alone(at, side, &name));
+            }
+        }
+        for name in files(to) {
+            let made = members.iter().any(|member| match &member.action {
+                MemberAction::Emit(emit) => *emit.name.text == *name && !is_file(from, &member.name.text),
+                _ => false,
+            });
+            let is_settled = |from: &CloseFrom| !matches!(from, CloseFrom::Captured { .. });
+            let closed = closes.iter().any(|close| *close.name.text == *name && is_settled(&close.from));
+            // What is captured of a file is found above.
+            let captured = closes.iter().any(|close| {
+                let CloseFrom::Captured { alternatives, .. } = &close.from else { return false };
+                let of = |slot: u16| members.iter().find(|member| member.capture == Some(slot));
+                *close.name.text == *name
+                    && alternatives
+                        .iter()
+                        .any(|one| of(one.slot).is_none_or(|member| !is_file(from, &member.name.text)))
+            });
+            if made || closed || captured {
+                let at = self.line_of(used, &name, span);
+                let side = self.ground.side_name(self.serves.other());
+                self.findings.push(faults::file_alone(at, side, &name));
+            }
+        }
+        (!self.findings.errors_since(mark)).then_some(())
+    }
+
+    /// The line of a shape that names a member of a body.
+    fn line_of(&self, used: &ast::Body, name: &str, otherwise: Span) -> Span {
+        let shape = match used {
+            ast::Body::Inline(shape) => Some(&**shape),
+            ast::Body::Shape(used) => {
+                let shapes = &self.ground.world.program.shapes;
+                shapes
+                    .iter()
+                    .find(|shape| shape.name.as_ref().is_some_and(|known| known.value == used.name.value))
+            }
+            ast::Body::Keep(span) | ast::Body::Empty(span) => return *span,
+        };
+        let Some(shape) = shape else { return otherwise };
+        let is_it = |place: &ast::Place| place.0.first().is_some_and(|first| first == name);
+        let renamed = shape.rename.iter().find(|line| is_it(&line.old.value) || is_it(&line.new.value));
+        let only = || shape.only.iter().find(|line| is_it(&line.place.value)).map(|line| line.place.span);
+        let constant =
+            || shape.constant.iter().find(|line| line.name.value == name).map(|line| line.name.span);
+        let same = || shape.same.iter().find(|one| one.value == name).map(|one| one.span);
+        renamed.map(|line| line.span).or_else(same).or_else(only).or_else(constant).unwrap_or(shape.span)
+    }
+}

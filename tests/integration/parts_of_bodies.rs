@@ -1,0 +1,223 @@
+//! Forms of parts whose fields are mapped while their files stream, through the real binary: the manual's shop.
+
+use crate::spellings::{OLD_KEY, Shop};
+use crate::support::packs;
+use crate::support::program::resident;
+use crate::support::raw::{Act, Client, Seen, Upstream};
+
+const FORM: &str = "content-type: multipart/form-data; boundary=B\r\n";
+
+async fn shop() -> Shop {
+    Shop::start(&packs::shop(), Upstream::start(vec![Act::json(200, r#"{"id":7}"#)]).await).await
+}
+
+/// A body of these parts, each by what stands before its content and by its content.
+fn body(parts: &[(&str, &str)]) -> String {
+    let part = |(head, content): &(&str, &str)| {
+        format!("--B\r\nContent-Disposition: form-data; {}\r\n\r\n{content}\r\n", head.replace('|', "\r\n"))
+    };
+    parts.iter().map(part).collect::<String>() + "--B--\r\n"
+}
+
+const PICTURE: [(&str, &str); 6] = [
+    ("name=title", "Lake \u{e4}"),
+    ("name=\"tags\"", "a"),
+    ("name=\"tags\"", "b,c"),
+    ("name=rights; filename=blob|Content-Type: application/json", "{\"owner\": \"Ann\", \"free\":true}"),
+    ("name=preview; filename=small.png", "dropped \r\n--"),
+    ("name=picture; filename=\"a b.png\"; x=y|content-type: image/png|X-Note: 1", "PNG\r\n--\r\n-B\r\n\r\n"),
+];
+
+/// The parts that a service was sent: what stands before each content, in small letters, and the content.
+fn parts(seen: &Seen) -> Vec<(String, Vec<u8>)> {
+    let named = seen.values("content-type")[0].to_owned();
+    let boundary = named.strip_prefix("multipart/form-data; boundary=").expect("parts").to_owned();
+    assert!(boundary.starts_with('B') && boundary.len() > 10, "{boundary}");
+    let whole = match seen.values("transfer-encoding").is_empty() {
+        true => seen.body.clone(),
+        false => joined(&seen.body),
+    };
+    let delimiter = format!("\r\n--{boundary}").into_bytes();
+    let mut rest = [b"\r\n", &whole[..]].concat();
+    let mut pieces = Vec::new();
+    while let Some(at) = memchr::memmem::find(&rest, &delimiter) {
+        pieces.push(rest[..at].to_vec());
+        rest.drain(..at + delimiter.len());
+    }
+    assert_eq!(rest, b"--\r\n", "the final boundary");
+    let part = |piece: &Vec<u8>| {
+        let at = memchr::memmem::find(piece, b"\r\n\r\n").expect("a header");
+        let head = String::from_utf8_lossy(&piece[2..at]).replace("\r\n", "|");
+        (head, piece[at + 4..].to_vec())
+    };
+    assert_eq!(pieces.remove(0), b"");
+    pieces.iter().map(part).collect()
+}
+
+/// What stands in chunks.
+fn joined(mut chunks: &[u8]) -> Vec<u8> {
+    let mut all = Vec::new();
+    loop {
+        let end = memchr::memmem::find(chunks, b"\r\n").expect("a chunk's size");
+        let size = std::str::from_utf8(&chunks[..end]).expect("digits");
+        let size = usize::from_str_radix(size, 16).expect("digits");
+        if size == 0 {
+            return all;
+        }
+        all.extend_from_slice(&chunks[end + 2..end + 2 + size]);
+        chunks = &chunks[end + 2 + size + 2..];
+    }
+}
+
+fn told(seen: &Seen) -> Vec<(String, String)> {
+    let text = |(head, content): (String, Vec<u8>)| (head, String::from_utf8_lossy(&content).into_owned());
+    parts(seen).into_iter().map(text).collect()
+}
+
+/// Sends a body in chunks of so many bytes, of which nobody says how many there are.
+async fn in_chunks(shop: &Shop, line: &str, body: &[u8], size: usize) -> Option<(u16, String)> {
+    let mut client = Client::connect(shop.gateway).await;
+    let head = format!("x-api-key: {OLD_KEY}\r\nauthorization: Bearer token-of-a-new-client\r\n{FORM}");
+    client.send(format!("{line} HTTP/1.1\r\nhost: g\r\n{head}transfer-encoding: chunked\r\n\r\n")).await;
+    for piece in body.chunks(size) {
+        client.send([format!("{:x}\r\n", piece.len()).as_bytes(), piece, b"\r\n"].concat()).await;
+    }
+    client.send("0\r\n\r\n").await;
+    client.answer().await.map(|answer| (answer.status, answer.text()))
+}
+
+fn field(name: &str, value: &str) -> (String, String) {
+    (format!("Content-Disposition: form-data; name=\"{name}\""), value.to_owned())
+}
+
+#[tokio::test]
+async fn fields_are_mapped_and_files_go_on_however_the_body_comes() {
+    let shop = shop().await;
+    let sent = body(&PICTURE);
+    let answer = shop.ask("POST /old/pictures", FORM, &sent).await;
+    assert_eq!((answer.status, answer.text().as_str()), (200, r#"{"id":7}"#));
+    for size in [1, 7, 4096] {
+        let answer = in_chunks(&shop, "POST /old/pictures", sent.as_bytes(), size).await;
+        assert_eq!(answer, Some((200, r#"{"id":7}"#.to_owned())), "{size}");
+    }
+    let about = r#"{"name":"Lake ä","rights":{"owner": "Ann", "free":true}}"#;
+    let json = "Content-Disposition: form-data; name=\"about\"|Content-Type: application/json".to_owned();
+    let image = "Content-Disposition: form-data; name=\"image\"; filename=\"a b.png\"; x=y|content-type: image/png|X-Note: 1";
+    let wanted = vec![
+        field("labels", "a"),
+        field("labels", "b,c"),
+        (json, about.to_owned()),
+        (image.to_owned(), PICTURE[5].1.to_owned()),
+    ];
+    for seen in shop.service.seen() {
+        assert_eq!(seen.line(), "POST /images?locale=en HTTP/1.1");
+        assert_eq!(seen.values("authorization"), ["Bearer secret-at-new"]);
+        assert_eq!(told(&seen), wanted);
+    }
+}
+
+#[tokio::test]
+async fn the_other_direction_makes_fields_of_json() {
+    let shop = shop().await;
+    let sent = body(&[
+        ("name=image; filename=x", "GIF"),
+        // After the file, and good where it stands.
+        ("name=labels", "late"),
+        ("name=labels", "later"),
+    ]);
+    let about =
+        ("name=about|Content-Type: application/json; charset=utf-8", r#" {"name":"Sea","year":"1999"} "#);
+    let first = body(&[about]).replace("--B--\r\n", "") + &sent;
+    let answer = in_chunks(&shop, "POST /new/images", first.as_bytes(), 16).await;
+    assert_eq!(answer, Some((200, r#"{"id":7}"#.to_owned())));
+    let file = "Content-Disposition: form-data; name=\"picture\"; filename=x".to_owned();
+    assert_eq!(
+        told(&shop.service.seen()[0]),
+        [
+            field("title", "Sea"),
+            field("year", "1999"),
+            (file, "GIF".to_owned()),
+            field("tags", "late"),
+            field("tags", "later")
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_body_that_is_no_form_of_the_contract_reaches_nobody() {
+    let shop = shop().await;
+    let whole = body(&PICTURE);
+    let large = body(&[("name=title", &"x".repeat(11 << 20))]);
+    let header = format!("name=title|X: {}", "y".repeat(17_000));
+    for (fields, sent, status) in [
+        ("content-type: multipart/form-data\r\n", whole.clone(), 400),
+        ("content-type: application/x-www-form-urlencoded\r\n", "title=x".to_owned(), 415),
+        ("content-type: multipart/mixed; boundary=B\r\n", whole.clone(), 415),
+        (FORM, "--B--".replace("B--", "C--"), 400),
+        (FORM, body(&PICTURE[..1]).replace("--B--", ""), 400),
+        (FORM, whole.replacen("form-data", "attachment", 1), 400),
+        (FORM, whole.replacen("{\"owner\"", "{owner", 1), 400),
+        (FORM, body(&[("name=year", "1"), ("name=year", "2"), PICTURE[5]]), 400),
+        (FORM, body(&[(&header, "x")]), 400),
+        (FORM, large, 413),
+    ] {
+        let answer = shop.ask("POST /old/pictures", fields, &sent).await;
+        assert_eq!(answer.status, status, "{fields}{:.80}: {}", sent, answer.text());
+        assert!(answer.text().starts_with(r#"{"error":"#), "{}", answer.text());
+    }
+    assert_eq!(shop.service.seen().len(), 0);
+    // The program still works.
+    assert_eq!(shop.ask("POST /old/pictures", FORM, &whole).await.status, 200);
+}
+
+/// What is wrong after the first file is found while the call is out: it never ends as if it were whole.
+#[tokio::test]
+async fn a_late_fault_cuts_the_call() {
+    let shop = shop().await;
+    let file = ("name=picture; filename=a", "PNG");
+    let cut = body(&[PICTURE[0], file]).replace("--B--", "");
+    for sent in [
+        // Goes into an object that was written before.
+        body(&[file, PICTURE[0]]),
+        cut,
+        body(&[PICTURE[0], file]).replace("PNG", "PNG\r\n--Bad"),
+    ] {
+        let answer = in_chunks(&shop, "POST /old/pictures", sent.as_bytes(), 64).await.expect("an answer");
+        assert_eq!(answer.0, 400, "{}", answer.1);
+        assert!(answer.1.starts_with(r#"{"error":"#), "{}", answer.1);
+        // A small body is held, and answered so, too.
+        assert_eq!(shop.ask("POST /old/pictures", FORM, &sent).await.status, 400);
+    }
+    assert_eq!(shop.service.seen().len(), 0);
+}
+
+/// A large upload is mapped in the memory of its fields.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_large_upload_streams_while_its_fields_are_mapped() {
+    const BYTES: usize = 32 << 20;
+    const MORE_MAX: u64 = 16 << 20;
+    let shop = shop().await;
+    assert_eq!(shop.ask("POST /old/pictures", FORM, &body(&PICTURE)).await.status, 200);
+    let before = resident(shop.program.id());
+    let (begin, end) = (body(&PICTURE[..2]), "\r\n--B--\r\n");
+    let begin = begin.replace("--B--\r\n", "")
+        + "--B\r\nContent-Disposition: form-data; name=picture; filename=large\r\n\r\n";
+    let mut client = Client::connect(shop.gateway).await;
+    let length = begin.len() + BYTES + end.len();
+    let head = format!("x-api-key: {OLD_KEY}\r\n{FORM}content-length: {length}\r\n\r\n{begin}");
+    client.send(format!("POST /old/pictures HTTP/1.1\r\nhost: g\r\n{head}")).await;
+    let mut most = 0;
+    let large: Vec<u8> = (0..BYTES).map(|at| b"\r\n--B\n-"[(at * 7 + at / 7919) % 7]).collect();
+    let large = String::from_utf8(large).expect("ASCII").replace("\r\n--B", "\r\n--C").into_bytes();
+    for piece in large.chunks(1 << 20) {
+        client.send(piece).await;
+        most = most.max(resident(shop.program.id()));
+    }
+    client.send(end).await;
+    assert_eq!(client.answer().await.expect("an answer").status, 200);
+    assert!(most < before + MORE_MAX, "{before} bytes resident before, {most} while 32 MiB pass");
+    let sent = parts(&shop.service.seen()[1]);
+    assert_eq!(sent[0], (field("labels", "a").0, b"a".to_vec()));
+    assert!(sent[2].0.ends_with("name=\"image\"; filename=large"), "{}", sent[2].0);
+    assert!(sent[2].1 == large, "{} bytes", sent[2].1.len());
+}
