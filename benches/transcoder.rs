@@ -348,6 +348,100 @@ fn by_document(op: &ValueOp, body: &[u8]) -> Vec<u8> {
     out
 }
 
+/// How members of a list's elements vary from one to the next.
+#[derive(Clone, Copy)]
+enum Variety {
+    /// All have the same ones.
+    Uniform,
+    /// Three sets by turns, in the element and in the object within it.
+    Alternating,
+    /// The same members in two orders by turns.
+    TwoOrders,
+}
+
+/// A list of a megabyte whose elements have the members of [`note`], all values of the same size.
+fn varied(variety: Variety) -> Bytes {
+    let object = |members: &[(&str, &str)], left_out: &[&str], is_reversed: bool| {
+        let mut members: Vec<_> = members.iter().filter(|(name, _)| !left_out.contains(name)).collect();
+        if is_reversed {
+            members.reverse();
+        }
+        let members = members.iter().map(|(name, value)| format!("\"{name}\":{value}"));
+        format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+    };
+    let element = |at: usize| {
+        let sets: [[&[&str]; 2]; 3] = [
+            [&[], &[]],
+            [&["file", "readAt"], &["depot"]],
+            [&["isPrinted", "sender"], &["road", "customer"]],
+        ];
+        let ([left_out, left_out_within], is_reversed) = match variety {
+            Variety::Uniform => (sets[0], false),
+            Variety::Alternating => (sets[at % 3], false),
+            Variety::TwoOrders => (sets[0], at % 2 == 1),
+        };
+        let parcel = [
+            ("id", "12345"),
+            ("road", "\"express\""),
+            ("situation", "\"on_the_way\""),
+            ("depot", "{\"id\":7}"),
+            ("customer", "\"João Müller\""),
+            ("flowId", "3"),
+        ];
+        let parcel = object(&parcel, left_out_within, is_reversed);
+        let members = [
+            ("id", "9007199254740993"),
+            ("text", "\"The parcel goes out with the morning round; someone has to sign for it.\""),
+            ("isUrgent", "true"),
+            ("isPrinted", "false"),
+            ("sender", "{\"id\":5,\"name\":\"Ana Sofia Rodrigues\",\"picture\":null}"),
+            ("senderKind", "\"clerk\""),
+            ("receiverKind", "\"desk\""),
+            ("file", "null"),
+            ("parcel", &parcel),
+            ("sentAt", "\"2024-05-03 10:21:44\""),
+            ("readAt", "null"),
+            ("kind", "\"text\""),
+        ];
+        object(&members, left_out, is_reversed)
+    };
+    let mut out = String::from("[");
+    for at in 0.. {
+        out.push_str(&element(at));
+        if out.len() > 1_000_000 {
+            break;
+        }
+        out.push(',');
+    }
+    out.push(']');
+    Bytes::from(out)
+}
+
+/// The class `tokens` over elements whose members vary, in CPU per byte.
+fn variety(criterion: &mut Criterion) {
+    let op = ValueOp::Array(Box::new(note(false)));
+    let (values, program) = (Arc::new(Values::default()), Arc::new(Program::compile(&op)));
+    let cases = [
+        ("uniform", Variety::Uniform),
+        ("alternating", Variety::Alternating),
+        ("two orders", Variety::TwoOrders),
+    ];
+    for (name, variety) in cases {
+        let body = varied(variety);
+        let chunks = chunks(&body);
+        let (_, streamed) = stream(&program, &values, Check::Grammar, Level::best(), &chunks, true);
+        assert_eq!(streamed, by_document(&op, &body), "{name}");
+        let mut group = criterion.benchmark_group("variety");
+        group.throughput(Throughput::Bytes(body.len() as u64));
+        for check in [Check::Lenient, Check::Grammar] {
+            group.bench_function(BenchmarkId::new(name, format!("{check:?}")), |bencher| {
+                bencher.iter(|| stream(&program, &values, check, Level::best(), &chunks, false).0);
+            });
+        }
+        group.finish();
+    }
+}
+
 /// A form of ten kilobytes, flat and nested, to JSON and back.
 fn forms(criterion: &mut Criterion) {
     let form = |kind| Arc::new(Form { kind, nullable: false });
@@ -395,6 +489,6 @@ fn forms(criterion: &mut Criterion) {
 criterion_group! {
     name = benches;
     config = Criterion::default().sample_size(20).warm_up_time(Duration::from_millis(500)).measurement_time(Duration::from_secs(2));
-    targets = transcoder, forms
+    targets = transcoder, variety, forms
 }
 criterion_main!(benches);

@@ -75,6 +75,12 @@ impl Scan for Avx2 {
     }
 
     #[inline(always)]
+    fn blanks(self, bytes: &[u8; 64]) -> u64 {
+        let (halves, _) = bytes.as_chunks::<32>();
+        self.blanks_of(&halves[0]) | self.blanks_of(&halves[1]) << 32
+    }
+
+    #[inline(always)]
     fn prefix_xor(self, bits: u64) -> u64 {
         // SAFETY: `self` proves PCLMULQDQ (1).
         unsafe { carryless_prefix_xor(bits) }
@@ -145,37 +151,44 @@ impl Avx2 {
     #[inline(always)]
     fn classes_of(self, bytes: &[u8; 32]) -> Classes {
         let bytes = self.load(bytes);
+        let at_most = |byte| self.at_most(bytes, byte);
         // SAFETY: register arithmetic; `self` proves the features (1).
-        let (control, blank, structure) = unsafe {
-            let last_control = _mm256_set1_epi8(0x1f);
-            let control = _mm256_cmpeq_epi8(_mm256_max_epu8(bytes, last_control), last_control);
-            // Each byte is compared with what stands at its low four bits, or with zero where its highest bit is set.
-            let blanks = _mm256_setr_epi8(
-                0x20, 0, 0, 0, 0, 0, 0, 0, 0, 0x09, 0x0a, 0, 0, 0x0d, 0, 0, //
-                0x20, 0, 0, 0, 0, 0, 0, 0, 0, 0x09, 0x0a, 0, 0, 0x0d, 0, 0,
-            );
-            let blank = _mm256_cmpeq_epi8(bytes, _mm256_shuffle_epi8(blanks, bytes));
-            let structures = _mm256_setr_epi8(
-                0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x3a, 0x7b, 0x2c, 0x7d, 0, 0, //
-                0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x3a, 0x7b, 0x2c, 0x7d, 0, 0,
-            );
+        let (folded, from_zero, bit_5) = unsafe {
             let folded = _mm256_or_si256(bytes, _mm256_set1_epi8(0x20));
-            // Folding makes commas and colons of two control characters.
-            let structure = _mm256_cmpeq_epi8(folded, _mm256_shuffle_epi8(structures, bytes));
-            let structure = _mm256_andnot_si256(control, structure);
-            (
-                _mm256_movemask_epi8(control) as u32,
-                _mm256_movemask_epi8(blank) as u32,
-                _mm256_movemask_epi8(structure) as u32,
-            )
+            let from_zero = _mm256_sub_epi8(bytes, _mm256_set1_epi8(b'0' as i8));
+            // The bit is moved to where it is gathered from.
+            let bit_5 = _mm256_movemask_epi8(_mm256_slli_epi16::<2>(bytes)) as u32;
+            (folded, from_zero, bit_5)
         };
         Classes {
             quote: self.equal(bytes, b'"').into(),
             backslash: self.equal(bytes, b'\\').into(),
-            control: control.into(),
-            blank: blank.into(),
-            structure: structure.into(),
+            control: at_most(0x1f).into(),
+            low: at_most(0x20).into(),
+            comma: self.equal(bytes, b',').into(),
+            colon: self.equal(bytes, b':').into(),
+            opens: self.equal(folded, b'{').into(),
+            closes: self.equal(folded, b'}').into(),
+            bit_5: bit_5.into(),
+            digit: self.at_most(from_zero, 9).into(),
+            zero: self.equal(bytes, b'0').into(),
         }
+    }
+
+    #[inline(always)]
+    fn at_most(self, bytes: __m256i, byte: u8) -> u32 {
+        // SAFETY: register arithmetic; `self` proves the features (1).
+        unsafe {
+            let most = _mm256_set1_epi8(byte as i8);
+            _mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_max_epu8(bytes, most), most)) as u32
+        }
+    }
+
+    #[inline(always)]
+    fn blanks_of(self, bytes: &[u8; 32]) -> u64 {
+        let bytes = self.load(bytes);
+        let lines = self.equal(bytes, b'\n') | self.equal(bytes, b'\r');
+        (lines | self.equal(bytes, b' ') | self.equal(bytes, b'\t')).into()
     }
 
     #[inline(always)]

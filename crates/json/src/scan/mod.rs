@@ -66,10 +66,18 @@ pub struct Classes {
     pub backslash: u64,
     /// Bytes below 0x20.
     pub control: u64,
-    /// White space of RFC 8259, section 2; but for the space these are control characters, too.
-    pub blank: u64,
-    /// Brackets, commas and colons.
-    pub structure: u64,
+    /// These and the space: all that can be white space.
+    pub low: u64,
+    pub comma: u64,
+    pub colon: u64,
+    /// `[` and `{`.
+    pub opens: u64,
+    /// `]` and `}`.
+    pub closes: u64,
+    /// The bit of 0x20, which curly brackets have and square ones do not.
+    pub bit_5: u64,
+    pub digit: u64,
+    pub zero: u64,
 }
 
 /// These bits set, all that [`Block::brackets`] marks, and nothing else, is the same byte.
@@ -148,6 +156,9 @@ pub trait Scan: Copy {
 
     /// What the bytes of a block are.
     fn classes(self, bytes: &[u8; 64]) -> Classes;
+
+    /// White space of RFC 8259, section 2.
+    fn blanks(self, bytes: &[u8; 64]) -> u64;
 
     /// Bit n of the result is the exclusive or of the bits 0 to n.
     fn prefix_xor(self, bits: u64) -> u64;
@@ -246,8 +257,14 @@ impl Classes {
             quote: self.quote | next.quote << width,
             backslash: self.backslash | next.backslash << width,
             control: self.control | next.control << width,
-            blank: self.blank | next.blank << width,
-            structure: self.structure | next.structure << width,
+            low: self.low | next.low << width,
+            comma: self.comma | next.comma << width,
+            colon: self.colon | next.colon << width,
+            opens: self.opens | next.opens << width,
+            closes: self.closes | next.closes << width,
+            bit_5: self.bit_5 | next.bit_5 << width,
+            digit: self.digit | next.digit << width,
+            zero: self.zero | next.zero << width,
         }
     }
 }

@@ -16,6 +16,12 @@ fn equal(word: u64, byte: u8) -> u64 {
     !((differing & !HIGH).wrapping_add(!HIGH) | differing) & HIGH
 }
 
+/// High bit of exactly those bytes that are `most`, which is ASCII, or less.
+#[inline(always)]
+fn at_most(word: u64, most: u8) -> u64 {
+    !((word & !HIGH).wrapping_add(LOW * (0x7f - most as u64)) | word) & HIGH
+}
+
 /// The high bits of the eight bytes as the low eight bits.
 #[inline(always)]
 fn gather(marks: u64) -> u64 {
@@ -43,8 +49,7 @@ fn find(bytes: &[u8], mut at: usize, marks: impl Fn(u64) -> u64, is: impl Fn(u8)
 #[inline(always)]
 fn stops(word: u64) -> u64 {
     let folded = word | (LOW * 0x20);
-    let blank = !((word & !HIGH).wrapping_add(LOW * (0x7f - 0x20)) | word) & HIGH;
-    blank | equal(word, b',') | equal(word, b':') | equal(folded, b'{') | equal(folded, b'}')
+    at_most(word, 0x20) | equal(word, b',') | equal(word, b':') | equal(folded, b'{') | equal(folded, b'}')
 }
 
 /// High bit of exactly those bytes that end a bare scalar.
@@ -138,17 +143,30 @@ impl Scan for Portable {
         for (at, word) in bytes.as_chunks::<8>().0.iter().enumerate() {
             let word = u64::from_le_bytes(*word);
             let (shift, folded) = (at * 8, word | (LOW * 0x20));
-            let control = !((word & !HIGH).wrapping_add(LOW * (0x80 - 0x20)) | word) & HIGH;
-            let blank = equal(word, b' ') | equal(word, b'\t') | equal(word, b'\n') | equal(word, b'\r');
-            let between = equal(word, b',') | equal(word, b':');
-            let brackets = equal(folded, b'{') | equal(folded, b'}');
-            classes.quote |= gather(equal(word, b'"')) << shift;
-            classes.backslash |= gather(equal(word, b'\\')) << shift;
-            classes.control |= gather(control) << shift;
-            classes.blank |= gather(blank) << shift;
-            classes.structure |= gather(between | brackets) << shift;
+            let is = |word, byte| gather(equal(word, byte)) << shift;
+            classes.quote |= is(word, b'"');
+            classes.backslash |= is(word, b'\\');
+            classes.control |= gather(at_most(word, 0x1f)) << shift;
+            classes.low |= gather(at_most(word, 0x20)) << shift;
+            classes.comma |= is(word, b',');
+            classes.colon |= is(word, b':');
+            classes.opens |= is(folded, b'{');
+            classes.closes |= is(folded, b'}');
+            classes.bit_5 |= gather(word << 2 & HIGH) << shift;
+            classes.digit |= gather(at_most(word, b'9') & !at_most(word, b'0' - 1)) << shift;
+            classes.zero |= is(word, b'0');
         }
         classes
+    }
+
+    #[inline(always)]
+    fn blanks(self, bytes: &[u8; 64]) -> u64 {
+        let words = bytes.as_chunks::<8>().0.iter().enumerate();
+        words.fold(0, |blanks, (at, word)| {
+            let word = u64::from_le_bytes(*word);
+            let lines = equal(word, b'\n') | equal(word, b'\r');
+            blanks | gather(lines | equal(word, b' ') | equal(word, b'\t')) << (at * 8)
+        })
     }
 
     #[inline(always)]

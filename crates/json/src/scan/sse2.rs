@@ -64,6 +64,13 @@ impl Scan for Sse2 {
     }
 
     #[inline(always)]
+    fn blanks(self, bytes: &[u8; 64]) -> u64 {
+        let (quarters, _) = bytes.as_chunks::<16>();
+        let low = self.blanks_of(&quarters[0]) | self.blanks_of(&quarters[1]) << 16;
+        low | (self.blanks_of(&quarters[2]) | self.blanks_of(&quarters[3]) << 16) << 32
+    }
+
+    #[inline(always)]
     fn prefix_xor(self, bits: u64) -> u64 {
         Portable.prefix_xor(bits)
     }
@@ -132,29 +139,43 @@ impl Sse2 {
     #[inline(always)]
     fn classes_of(self, bytes: &[u8; 16]) -> Classes {
         let bytes = self.load(bytes);
+        let at_most = |byte| self.at_most(bytes, byte);
         // SAFETY: register arithmetic with SSE2 (1).
-        let (control, blank, structure) = unsafe {
-            let is = |bytes, byte: u8| _mm_cmpeq_epi8(bytes, _mm_set1_epi8(byte as i8));
-            let last_control = _mm_set1_epi8(0x1f);
-            let control = _mm_cmpeq_epi8(_mm_max_epu8(bytes, last_control), last_control);
-            let lines = _mm_or_si128(is(bytes, b'\n'), is(bytes, b'\r'));
-            let blank = _mm_or_si128(lines, _mm_or_si128(is(bytes, b' '), is(bytes, b'\t')));
+        let (folded, from_zero, bit_5) = unsafe {
             let folded = _mm_or_si128(bytes, _mm_set1_epi8(0x20));
-            let brackets = _mm_or_si128(is(folded, b'{'), is(folded, b'}'));
-            let structure = _mm_or_si128(brackets, _mm_or_si128(is(bytes, b','), is(bytes, b':')));
-            (
-                _mm_movemask_epi8(control) as u32,
-                _mm_movemask_epi8(blank) as u32,
-                _mm_movemask_epi8(structure) as u32,
-            )
+            let from_zero = _mm_sub_epi8(bytes, _mm_set1_epi8(b'0' as i8));
+            // The bit is moved to where it is gathered from.
+            (folded, from_zero, _mm_movemask_epi8(_mm_slli_epi16::<2>(bytes)) as u32)
         };
         Classes {
             quote: self.equal(bytes, b'"').into(),
             backslash: self.equal(bytes, b'\\').into(),
-            control: control.into(),
-            blank: blank.into(),
-            structure: structure.into(),
+            control: at_most(0x1f).into(),
+            low: at_most(0x20).into(),
+            comma: self.equal(bytes, b',').into(),
+            colon: self.equal(bytes, b':').into(),
+            opens: self.equal(folded, b'{').into(),
+            closes: self.equal(folded, b'}').into(),
+            bit_5: bit_5.into(),
+            digit: self.at_most(from_zero, 9).into(),
+            zero: self.equal(bytes, b'0').into(),
         }
+    }
+
+    #[inline(always)]
+    fn at_most(self, bytes: __m128i, byte: u8) -> u32 {
+        // SAFETY: register arithmetic with SSE2 (1).
+        unsafe {
+            let most = _mm_set1_epi8(byte as i8);
+            _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_max_epu8(bytes, most), most)) as u32
+        }
+    }
+
+    #[inline(always)]
+    fn blanks_of(self, bytes: &[u8; 16]) -> u64 {
+        let bytes = self.load(bytes);
+        let lines = self.equal(bytes, b'\n') | self.equal(bytes, b'\r');
+        (lines | self.equal(bytes, b' ') | self.equal(bytes, b'\t')).into()
     }
 
     #[inline(always)]

@@ -15,6 +15,7 @@ struct Answers {
     bare_ends: Vec<usize>,
     blocks: Vec<Block>,
     classes: Vec<Classes>,
+    blanks: Vec<u64>,
     prefixes: Vec<u64>,
     /// By window: the first break of a string and the first end of a scalar among the bytes that are
     /// looked at.
@@ -44,6 +45,10 @@ impl Task for Everything<'_> {
             classes: bytes
                 .windows(64)
                 .map(|window| scan.classes(window.try_into().expect("64 bytes")))
+                .collect(),
+            blanks: bytes
+                .windows(64)
+                .map(|window| scan.blanks(window.try_into().expect("64 bytes")))
                 .collect(),
             blocks,
         }
@@ -112,10 +117,17 @@ fn by_hand(bytes: &[u8], step: usize) -> Answers {
                 quote: mask(window, &|byte| byte == b'"'),
                 backslash: mask(window, &|byte| byte == b'\\'),
                 control: mask(window, &|byte| byte < 0x20),
-                blank: mask(window, &|byte| b" \t\r\n".contains(&byte)),
-                structure: mask(window, &|byte| b"[]{},:".contains(&byte)),
+                low: mask(window, &|byte| byte <= 0x20),
+                comma: mask(window, &|byte| byte == b','),
+                colon: mask(window, &|byte| byte == b':'),
+                opens: mask(window, &|byte| b"[{".contains(&byte)),
+                closes: mask(window, &|byte| b"]}".contains(&byte)),
+                bit_5: mask(window, &|byte| byte & 0x20 != 0),
+                digit: mask(window, &|byte| byte.is_ascii_digit()),
+                zero: mask(window, &|byte| byte == b'0'),
             })
             .collect(),
+        blanks: bytes.windows(64).map(|window| mask(window, &|byte| b" \t\r\n".contains(&byte))).collect(),
         blocks,
     }
 }

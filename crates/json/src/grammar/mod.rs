@@ -6,15 +6,17 @@
 //!
 //! Decisions to know before editing:
 //!
-//! - [`Grammar::byte`] knows the whole grammar, one byte at a time. [`Blocks`] is a short cut through it for 64 bytes without
-//!   a backslash: it only looks at the bytes where something begins. What it cannot finish (an escape, a scalar that the
-//!   block cuts) it leaves to `byte`.
+//! - [`Grammar::byte`] knows the whole grammar, one byte at a time, and tells every fault. [`Blocks`] is a short cut through it
+//!   for 64 bytes that are as they should be: it holds whole classes of bytes against what may follow them, and goes through
+//!   brackets one by one. What is not in order, or cut, it leaves to `byte`.
 //! - A value that begins decides at once what may follow it, so that nothing has to happen when it ends.
 
+mod blocks;
+
+use self::blocks::{BLOCK_BYTES, Blocks};
 use super::error::{Error, ErrorKind, Expected, Limit};
 use super::reader::is_blank;
 use super::scan::{self, Level, Scan, Task};
-use super::text;
 
 /// What may come next, outside of scalars.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -195,7 +197,6 @@ impl Grammar {
     }
 
     /// A number or word begins.
-    #[inline(always)]
     fn bare(&mut self) -> Result<(), ErrorKind> {
         if !matches!(self.next, Next::Value | Next::ValueOrEnd) {
             return Err(self.unexpected());
@@ -205,7 +206,6 @@ impl Grammar {
     }
 
     /// Takes a bracket, comma or colon, or a quote that opens a string.
-    #[inline(always)]
     fn structure(&mut self, byte: u8) -> Result<(), ErrorKind> {
         match (byte, self.next) {
             (b',', Next::AfterMember) => self.next = Next::Key,
@@ -224,7 +224,6 @@ impl Grammar {
         Ok(())
     }
 
-    #[inline(always)]
     fn opens(&mut self, first: Next, between: Next) -> Result<(), ErrorKind> {
         if self.open.len() >= self.depth_max {
             return Err(ErrorKind::Limit(Limit::Depth));
@@ -289,7 +288,7 @@ impl Task for Chunk<'_> {
         let mut at = 0;
         while at < chunk.len() {
             if matches!(grammar.inside, Inside::Nothing | Inside::String) {
-                at = scan.enter(Blocks { grammar: &mut *grammar, chunk, at })?;
+                at = scan.enter(Blocks { grammar: &mut *grammar, chunk, at });
             }
             // An escape or a scalar that a block cuts, or what is shorter than a block.
             while let Some(byte) = chunk.get(at) {
@@ -302,81 +301,5 @@ impl Task for Chunk<'_> {
             }
         }
         Ok(())
-    }
-}
-
-const BLOCK_BYTES: usize = 64;
-
-/// As many whole blocks of a chunk as can be read, from `at` on; gives the place that has been reached.
-struct Blocks<'a> {
-    grammar: &'a mut Grammar,
-    chunk: &'a [u8],
-    at: usize,
-}
-
-impl Task for Blocks<'_> {
-    type Output = Result<usize, Fault>;
-
-    #[inline(always)]
-    fn run<S: Scan>(self, scan: S) -> Result<usize, Fault> {
-        let Blocks { grammar, chunk, mut at } = self;
-        let mut in_string = grammar.inside == Inside::String;
-        while let Some(block) = chunk.get(at..).and_then(<[u8]>::first_chunk::<BLOCK_BYTES>) {
-            let marks = scan.classes(block);
-            // What lies behind a backslash is for another time.
-            let end = marks.backslash.trailing_zeros();
-            let within = if end == 64 { !0 } else { (1 << end) - 1 };
-            let carried = if in_string { !0 } else { 0 };
-            // With the quote that opens it, without the one that closes it.
-            let strings = scan.prefix_xor(marks.quote) ^ carried;
-            let wrong = marks.control & (strings | !marks.blank) & within;
-            if wrong != 0 {
-                let first = wrong.trailing_zeros();
-                let is_inside = strings >> first & 1 == 1;
-                let kind = if is_inside { ErrorKind::ControlInString } else { grammar.unexpected() };
-                return Err((at + first as usize, kind));
-            }
-            let outside = !strings & within;
-            let bare = !(marks.structure | marks.blank | marks.quote) & outside;
-            let starts = bare & !(bare << 1);
-            let mut tokens = (marks.structure & outside) | (marks.quote & strings & within) | starts;
-            while tokens != 0 {
-                let place = tokens.trailing_zeros();
-                tokens &= tokens - 1;
-                let from = place as usize;
-                if starts >> place & 1 == 0 {
-                    grammar.structure(block[from & 63]).map_err(|kind| (at + from, kind))?;
-                    continue;
-                }
-                let len = (!(bare >> place)).trailing_zeros();
-                if place + len >= end {
-                    grammar.inside = Inside::Nothing;
-                    return Ok(at + from);
-                }
-                grammar.bare().map_err(|kind| (at + from, kind))?;
-                bare_scalar(&block[from..from + len as usize]).map_err(|kind| (at + from, kind))?;
-            }
-            at += end as usize;
-            in_string = end > 0 && strings >> (end - 1) & 1 == 1 || end == 0 && in_string;
-            if end < 64 {
-                break;
-            }
-        }
-        grammar.inside = if in_string { Inside::String } else { Inside::Nothing };
-        Ok(at)
-    }
-}
-
-/// Whether a number or word that is here whole is one.
-#[inline(always)]
-fn bare_scalar(bytes: &[u8]) -> Result<(), ErrorKind> {
-    match bytes {
-        b"null" | b"true" | b"false" => Ok(()),
-        [b'-' | b'0'..=b'9', ..] => {
-            // Most numbers are digits that do not begin with a zero.
-            let is_plain = bytes[0] > b'0' && bytes.iter().all(u8::is_ascii_digit);
-            if is_plain || text::check_number(bytes).is_ok() { Ok(()) } else { Err(ErrorKind::InvalidNumber) }
-        }
-        _ => Err(ErrorKind::InvalidLiteral),
     }
 }
