@@ -11,8 +11,8 @@ use switchback_json::scan::WORD_BYTES;
 const NAMES_MAX: usize = 64;
 
 /// How often the order may be changed. A name is put where it was last seen, so that bodies in which names change places would
-/// go on for ever.
-const CHANGES_MAX: u32 = 4 * NAMES_MAX as u32;
+/// go on for ever; names out of order are found as well.
+const CHANGES_MAX: u32 = NAMES_MAX as u32;
 
 /// Index of a name in [`Names`]; below the number of the plan's members it is the member's index.
 pub(super) type NameId = u16;

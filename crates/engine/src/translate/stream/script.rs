@@ -6,6 +6,7 @@
 use super::copying::Plain;
 use super::names::{NONE, NameId, Names, bit};
 use super::program::{Action, Capture, Object, Op, Others, Program, Written};
+use super::value_end::{Ahead, window};
 use switchback_json::scan::{Care, Scan, WORD_BYTES};
 
 /// Steps of one script: what objects within objects would add to more is not part of it.
@@ -38,6 +39,8 @@ pub(super) struct Script {
     pub steps: Vec<Step>,
     /// By name: the step after the member, in the object that the script is of.
     after: Vec<u16>,
+    /// The objects that it has steps of, itself first.
+    places: Vec<Steps>,
     /// Brackets that are opened within it, at one time.
     pub depth: usize,
     /// Slots of the objects within it, at most.
@@ -106,6 +109,10 @@ pub(super) struct Step {
     pub kind: Kind,
     /// Objects of the script around this step.
     pub level: u8,
+    /// Which of the script's objects it is a step of.
+    place: u16,
+    /// The next step of the same object.
+    next: u16,
     /// The byte after what this step reads: before the name of the next one, or the bracket.
     pub then: u8,
     /// Whether the value is kept for the end of an object.
@@ -124,6 +131,12 @@ impl Step {
     #[inline(always)]
     pub(super) fn begins<S: Scan>(&self, scan: S, window: &[u8; WORD_BYTES]) -> bool {
         scan.is_word(window, &self.text, self.care)
+    }
+
+    /// Whether `window` begins with this step's name, quotes and colon included.
+    #[inline(always)]
+    fn is_named<S: Scan>(&self, scan: S, window: &[u8; WORD_BYTES]) -> bool {
+        scan.is_word(window, &self.text, Care::first(self.name_len()))
     }
 
     /// Bytes of the text, at most [`WORD_BYTES`].
@@ -149,10 +162,92 @@ impl Step {
     }
 }
 
+/// The steps of one object of a script.
+#[derive(Debug, Clone)]
+struct Steps {
+    /// The numbers of steps, each where the hash of its name says, or in the next room that was free; else [`NONE`].
+    by_name: Box<[u16; ROOMS]>,
+    /// The number of the step that is the object's end.
+    end: u16,
+}
+
+/// Twice as many as an object has names.
+const ROOMS: usize = 128;
+
+impl Steps {
+    fn new() -> Steps {
+        Steps { by_name: Box::new([NONE; ROOMS]), end: NONE }
+    }
+
+    /// Adds the step of a name, with its quotes and colon.
+    fn add(&mut self, name: &[u8], step: u16) {
+        let name = &name[1..name.len() - b"\":".len()];
+        let mut start = [0; WORD_BYTES];
+        start[..name.len()].copy_from_slice(name);
+        let mut room = hash(&start, name.len());
+        while self.by_name[room % ROOMS] != NONE {
+            room += 1;
+        }
+        self.by_name[room % ROOMS] = step;
+    }
+}
+
+/// Where to look for the name that `start` begins with, of which it has `len` bytes.
+#[inline(always)]
+fn hash(start: &[u8; WORD_BYTES], len: usize) -> usize {
+    let word = |at: usize| {
+        let word: &[u8; 8] = start[at % (WORD_BYTES - 7)..].first_chunk().expect("there are as many");
+        u64::from_le_bytes(*word)
+    };
+    let care = !0 >> (64 - 8 * len.clamp(1, 8));
+    let ends = (word(0) & care) ^ (word(len.saturating_sub(8)) & care).rotate_left(29);
+    (ends ^ len as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) as usize >> 57
+}
+
 impl Script {
+    /// The step of the name that `ahead` has, in the object that `like` is a step of.
+    #[inline(always)]
+    pub(super) fn named<S: Scan>(&self, scan: S, ahead: &Ahead, like: &Step) -> Option<usize> {
+        let name = window::<0, WORD_BYTES>(ahead, 2);
+        let len = scan.string_start(name);
+        if ahead[1] != b'"' || len >= S::STEP.min(WORD_BYTES - 2) {
+            return None;
+        }
+        let rooms = &self.places.get(usize::from(like.place))?.by_name;
+        let mut room = hash(name, len);
+        loop {
+            let number = usize::from(rooms[room % ROOMS]);
+            let step = self.steps.get(number)?;
+            if step.is_named(scan, window::<0, _>(ahead, 1)) {
+                return Some(number);
+            }
+            room += 1;
+        }
+    }
+
+    /// The step that ends the object that `like` is a step of.
+    #[inline(always)]
+    pub(super) fn end_of(&self, like: &Step) -> Option<usize> {
+        self.places.get(usize::from(like.place)).map(|steps| usize::from(steps.end))
+    }
+
+    /// The first step from the one after `number` on, in the same object, whose name is among `seen`; the end of the script, if
+    /// there is none.
+    #[inline(always)]
+    pub(super) fn until_seen(&self, number: usize, seen: u64) -> usize {
+        let mut number = number;
+        while let Some(step) = self.steps.get(usize::from(self.steps[number].next)) {
+            number = usize::from(self.steps[number].next);
+            if step.id != NONE && seen & bit(step.id) != 0 {
+                return number;
+            }
+        }
+        self.steps.len()
+    }
+
     fn of(program: &Program, names: &[Names], object: u32) -> Script {
-        let mut script = Script { steps: Vec::new(), after: Vec::new(), depth: 0, slots: 0 };
-        let root = Place { object, outer: NONE, level: 0, slots: 0 };
+        let mut script = Script::default();
+        let root = Place { object, outer: NONE, level: 0, slots: 0, place: 0 };
         script.object(program, names, root);
         script
     }
@@ -170,6 +265,9 @@ impl Script {
         let slots = usize::from(place.slots) + program.objects[place.object as usize].slots;
         self.slots = self.slots.max(slots);
         let object = &program.objects[place.object as usize];
+        let place = Place { place: self.places.len() as u16, ..place };
+        self.places.push(Steps::new());
+        let mut before: Option<usize> = None;
         for (id, text) in names[place.object as usize].expected() {
             if !has_step(object, id) {
                 if place.level == 0 {
@@ -178,7 +276,14 @@ impl Script {
                 continue;
             }
             let step = Step { seen, id, last, ..place.step(Kind::Machine) };
+            let number = self.steps.len();
             self.member(program, names, step, text);
+            if number < self.steps.len() {
+                self.places[usize::from(place.place)].add(text, number as u16);
+                if let Some(before) = before.replace(number) {
+                    self.steps[before].next = number as u16;
+                }
+            }
             (seen, last) = (seen | bit(id), id);
             if place.level == 0 {
                 self.goes_on_after(id);
@@ -187,6 +292,10 @@ impl Script {
         if let Some(before) = self.steps.last_mut() {
             before.then = b'}';
         }
+        if let Some(before) = before {
+            self.steps[before].next = self.steps.len() as u16;
+        }
+        self.places[usize::from(place.place)].end = self.steps.len() as u16;
         let kind = if place.outer == NONE { Kind::End } else { Kind::Leave };
         self.steps.push(Step { seen, last, ..place.step(kind) });
     }
@@ -234,7 +343,7 @@ impl Script {
                 self.steps.push(entered);
                 let slots = step.slots + object.slots as u16;
                 let level = step.level + 1;
-                self.object(program, names, Place { object: inner, outer, level, slots });
+                self.object(program, names, Place { object: inner, outer, level, slots, place: 0 });
                 if let Some(leave) = self.steps.last_mut() {
                     leave.is_captured = is_captured;
                 }
@@ -266,6 +375,8 @@ struct Place {
     outer: u16,
     level: u8,
     slots: u16,
+    /// See [`Step::place`].
+    place: u16,
 }
 
 impl Place {
@@ -282,6 +393,8 @@ impl Place {
             slots: self.slots,
             kind,
             level: self.level,
+            place: self.place,
+            next: NONE,
             then: b',',
             is_captured: false,
             slot: NONE,

@@ -21,8 +21,11 @@ use std::ops::Range;
 use std::sync::Arc;
 use switchback_json::scan::{Scan, Task, WORD_BYTES, Windows};
 
-/// How many names that may be missing are looked beyond, before the machine looks for a name.
-const MISSING_MAX: usize = 8;
+/// Objects around a step within which members may be missing without the script being left.
+const LEVELS: usize = 8;
+
+/// By level: the names that steps have been passed over for because they did not come.
+type Missing = [u64; LEVELS];
 
 /// Why a script is no longer followed.
 #[derive(Debug, Clone, Copy)]
@@ -78,7 +81,8 @@ impl<S: Scan> Task for Walk<'_, '_, S> {
         let top = *run.top();
         let copying = Copying::resume(run.chunk, &mut run.span, run.out, at, top.wrote);
         let learned = Arc::clone(&run.machine.learned);
-        let mut walker = Walker { run, learned: &learned, copying, here: Here::of(&top) };
+        let here = Here::of(&top);
+        let mut walker = Walker { run, learned: &learned, copying, here, missing: [0; LEVELS] };
         let mut go = Go::Members(at);
         loop {
             go = match go {
@@ -98,6 +102,7 @@ struct Follow<'f> {
     chunk: &'f [u8],
     out: &'f mut Vec<u8>,
     script: &'f Script,
+    missing: &'f mut Missing,
 }
 
 /// How far a script was followed.
@@ -118,11 +123,13 @@ impl Follow<'_> {
         self,
         scan: S,
         copying: &mut Copying,
-        start: usize,
+        start: Start,
         wrote: bool,
         at: usize,
     ) -> Followed {
-        let Follow { machine, program, chunk, out, script } = self;
+        let Follow { machine, program, chunk, out, script, missing } = self;
+        let steps = &script.steps[..start.limit];
+        missing[0] = 0;
         let windows = Windows::of(chunk);
         let depth_left = machine.bounds.json.depth - machine.depth;
         let first_slot = machine.frames.last().map_or(0, |root| root.slots);
@@ -136,12 +143,21 @@ impl Follow<'_> {
                 &end_of_chunk
             }
         };
-        let mut left = script.steps[start..].iter();
+        let mut left = steps[start.number..].iter();
         let (undone, pause) = loop {
-            // The last step is an end, behind which nothing is followed.
-            let Some(step) = left.next() else { break (0, Pause::Name(at)) };
+            let Some(step) = left.next() else { break (0, no_name(ahead, at)) };
             if !step.begins(scan, window::<0, _>(ahead, 1)) {
-                break (1, no_name(ahead, at));
+                // Members between may be missing; one that belongs before them is not for here.
+                let next = steps.len() - left.len();
+                let named = script.named(scan, ahead, step).filter(|named| *named >= next);
+                let rest = named.and_then(|named| steps.get(named..)).unwrap_or_default();
+                let found = rest.first().filter(|found| found.begins(scan, window::<0, _>(ahead, 1)));
+                let (Some(found), Some(missing)) = (found, missing.get_mut(level(step))) else {
+                    break (1, no_name(ahead, at));
+                };
+                *missing |= found.seen & !step.seen;
+                left = rest.iter();
+                continue;
             }
             if step.kind.is_plain() {
                 let value = at + step.len();
@@ -172,6 +188,9 @@ impl Follow<'_> {
                         if step.is_captured {
                             Slots { machine, program, script, step }.open(value);
                         }
+                        if let Some(missing) = missing.get_mut(level(step) + 1) {
+                            *missing = 0;
+                        }
                         wrote = false;
                         at = value + 1;
                     }
@@ -197,11 +216,25 @@ impl Follow<'_> {
                 }
             };
             if ahead[0] != step.then {
-                break (0, Pause::Member(at - 1));
+                // The last members of an object within may be missing.
+                let next = left.as_slice().first().filter(|next| ahead[0] == b'}' && next.level > 0);
+                let ends = next.and_then(|next| {
+                    let rest = steps.get(script.end_of(next)?..)?;
+                    let missing = missing.get_mut(level(next))?;
+                    *missing |= rest.first()?.seen & !next.seen;
+                    Some(rest)
+                });
+                let Some(rest) = ends else { break (0, Pause::Member(at - 1)) };
+                left = rest.iter();
             }
         };
-        Followed { number: script.steps.len() - left.len() - undone, wrote, pause }
+        Followed { number: steps.len() - left.len() - undone, wrote, pause }
     }
+}
+
+#[inline(always)]
+fn level(step: &Step) -> usize {
+    usize::from(step.level)
 }
 
 /// What stands at `at` is not the name that is expected, or no name.
@@ -297,6 +330,24 @@ struct Walker<'w, 'a, S> {
     learned: &'w LearnedSchema,
     copying: Copying,
     here: Here,
+    missing: Missing,
+}
+
+/// Where to go on in a script.
+#[derive(Debug, Clone, Copy)]
+struct Start {
+    number: usize,
+    /// The step before which to stop: the first one whose name the object has had already.
+    limit: usize,
+}
+
+/// The member that a name stands for.
+#[derive(Debug, Clone, Copy)]
+enum Found {
+    /// Its step begins there.
+    Step(Start),
+    /// Its value is another one than the step expects.
+    Other { id: NameId, name_len: usize },
 }
 
 impl<S: Scan> Walker<'_, '_, S> {
@@ -305,11 +356,16 @@ impl<S: Scan> Walker<'_, '_, S> {
     fn members<Entered: Scan>(&mut self, scan: Entered, at: usize) -> Go {
         let learned = self.learned;
         let script = &learned.scripts[self.here.object as usize];
-        let Some(start) = self.start(scan, script, at) else { return self.unexpected(at) };
+        let start = match self.start(scan, script, at) {
+            Some(Found::Step(start)) => start,
+            Some(Found::Other { id, name_len }) => return self.descend(at, at + name_len, id),
+            None => return self.unexpected(at),
+        };
         let Run { machine, program, chunk, out, .. } = &mut *self.run;
         machine.spare_slots(script.slots);
-        let follow = Follow { machine, program, chunk, out, script };
+        let follow = Follow { machine, program, chunk, out, script, missing: &mut self.missing };
         let followed = follow.steps(scan, &mut self.copying, start, self.here.wrote, at);
+        let start = start.number;
         self.reached(script, start, followed.number, followed.wrote);
         match followed.pause {
             Pause::Name(at) if followed.number > start => Go::Members(at),
@@ -320,9 +376,9 @@ impl<S: Scan> Walker<'_, '_, S> {
         }
     }
 
-    /// The step with which the member whose name is at `at` goes on, if it is one of the next and the object has not had it.
+    /// The step of the member whose name is at `at`, if there is one and the object has not had it.
     #[inline(always)]
-    fn start<Entered: Scan>(&self, scan: Entered, script: &Script, at: usize) -> Option<usize> {
+    fn start<Entered: Scan>(&self, scan: Entered, script: &Script, at: usize) -> Option<Found> {
         let machine = &*self.run.machine;
         if machine.bounds.json.depth - machine.depth < script.depth {
             return None;
@@ -336,17 +392,26 @@ impl<S: Scan> Walker<'_, '_, S> {
                 &end_of_chunk
             }
         };
-        let first = script.after(self.here.last)?;
-        let steps = script.steps.get(first..)?.iter().enumerate().filter(|(_, step)| step.level == 0);
-        for (number, step) in steps.take(MISSING_MAX) {
-            if step.kind == Kind::End {
-                return None;
-            }
-            if step.begins(scan, window::<0, _>(ahead, 1)) {
-                return (self.here.seen & all & !step.seen == 0).then_some(first + number);
-            }
+        let begins = |step: &Step| step.begins(scan, window::<0, _>(ahead, 1));
+        let expected = script.after(self.here.last).filter(|number| {
+            script.steps.get(*number).is_some_and(|step| step.kind != Kind::End && begins(step))
+        });
+        let number = match expected {
+            Some(number) => number,
+            None => script.named(scan, ahead, script.steps.first()?)?,
+        };
+        let step = &script.steps[number];
+        if self.here.seen & bit(step.id) != 0 {
+            return None;
         }
-        None
+        if !begins(step) {
+            let is_planned = self.run.program.member(self.here.object, step.id).is_some();
+            return is_planned.then_some(Found::Other { id: step.id, name_len: step.name_len() });
+        }
+        // Where all that came before stands before it in the script, too, nothing of the rest can have come.
+        let is_in_order = self.here.seen & all & !step.seen == 0;
+        let limit = if is_in_order { script.steps.len() } else { script.until_seen(number, self.here.seen) };
+        Some(Found::Step(Start { number, limit }))
     }
 
     /// Makes frames of the place before the step `number` that has been reached from the step `start` on.
@@ -356,7 +421,7 @@ impl<S: Scan> Walker<'_, '_, S> {
         if step.level > 0 {
             self.open_frames(script, start, number, wrote);
         } else if number > start {
-            let seen = self.here.seen | step.seen & !script.steps[start].seen;
+            let seen = self.here.seen | step.seen & !script.steps[start].seen & !self.missing[0];
             self.here = Here { last: step.last, seen, wrote, ..self.here };
             self.run.top_mut().member = step.last;
         }
@@ -376,7 +441,8 @@ impl<S: Scan> Walker<'_, '_, S> {
         self.run.machine.depth += 1;
         self.run.push_object(step.object);
         self.run.top_mut().member = step.last;
-        self.here = Here { object: step.object, last: step.last, seen: step.seen, wrote };
+        let seen = step.seen & !self.missing.get(level(step)).unwrap_or(&0);
+        self.here = Here { object: step.object, last: step.last, seen, wrote };
     }
 
     /// Leaves the innermost object to the machine, which goes on at `at` in `state`; `span` is what is copied before.

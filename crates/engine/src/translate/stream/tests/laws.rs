@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use std::sync::Arc;
 use switchback_json::scan::Level;
 use switchback_json::{Limits, Value};
+use switchback_plan::{Absent, CloseFrom, MemberAction, Others, ValueOp};
 
 /// The text with white space wherever the grammar allows it.
 fn spaced(text: &str, blank: &str) -> String {
@@ -49,8 +50,101 @@ fn cuts() -> impl Strategy<Value = Vec<prop::sample::Index>> {
     prop::collection::vec(any::<prop::sample::Index>(), 0..8)
 }
 
+/// Objects within objects, whose members are kept, renamed, dropped and kept for the end of one around them.
+fn nested(others: [Others; 3]) -> ValueOp {
+    let [outer, inner, innermost] = others;
+    let third = plans::object(
+        vec![plans::keep("one"), plans::captured(plans::emit("two", "zwei", ValueOp::Keep), 0)],
+        innermost,
+        vec![],
+    );
+    let second = plans::object(
+        vec![
+            plans::keep("one"),
+            plans::emit("two", "deux", ValueOp::Keep),
+            plans::member("three", MemberAction::Drop),
+            plans::keep("isFirst"),
+            plans::keep("isFourth"),
+            plans::emit("within", "within", third),
+        ],
+        inner,
+        vec![plans::close("last", CloseFrom::Constant(plans::raw("7")))],
+    );
+    let first = plans::object(
+        vec![
+            plans::keep("one"),
+            plans::emit("two", "dos", ValueOp::Keep),
+            plans::keep("three"),
+            plans::keep("a_name_of_some_length"),
+            plans::keep("a_name_of_any_length"),
+            plans::captured(plans::emit("within", "dentro", second.clone()), 0),
+            plans::emit("list", "list", plans::array(second)),
+        ],
+        outer,
+        vec![plans::close(
+            "copied",
+            plans::first_of(vec![plans::place(0, &["within", "two"])], Absent::Omit),
+        )],
+    );
+    plans::array(first)
+}
+
+/// What is done with a member that the plan does not name.
+fn others() -> impl Strategy<Value = Others> {
+    prop::sample::select(vec![Others::Drop, Others::Keep])
+}
+
+/// An object with some of the members of [`nested`] and others, in any order; few have one twice.
+fn shuffled(depth: u32) -> BoxedStrategy<String> {
+    let names =
+        ["one", "two", "three", "a_name_of_some_length", "a_name_of_any_length", "isFirst", "isFourth"];
+    let strange = ["isThird", "", "x", "one_that_is_too_long_to_be_expected", "w\\u0065"];
+    let value =
+        prop::sample::select(vec!["1", "null", "true", "\"text\"", "\"\\\"\"", "{\"k\":[]}", "[{}]", "{}"]);
+    let plain = move |names: &[&'static str]| {
+        let value = value.clone();
+        prop::sample::select(names.to_vec())
+            .prop_flat_map(move |name| value.clone().prop_map(move |value| format!("\"{name}\":{value}")))
+    };
+    let mut member = prop_oneof![8 => plain(&names), 1 => plain(&strange)].boxed();
+    if depth > 0 {
+        let within = shuffled(depth - 1).prop_map(|value| format!("\"within\":{value}"));
+        member = prop_oneof![3 => member, 1 => within].boxed();
+    }
+    // Elsewhere the plan does not look into lists, and names are not held against one another.
+    if depth == 2 {
+        let list = prop::collection::vec(shuffled(1), 0..3)
+            .prop_map(|values| format!("\"list\":[{}]", values.join(",")));
+        member = prop_oneof![8 => member, 1 => list].boxed();
+    }
+    let is_twice = prop::bool::weighted(0.002);
+    (prop::collection::vec(member, 0..12), is_twice)
+        .prop_map(|(members, is_twice)| {
+            let mut seen = std::collections::HashSet::new();
+            let name = |member: &String| member.split(':').next().unwrap_or_default().to_owned();
+            let members: Vec<String> =
+                members.into_iter().filter(|member| seen.insert(name(member)) || is_twice).collect();
+            format!("{{{}}}", members.join(","))
+        })
+        .boxed()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn members_come_in_any_order_or_not_at_all(others in [others(), others(), others()], elements in prop::collection::vec(shuffled(2), 1..12), blanks in blanks(), cuts in cuts(), check in checks(), level in levels()) {
+        let op = nested(others);
+        let (values, program) = (Arc::new(plans::values()), Arc::new(Program::compile(&op)));
+        let text = format!("[{}]{}", elements.join(","), " ".repeat(blanks)).into_bytes();
+        let expected = reference(&op, &values, &text).map_err(drop);
+        for _ in 0..3 {
+            for chunks in [vec![&text[..]], pieces(&text, &cuts)] {
+                let found = run(&program, &values, check, Bounds::default(), level, chunks);
+                prop_assert_eq!(found.map_err(drop), expected.clone(), "{}", String::from_utf8_lossy(&text));
+            }
+        }
+    }
 
     #[test]
     fn streams_equal_the_reference_byte_for_byte(op in plans::op(), body in plans::body(), blanks in blanks(), cuts in cuts(), check in checks(), level in levels()) {
