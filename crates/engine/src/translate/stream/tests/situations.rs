@@ -148,6 +148,23 @@ fn members_named_twice_are_refused_where_the_plan_walks_and_everywhere_in_strict
 }
 
 #[test]
+fn what_one_object_lacks_another_may_not_have_twice() {
+    let inner = object(vec![keep("a"), keep("b"), keep("c")], Others::Drop, vec![]);
+    let op = array(object(vec![emit("in", "in", inner)], Others::Drop, vec![]));
+    let known = r#"{"in":{"a":1,"b":1,"c":1}}"#;
+    let lacks = r#"{"in":{"a":1,"c":1}}"#;
+    let strange = format!(r#"[{known},{lacks},{{"in":{{"a":1,"b":1,"{}":0,"b":2}}}}]"#, "strange".repeat(9));
+    let early = format!(r#"[{known},{lacks},{{"in":{{"b":1,"a":1,"b":2}}}}]"#);
+    for body in [&strange, &early] {
+        let Cause::Json(error) = fault(&op, Check::Lenient, body) else { panic!("{body}") };
+        assert_eq!(error.kind, ErrorKind::DuplicateMember, "{body}");
+        let once = body.replace(r#","b":2"#, "");
+        let dropped = once.replace(&format!(r#","{}":0"#, "strange".repeat(9)), "");
+        assert_eq!(translate(&op, Check::Lenient, Bounds::default(), &once), Ok(dropped));
+    }
+}
+
+#[test]
 fn an_object_of_very_many_names_is_bounded() {
     let op = object(vec![keep("a")], Others::Drop, vec![]);
     let names = |count: usize| {
