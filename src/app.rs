@@ -167,6 +167,8 @@ pub struct App {
     cores: CoreRuntimes,
     /// The admin port, and those of health and of the callback where they have some.
     admin: Vec<JoinHandle<Drained>>,
+    /// Tells other replicas that this one ends.
+    studio: Admin,
     /// Requests with effects that go on although their client has left.
     detached: TaskTracker,
     /// What compares both sides.
@@ -253,7 +255,7 @@ impl App {
         let now_ms = clock.unix_ms();
         metrics::config_reloaded(true, now_ms.div_euclid(1000));
         metrics::restart_pending(0);
-        reload::show_certificates(&config, certificate.as_ref());
+        let certificates = reload::show_certificates(&config, certificate.as_ref());
         let board: Board = Arc::new(ArcSwap::from_pointee(Status {
             config: config.masked.clone(),
             pack: PackStatus {
@@ -266,6 +268,7 @@ impl App {
             },
             shown: Some(Arc::clone(&loaded.shown)),
             before: None,
+            certificates,
         }));
         let reload = Arc::new(Notify::new());
         let (drain_clients, drain_admin) = (Drain::new(), Drain::new());
@@ -355,7 +358,7 @@ impl App {
             tokio::spawn(usage.clone().run()),
             tokio::spawn(reload_when_asked(reloader, Arc::clone(&reload))),
             tokio::spawn(keep_up(metrics)),
-            tokio::spawn(studio.watch()),
+            tokio::spawn(studio.clone().watch()),
         ];
         background.extend(deliverer.clone().map(|deliverer| tokio::spawn(deliverer.run())));
         Ok(App {
@@ -364,6 +367,7 @@ impl App {
             drain_admin,
             cores,
             admin: serving_admin,
+            studio,
             detached,
             workers,
             stopping,
@@ -429,6 +433,7 @@ impl App {
         if let Err(error) = self.usage.flush().await {
             tracing::warn!(%error, "the last calls are not counted");
         }
+        self.studio.leave().await;
         self.tokens.drain(grace).await;
         if let Some(deliverer) = &self.deliverer {
             deliverer.drain(end.saturating_duration_since(Instant::now())).await;

@@ -29,7 +29,7 @@ pub(crate) use playground::{tried, written};
 pub use retire::told as retire_told;
 pub(crate) use session::cookie;
 pub use session::{Access, Role};
-pub use status::{Board, PackShown, PackStatus, ReloadOutcome, Status};
+pub use status::{Board, CertificateEnd, PackShown, PackStatus, ReloadOutcome, Status};
 
 use crate::playground::Workbench;
 use crate::studio::Studio;
@@ -150,6 +150,11 @@ impl Admin {
     /// Watches traffic for the studio's charts, for ever.
     pub async fn watch(self) {
         self.studio.watch().await;
+    }
+
+    /// Tells other replicas that this process ends.
+    pub async fn leave(&self) {
+        self.studio.leave().await;
     }
 
     /// Shows what the gate demands from here on.

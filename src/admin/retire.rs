@@ -69,6 +69,7 @@ pub(super) async fn add(parts: &Parts, request: Request<Body>) -> Answer {
         from_ms: from.map_or_else(|| parts.clock.unix_ms(), Moment::unix_ms),
         until_ms: until.unix_ms(),
         reason: asked.reason,
+        seen: None,
     };
     match parts.retirement.add(new).await {
         Ok(added) => Answer::json(StatusCode::CREATED, &added),
@@ -110,7 +111,8 @@ pub(super) async fn set_sunset(parts: &Parts, name: &str, request: Request<Body>
         (Ok(at), Ok(deprecated)) => (at.map(Moment::unix_ms), deprecated.map(Moment::unix_ms)),
         (Err(answer), _) | (_, Err(answer)) => return answer,
     };
-    let set = parts.retirement.set_sunset(name, asked.side.as_deref(), at, deprecated, asked.announce).await;
+    let set =
+        parts.retirement.set_sunset(name, asked.side.as_deref(), at, deprecated, asked.announce, None).await;
     match set {
         Ok(set) => Answer::json(StatusCode::OK, &set),
         Err(error) => refused(&error),
@@ -137,7 +139,7 @@ fn refused(error: &RetireError) -> Answer {
         | RetireError::NoSuchBrownout(_)
         | RetireError::Store(StoreError::NoSuchClient(_)) => StatusCode::NOT_FOUND,
         RetireError::WhichSide(_) | RetireError::Window(_) => StatusCode::BAD_REQUEST,
-        RetireError::TooMany => StatusCode::CONFLICT,
+        RetireError::TooMany | RetireError::Changed => StatusCode::CONFLICT,
         RetireError::Store(error) => {
             tracing::error!(%error, "a request of the admin API failed in the store");
             return Answer::error(

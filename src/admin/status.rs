@@ -22,6 +22,17 @@ pub struct Status {
     pub shown: Option<Arc<PackShown>>,
     /// The one that was served before.
     pub before: Option<Arc<PackShown>>,
+    /// Of clients' connections, and what the gateway shows to services.
+    pub certificates: Vec<CertificateEnd>,
+}
+
+/// When a certificate ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertificateEnd {
+    /// Its key in the configuration, such as `tls` or `upstreams.v3.tls`.
+    pub key: String,
+    /// Wall time in milliseconds since 1970.
+    pub ends_ms: i64,
 }
 
 /// A pack as people look at it.

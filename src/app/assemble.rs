@@ -470,6 +470,7 @@ pub(super) fn retired(config: &Config, loaded: &LoadedPack) -> Rules {
             deprecated_ms: sunset.deprecated.map(|moment| moment.unix_ms()),
             announce: sunset.announce,
             by: "configuration".to_owned(),
+            set_ms: 0,
         })
     });
     Rules { brownouts: brownouts.collect(), sunsets: sunsets.collect(), served }

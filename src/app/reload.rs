@@ -8,7 +8,7 @@ use super::{
     Replaceable, StartError, Stopping, admin_access, admin_hosts, client_of, endpoint, examine, pack,
     tls_files, warn_of,
 };
-use crate::admin::{Admin, Board, PackStatus, ReloadOutcome, Status};
+use crate::admin::{Admin, Board, CertificateEnd, PackStatus, ReloadOutcome, Status};
 use crate::config::{self, Config, Environment, against_pack};
 use crate::playground::Workbench;
 use arc_swap::ArcSwap;
@@ -204,7 +204,7 @@ impl Reloader {
         if let (Some(shown), Some(fresh)) = (&self.certificate, &certificate) {
             shown.replace(fresh);
         }
-        show_certificates(&config, self.certificate.as_ref());
+        let certificates = show_certificates(&config, self.certificate.as_ref());
         self.admin.set_access(&admin_access(&config), admin_hosts(&config));
         if before.log != config.log && !log::refilter(&config.log) {
             tracing::warn!("the log goes on being filtered as before: its filter is not ours");
@@ -248,6 +248,7 @@ impl Reloader {
                 .filter(|_| posted.pack.hash != hash)
                 .or_else(|| posted.before.clone()),
             shown: Some(loaded.shown),
+            certificates,
         }));
         (self.services, self.parts, self.authority, self.config) = (services, parts, authority, config);
         Ok(needs_restart)
@@ -307,7 +308,10 @@ pub(super) fn authority(config: &Config, pack: &Pack) -> String {
 }
 
 /// Says when the certificates of a configuration end.
-pub(super) fn show_certificates(config: &Config, certificate: Option<&ServerCertificate>) {
+pub(super) fn show_certificates(
+    config: &Config,
+    certificate: Option<&ServerCertificate>,
+) -> Vec<CertificateEnd> {
     let own = certificate.and_then(ServerCertificate::ends).map(|ends| ("tls".to_owned(), ends));
     let ends = |key: String, tls: &ServiceTls| {
         let files = tls.own.as_ref()?;
@@ -317,9 +321,12 @@ pub(super) fn show_certificates(config: &Config, certificate: Option<&ServerCert
     let upstreams = upstreams
         .filter_map(|upstream| ends(format!("upstreams.{}.tls", upstream.side.value), &upstream.tls));
     let oauth = config.oauth.iter().filter_map(|oauth| ends("oauth.tls".to_owned(), &oauth.tls));
-    for (key, ends) in own.into_iter().chain(upstreams).chain(oauth) {
+    let all = own.into_iter().chain(upstreams).chain(oauth);
+    all.map(|(key, ends)| {
         metrics::certificate_expiry(&key, ends);
-    }
+        CertificateEnd { key, ends_ms: i64::try_from(ends).unwrap_or(i64::MAX / 1000).saturating_mul(1000) }
+    })
+    .collect()
 }
 
 /// Watches the files of a configuration, where it wants that.

@@ -107,6 +107,7 @@ fn new(args: AddArgs) -> NewBrownout {
         clients: args.clients,
         from_ms,
         until_ms,
+        seen: None,
         reason: args.reason,
     }
 }

@@ -245,7 +245,7 @@ async fn manage(args: Args) -> Result<(), Failure> {
             let retirement = app::retirement(&config, opened.store.clone(), file).await?;
             let (at, deprecated) = (sunset.at.0.map(Moment::unix_ms), sunset.deprecated.map(Moment::unix_ms));
             let side = sunset.side.as_deref();
-            let set = retirement.set_sunset(&sunset.name, side, at, deprecated, !sunset.silent).await?;
+            let set = retirement.set_sunset(&sunset.name, side, at, deprecated, !sunset.silent, None).await?;
             match (format, set.at_ms) {
                 (Format::Json, _) => print_json(&set),
                 (Format::Text, Some(at)) => {

@@ -2,16 +2,17 @@
 
 use super::Visit;
 use super::fields::{Fields, encoded};
+use super::kept;
 use super::layout::{Page, Tab, empty, pager, unread};
 use super::seen::Seen;
-use super::words::{Tone, badge, count, moment, moment_text, operation, unix_ms};
+use super::words::{Tone, badge, count, counted, moment, moment_text, operation, unix_ms};
 use crate::admin::{Answer, retire_told, written};
 use crate::config::Moment;
 use http::StatusCode;
 use maud::{Markup, html};
 use std::collections::{BTreeMap, BTreeSet};
 use switchback_gateway::clock::rfc3339;
-use switchback_gateway::retire::{Brownout, ClientSunset, NewBrownout, UsageInfo};
+use switchback_gateway::retire::{Brownout, ClientSunset, NewBrownout, RetireError, UsageInfo};
 use switchback_gateway::store::GrantState;
 use switchback_gateway::token::{ClientInfo, CredentialState, NewToken};
 
@@ -39,12 +40,28 @@ pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
 pub(super) async fn form(visit: &Visit<'_>, rest: &[&str], form: &Fields) -> Answer {
     let parts = visit.parts;
     let registry = &parts.registry;
+    if let [name, "connect" | "rotate" | "restore" | "revoke"] = rest
+        && let Ok(seen) = form.get("seen").parse::<i64>()
+        && let Ok(client) = registry.get(name).await
+        && client.version != seen
+    {
+        return second_of_client(visit, &client, form).await;
+    }
     let said: Result<Option<Markup>, String> = match rest {
-        ["brownouts"] => added(visit, form).await.map(|()| None),
-        ["brownouts", id, "remove"] => {
-            parts.retirement.remove(id).await.map(|()| None).map_err(|error| retire_told(&error))
-        }
-        [name, "sunset"] => sunset(visit, name, form).await.map(|()| None),
+        ["brownouts"] => match added(visit, form).await {
+            Err(Trouble::Second) => return second_brownout(visit, form).await,
+            said => said.map(|()| None).map_err(Trouble::told),
+        },
+        ["brownouts", id, "remove"] => match parts.retirement.remove(id).await {
+            Err(RetireError::NoSuchBrownout(_)) if form.has("seen") => {
+                return second_brownout(visit, form).await;
+            }
+            said => said.map(|()| None).map_err(|error| retire_told(&error)),
+        },
+        [name, "sunset"] => match sunset(visit, name, form).await {
+            Err(Trouble::Second) => return second_sunset(visit, name, form).await,
+            said => said.map(|()| None).map_err(Trouble::told),
+        },
         [name, "connect"] => match registry.connect(name, None).await {
             Ok(link) => Ok(Some(html! {
                 div.notice.busy #connect-link role="status" {
@@ -77,7 +94,8 @@ pub(super) async fn form(visit: &Visit<'_>, rest: &[&str], form: &Fields) -> Ans
             [name, ..] => ("client revoked", *name),
             [] => ("", ""),
         };
-        parts.note(what, subject, visit.who(), form.get("reason")).await;
+        let detail = if what == "sunset set" { sunset_words(form) } else { form.get("reason").to_owned() };
+        parts.note(what, subject, visit.who(), &detail).await;
     }
     if let Err(error) = parts.tokens.sync().await {
         tracing::warn!(%error, "a change of clients is stored; it is taken up at the next look at the store");
@@ -93,7 +111,11 @@ pub(super) async fn form(visit: &Visit<'_>, rest: &[&str], form: &Fields) -> Ans
         }
         Ok(Some(told)) => told,
         Err(error) => {
-            html! { div.notice.bad #refused role="alert" { p { strong { "Nothing was changed." } " " (error) } } }
+            let is_written = matches!(rest, ["brownouts"] | [_, "sunset"]);
+            html! {
+                div.notice.bad #refused role="alert" { p { strong { "Nothing was changed." } " " (error) } }
+                @if is_written { section.panel { (kept::again(visit, form, &[])) } }
+            }
         }
     };
     match rest {
@@ -130,7 +152,84 @@ fn read_moment(name: &str, text: &str) -> Result<Moment, String> {
     text.parse().map_err(|what| format!("{name}: {what}"))
 }
 
-async fn added(visit: &Visit<'_>, form: &Fields) -> Result<(), String> {
+/// Why a form was not taken.
+enum Trouble {
+    /// Somebody else was faster.
+    Second,
+    Told(String),
+}
+
+impl Trouble {
+    fn told(self) -> String {
+        match self {
+            Trouble::Second => "somebody else was faster".to_owned(),
+            Trouble::Told(words) => words,
+        }
+    }
+}
+
+impl From<String> for Trouble {
+    fn from(words: String) -> Trouble {
+        Trouble::Told(words)
+    }
+}
+
+impl From<RetireError> for Trouble {
+    fn from(error: RetireError) -> Trouble {
+        if matches!(error, RetireError::Changed) {
+            Trouble::Second
+        } else {
+            Trouble::Told(retire_told(&error))
+        }
+    }
+}
+
+/// Somebody has added or removed a window since the form was made.
+async fn second_brownout(visit: &Visit<'_>, form: &Fields) -> Answer {
+    let all = visit.parts.retirement.brownouts();
+    let open = all.iter().filter(|one| one.until_ms > visit.now_ms).count();
+    let now = html! { "Planned or open now: " (counted(open as u64, "brownout")) ", to be seen among the " a href="/clients#brownouts" { "clients" } "." };
+    let fresh = [("seen", brownouts_seen(visit))];
+    kept::second(visit, Tab::Clients, &["brownout set", "brownout removed"], &now, form, &fresh).await
+}
+
+async fn second_sunset(visit: &Visit<'_>, name: &str, form: &Fields) -> Answer {
+    let ends = visit.parts.retirement.sunsets();
+    let end = ends.iter().find(|end| end.client == name && side(form).is_none_or(|side| side == end.side));
+    let now = html! {
+        @match end.and_then(|end| Some((end, end.at_ms?))) {
+            Some((end, at)) => { "For " (name) " " (end.side) " ends " (moment(at, visit.now_ms)) " (" (rfc3339(at)) ") now." },
+            None => { "For " (name) " there is no end now." },
+        }
+    };
+    let fresh = [("seen", end.map_or(0, |end| end.set_ms).to_string())];
+    kept::second(visit, Tab::Clients, &[name], &now, form, &fresh).await
+}
+
+async fn second_of_client(visit: &Visit<'_>, client: &ClientInfo, form: &Fields) -> Answer {
+    let (tone, state) = tone(client);
+    let now = html! { strong { (client.name) } " is " (badge(tone, &state)) " now, with " (counted(client.tokens as u64, "token")) "." };
+    let fresh = [("seen", client.version.to_string())];
+    kept::second(visit, Tab::Clients, &[&client.name], &now, form, &fresh).await
+}
+
+/// The windows that a form was made from, those that can be removed.
+fn brownouts_seen(visit: &Visit<'_>) -> String {
+    let all = visit.parts.retirement.brownouts();
+    let ids = all.iter().filter(|one| one.by != "configuration").map(|one| one.id.as_str());
+    ids.collect::<Vec<_>>().join(" ")
+}
+
+/// What a sunset was set to, for the history.
+fn sunset_words(form: &Fields) -> String {
+    match (form.has("never"), form.has("announce")) {
+        (true, _) => "no end".to_owned(),
+        (false, true) => format!("ends {}, announced", form.get("at")),
+        (false, false) => format!("ends {}, in silence", form.get("at")),
+    }
+}
+
+async fn added(visit: &Visit<'_>, form: &Fields) -> Result<(), Trouble> {
     let from = match form.get("from") {
         "" => visit.now_ms,
         text => read_moment("from", text)?.unix_ms(),
@@ -148,18 +247,20 @@ async fn added(visit: &Visit<'_>, form: &Fields) -> Result<(), String> {
         from_ms: from,
         until_ms: from.saturating_add(minutes.saturating_mul(60_000)),
         reason: form.get("reason").to_owned(),
+        seen: form.has("seen").then(|| form.get("seen").split_whitespace().map(str::to_owned).collect()),
     };
-    visit.parts.retirement.add(new).await.map(drop).map_err(|error| retire_told(&error))
+    Ok(visit.parts.retirement.add(new).await.map(drop)?)
 }
 
-async fn sunset(visit: &Visit<'_>, name: &str, form: &Fields) -> Result<(), String> {
+async fn sunset(visit: &Visit<'_>, name: &str, form: &Fields) -> Result<(), Trouble> {
     let at = match (form.has("never"), form.get("at")) {
         (true, _) => None,
         (false, text) => Some(read_moment("the date", text)?.unix_ms()),
     };
     let side = side(form);
-    let set = visit.parts.retirement.set_sunset(name, side.as_deref(), at, None, form.has("announce")).await;
-    set.map(drop).map_err(|error| retire_told(&error))
+    let (side, seen) = (side.as_deref(), form.get("seen").parse().ok());
+    let set = visit.parts.retirement.set_sunset(name, side, at, None, form.has("announce"), seen).await;
+    Ok(set.map(drop)?)
 }
 
 // All clients ------------------------------------------------------------------------------------------------------------
@@ -401,6 +502,7 @@ fn brownout(visit: &Visit<'_>, one: &Brownout, of: Option<&str>) -> Markup {
                 form method="post" action={ "/clients/brownouts/" (encoded(&one.id)) "/remove" } {
                     (visit.form_token())
                     input type="hidden" name="of" value=(of.unwrap_or_default());
+                    input type="hidden" name="seen" value="";
                     fieldset.bare disabled[visit.store_away.is_some()] { button.small type="submit" { "Remove" } }
                 }
             } }
@@ -417,6 +519,7 @@ fn new_brownout(visit: &Visit<'_>, of: Option<&str>) -> Markup {
             form.stack method="post" action="/clients/brownouts" {
                 (visit.form_token())
                 input type="hidden" name="of" value=(of.unwrap_or_default());
+                input type="hidden" name="seen" value=(brownouts_seen(visit));
                 @if let Some(name) = of { input type="hidden" name="client" value=(name); }
                 div.row {
                     @if sides.len() > 1 {
@@ -510,6 +613,7 @@ fn grant(visit: &Visit<'_>, client: &ClientInfo) -> Markup {
         html! {
             form method="post" action={ "/clients/" (encoded(&client.name)) "/" (verb) } {
                 (visit.form_token())
+                input type="hidden" name="seen" value=(client.version);
                 fieldset.bare disabled[visit.store_away.is_some()] { button.(class) type="submit" { (words) } }
             }
         }
@@ -578,6 +682,8 @@ fn new_sunset(
     html! {
             form.stack method="post" action={ "/clients/" (encoded(&client.name)) "/sunset" } {
                 (visit.form_token())
+                // Of several sides each has its own; then the last one that is sent wins.
+                @if sides.len() == 1 { input type="hidden" name="seen" value=(ends.first().map_or(0, |end| end.set_ms)); }
                 div.row {
                     @if sides.len() > 1 { label { "Side" select name="side" { @for side in sides { option { (side) } } } } }
                     label { "From then on it is answered 410 (UTC)" input type="text" name="at" placeholder="2026-12-31" pattern="\\d{4}-\\d{2}-\\d{2}(T.+)?" value=(ends.iter().find_map(|end| end.at_ms).map(rfc3339).unwrap_or_default()); }

@@ -2,10 +2,12 @@
 
 use super::Visit;
 use super::fields::Fields;
-use super::layout::Page;
-use super::words::moment;
+use super::layout::{Page, Tab};
+use super::words::{moment, moment_text};
+use crate::admin::Answer;
 use http::StatusCode;
 use maud::{Markup, html};
+use switchback_gateway::clock::rfc3339;
 
 /// What every form of ours carries; of no use in another session.
 pub(super) const FORM_TOKEN: &str = "form_token";
@@ -17,15 +19,101 @@ pub(super) fn fields(form: &Fields, changed: &[(&str, String)]) -> Markup {
     html! {
         @for (name, value) in changed { input type="hidden" name=(name) value=(value); }
         @for (name, value) in form.all().filter(|(name, _)| !is_ours(name)) {
-            @if value.is_empty() || value.len() > 60 || value.contains('\n') {
+            @if ["seen", "version"].contains(&name) {
+                input type="hidden" name=(name) value=(value);
+            } @else if ["announce", "never"].contains(&name) {
+                label.check { input type="checkbox" name=(name) value=(value) checked; span { (label(name)) } }
+            } @else if value.is_empty() || value.len() > 60 || value.contains('\n') {
                 @if value.is_empty() { input type="hidden" name=(name) value=""; } @else {
-                    label { (name) textarea name=(name) rows="4" { (value) } }
+                    label { (label(name)) textarea name=(name) rows="4" { (value) } }
                 }
             } @else {
-                label { (name) input type="text" name=(name) value=(value); }
+                label { (label(name)) input type="text" name=(name) value=(value); }
             }
         }
     }
+}
+
+/// What a field is called on its page.
+fn label(name: &str) -> &str {
+    match name {
+        "at" => "From then on it is answered 410 (UTC)",
+        "announce" => "Say so in its answers until then",
+        "never" => "No end for it",
+        "from" => "From (UTC)",
+        "minutes" => "Minutes",
+        "reason" => "Reason",
+        "operation" => "Operation",
+        "client" => "Client",
+        "side" => "Side",
+        "of" => "Back to the page of",
+        "phase" => "Phase",
+        "share" => "Share",
+        other => other,
+    }
+}
+
+/// A form as it was written, to be sent once more.
+pub(super) fn again(visit: &Visit<'_>, form: &Fields, changed: &[(&str, String)]) -> Markup {
+    html! {
+        form.stack #kept method="post" action=(visit.path) {
+            (visit.form_token())
+            (fields(form, changed))
+            div.actions {
+                button.primary type="submit" { "Send it again" }
+                a.button href="/" { "Leave it" }
+            }
+        }
+    }
+}
+
+/// Somebody else was faster: what they did, how it stands now, and the form once more. `subjects` are what the history knows
+/// such changes by; `changed` are the fields that say what was seen, as of now.
+pub(super) async fn second(
+    visit: &Visit<'_>,
+    tab: Tab,
+    subjects: &[&str],
+    now: &Markup,
+    form: &Fields,
+    changed: &[(&str, String)],
+) -> Answer {
+    visit.studio.outdate();
+    let notes = visit.notes().await;
+    let last = notes.value.as_deref().and_then(|notes| {
+        notes
+            .iter()
+            .find(|note| subjects.contains(&note.kind.as_str()) || subjects.contains(&note.subject.as_str()))
+    });
+    let body = html! {
+        div.page-head { h1 { "Someone was faster" } }
+        div.notice.warn role="alert" {
+            p {
+                "Nothing was changed by you. While you were looking, "
+                @match last {
+                    Some(last) => {
+                        strong { @if last.who.is_empty() { "somebody" } @else { (last.who) } } " did this: " (last.kind)
+                        @if !last.subject.is_empty() { ", " (last.subject) } " " (moment_text(&rfc3339(last.at_ms), visit.now_ms))
+                        @if !last.detail.is_empty() { " (" (last.detail) ")" } "."
+                    },
+                    None => "it was changed.",
+                }
+            }
+            p { (now) " If you still want yours, send it once more." }
+        }
+        section.panel { (again(visit, form, changed)) }
+    };
+    visit.page(Page::still(tab, "Someone was faster", body).status(StatusCode::CONFLICT))
+}
+
+/// The page for a form of another session: the person has signed in anew, beside the page that it was on.
+pub(super) fn of_another_session(visit: &Visit<'_>, form: &Fields) -> Page {
+    let words = html! {
+        p role="alert" {
+            "This was written in another session, perhaps before you signed in again. What you wrote is kept here: look at it, and send it once more."
+        }
+        (again(visit, form, &[]))
+    };
+    Page::notice(StatusCode::FORBIDDEN, "Nothing was changed", words)
 }
 
 /// The page for a form that needs a store that does not answer.
@@ -35,14 +123,7 @@ pub(super) fn away(visit: &Visit<'_>, since: i64, form: &Fields) -> Page {
             "This change is written into the store, which stopped answering " (moment(since, visit.now_ms))
             ". What you wrote is kept here: send it once more when the store is back."
         }
-        form.stack method="post" action=(visit.path) {
-            (visit.form_token())
-            (fields(form, &[]))
-            div.actions {
-                button.primary type="submit" { "Send it again" }
-                a.button href="/" { "Leave it" }
-            }
-        }
+        (again(visit, form, &[]))
     };
     Page::notice(StatusCode::SERVICE_UNAVAILABLE, "Nothing was changed", words)
 }

@@ -23,6 +23,7 @@ mod operations;
 mod overview;
 mod pack;
 mod playground;
+mod replicas;
 mod route;
 mod seen;
 mod signin;
@@ -37,6 +38,7 @@ use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, Method, Request, StatusCode, Uri, request};
 use layout::{Page, Theme};
 use maud::html;
+use replicas::Replicas;
 use seen::{PATIENCE, Readings, Seen};
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,6 +64,7 @@ pub(crate) struct Studio {
     parts: Arc<Parts>,
     guard: Arc<Guard>,
     traffic: Traffic,
+    replicas: Replicas,
     clients: Readings<Vec<ClientInfo>>,
     usage: Readings<Vec<UsageInfo>>,
     summaries: Readings<Vec<Summary>>,
@@ -100,6 +103,29 @@ impl Visit<'_> {
     /// Who the history says has changed something; empty where they said nothing.
     pub(crate) fn who(&self) -> &str {
         self.visitor.session.as_ref().map_or("", |session| &session.name)
+    }
+
+    /// What a form that reloads the pack was made from.
+    pub(crate) fn pack_seen(&self) -> String {
+        let board = self.parts.board.load();
+        let last = board.pack.last_reload.as_ref().map_or("", |reload| reload.at.as_str());
+        format!("{} {last}", board.pack.generation)
+    }
+
+    /// A reload that was asked for by somebody who has not seen the last one.
+    async fn second_reload(&self, form: &Fields) -> Answer {
+        let board = self.parts.board.load();
+        let now = html! {
+            "The pack that serves is " strong { (board.pack.name) } " " code { (board.pack.hash.get(..8).unwrap_or(&board.pack.hash)) }
+            @if board.pack.last_reload.as_ref().is_some_and(|reload| reload.error.is_some()) { "; the last reload failed" } "."
+        };
+        let fresh = [("seen", self.pack_seen())];
+        kept::second(self, layout::Tab::Pack, &["reload asked for"], &now, form, &fresh).await
+    }
+
+    /// Whether other replicas are known.
+    pub(crate) fn is_one_of_several(&self) -> bool {
+        !self.studio.replicas.others(self.now_ms).is_empty()
     }
 
     /// How long a reading of the store is waited for.
@@ -197,6 +223,7 @@ impl Studio {
         let clock = parts.clock.clone();
         Studio {
             traffic: Traffic::new(parts.metrics.clone(), clock.clone()),
+            replicas: Replicas::new(clock.unix_ms()),
             clients: Readings::new(clock.clone()),
             usage: Readings::new(clock.clone()),
             summaries: Readings::new(clock.clone()),
@@ -210,9 +237,14 @@ impl Studio {
         }
     }
 
-    /// Watches traffic for ever.
+    /// Watches traffic, and other replicas, for ever.
     pub(crate) async fn watch(&self) {
-        self.traffic.keep().await;
+        tokio::join!(self.traffic.keep(), self.replicas.keep(&self.parts, &self.traffic));
+    }
+
+    /// Tells other replicas that this one ends.
+    pub(crate) async fn leave(&self) {
+        self.replicas.leave(&self.parts, &self.traffic).await;
     }
 
     /// Something was changed: the next page reads it anew.
@@ -307,7 +339,9 @@ impl Studio {
             return Answer::error(StatusCode::FORBIDDEN, "forms are taken from the studio's own pages");
         }
         let peer = request.extensions().get::<Peer>().map(|peer| peer.address.ip());
-        let body = match read_bytes(request, FORM_BYTES_MAX).await {
+        // What somebody wrote is sent once more while he signs in, with longer names.
+        let bytes_max = if path == "/login" { 2 * FORM_BYTES_MAX } else { FORM_BYTES_MAX };
+        let body = match read_bytes(request, bytes_max).await {
             Ok(body) => body,
             Err(answer) => return answer,
         };
@@ -329,8 +363,7 @@ impl Studio {
         };
         let visit = self.visit(visitor.expect("it has a session"), &headers, &uri, path).await;
         if !self.guard.is_form_token(&session, form.get("form_token")) {
-            let words = html! { p { "This form is of another session. Go back, load the page again, and send it once more." } };
-            return visit.page(Page::notice(StatusCode::FORBIDDEN, "Nothing was changed", words));
+            return visit.page(kept::of_another_session(&visit, &form));
         }
         if path == "/logout" {
             return Answer::see("/login").cookie(&self.guard.sign_out_cookie(&headers));
@@ -349,6 +382,9 @@ impl Studio {
             ["playground", rest @ ..] => playground::form(&visit, rest, &form).await,
             ["operations", rest @ ..] => operations::form(&visit, rest, &form).await,
             ["reload"] => {
+                if form.has("seen") && form.get("seen") != visit.pack_seen() {
+                    return visit.second_reload(&form).await;
+                }
                 // Beside the reload, which a store that does not answer keeps nobody from.
                 let (parts, who) = (Arc::clone(&self.parts), visit.who().to_owned());
                 tokio::spawn(async move {

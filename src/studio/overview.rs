@@ -6,18 +6,23 @@ use super::charts::{self, Series, bar};
 use super::fields::encoded;
 use super::layout::{Page, Tab};
 use super::operations::{address, next_phase};
-use super::traffic::{Span, errors_of, requests_of};
-use super::words::{count, counted, duration, moment, moment_text, operation, percent, rate};
-use crate::admin::{Answer, PackStatus};
+use super::replicas::Presence;
+use super::traffic::{Point, Span, errors_of, requests_of};
+use super::words::{Tone, badge, count, counted, duration, moment, moment_text, operation, percent, rate};
+use crate::admin::{Answer, CertificateEnd, PackStatus};
 use maud::{Markup, html};
 use switchback_engine::diff::{OperationReport, Proof};
 use switchback_gateway::shadow::{Move, PHASES, PhaseInfo};
 use switchback_gateway::store::GrantState;
-use switchback_gateway::telemetry::metrics::{OUTCOMES, Outcome};
+use switchback_gateway::telemetry::metrics::OUTCOMES;
 use switchback_gateway::token::ClientInfo;
 
 /// Most things of one kind that are listed.
 const LISTED_MAX: usize = 5;
+/// How long before its end a certificate needs attention.
+const CERTIFICATE_NEAR_MS: i64 = 30 * 24 * 3_600_000;
+/// How long a replica that went without a word needs attention: whoever replaced it has done so by then.
+const AWAY_SHOWN_MS: i64 = 3_600_000;
 
 pub(super) async fn page(visit: &Visit<'_>) -> Answer {
     let board = visit.parts.board.load();
@@ -28,7 +33,9 @@ pub(super) async fn page(visit: &Visit<'_>) -> Answer {
     let reported = reports.value.as_deref().map_or(&[][..], |report| &report.operations);
     let moved = moves.value.as_deref().map_or(&[][..], Vec::as_slice);
     let mut waiting = of_the_store(visit);
+    waiting.extend(of_replicas(visit));
     waiting.extend(of_the_pack(visit, &board.pack));
+    waiting.extend(of_certificates(&board.certificates, visit.now_ms));
     waiting.extend(of_operations(visit, &phases, reported, moved));
     waiting.extend(of_clients(known));
     waiting.extend(of_unknown_calls(visit));
@@ -59,6 +66,7 @@ pub(super) async fn page(visit: &Visit<'_>) -> Answer {
                 header { h2 #progress-title { "How far" } a.aside href="/operations" { "Operations" } }
                 (progress(visit, &phases))
             }
+            (replicas(visit))
             (charts(visit, span, &phases))
         }
     };
@@ -67,29 +75,32 @@ pub(super) async fn page(visit: &Visit<'_>) -> Answer {
 
 /// The numbers of the last seconds.
 fn now(visit: &Visit<'_>) -> Markup {
-    let (point, seconds) = visit.studio.traffic.now();
-    let per_second =
-        |number: u64| if seconds > 0.0 { rate(number as f64 / seconds) } else { "–".to_owned() };
+    let own = visit.studio.replicas.own(visit.parts, &visit.studio.traffic);
+    let others = visit.studio.replicas.others(visit.now_ms);
+    let mut all = vec![&own];
+    all.extend(others.iter().filter(|one| one.presence == Presence::Here).map(|one| &one.standing));
+    let mut point = Point::default();
+    all.iter().for_each(|one| point.add(&one.now));
+    let rates = all.iter().filter_map(|one| one.rates());
+    let rates = rates.reduce(|(requests, errors), more| (requests + more.0, errors + more.1));
     let (requests, errors) = (requests_of(&point.outcomes), errors_of(&point.outcomes));
     let share = if requests > 0 { percent(errors as f64 / requests as f64) } else { "no request".to_owned() };
     let latency = |share| point.durations.quantile(share).map_or("–".to_owned(), duration);
     let (median, unit) = split(&latency(0.5));
-    let own = point.own_seconds().map_or("–".to_owned(), duration);
-    let (own, own_unit) = split(&own);
-    let totals = visit.studio.traffic.totals();
-    let of = |outcome: Outcome| -> u64 {
-        totals.operations.values().map(|one| one.outcomes[outcome as usize]).sum()
-    };
-    let failed = of(Outcome::UpstreamError) + of(Outcome::GatewayError);
+    let added = point.own_seconds().map_or("–".to_owned(), duration);
+    let (added, added_unit) = split(&added);
+    let in_flight: f64 = all.iter().map(|one| one.in_flight).sum();
+    let connections: f64 = all.iter().map(|one| one.connections).sum();
+    let failed: u64 = all.iter().map(|one| one.failed).sum();
     html! {
         section.panel.w3 #now-requests {
             p.stat-name { "Requests" }
-            p.stat { (per_second(requests)) span.unit { "/s" } }
-            p.stat-note { (count(totals.requests_in_flight.max(0.0) as u64)) " in flight, " (counted(totals.connections.max(0.0) as u64, "connection")) }
+            p.stat { (rates.map_or("–".to_owned(), |(requests, _)| rate(requests))) span.unit { "/s" } }
+            p.stat-note { (count(in_flight as u64)) " in flight, " (counted(connections as u64, "connection")) }
         }
         section.panel.w3 #now-errors {
             p.stat-name { "Errors" }
-            p class=(if errors > 0 { "stat bad-text" } else { "stat" }) { (per_second(errors)) span.unit { "/s" } }
+            p class=(if errors > 0 { "stat bad-text" } else { "stat" }) { (rates.map_or("–".to_owned(), |(_, errors)| rate(errors))) span.unit { "/s" } }
             p.stat-note { (share) " failing now, " (count(failed)) " since the start" }
         }
         section.panel.w3 #now-latency {
@@ -99,12 +110,83 @@ fn now(visit: &Visit<'_>) -> Markup {
         }
         section.panel.w3 #now-own {
             p.stat-name { "Added by Switchback" }
-            p.stat { (own) span.unit { (own_unit) } }
+            p.stat { (added) span.unit { (added_unit) } }
             p.stat-note title="The time of requests, less the time of the calls that were made for them" {
                 "mean, beside the upstreams"
             }
         }
     }
+}
+
+/// The gateways of the store, where there are several.
+fn replicas(visit: &Visit<'_>) -> Markup {
+    let others = visit.studio.replicas.others(visit.now_ms);
+    if others.is_empty() {
+        return html! {};
+    }
+    let own = visit.studio.replicas.own(visit.parts, &visit.studio.traffic);
+    let pack = own.pack_hash.clone();
+    let all = std::iter::once((visit.studio.replicas.name(), None, &own))
+        .chain(others.iter().map(|one| (one.name.as_str(), Some(one.presence), &one.standing)));
+    html! {
+        section.panel.w12 #replicas aria-labelledby="replicas-title" {
+            header { h2 #replicas-title { "Replicas" } span.soft { "the numbers of this page, and traffic on all pages, are of all of them" } }
+            div.scroll role="region" aria-label="Table of replicas" tabindex="0" { table {
+                thead { tr { th { "Replica" } th { "State" } th { "Started" } th { "Version" } th { "Pack" } th.n { "Requests" } th.n { "Errors" } th.n { "In flight" } } }
+                tbody { @for (name, presence, standing) in all {
+                    @let is_here = matches!(presence, None | Some(Presence::Here));
+                    @let rates = standing.rates().filter(|_| is_here);
+                    tr id={ "replica-" (name) } {
+                        td { (name) }
+                        td { (presence_words(presence, visit.now_ms)) }
+                        td { (moment(standing.started_ms, visit.now_ms)) }
+                        td { (standing.version) }
+                        td { (standing.pack) " " span.hash { (standing.pack_hash.get(..8).unwrap_or(&standing.pack_hash)) } @if standing.pack_hash != pack { " " (badge(Tone::Warn, "another pack")) } }
+                        td.n { (rates.map_or("–".to_owned(), |(requests, _)| format!("{}/s", rate(requests)))) }
+                        td.n { (rates.map_or("–".to_owned(), |(_, errors)| format!("{}/s", rate(errors)))) }
+                        td.n { @if is_here { (count(standing.in_flight as u64)) } @else { "–" } }
+                    }
+                } }
+            } }
+        }
+    }
+}
+
+fn presence_words(presence: Option<Presence>, now_ms: i64) -> Markup {
+    html! {
+        @match presence {
+            None => (badge(Tone::Good, "this one")),
+            Some(Presence::Here) => (badge(Tone::Good, "there")),
+            Some(Presence::Left(at)) => { (badge(Tone::Quiet, "left")) " " (moment(at, now_ms)) },
+            Some(Presence::Away(since)) => { (badge(Tone::Bad, "away")) " last heard " (moment(since, now_ms)) },
+            Some(Presence::Unknown(since)) => { (badge(Tone::Quiet, "not known")) " last heard " (moment(since, now_ms)) },
+        }
+    }
+}
+
+/// Who went away without a word, and who serves another pack.
+fn of_replicas(visit: &Visit<'_>) -> Vec<Markup> {
+    let others = visit.studio.replicas.others(visit.now_ms);
+    let mut waiting = Vec::new();
+    for one in &others {
+        let Presence::Away(since) = one.presence else { continue };
+        if visit.now_ms - since < AWAY_SHOWN_MS {
+            waiting.push(html! { li id={ "todo-replica-" (one.name) } { div.what { p {
+                "The replica " strong { (one.name) } " " strong { "has gone without a word" } "; it was last heard " (moment(since, visit.now_ms)) ". Its last numbers are in the charts."
+            } } } });
+        }
+    }
+    let board = visit.parts.board.load();
+    let differing = others
+        .iter()
+        .filter(|one| one.presence == Presence::Here && one.standing.pack_hash != board.pack.hash);
+    let differing: Vec<&str> = differing.map(|one| one.name.as_str()).collect();
+    if !differing.is_empty() {
+        waiting.push(html! { li #todo-packs { div.what { p {
+            strong { "Replicas serve different packs" } ": " (differing.join("; ")) " " @if differing.len() == 1 { "has" } @else { "have" } " another one than this replica. A reload that failed on one of them says why in its log."
+        } } } });
+    }
+    waiting
 }
 
 /// `4.2 ms` → its number and its unit.
@@ -221,10 +303,10 @@ fn of_the_pack(visit: &Visit<'_>, pack: &PackStatus) -> Vec<Markup> {
     if reload.error.is_some() {
         waiting.push(html! {
             li #todo-reload {
-                div.what { p { strong { "The last reload failed" } " " (moment_text(&reload.at, visit.now_ms)) "; what was loaded before goes on serving." } }
+                div.what { p { strong { "The last reload failed" } @if visit.is_one_of_several() { " on this replica" } " " (moment_text(&reload.at, visit.now_ms)) "; what was loaded before goes on serving." } }
                 a.button.small href="/pack?show=reload" { "What is wrong" }
                 @if visit.may_operate() {
-                    form method="post" action="/reload" { (visit.form_token()) button.small type="submit" { "Reload again" } }
+                    form method="post" action="/reload" { (visit.form_token()) input type="hidden" name="seen" value=(visit.pack_seen()); button.small type="submit" { "Reload again" } }
                 }
             }
         });
@@ -237,6 +319,25 @@ fn of_the_pack(visit: &Visit<'_>, pack: &PackStatus) -> Vec<Markup> {
         });
     }
     waiting
+}
+
+/// Certificates that end soon, or have ended.
+fn of_certificates(certificates: &[CertificateEnd], now_ms: i64) -> Vec<Markup> {
+    let mut near: Vec<&CertificateEnd> =
+        certificates.iter().filter(|one| one.ends_ms - now_ms < CERTIFICATE_NEAR_MS).collect();
+    near.sort_by_key(|one| one.ends_ms);
+    near.iter()
+        .map(|one| {
+            let whose = if one.key == "tls" { "that clients are shown" } else { "that the gateway shows" };
+            let (is_over, key) = (one.ends_ms <= now_ms, one.key.as_str());
+            html! { li id={ "todo-certificate-" (key) } { div.what { p {
+                "The certificate of " code { (key) } ", " (whose) ", "
+                strong { @if is_over { "has ended" } @else { "ends" } } " " (moment(one.ends_ms, now_ms)) "."
+                @if is_over { " Connections with it fail." }
+                " Put the new one into its file; it is taken up by a reload."
+            } } } }
+        })
+        .collect()
 }
 
 /// What was rolled back, what is too different, and what may be moved on.
@@ -325,7 +426,7 @@ fn of_unknown_calls(visit: &Visit<'_>) -> Vec<Markup> {
     vec![html! { li #todo-unknown {
         div.what {
             details {
-                summary { strong { (counted(calls, "call")) } " that no contract or enrolment knows went to the old service" }
+                summary { strong { (counted(calls, "call")) } " that no contract or enrolment knows went to the old service" @if visit.is_one_of_several() { " through this replica" } }
                 div.scroll role="region" aria-label="Unknown calls" tabindex="0" { table {
                     thead { tr { th { "Call" } th { "Unknown" } th { "Client" } th.n { "Calls" } th { "Last" } } }
                     tbody { @for call in unknown.iter().take(20) {
@@ -339,4 +440,19 @@ fn of_unknown_calls(visit: &Visit<'_>) -> Vec<Markup> {
             }
         }
     } }]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn certificates_that_end_within_a_month_need_somebody_the_first_to_end_first() {
+        let end = |key: &str, days: i64| CertificateEnd { key: key.to_owned(), ends_ms: days * 86_400_000 };
+        let all = [end("tls", 20), end("upstreams.v3.tls", -1), end("oauth.tls", 31)];
+        let told: Vec<String> = of_certificates(&all, 0).into_iter().map(|one| one.into_string()).collect();
+        assert_eq!(told.len(), 2, "{told:?}");
+        assert!(told[0].contains("upstreams.v3.tls") && told[0].contains("has ended"), "{}", told[0]);
+        assert!(told[1].contains("that clients are shown") && told[1].contains("in 20 d"), "{}", told[1]);
+    }
 }

@@ -24,7 +24,7 @@ const PARTS: [(&str, &str); 7] = [
     ("changes", "Changes"),
     ("reload", "Last reload"),
 ];
-/// Operations and types of a contract on one page.
+/// Operations, shapes and types on one page.
 const LISTED: usize = 100;
 /// Lines of a difference that are shown.
 const DIFF_LINES_MAX: usize = 2_000;
@@ -42,7 +42,7 @@ pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
             h1 { "Pack " (board.pack.name) }
             p.lead { (board.pack.source) ", loaded " (moment_text(&board.pack.loaded_at, visit.now_ms)) ", hash " code { (board.pack.hash.get(..16).unwrap_or(&board.pack.hash)) } }
             @if visit.may_operate() {
-                form.aside method="post" action="/reload" { (visit.form_token()) input type="hidden" name="to" value="/pack?show=reload"; button.small type="submit" { "Reload" } }
+                form.aside method="post" action="/reload" { (visit.form_token()) input type="hidden" name="seen" value=(visit.pack_seen()); input type="hidden" name="to" value="/pack?show=reload"; button.small type="submit" { "Reload" } }
             }
         }
         (failed(visit, &board.pack))
@@ -52,13 +52,19 @@ pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
             }
         }
         @match part {
-            "shapes" => (shapes(board.shown.as_deref())),
+            "shapes" => {
+                (search(visit, "shapes", "Shape", ""))
+                (shapes(visit, board.shown.as_deref()))
+            },
             "settings" => (settings(board.shown.as_deref())),
             "contract" => (contract(visit, board.shown.as_deref())),
             "files" => (files(visit, board.shown.as_deref())),
             "changes" => (changes(board.shown.as_deref(), board.before.as_deref())),
             "reload" => (reload(visit, &board.pack)),
-            _ => @for side in &report(program.pack()).sides { (routes(side)) },
+            _ => {
+                (search(visit, "", "Operation", "/chats"))
+                @for side in &report(program.pack()).sides { (routes(visit, side)) }
+            },
         }
     };
     let status = if known { StatusCode::OK } else { StatusCode::NOT_FOUND };
@@ -76,8 +82,28 @@ fn failed(visit: &Visit<'_>, pack: &PackStatus) -> Markup {
     }
 }
 
-fn routes(side: &SideReport) -> Markup {
+/// What narrows a table of the pack.
+fn search(visit: &Visit<'_>, part: &str, words: &str, example: &str) -> Markup {
+    html! {
+        form.filter method="get" action="/pack" role="search" {
+            @if !part.is_empty() { input type="hidden" name="show" value=(part); }
+            label.grow { (words) input #q type="search" name="q" value=(visit.query.get("q")) placeholder=(example); }
+            button type="submit" { "Show" }
+        }
+    }
+}
+
+/// Those whose name has what was asked for, and of them those of this page.
+fn of_page<'a, T>(visit: &Visit<'_>, all: &'a [T], name: impl Fn(&T) -> &str) -> (Vec<&'a T>, usize) {
+    let asked = visit.query.get("q").to_lowercase();
+    let found: Vec<&T> = all.iter().filter(|one| name(one).to_lowercase().contains(&asked)).collect();
+    let page = found.iter().skip((visit.query.page() - 1).saturating_mul(LISTED)).take(LISTED);
+    (page.copied().collect(), found.len())
+}
+
+fn routes(visit: &Visit<'_>, side: &SideReport) -> Markup {
     let answered = side.exact + side.different + side.partly;
+    let (shown, found) = of_page(visit, &side.operations, |one| &one.operation);
     html! {
         section.panel id={ "routes-" (side.side) } {
             header {
@@ -86,8 +112,10 @@ fn routes(side: &SideReport) -> Markup {
             }
             div.scroll role="region" aria-label={ "Routes of " (side.side) } tabindex="0" { table {
                 thead { tr { th { "Operation" } th { "Kept" } th { "Route" } th { "Counterpart" } th.n { "Calls" } th.n { "Lost" } th.n { "Without source" } th { "Line" } } }
-                tbody { @for one in &side.operations { (route_row(side, one)) } }
+                tbody { @for one in &shown { (route_row(side, one)) } }
             } }
+            @if shown.is_empty() { p.soft { "None fits what is asked for." } }
+            (pager(visit, shown.len(), found, LISTED))
         }
     }
 }
@@ -110,14 +138,15 @@ fn route_row(side: &SideReport, one: &OperationReport) -> Markup {
     }
 }
 
-fn shapes(shown: Option<&PackShown>) -> Markup {
+fn shapes(visit: &Visit<'_>, shown: Option<&PackShown>) -> Markup {
     let all = shown.map_or(&[][..], |shown| &shown.report.shapes);
+    let (of_page, found) = of_page(visit, all, |one| &one.shape);
     html! {
         section.panel #shapes {
             @if all.is_empty() { (empty("No shape", &html! { "This pack relates no types by name." })) } @else {
                 div.scroll role="region" aria-label="Shapes" tabindex="0" { table {
                     thead { tr { th { "Shape" } th { "Carries" } th { "What does not survive" } th { "Line" } } }
-                    tbody { @for shape in all {
+                    tbody { @for shape in &of_page {
                         tr id={ "shape-" (encoded(&shape.shape)) } {
                             td { code { (shape.shape) } }
                             td { @match shape.law { "iso" => (badge(Tone::Good, "everything")), "lens" => (badge(Tone::Busy, "one side has more")), _ => (badge(Tone::Warn, "both sides have more")) } }
@@ -126,6 +155,7 @@ fn shapes(shown: Option<&PackShown>) -> Markup {
                         }
                     } }
                 } }
+                (pager(visit, of_page.len(), found, LISTED))
             }
         }
     }

@@ -1,6 +1,8 @@
 //! Traffic over time, for charts: rings in memory, fed by readings of the program's own counters on a timer. Nothing of it is
 //! on the way of a request; a reading takes at most a hundredth of a core, however many clients and operations are counted.
+//! What other replicas have counted is in rings of their own, fed by `replicas`; what is shown is the sum.
 
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -33,7 +35,7 @@ impl Span {
 }
 
 /// What happened in one slot over all operations.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Point {
     /// In the order of [`OUTCOMES`].
     pub(crate) outcomes: [u64; OUTCOMES.len()],
@@ -42,7 +44,7 @@ pub(crate) struct Point {
 }
 
 /// What happened to one operation in one slot.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct OperationPoint {
     pub(crate) outcomes: [u64; OUTCOMES.len()],
     pub(crate) durations: Durations,
@@ -50,6 +52,19 @@ pub(crate) struct OperationPoint {
     pub(crate) compared: u64,
     pub(crate) different: u64,
 }
+
+/// What happened in one slot, for other replicas.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Counts {
+    whole: Point,
+    /// By side and operation.
+    operations: Vec<(String, String, OperationPoint)>,
+}
+
+/// The width of the slots that other replicas are told, in milliseconds: that of the finest chart.
+pub(crate) const TOLD_MS: i64 = 20_000;
+/// Slots that are kept for them while the store takes none: those of an hour.
+pub(crate) const TOLD_MAX: usize = 180;
 
 /// The newest slots of equal width. All of the memory is taken at the start, so that a gateway grows with what it is asked for
 /// and not with its age.
@@ -146,6 +161,15 @@ pub(crate) struct Traffic {
 struct State {
     last: Reading,
     fine: Slots<Point>,
+    own: Rings,
+    /// By the ids of other replicas.
+    others: BTreeMap<String, Rings>,
+    /// What other replicas were not told yet, by the number of the slot; none where there are none.
+    untold: Option<BTreeMap<i64, Counts>>,
+}
+
+/// What one replica has counted.
+struct Rings {
     hour: Slots<Point>,
     day: Slots<Point>,
     operations: BTreeMap<(String, String), Operation>,
@@ -161,9 +185,9 @@ impl Traffic {
         let state = State {
             last: Reading::default(),
             fine: Slots::new(2_000, 60),
-            hour: Slots::new(20_000, 180),
-            day: Slots::new(300_000, 288),
-            operations: BTreeMap::new(),
+            own: Rings::new(),
+            others: BTreeMap::new(),
+            untold: None,
         };
         Traffic { clock, metrics, state: Mutex::new(state) }
     }
@@ -201,49 +225,84 @@ impl Traffic {
         (sum, seen.len() as f64 * EVERY.as_secs_f64())
     }
 
+    /// Of all replicas.
     pub(crate) fn all(&self, span: Span) -> Line<Point> {
-        let state = self.state();
-        let slots = if span == Span::Hour { &state.hour } else { &state.day };
-        Line { seconds: slots.width_ms as f64 / 1e3, slots: slots.all(self.clock.unix_ms()) }
+        let (state, now_ms) = (self.state(), self.clock.unix_ms());
+        let own = state.own.whole(span);
+        let slots = summed(state.replicas().map(|rings| rings.whole(span)), own, now_ms);
+        Line { seconds: own.width_ms as f64 / 1e3, slots }
     }
 
+    /// Of all replicas.
     pub(crate) fn operation(&self, side: &str, operation: &str, span: Span) -> Line<OperationPoint> {
         let (state, now_ms) = (self.state(), self.clock.unix_ms());
         let never = Operation::new();
-        let found = state.operations.get(&(side.to_owned(), operation.to_owned())).unwrap_or(&never);
-        let (slots, whole) = match span {
-            Span::Hour => (&found.hour, &state.hour),
-            Span::Day => (&found.day, &state.day),
-        };
+        let key = (side.to_owned(), operation.to_owned());
+        let found = state.replicas().filter_map(|rings| rings.operations.get(&key));
+        let width_ms = never.of(span).width_ms;
+        let all = summed(found.map(|operation| operation.of(span)), never.of(span), now_ms);
         // An operation has no slots before its first call: nothing was counted then, where anything was read.
+        let is_read = |at: i64| state.replicas().any(|rings| rings.whole(span).is_read(at, width_ms));
         let point = |at: i64, point: Option<OperationPoint>| {
-            point.or_else(|| whole.is_read(at, slots.width_ms).then(OperationPoint::default))
+            point.or_else(|| is_read(at).then(OperationPoint::default))
         };
-        let all = slots.all(now_ms).into_iter().map(|(at, found)| (at, point(at, found))).collect();
-        Line { seconds: slots.width_ms as f64 / 1e3, slots: all }
+        let slots = all.into_iter().map(|(at, found)| (at, point(at, found))).collect();
+        Line { seconds: width_ms as f64 / 1e3, slots }
     }
 
-    /// The requests and the errors of an operation in the last hour, up to now.
+    /// The requests and the errors of an operation in the last hour, up to now, over all replicas.
     pub(crate) fn of_the_hour(&self, side: &str, operation: &str) -> (u64, u64) {
-        let state = self.state();
-        let Some(found) = state.operations.get(&(side.to_owned(), operation.to_owned())) else {
-            return (0, 0);
-        };
-        let points = found.hour.until(self.clock.unix_ms());
+        let (state, now_ms) = (self.state(), self.clock.unix_ms());
+        let key = (side.to_owned(), operation.to_owned());
+        let found = state.replicas().filter_map(|rings| rings.operations.get(&key));
+        let points = found.flat_map(|operation| operation.hour.until(now_ms));
         points.fold((0, 0), |(requests, errors), point| {
             (requests + requests_of(&point.outcomes), errors + errors_of(&point.outcomes))
         })
     }
 
-    /// How requests ended in a span, up to now.
+    /// How requests ended in a span, up to now, over all replicas.
     pub(crate) fn outcomes(&self, span: Span) -> [u64; OUTCOMES.len()] {
-        let state = self.state();
-        let slots = if span == Span::Hour { &state.hour } else { &state.day };
+        let (state, now_ms) = (self.state(), self.clock.unix_ms());
         let mut sum = [0; OUTCOMES.len()];
-        for point in slots.until(self.clock.unix_ms()) {
+        for point in state.replicas().flat_map(|rings| rings.whole(span).until(now_ms)) {
             sum.iter_mut().zip(point.outcomes).for_each(|(sum, more)| *sum += more);
         }
         sum
+    }
+
+    /// From here on what is counted is kept for other replicas.
+    pub(crate) fn tell(&self) {
+        self.state().untold.get_or_insert_default();
+    }
+
+    /// What other replicas were not told yet: slots that are over, each with its number and when it began.
+    pub(crate) fn untold(&self) -> Vec<(i64, i64, Counts)> {
+        let current = self.clock.unix_ms().div_euclid(TOLD_MS);
+        let state = self.state();
+        let over = state.untold.iter().flat_map(|untold| untold.range(..current));
+        over.map(|(number, counts)| (*number, number * TOLD_MS, counts.clone())).collect()
+    }
+
+    /// They know the slots up to this one.
+    pub(crate) fn told(&self, number: i64) {
+        if let Some(untold) = &mut self.state().untold {
+            *untold = untold.split_off(&(number + 1));
+        }
+    }
+
+    /// Takes up what another replica has counted.
+    pub(crate) fn heard(&self, replica: &str, at_ms: i64, counts: &Counts) {
+        let mut state = self.state();
+        let rings = state.others.entry(replica.to_owned()).or_insert_with(Rings::new);
+        let operations =
+            counts.operations.iter().map(|(side, name, point)| ((side.clone(), name.clone()), *point));
+        rings.add(at_ms, &counts.whole, operations);
+    }
+
+    /// Forgets the replicas that are not among these.
+    pub(crate) fn keep_only(&self, is_known: impl Fn(&str) -> bool) {
+        self.state().others.retain(|id, _| is_known(id));
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -257,11 +316,91 @@ impl Operation {
     }
 }
 
+impl Operation {
+    fn of(&self, span: Span) -> &Slots<OperationPoint> {
+        if span == Span::Hour { &self.hour } else { &self.day }
+    }
+}
+
+impl Rings {
+    fn new() -> Rings {
+        Rings {
+            hour: Slots::new(TOLD_MS, TOLD_MAX),
+            day: Slots::new(300_000, 288),
+            operations: BTreeMap::new(),
+        }
+    }
+
+    fn whole(&self, span: Span) -> &Slots<Point> {
+        if span == Span::Hour { &self.hour } else { &self.day }
+    }
+
+    fn add(
+        &mut self,
+        at_ms: i64,
+        whole: &Point,
+        operations: impl Iterator<Item = ((String, String), OperationPoint)>,
+    ) {
+        for (key, point) in operations {
+            let is_idle = point.compared == 0 && requests_of(&point.outcomes) == 0;
+            if is_idle && !self.operations.contains_key(&key) {
+                continue;
+            }
+            let rings = self.operations.entry(key).or_insert_with(Operation::new);
+            rings.hour.add(at_ms, |slot| slot.add(&point));
+            rings.day.add(at_ms, |slot| slot.add(&point));
+        }
+        for ring in [&mut self.hour, &mut self.day] {
+            ring.add(at_ms, |slot| slot.add(whole));
+        }
+    }
+}
+
+/// A sum over replicas.
+trait Sum {
+    fn join(&mut self, more: &Self);
+}
+
+impl Sum for Point {
+    fn join(&mut self, more: &Self) {
+        self.add(more);
+    }
+}
+
+impl Sum for OperationPoint {
+    fn join(&mut self, more: &Self) {
+        self.add(more);
+    }
+}
+
+/// All slots of the span that `like` has, summed; none where no replica has read anything.
+fn summed<'s, P: Copy + Default + Sum + 's>(
+    all: impl Iterator<Item = &'s Slots<P>>,
+    like: &Slots<P>,
+    now_ms: i64,
+) -> Vec<(i64, Option<P>)> {
+    let numbers = like.numbers(now_ms);
+    let mut sums: Vec<(i64, Option<P>)> = numbers.map(|number| (number * like.width_ms, None)).collect();
+    for slots in all {
+        for (sum, (_, point)) in sums.iter_mut().zip(slots.all(now_ms)) {
+            if let Some(point) = point {
+                sum.1.get_or_insert_default().join(&point);
+            }
+        }
+    }
+    sums
+}
+
 impl State {
+    fn replicas(&self) -> impl Iterator<Item = &Rings> {
+        std::iter::once(&self.own).chain(self.others.values())
+    }
+
     fn take(&mut self, reading: Reading, now_ms: i64, counts: bool) {
         let mut whole =
             Point { upstreams: reading.upstreams.since(&self.last.upstreams), ..Point::default() };
         let nothing = OperationReading::default();
+        let mut operations = Vec::new();
         for (key, operation) in reading.operations.iter().filter(|_| counts) {
             let before = self.last.operations.get(key).unwrap_or(&nothing);
             let mut outcomes = operation.outcomes;
@@ -279,20 +418,32 @@ impl State {
             };
             whole.outcomes.iter_mut().zip(outcomes).for_each(|(sum, more)| *sum += more);
             whole.durations.add(&point.durations);
-            let is_idle = point.compared == 0 && requests_of(&point.outcomes) == 0;
-            if is_idle && !self.operations.contains_key(key) {
-                continue;
-            }
-            let rings = self.operations.entry(key.clone()).or_insert_with(Operation::new);
-            rings.hour.add(now_ms, |slot| slot.add(&point));
-            rings.day.add(now_ms, |slot| slot.add(&point));
+            operations.push((key.clone(), point));
         }
         if counts {
-            for ring in [&mut self.fine, &mut self.hour, &mut self.day] {
-                ring.add(now_ms, |slot| slot.add(&whole));
+            self.fine.add(now_ms, |slot| slot.add(&whole));
+            if let Some(untold) = &mut self.untold {
+                untold.entry(now_ms.div_euclid(TOLD_MS)).or_default().add(&whole, &operations);
+                while untold.len() > TOLD_MAX {
+                    untold.pop_first();
+                }
             }
+            self.own.add(now_ms, &whole, operations.into_iter());
         }
         self.last = reading;
+    }
+}
+
+impl Counts {
+    fn add(&mut self, whole: &Point, operations: &[((String, String), OperationPoint)]) {
+        self.whole.add(whole);
+        let is_busy = |point: &OperationPoint| point.compared > 0 || requests_of(&point.outcomes) > 0;
+        for ((side, name), point) in operations.iter().filter(|(_, point)| is_busy(point)) {
+            match self.operations.iter_mut().find(|(at, known, _)| (&*at, &*known) == (side, name)) {
+                Some((.., sum)) => sum.add(point),
+                None => self.operations.push((side.clone(), name.clone(), *point)),
+            }
+        }
     }
 }
 
@@ -317,7 +468,7 @@ impl Counted for OperationPoint {
 }
 
 impl Point {
-    fn add(&mut self, more: &Point) {
+    pub(crate) fn add(&mut self, more: &Point) {
         self.outcomes.iter_mut().zip(more.outcomes).for_each(|(sum, more)| *sum += more);
         self.durations.add(&more.durations);
         self.upstreams.add(&more.upstreams);
@@ -417,7 +568,7 @@ mod tests {
         let take = |at_ms, requests| traffic.state().take(reading(requests, (0, 0)), at_ms, true);
         take(1_000, 0);
         take(61_000, 0);
-        assert!(traffic.state().operations.is_empty());
+        assert!(traffic.state().own.operations.is_empty());
         take(121_000, 3);
         clock.advance(Duration::from_secs(180));
         let line = traffic.operation("old", "GET /a", Span::Hour);

@@ -152,6 +152,7 @@ fn board() -> Board {
         },
         shown: None,
         before: None,
+        certificates: Vec::new(),
     }))
 }
 

@@ -41,8 +41,8 @@ const ended = (child) =>
   });
 
 export class World {
-  /** `store`: its address, where it is not a file in the folder; `extra`: further lines of the configuration; `pack`: changes the pack before it is served. */
-  static async open({ store, extra = "", pack = () => {} } = {}) {
+  /** `store`: its address, where it is not a file in the folder; `upstreams`: others than the sandbox; `pack`: changes the pack before it is served. */
+  static async open({ store, upstreams, pack = () => {} } = {}) {
     const world = new World();
     world.folder = mkdtempSync(join(tmpdir(), "switchback-studio-"));
     world.pack = join(world.folder, "pack");
@@ -64,7 +64,7 @@ admin: { listen: 127.0.0.1:0, token: ${OPERATE}, read_token: ${READ} }
 store: '${store ?? `sqlite:${world.folder}/store.db`}'
 key: \${TEST_KEY}
 mapping: '${world.pack}'
-upstreams: { v3: { url: '${world.service}/v3' }, v2: { url: '${world.service}/v2' } }
+upstreams: ${upstreams ?? `{ v3: { url: '${world.service}/v3' }, v2: { url: '${world.service}/v2' } }`}
 settings: { agents: { max_chats: 5 } }
 oauth: { authorize_url: '${world.service}/oauth/authorize', token_url: '${world.service}/oauth/access_token', redirect_url: '${word("OAuth redirect_uri")}' }
 clients:
@@ -74,7 +74,7 @@ gate: { default: { mismatch: 0.01, confidence: 0.95, compared: 100000, stay: 30d
 shadow: { noise: 0, sample: 1 }
 reload: { watch: false }
 log: { format: text, level: info }
-${extra}`,
+`,
     );
     await world.start();
     world.browser = await chromium.launch({

@@ -32,9 +32,16 @@
   // Taking over what has changed, and leaving alone what a person is at --------------------------------------------------
   const key = (node) => (node.nodeType === 1 ? node.id || node.dataset?.key || "" : "");
   const isAlike = (a, b) => a.nodeType === b.nodeType && a.nodeName === b.nodeName && key(a) === key(b);
+  // A form that nobody has touched follows what happens, what it was made from included; one that somebody is at stays whole.
+  const isTouched = (form) =>
+    !form ||
+    form.contains(document.activeElement) ||
+    [...form.elements].some((one) =>
+      one.type === "hidden" ? false : one.nodeName === "SELECT" ? [...one.options].some((option) => option.selected !== option.defaultSelected) : one.type === "checkbox" || one.type === "radio" ? one.checked !== one.defaultChecked : "defaultValue" in one && one.value !== one.defaultValue);
   const isOwn = (element, name) =>
     (name === "open" && element.nodeName === "DETAILS") ||
-    (["value", "checked", "selected"].includes(name) && ["INPUT", "TEXTAREA", "SELECT", "OPTION"].includes(element.nodeName)) ||
+    (["value", "checked"].includes(name) && element.nodeName === "INPUT" && isTouched(element.form)) ||
+    (["value", "selected"].includes(name) && ["TEXTAREA", "SELECT", "OPTION"].includes(element.nodeName)) ||
     (name === "aria-pressed" && element.closest("form.theme"));
   const takeAttributes = (from, to) => {
     for (const { name, value } of [...to.attributes]) {
@@ -58,10 +65,23 @@
   const takeChildren = (from, to) => {
     const keyed = new Map();
     for (const child of from.childNodes) if (key(child)) keyed.set(key(child), child);
+    const wantedKeys = new Set([...to.childNodes].map(key).filter(Boolean));
+    const isHeld = (node) => wantedKeys.has(key(node)) || node.contains(document.activeElement);
     let at = from.firstChild;
     for (const wanted of [...to.childNodes]) {
       let found = key(wanted) ? keyed.get(key(wanted)) : at && isAlike(at, wanted) ? at : null;
       if (found && !isAlike(found, wanted)) found = null;
+      // What somebody may be writing in is not made anew because something before it came or went.
+      if (!found && !key(wanted) && ["FORM", "FIELDSET", "DETAILS"].includes(wanted.nodeName)) {
+        for (found = at; found && !isAlike(found, wanted); ) found = found.nextSibling;
+      }
+      // Nor is it moved, which would take the focus from it, where what stands before it can go.
+      const between = [];
+      for (let node = at; found && node && node !== found; node = node.nextSibling) between.push(node);
+      if (found && found !== at && found.contains(document.activeElement) && !between.some(isHeld)) {
+        for (const node of between) node.remove();
+        at = found;
+      }
       if (!found) {
         from.insertBefore(document.importNode(wanted, true), at);
         continue;

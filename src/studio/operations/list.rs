@@ -89,7 +89,7 @@ pub(super) async fn list(visit: &Visit<'_>) -> Answer {
                 div.scroll role="region" aria-label="Table of operations" tabindex="0" { table {
                     thead { tr {
                         th { "Operation" } th { "Phase" } th { "Last hour" } th.n { "Requests" } th.n { "Errors" }
-                        th.n { "Differ" } th.n { "At most" } th.n { "Clients" } th.wide-only { "Kept by the pack" }
+                        th.n { "Differ" } th.n { "At most" } th.n title=[visit.is_one_of_several().then_some("those that called this replica since its start")] { "Clients" } th.wide-only { "Kept by the pack" }
                     } }
                     tbody { @for known in &shown { (row(visit, known, sides.len() > 1)) } }
                 } }

@@ -160,6 +160,7 @@ mod tests {
             deprecated_ms: Some(-1),
             announce,
             by: "operator".to_owned(),
+            set_ms: 0,
         };
         let plan = Plan::new(Vec::new(), &[sunset(Some(86_400_000), true)]);
         let told = shown(&plan, "old", "GET /a", "x", 0);

@@ -2,7 +2,7 @@
 
 use super::plan::{Plan, Standing};
 use crate::clock::{Clock, rfc3339};
-use crate::store::{BrownoutRow, Store, StoreError, SunsetRow, repeat};
+use crate::store::{AddedBrownout, BrownoutRow, Store, StoreError, SunsetRow, repeat};
 use arc_swap::ArcSwap;
 use serde::Serialize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -74,6 +74,8 @@ pub struct ClientSunset {
     pub announce: bool,
     /// `configuration` or `operator`.
     pub by: String,
+    /// When an operator set it, wall time in milliseconds since 1970; 0: it is of the configuration.
+    pub set_ms: i64,
 }
 
 impl Serialize for ClientSunset {
@@ -105,6 +107,8 @@ pub struct NewBrownout {
     pub until_ms: i64,
     /// What clients are told; empty: the pack's text for `brownout`.
     pub reason: String,
+    /// Ids of the windows set at run time that whoever adds it has seen: where there are others, nothing is added.
+    pub seen: Option<Vec<String>>,
 }
 
 /// A side that clients speak, and its operations.
@@ -153,6 +157,9 @@ pub enum RetireError {
     /// The store holds as many as it may.
     #[error("there are {BROWNOUTS_MAX} brownouts already; remove some first")]
     TooMany,
+    /// Somebody else has changed meanwhile what was seen.
+    #[error("it was changed meanwhile")]
+    Changed,
     /// The store did not answer.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -265,8 +272,13 @@ impl Retirement {
             set_ms: now_ms,
         };
         let forget_ms = now_ms.saturating_sub(millis(ENDED_KEPT));
-        if !self.shared.store.add_brownout(&row, BROWNOUTS_MAX, forget_ms).await? {
-            return Err(RetireError::TooMany);
+        match self.shared.store.add_brownout(&row, BROWNOUTS_MAX, forget_ms, new.seen.as_deref()).await? {
+            AddedBrownout::Done => {}
+            AddedBrownout::TooMany => return Err(RetireError::TooMany),
+            AddedBrownout::Changed => {
+                self.sync().await?;
+                return Err(RetireError::Changed);
+            }
         }
         let added = brownout(row);
         tracing::info!(
@@ -290,7 +302,8 @@ impl Retirement {
         Ok(())
     }
 
-    /// Sets from when on a client is refused on fronts of a side; without `at_ms` it never is.
+    /// Sets from when on a client is refused on fronts of a side; without `at_ms` it never is. `seen` is the `set_ms` of what
+    /// whoever sets it has seen, 0 for nothing or what is configured: where something else was set, nothing is changed.
     pub async fn set_sunset(
         &self,
         client: &str,
@@ -298,6 +311,7 @@ impl Retirement {
         at_ms: Option<i64>,
         deprecated_ms: Option<i64>,
         announce: bool,
+        seen: Option<i64>,
     ) -> Result<ClientSunset, RetireError> {
         self.sync().await?;
         self.shared.store.client(client).await?;
@@ -316,7 +330,10 @@ impl Retirement {
             set_by: "operator".to_owned(),
             set_ms: self.shared.clock.unix_ms(),
         };
-        self.shared.store.put_sunset(&row).await?;
+        if !self.shared.store.put_sunset(&row, seen).await? {
+            self.sync().await?;
+            return Err(RetireError::Changed);
+        }
         tracing::info!(client, side = row.side, at = at_ms.map(rfc3339), "the sunset of a client was set");
         self.sync().await?;
         Ok(sunset(row))
@@ -407,6 +424,7 @@ fn sunset(row: SunsetRow) -> ClientSunset {
         deprecated_ms: row.deprecated_ms,
         announce: row.announce,
         by: row.set_by,
+        set_ms: row.set_ms,
     }
 }
 

@@ -23,6 +23,7 @@ mod keys;
 mod outage;
 mod phases;
 mod reach;
+mod replicas;
 mod reserve;
 mod resume;
 mod retire;
@@ -46,7 +47,8 @@ pub use history::HistoryRow;
 pub use keys::Resealed;
 pub(crate) use phases::{HoldRow, MoveRow, PhaseRow};
 pub use reach::{Reach, reach};
-pub(crate) use retire::{BrownoutRow, SunsetRow, UsageRow};
+pub use replicas::{ReplicaRow, ReplicaSlot};
+pub(crate) use retire::{Added as AddedBrownout, BrownoutRow, SunsetRow, UsageRow};
 
 use crate::clock::Clock;
 use db::{Db, Tx, args};
@@ -245,7 +247,7 @@ impl Store {
     }
 
     /// Whether several gateways may share this store.
-    pub(crate) fn is_shared(&self) -> bool {
+    pub fn is_shared(&self) -> bool {
         self.db.is_shared()
     }
 

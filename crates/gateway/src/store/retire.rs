@@ -35,6 +35,15 @@ pub(crate) struct BrownoutRow {
     pub set_ms: i64,
 }
 
+/// What became of a window that was to be added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Added {
+    Done,
+    TooMany,
+    /// Others were added or removed meanwhile.
+    Changed,
+}
+
 /// When a side ends for a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SunsetRow {
@@ -111,18 +120,28 @@ impl Store {
     }
 
     /// Adds a window, provided there are fewer than `brownouts_max`; those that ended before `forget_before_ms` make room.
+    /// `seen` are the ids of the windows that whoever adds it knows of: where others are there, nothing is added.
     pub(crate) async fn add_brownout(
         &self,
         row: &BrownoutRow,
         brownouts_max: u32,
         forget_before_ms: i64,
-    ) -> Result<bool, StoreError> {
+        seen: Option<&[String]>,
+    ) -> Result<Added, StoreError> {
         let mut tx = self.write().await?;
+        if let Some(seen) = seen {
+            let rows = tx.rows("SELECT id FROM brownouts", &[]).await?;
+            let ids = rows.iter().map(|row| row.text("id")).collect::<Result<Vec<_>, _>>()?;
+            if ids.len() != seen.len() || ids.iter().any(|id| !seen.contains(id)) {
+                tx.undo().await;
+                return Ok(Added::Changed);
+            }
+        }
         tx.run("DELETE FROM brownouts WHERE until_ms < $1", args![forget_before_ms]).await?;
         let count = tx.row("SELECT COUNT(*) AS count FROM brownouts", &[]).await?;
         if count.map_or(Ok(0), |row| row.int("count"))? >= i64::from(brownouts_max) {
             tx.undo().await;
-            return Ok(false);
+            return Ok(Added::TooMany);
         }
         let change = tx.change();
         tx.run(
@@ -143,7 +162,7 @@ impl Store {
         )
         .await?;
         tx.commit().await?;
-        Ok(true)
+        Ok(Added::Done)
     }
 
     /// Removes a window; says whether it was there.
@@ -161,9 +180,18 @@ impl Store {
         self.db.rows(sql, &[]).await?.iter().map(sunset).collect()
     }
 
-    /// Sets when a side ends for a client, or that it does not, whatever the configuration says.
-    pub(crate) async fn put_sunset(&self, row: &SunsetRow) -> Result<(), StoreError> {
+    /// Sets when a side ends for a client, or that it does not, whatever the configuration says. `seen` is when what its setter
+    /// knows of was set, 0 where nothing was: where something else was set, nothing is changed, which gives `false`.
+    pub(crate) async fn put_sunset(&self, row: &SunsetRow, seen: Option<i64>) -> Result<bool, StoreError> {
         let mut tx = self.write().await?;
+        if let Some(seen) = seen {
+            let sql = "SELECT set_ms FROM client_sunsets WHERE client = $1 AND side = $2";
+            let known = tx.row(sql, args![row.client.as_str(), row.side.as_str()]).await?;
+            if known.map_or(Ok(0), |row| row.int("set_ms"))? != seen {
+                tx.undo().await;
+                return Ok(false);
+            }
+        }
         let change = tx.change();
         tx.run(
             "INSERT INTO client_sunsets (client, side, at_ms, deprecated_ms, announce, set_by, set_ms, change) \
@@ -182,7 +210,8 @@ impl Store {
             ],
         )
         .await?;
-        tx.commit().await
+        tx.commit().await?;
+        Ok(true)
     }
 }
 

@@ -27,6 +27,7 @@ migrations! {
     "0008_events"
     "0009_retirement"
     "0010_studio"
+    "0012_replicas"
 }
 
 /// What brings an SQLite file up to date.

@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, HashSet};
 /// Buckets of a duration: those of the recorder, and one for what is beyond them.
 pub(crate) const BUCKETS: usize = DURATION_BUCKETS.len() + 1;
 
-/// Durations, as counted since the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+/// Durations, as counted since the start. Replicas tell one another theirs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Durations {
     /// How many ended in each bucket, the last one being beyond all bounds.
     pub buckets: [u64; BUCKETS],

@@ -24,6 +24,9 @@ pub struct ClientInfo {
     pub tokens: usize,
     /// The sides whose fronts those open, each once; null stands for all.
     pub token_sides: Vec<Option<String>>,
+    /// The number of the write that changed it last.
+    #[serde(skip)]
+    pub version: i64,
     /// Its grant.
     pub grant: GrantInfo,
     /// What its calls go out with to sides that have no grants.
@@ -90,6 +93,7 @@ pub(super) fn info(row: &ClientRow, grant: GrantSummary, now_ms: i64) -> ClientI
     token_sides.sort();
     token_sides.dedup();
     ClientInfo {
+        version: row.change,
         name: row.name.clone(),
         company: row.company.clone(),
         created_at: rfc3339(row.created_ms),

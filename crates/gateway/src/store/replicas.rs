@@ -1,0 +1,147 @@
+//! Rows about the gateways that share this store: that each of them is there, and what it has counted. What they say is the
+//! business of whoever writes it. No reader follows these writes, so they have no number.
+
+use super::db::{Row, args};
+use super::{Store, StoreError};
+
+/// A gateway, as it has last said of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplicaRow {
+    /// Made anew with each start.
+    pub id: String,
+    /// For people.
+    pub name: String,
+    /// Counts what it has said.
+    pub beats: i64,
+    /// Wall time of that gateway in milliseconds since 1970.
+    pub seen_ms: i64,
+    /// When it took leave; none while it runs, or where it went without a word.
+    pub left_ms: Option<i64>,
+    /// JSON.
+    pub standing: String,
+}
+
+/// What a gateway counted within a few seconds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplicaSlot {
+    /// Grows with each slot of its gateway.
+    pub number: i64,
+    /// Wall time in milliseconds since 1970.
+    pub at_ms: i64,
+    /// JSON.
+    pub counted: String,
+}
+
+impl Store {
+    /// Writes down what a gateway says of itself, and what it has counted. Of its slots those from `number_min` on are kept; what
+    /// other gateways said last before `forget_ms` is forgotten.
+    pub async fn put_replica(
+        &self,
+        row: &ReplicaRow,
+        slots: &[ReplicaSlot],
+        number_min: i64,
+        forget_ms: i64,
+    ) -> Result<(), StoreError> {
+        let mut tx = self.db.begin().await?;
+        tx.run(
+            "INSERT INTO replicas (id, name, beats, seen_ms, left_ms, standing) VALUES ($1, $2, $3, $4, $5, $6) \
+             ON CONFLICT (id) DO UPDATE SET name = excluded.name, beats = excluded.beats, seen_ms = excluded.seen_ms, \
+             left_ms = excluded.left_ms, standing = excluded.standing",
+            args![
+                row.id.as_str(),
+                row.name.as_str(),
+                row.beats,
+                row.seen_ms,
+                row.left_ms,
+                row.standing.as_str()
+            ],
+        )
+        .await?;
+        for slot in slots {
+            tx.run(
+                "INSERT INTO replica_traffic (replica, number, at_ms, counted) VALUES ($1, $2, $3, $4) \
+                 ON CONFLICT (replica, number) DO NOTHING",
+                args![row.id.as_str(), slot.number, slot.at_ms, slot.counted.as_str()],
+            )
+            .await?;
+        }
+        if !slots.is_empty() {
+            let old = "DELETE FROM replica_traffic WHERE replica = $1 AND number < $2";
+            tx.run(old, args![row.id.as_str(), number_min]).await?;
+            let forgotten = "DELETE FROM replicas WHERE seen_ms < $1 AND id <> $2";
+            if tx.run(forgotten, args![forget_ms, row.id.as_str()]).await? > 0 {
+                let orphaned = "DELETE FROM replica_traffic WHERE replica NOT IN (SELECT id FROM replicas)";
+                tx.run(orphaned, &[]).await?;
+            }
+        }
+        tx.commit().await
+    }
+
+    /// All gateways that are remembered, by name.
+    pub async fn replicas(&self) -> Result<Vec<ReplicaRow>, StoreError> {
+        let sql = "SELECT id, name, beats, seen_ms, left_ms, standing FROM replicas ORDER BY name, id";
+        self.db.rows(sql, &[]).await?.iter().map(replica).collect()
+    }
+
+    /// What a gateway has counted after a slot.
+    pub async fn replica_slots(&self, id: &str, after: i64) -> Result<Vec<ReplicaSlot>, StoreError> {
+        let sql = "SELECT number, at_ms, counted FROM replica_traffic WHERE replica = $1 AND number > $2 \
+                   ORDER BY number";
+        self.db.rows(sql, args![id, after]).await?.iter().map(slot).collect()
+    }
+}
+
+fn replica(row: &Row) -> Result<ReplicaRow, StoreError> {
+    Ok(ReplicaRow {
+        id: row.text("id")?,
+        name: row.text("name")?,
+        beats: row.int("beats")?,
+        seen_ms: row.int("seen_ms")?,
+        left_ms: row.int_or_none("left_ms")?,
+        standing: row.text("standing")?,
+    })
+}
+
+fn slot(row: &Row) -> Result<ReplicaSlot, StoreError> {
+    Ok(ReplicaSlot { number: row.int("number")?, at_ms: row.int("at_ms")?, counted: row.text("counted")? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use crate::store::Missing;
+    use crate::store::seal::{KeyRing, SealingKey};
+
+    #[tokio::test]
+    async fn gateways_read_what_others_counted_and_forget_those_that_are_long_gone() {
+        let folder = tempfile::tempdir().expect("a folder for the store");
+        let url = format!("sqlite:{}", folder.path().join("switchback.db").display());
+        let ring = KeyRing::parse(&[SealingKey::generate()]).expect("a ring");
+        let store = Store::open(&url, ring, Clock::paused_at(0), Missing::Create).await.expect("it opens");
+        let row = |id: &str, beats, seen_ms| ReplicaRow {
+            id: id.to_owned(),
+            name: format!("host {id}"),
+            beats,
+            seen_ms,
+            left_ms: None,
+            standing: "{}".to_owned(),
+        };
+        let slot = |number| ReplicaSlot { number, at_ms: number * 10, counted: format!("[{number}]") };
+        let before = store.change().await.expect("a number");
+        store
+            .put_replica(&row("a", 1, 100), &[slot(1), slot(2), slot(3)], 2, 0)
+            .await
+            .expect("it is written");
+        store.put_replica(&row("b", 1, 500), &[], 0, 0).await.expect("it is written");
+        assert_eq!(store.change().await.expect("a number"), before, "nobody reads anew what he follows");
+        assert_eq!(store.replica_slots("a", 2).await.expect("slots"), [slot(3)]);
+        assert_eq!(store.replica_slots("a", 0).await.expect("slots").len(), 2, "the first one is too old");
+        // Sent twice, since the answer to the first was lost.
+        store.put_replica(&row("b", 2, 600), &[slot(7)], 0, 200).await.expect("it is written");
+        store.put_replica(&row("b", 2, 600), &[slot(7)], 0, 200).await.expect("it is written");
+        assert_eq!(store.replicas().await.expect("replicas"), [row("b", 2, 600)], "the other is forgotten");
+        assert_eq!(store.replica_slots("a", 0).await.expect("slots"), []);
+        assert_eq!(store.replica_slots("b", 0).await.expect("slots"), [slot(7)]);
+    }
+}

@@ -1,0 +1,346 @@
+//! The other gateways of the same store: each writes down every few seconds that it is there and what it has counted, and reads
+//! what the others say. So pages show the numbers of all, and a replica that went away without a word is named, with since when.
+//!
+//! Decisions to know before editing:
+//!
+//! - Clocks of machines differ. A replica is there as long as what it counts goes on, by the clock of whoever looks.
+//! - While the store does not answer nobody is taken for gone: what others say cannot be read then.
+//! - A store that has one gateway (SQLite) is neither written nor read for this.
+
+use super::traffic::{Counts, Point, TOLD_MAX, Traffic, errors_of, requests_of};
+use crate::admin::Parts;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use switchback_gateway::store::{ReplicaRow, ReplicaSlot, StoreError};
+use switchback_gateway::telemetry::metrics::Outcome;
+
+/// How often a gateway says that it is there.
+const BEAT: Duration = Duration::from_secs(3);
+/// A replica that has said nothing for so long is away.
+const AWAY_MS: i64 = 10_000;
+/// How long a replica that has gone is remembered.
+const REMEMBERED_MS: i64 = 24 * 3_600_000;
+/// How long the end of the process waits for the store to take its leave down.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// What a replica says of itself.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Standing {
+    pub(crate) version: String,
+    pub(crate) pack: String,
+    pub(crate) pack_hash: String,
+    /// Wall time in milliseconds since 1970.
+    pub(crate) started_ms: i64,
+    /// The last seconds, summed, with how many seconds they are.
+    pub(crate) now: Point,
+    pub(crate) seconds: f64,
+    pub(crate) in_flight: f64,
+    pub(crate) connections: f64,
+    /// Requests that failed since the start.
+    pub(crate) failed: u64,
+}
+
+impl Standing {
+    /// What is so of this process at this moment.
+    pub(crate) fn of(parts: &Parts, traffic: &Traffic, started_ms: i64) -> Standing {
+        let (now, seconds) = traffic.now();
+        let totals = traffic.totals();
+        let of = |outcome: Outcome| -> u64 {
+            totals.operations.values().map(|one| one.outcomes[outcome as usize]).sum()
+        };
+        let board = parts.board.load();
+        Standing {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pack: board.pack.name.clone(),
+            pack_hash: board.pack.hash.clone(),
+            started_ms,
+            now,
+            seconds,
+            in_flight: totals.requests_in_flight.max(0.0),
+            connections: totals.connections.max(0.0),
+            failed: of(Outcome::UpstreamError) + of(Outcome::GatewayError),
+        }
+    }
+
+    /// Requests and errors per second; none where nothing was read yet.
+    pub(crate) fn rates(&self) -> Option<(f64, f64)> {
+        let per_second = |number: u64| number as f64 / self.seconds;
+        let (requests, errors) = (requests_of(&self.now.outcomes), errors_of(&self.now.outcomes));
+        (self.seconds > 0.0).then(|| (per_second(requests), per_second(errors)))
+    }
+}
+
+/// How another replica is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Presence {
+    Here,
+    /// It took leave.
+    Left(i64),
+    /// It went without a word; when it was last heard.
+    Away(i64),
+    /// The store does not answer; when the replica was last heard.
+    Unknown(i64),
+}
+
+/// Another replica, as it is known here.
+#[derive(Clone, Debug)]
+pub(crate) struct Replica {
+    pub(crate) name: String,
+    pub(crate) presence: Presence,
+    pub(crate) standing: Standing,
+}
+
+/// All that is known of other replicas. One for the program.
+pub(crate) struct Replicas {
+    id: String,
+    name: String,
+    started_ms: i64,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    others: BTreeMap<String, Other>,
+    /// Of this replica.
+    beats: i64,
+    /// When the others were last read.
+    read_ms: i64,
+}
+
+struct Other {
+    row: ReplicaRow,
+    standing: Standing,
+    /// When it last said something, by our clock.
+    heard_ms: i64,
+    /// The last of its slots that are known here.
+    number: i64,
+}
+
+impl Replicas {
+    pub(crate) fn new(started_ms: i64) -> Replicas {
+        let id = format!("{:016x}", RandomState::new().hash_one(started_ms));
+        Replicas { id, name: own_name(), started_ms, state: Mutex::default() }
+    }
+
+    /// The name of this one.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What is so of this one at this moment.
+    pub(crate) fn own(&self, parts: &Parts, traffic: &Traffic) -> Standing {
+        Standing::of(parts, traffic, self.started_ms)
+    }
+
+    /// Says and reads for ever; does nothing where a store has one gateway.
+    pub(crate) async fn keep(&self, parts: &Parts, traffic: &Traffic) {
+        if !parts.store.is_shared() {
+            return;
+        }
+        traffic.tell();
+        let mut is_failing = false;
+        loop {
+            let outcome = self.beat(parts, traffic).await;
+            if let Err(error) = &outcome
+                && !is_failing
+            {
+                tracing::warn!(%error, "other replicas cannot be told apart or told anything; pages show what is known of them");
+            }
+            is_failing = outcome.is_err();
+            parts.clock.sleep(BEAT).await;
+        }
+    }
+
+    /// Says that it is there, with what it has counted, and reads what others say.
+    async fn beat(&self, parts: &Parts, traffic: &Traffic) -> Result<(), StoreError> {
+        let untold = traffic.untold();
+        self.say(parts, traffic, &untold, None).await?;
+        if let Some((number, ..)) = untold.last() {
+            traffic.told(*number);
+        }
+        let rows = parts.store.replicas().await?;
+        let mut heard = Vec::new();
+        for row in &rows {
+            let known = self.state().others.get(&row.id).map_or(i64::MIN, |other| other.number);
+            let is_new = self.state().others.get(&row.id).is_none_or(|other| other.row.beats != row.beats);
+            if row.id != self.id && is_new {
+                heard.push((row.id.clone(), parts.store.replica_slots(&row.id, known).await?));
+            }
+        }
+        for (id, slots) in &heard {
+            for slot in slots {
+                // What a newer version writes otherwise is left out of the charts.
+                if let Ok(counts) = serde_json::from_str::<Counts>(&slot.counted) {
+                    traffic.heard(id, slot.at_ms, &counts);
+                }
+            }
+        }
+        let numbers = heard.iter().filter_map(|(id, slots)| Some((id.as_str(), slots.last()?.number)));
+        self.state().take(rows, &numbers.collect(), &self.id, parts.clock.unix_ms());
+        let state = self.state();
+        traffic.keep_only(|id| state.others.contains_key(id));
+        Ok(())
+    }
+
+    /// Takes leave, so that nobody looks for this one.
+    pub(crate) async fn leave(&self, parts: &Parts, traffic: &Traffic) {
+        if !parts.store.is_shared() {
+            return;
+        }
+        let untold = traffic.untold();
+        let left = self.say(parts, traffic, &untold, Some(parts.clock.unix_ms()));
+        match tokio::time::timeout(FAREWELL, left).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(%error, "other replicas are not told that this one has left"),
+            Err(_) => tracing::warn!("other replicas are not told that this one has left: the store is slow"),
+        }
+    }
+
+    async fn say(
+        &self,
+        parts: &Parts,
+        traffic: &Traffic,
+        untold: &[(i64, i64, Counts)],
+        left_ms: Option<i64>,
+    ) -> Result<(), StoreError> {
+        let now_ms = parts.clock.unix_ms();
+        let beats = {
+            let mut state = self.state();
+            state.beats += 1;
+            state.beats
+        };
+        let row = ReplicaRow {
+            id: self.id.clone(),
+            name: self.name.clone(),
+            beats,
+            seen_ms: now_ms,
+            left_ms,
+            standing: serde_json::to_string(&self.own(parts, traffic)).expect("it serialises"),
+        };
+        let slots: Vec<ReplicaSlot> = untold
+            .iter()
+            .map(|(number, at_ms, counts)| ReplicaSlot {
+                number: *number,
+                at_ms: *at_ms,
+                counted: serde_json::to_string(counts).expect("it serialises"),
+            })
+            .collect();
+        let number_min = slots.last().map_or(0, |slot| slot.number - TOLD_MAX as i64);
+        parts.store.put_replica(&row, &slots, number_min, now_ms - REMEMBERED_MS).await
+    }
+
+    /// The others, by name.
+    pub(crate) fn others(&self, now_ms: i64) -> Vec<Replica> {
+        let state = self.state();
+        let is_known = now_ms - state.read_ms < AWAY_MS;
+        let mut all: Vec<Replica> =
+            state.others.values().map(|other| other.shown(now_ms, is_known)).collect();
+        all.sort_by(|one, other| one.name.cmp(&other.name));
+        all
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn take(&mut self, rows: Vec<ReplicaRow>, numbers: &BTreeMap<&str, i64>, own: &str, now_ms: i64) {
+        self.read_ms = now_ms;
+        self.others.retain(|id, _| rows.iter().any(|row| row.id == *id));
+        for row in rows.into_iter().filter(|row| row.id != own) {
+            let known = self.others.get(&row.id);
+            // Of one that is new here nothing is known but its own clock.
+            let heard_ms = match known {
+                Some(other) if other.row.beats == row.beats => other.heard_ms,
+                Some(_) => now_ms,
+                None => row.seen_ms.min(now_ms),
+            };
+            let number = numbers.get(row.id.as_str()).copied().or_else(|| known.map(|other| other.number));
+            let standing = serde_json::from_str(&row.standing).unwrap_or_default();
+            let other = Other { standing, heard_ms, number: number.unwrap_or(i64::MIN), row };
+            self.others.insert(other.row.id.clone(), other);
+        }
+    }
+}
+
+impl Other {
+    fn shown(&self, now_ms: i64, is_known: bool) -> Replica {
+        let presence = match self.row.left_ms {
+            Some(left_ms) => Presence::Left(left_ms),
+            None if !is_known => Presence::Unknown(self.heard_ms),
+            None if now_ms - self.heard_ms > AWAY_MS => Presence::Away(self.heard_ms),
+            None => Presence::Here,
+        };
+        Replica { name: self.row.name.clone(), presence, standing: self.standing.clone() }
+    }
+}
+
+/// What people know this process by: its machine (in Kubernetes the pod) and its number there.
+fn own_name() -> String {
+    let host =
+        std::env::var("HOSTNAME").ok().or_else(|| std::fs::read_to_string("/proc/sys/kernel/hostname").ok());
+    let host = host.map(|host| host.trim().to_owned()).filter(|host| !host.is_empty());
+    format!(
+        "{}, process {}",
+        host.unwrap_or_else(|| "a machine without a name".to_owned()),
+        std::process::id()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(id: &str, beats: i64, seen_ms: i64, left_ms: Option<i64>) -> ReplicaRow {
+        ReplicaRow {
+            id: id.to_owned(),
+            name: id.to_owned(),
+            beats,
+            seen_ms,
+            left_ms,
+            standing: "{}".to_owned(),
+        }
+    }
+
+    fn presences(replicas: &Replicas, now_ms: i64) -> Vec<Presence> {
+        replicas.others(now_ms).into_iter().map(|one| one.presence).collect()
+    }
+
+    #[test]
+    fn a_replica_is_there_while_it_goes_on_whatever_its_clock_says() {
+        let replicas = Replicas::new(0);
+        let take = |rows, now_ms| replicas.state().take(rows, &BTreeMap::new(), "own", now_ms);
+        // Its clock is an hour late.
+        take(vec![row("own", 9, 0, None), row("a", 1, -3_600_000, None)], 1_000);
+        assert_eq!(presences(&replicas, 1_000), [Presence::Away(-3_600_000)], "nothing else is known of it");
+        take(vec![row("a", 2, -3_595_000, None)], 6_000);
+        assert_eq!(presences(&replicas, 6_000), [Presence::Here], "it goes on");
+        take(vec![row("a", 2, -3_595_000, None)], 30_000);
+        assert_eq!(presences(&replicas, 30_000), [Presence::Away(6_000)], "it does not");
+        take(vec![row("a", 3, -3_595_000, Some(5)), row("b", 1, 29_000, None)], 31_000);
+        assert_eq!(presences(&replicas, 31_000), [Presence::Left(5), Presence::Here]);
+        assert_eq!(
+            presences(&replicas, 60_000),
+            [Presence::Left(5), Presence::Unknown(29_000)],
+            "the others could not be read for half a minute"
+        );
+        take(Vec::new(), 61_000);
+        assert_eq!(presences(&replicas, 61_000), []);
+    }
+
+    #[test]
+    fn what_others_say_is_read_back_and_what_is_unknown_of_it_stays_out() {
+        let mut standing = Standing { seconds: 10.0, ..Standing::default() };
+        standing.now.outcomes = [50, 0, 0, 10, 0, 0];
+        let text = serde_json::to_string(&standing).expect("it serialises");
+        let read: Standing = serde_json::from_str(&text).expect("it is read");
+        assert_eq!(read.rates(), Some((6.0, 1.0)));
+        let other: Standing = serde_json::from_str("{\"version\":\"9\",\"new\":1}").expect("it is read");
+        assert_eq!((other.version.as_str(), other.rates()), ("9", None));
+    }
+}
