@@ -1,7 +1,8 @@
 //! Upstreams that fail in every way they can: what the client hears, how often the upstream was asked, and that no answer is
-//! ever cut short without notice or given to the wrong request.
+//! ever cut short without notice or given to the wrong request. All of it holds whatever the upstream is called over.
 
 use crate::support::gateway::{Gateway, Setup, request};
+use crate::support::peers::Wire;
 use crate::support::raw::{Act, Client, Upstream, answer, exchange, until};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -30,70 +31,135 @@ fn limited(change: impl FnOnce(&mut Limits)) -> Setup {
     setup
 }
 
+/// Makes a test of each scenario for each way to an upstream. One that is missing here is never called, and the compiler says
+/// so.
+macro_rules! scenarios {
+    (everywhere: $everywhere:tt, over_http1: $over_http1:tt) => {
+        scenarios!(@over plain, Wire::Plain, $everywhere, $over_http1);
+        scenarios!(@over tls_http1, Wire::Tls1, $everywhere, $over_http1);
+        scenarios!(@over tls_http2, Wire::Tls2, $everywhere, []);
+    };
+    (@over $way:ident, $wire:expr, [$($scenario:ident,)*], [$($more:ident,)*]) => {
+        mod $way {
+            use super::Wire;
+            $(
+                #[tokio::test]
+                async fn $scenario() {
+                    super::$scenario($wire).await;
+                }
+            )*
+            $(
+                #[tokio::test]
+                async fn $more() {
+                    super::$more($wire).await;
+                }
+            )*
+        }
+    };
+}
+
+scenarios! {
+    everywhere: [
+        an_upstream_that_is_not_there_is_a_502,
+        an_upstream_that_never_answers_is_a_504_and_is_not_asked_again,
+        the_budget_of_the_whole_request_ends_it_whatever_the_hops_allow,
+        a_body_that_stops_coming_is_a_504_before_the_first_byte,
+        a_read_on_a_connection_that_died_is_made_once_more,
+        a_call_with_an_effect_is_sent_once_however_it_ends,
+        a_write_whose_unwanted_answer_breaks_off_was_done_all_the_same,
+        a_pooled_connection_that_was_closed_meanwhile_costs_no_write_and_no_client,
+        a_connection_serves_call_after_call_and_is_closed_when_nobody_calls,
+        a_truncated_answer_is_never_an_answer,
+        a_status_that_http_does_not_have_is_a_502,
+        the_head_of_an_answer_has_a_bound,
+        the_head_of_an_answer_may_have_many_fields_and_more_where_the_operator_wants,
+        what_upstreams_put_around_a_text_is_passed_over,
+        an_honest_list_may_shrink_very_much,
+        a_lost_connection_is_told_as_one,
+        interim_answers_do_not_count_as_the_answer,
+        a_success_that_is_no_json_is_a_502,
+        errors_of_the_upstream_keep_their_status_and_their_words,
+        a_refused_credential_is_renewed_once_and_the_same_bytes_go_out_again,
+        a_refused_credential_that_cannot_be_renewed_now_is_not_the_clients_fault,
+        coded_bodies_are_decoded_both_ways_and_bombs_stop_early,
+        numbers_order_and_unknown_members_pass_unchanged,
+        calls_that_come_together_are_all_answered,
+        a_large_answer_streams_through_whole,
+        a_large_answer_that_breaks_off_is_seen_to_be_incomplete,
+        a_client_that_does_not_read_holds_the_upstream_back_and_is_cut,
+        an_upstream_that_never_stops_talking_is_stopped_at_the_limit,
+        a_read_ends_with_its_client_and_a_write_does_not,
+        a_client_that_floods_is_refused_and_may_come_back,
+        a_hanging_upstream_does_not_pile_up_requests,
+        draining_lets_requests_in_flight_end_and_takes_no_new_ones,
+        draining_cuts_what_does_not_end_within_the_grace,
+    ],
+    // What HTTP/2 has no way to say: framing that contradicts itself, how long a connection is kept.
+    over_http1: [
+        answers_that_are_out_of_step_are_502_and_their_connection_is_not_used_again,
+        a_connection_is_not_kept_longer_than_the_upstream_says,
+        bytes_behind_an_answer_are_never_the_next_answer,
+    ]
+}
+
 /// An address at which nobody listens.
 async fn nobody() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap()
 }
 
-#[tokio::test]
-async fn an_upstream_that_is_not_there_is_a_502() {
-    let gateway = Gateway::start(nobody().await, Setup::default()).await;
+async fn an_upstream_that_is_not_there_is_a_502(wire: Wire) {
+    let gateway = Gateway::start(nobody().await, Setup { wire, ..Setup::default() }).await;
     let got = exchange(gateway.address, get()).await.unwrap();
     assert_eq!((got.status, got.text().as_str()), (502, r#"{"why":"The service cannot be reached."}"#));
 }
 
-#[tokio::test]
-async fn an_upstream_that_never_answers_is_a_504_and_is_not_asked_again() {
-    let new = Upstream::start(vec![Act::Silence]).await;
-    let setup = limited(|limits| limits.upstream_timeout = Duration::from_millis(50));
-    let gateway = Gateway::start(new.address, setup).await;
+async fn an_upstream_that_never_answers_is_a_504_and_is_not_asked_again(wire: Wire) {
+    let new = Upstream::over(wire, vec![Act::Silence]).await;
+    let setup = limited(|limits| limits.upstream_timeout = Duration::from_millis(500));
+    let gateway = Gateway::with(setup, &new).await;
     for bytes in [get(), post()] {
         assert_eq!(exchange(gateway.address, bytes).await.unwrap().status, 504);
     }
     assert_eq!(new.seen().len(), 2);
 }
 
-#[tokio::test]
-async fn the_budget_of_the_whole_request_ends_it_whatever_the_hops_allow() {
-    let new = Upstream::start(vec![Act::Silence]).await;
+async fn the_budget_of_the_whole_request_ends_it_whatever_the_hops_allow(wire: Wire) {
+    let new = Upstream::over(wire, vec![Act::Silence]).await;
     let setup = limited(|limits| limits.total_timeout = Duration::from_millis(50));
-    let gateway = Gateway::start(new.address, setup).await;
+    let gateway = Gateway::with(setup, &new).await;
     assert_eq!(exchange(gateway.address, get()).await.unwrap().status, 504);
 }
 
-#[tokio::test]
-async fn a_body_that_stops_coming_is_a_504_before_the_first_byte() {
+async fn a_body_that_stops_coming_is_a_504_before_the_first_byte(wire: Wire) {
     let stuck = b"HTTP/1.1 200 OK\r\ncontent-length: 20\r\n\r\n{\"title\"".to_vec();
-    let new = Upstream::start(vec![Act::Reply(stuck)]).await;
+    let new = Upstream::over(wire, vec![Act::Reply(stuck)]).await;
     let setup = limited(|limits| limits.upstream_timeout = Duration::from_millis(50));
-    let gateway = Gateway::start(new.address, setup).await;
+    let gateway = Gateway::with(setup, &new).await;
     assert_eq!(exchange(gateway.address, get()).await.unwrap().status, 504);
 }
 
-#[tokio::test]
-async fn a_read_on_a_connection_that_died_is_made_once_more() {
+async fn a_read_on_a_connection_that_died_is_made_once_more(wire: Wire) {
     for died in [Act::ReplyAndReset(Vec::new()), Act::ReplyAndClose(Vec::new())] {
-        let new = Upstream::start(vec![died, Act::json(200, ITEM)]).await;
+        let new = Upstream::over(wire, vec![died, Act::json(200, ITEM)]).await;
         let gateway = Gateway::before(&new).await;
         let got = exchange(gateway.address, get()).await.unwrap();
         assert_eq!((got.status, got.text().as_str()), (200, THING));
         assert_eq!(new.seen().len(), 2);
     }
-    let new = Upstream::start(vec![Act::ReplyAndReset(Vec::new())]).await;
+    let new = Upstream::over(wire, vec![Act::ReplyAndReset(Vec::new())]).await;
     let gateway = Gateway::before(&new).await;
     assert_eq!(exchange(gateway.address, get()).await.unwrap().status, 502);
     assert_eq!(new.seen().len(), 2, "once more, not again and again");
 }
 
-#[tokio::test]
-async fn a_call_with_an_effect_is_sent_once_however_it_ends() {
+async fn a_call_with_an_effect_is_sent_once_however_it_ends(wire: Wire) {
     for died in [
         Act::ReplyAndReset(Vec::new()),
         Act::ReplyAndClose(Vec::new()),
         Act::ReplyAndClose(b"HTTP/1.1 200".to_vec()),
     ] {
         for bytes in [post(), put()] {
-            let new = Upstream::start(vec![died.clone()]).await;
+            let new = Upstream::over(wire, vec![died.clone()]).await;
             let gateway = Gateway::before(&new).await;
             assert_eq!(exchange(gateway.address, bytes).await.unwrap().status, 502, "{died:?}");
             assert_eq!(new.seen().len(), 1, "{died:?}");
@@ -101,18 +167,17 @@ async fn a_call_with_an_effect_is_sent_once_however_it_ends() {
     }
 }
 
-#[tokio::test]
-async fn a_write_whose_unwanted_answer_breaks_off_was_done_all_the_same() {
+async fn a_write_whose_unwanted_answer_breaks_off_was_done_all_the_same(wire: Wire) {
     let cut = b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{".to_vec();
-    let new = Upstream::start(vec![Act::ReplyAndClose(cut)]).await;
+    let new = Upstream::over(wire, vec![Act::ReplyAndClose(cut)]).await;
     let gateway = Gateway::before(&new).await;
     assert_eq!(exchange(gateway.address, post()).await.unwrap().status, 201);
     assert_eq!(new.seen().len(), 1);
 }
 
-#[tokio::test]
-async fn a_pooled_connection_that_was_closed_meanwhile_costs_no_write_and_no_client() {
-    let new = Upstream::start(vec![Act::ReplyAndClose(answer(200, "", ITEM)), Act::json(200, ITEM)]).await;
+async fn a_pooled_connection_that_was_closed_meanwhile_costs_no_write_and_no_client(wire: Wire) {
+    let new =
+        Upstream::over(wire, vec![Act::ReplyAndClose(answer(200, "", ITEM)), Act::json(200, ITEM)]).await;
     let gateway = Gateway::before(&new).await;
     let mut client = Client::connect(gateway.address).await;
     client.send(get()).await;
@@ -122,11 +187,10 @@ async fn a_pooled_connection_that_was_closed_meanwhile_costs_no_write_and_no_cli
     assert_eq!(client.answer().await.unwrap().text(), THING);
 }
 
-#[tokio::test]
-async fn a_connection_serves_call_after_call_and_is_closed_when_nobody_calls() {
-    let new = Upstream::start(vec![Act::json(200, ITEM)]).await;
+async fn a_connection_serves_call_after_call_and_is_closed_when_nobody_calls(wire: Wire) {
+    let new = Upstream::over(wire, vec![Act::json(200, ITEM)]).await;
     let setup = limited(|limits| limits.upstream_idle_timeout = Duration::from_secs(2));
-    let gateway = Gateway::start(new.address, setup).await;
+    let gateway = Gateway::with(setup, &new).await;
     for _ in 0..3 {
         assert_eq!(exchange(gateway.address, get()).await.unwrap().status, 200);
     }
@@ -136,8 +200,7 @@ async fn a_connection_serves_call_after_call_and_is_closed_when_nobody_calls() {
     assert_eq!(new.seen()[3].connection, 1);
 }
 
-#[tokio::test]
-async fn a_truncated_answer_is_never_an_answer() {
+async fn a_truncated_answer_is_never_an_answer(wire: Wire) {
     for cut in [
         "content-length: 30\r\n\r\n{\"title\":\"a\"",
         "content-length: 30\r\n\r\n{\"title\":\"a\"}",
@@ -147,7 +210,7 @@ async fn a_truncated_answer_is_never_an_answer() {
         "connection: close\r\n\r\n",
     ] {
         let bytes = format!("HTTP/1.1 200 OK\r\n{cut}").into_bytes();
-        let new = Upstream::start(vec![Act::ReplyAndClose(bytes)]).await;
+        let new = Upstream::over(wire, vec![Act::ReplyAndClose(bytes)]).await;
         let gateway = Gateway::before(&new).await;
         let got = exchange(gateway.address, get()).await.unwrap();
         assert_eq!(got.status, 502, "{cut}");
@@ -155,8 +218,7 @@ async fn a_truncated_answer_is_never_an_answer() {
     }
 }
 
-#[tokio::test]
-async fn answers_that_are_out_of_step_are_502_and_their_connection_is_not_used_again() {
+async fn answers_that_are_out_of_step_are_502_and_their_connection_is_not_used_again(wire: Wire) {
     for (what, head) in [
         ("two different lengths", "HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 3"),
         ("length and chunks", "HTTP/1.1 200 OK\r\ncontent-length: 2\r\ntransfer-encoding: chunked"),
@@ -167,7 +229,7 @@ async fn answers_that_are_out_of_step_are_502_and_their_connection_is_not_used_a
         ("status 000", "HTTP/1.1 000 X\r\ncontent-length: 2"),
         ("garbage", "what?"),
     ] {
-        let new = Upstream::start(vec![Act::Reply(format!("{head}\r\n\r\n{{}}").into_bytes())]).await;
+        let new = Upstream::over(wire, vec![Act::Reply(format!("{head}\r\n\r\n{{}}").into_bytes())]).await;
         let gateway = Gateway::before(&new).await;
         let mut client = Client::connect(gateway.address).await;
         for _ in 0..2 {
@@ -180,46 +242,45 @@ async fn answers_that_are_out_of_step_are_502_and_their_connection_is_not_used_a
     }
 }
 
-#[tokio::test]
-async fn a_status_that_http_does_not_have_is_a_502() {
+async fn a_status_that_http_does_not_have_is_a_502(wire: Wire) {
     for status in [199, 600, 999] {
-        let new = Upstream::start(vec![Act::Reply(answer(status, "", ITEM))]).await;
+        if status == 199 && wire == Wire::Tls2 {
+            // There it is an interim answer, to which nothing can follow.
+            continue;
+        }
+        let new = Upstream::over(wire, vec![Act::Reply(answer(status, "", ITEM))]).await;
         let gateway = Gateway::before(&new).await;
         assert_eq!(exchange(gateway.address, post()).await.unwrap().status, 502, "{status}");
     }
 }
 
-#[tokio::test]
-async fn the_head_of_an_answer_has_a_bound() {
-    // What a line may hold bounds it: a buffer that grew with an answer would stay with the line.
+async fn the_head_of_an_answer_has_a_bound(wire: Wire) {
+    // What a connection may hold bounds it: a buffer that grew with an answer would stay with the connection.
     let answers = [(16 * 1024, 200), (30 * 1024, 200), (64 * 1024, 502)];
     for (bytes, status) in answers {
         let field = format!("content-type: application/json\r\nx-long: {}\r\n", "a".repeat(bytes));
-        let new = Upstream::start(vec![Act::Reply(answer(200, &field, ITEM))]).await;
+        let new = Upstream::over(wire, vec![Act::Reply(answer(200, &field, ITEM))]).await;
         let gateway = Gateway::before(&new).await;
         assert_eq!(exchange(gateway.address, get()).await.unwrap().status, status, "{bytes} bytes");
     }
 }
 
-#[tokio::test]
-async fn the_head_of_an_answer_may_have_many_fields_and_more_where_the_operator_wants() {
+async fn the_head_of_an_answer_may_have_many_fields_and_more_where_the_operator_wants(wire: Wire) {
     let fields = |count| (0..count).map(|n| format!("x-{n}: {n}\r\n")).collect::<String>();
     for (count, allowed, status) in [(200, 256, 200), (300, 256, 502), (1000, 2000, 200)] {
         let field = format!("content-type: application/json\r\n{}", fields(count));
-        let new = Upstream::start(vec![Act::Reply(answer(200, &field, ITEM))]).await;
+        let new = Upstream::over(wire, vec![Act::Reply(answer(200, &field, ITEM))]).await;
         let setup = limited(|limits| limits.upstream_fields_max = allowed);
-        let gateway = Gateway::start(new.address, setup).await;
+        let gateway = Gateway::with(setup, &new).await;
         assert_eq!(exchange(gateway.address, get()).await.unwrap().status, status, "{count} fields");
     }
     let field = format!("content-type: application/json\r\nx-long: {}\r\n", "a".repeat(100 * 1024));
-    let new = Upstream::start(vec![Act::Reply(answer(200, &field, ITEM))]).await;
-    let gateway =
-        Gateway::start(new.address, limited(|limits| limits.upstream_head_bytes_max = 128 * 1024)).await;
+    let new = Upstream::over(wire, vec![Act::Reply(answer(200, &field, ITEM))]).await;
+    let gateway = Gateway::with(limited(|limits| limits.upstream_head_bytes_max = 128 * 1024), &new).await;
     assert_eq!(exchange(gateway.address, get()).await.unwrap().status, 200);
 }
 
-#[tokio::test]
-async fn what_upstreams_put_around_a_text_is_passed_over() {
+async fn what_upstreams_put_around_a_text_is_passed_over(wire: Wire) {
     use async_compression::tokio::write::{DeflateEncoder, GzipEncoder};
     use tokio::io::AsyncWriteExt as _;
     let coded = |coding: &str, body: &[u8]| {
@@ -249,7 +310,7 @@ async fn what_upstreams_put_around_a_text_is_passed_over() {
         ("deflate without its wrapping", coded("deflate", &raw), 200),
         ("deflate and more", coded("deflate", &[&raw[..], b"more"].concat()), 502),
     ] {
-        let new = Upstream::start(vec![Act::Reply(reply)]).await;
+        let new = Upstream::over(wire, vec![Act::Reply(reply)]).await;
         let gateway = Gateway::before(&new).await;
         let got = exchange(gateway.address, get()).await.unwrap();
         assert_eq!(got.status, status, "{what}");
@@ -258,8 +319,7 @@ async fn what_upstreams_put_around_a_text_is_passed_over() {
 }
 
 /// Two thousand times the same but for a number: services send such lists.
-#[tokio::test]
-async fn an_honest_list_may_shrink_very_much() {
+async fn an_honest_list_may_shrink_very_much(wire: Wire) {
     use async_compression::tokio::write::GzipEncoder;
     use tokio::io::AsyncWriteExt as _;
     let entries: Vec<_> =
@@ -271,14 +331,13 @@ async fn an_honest_list_may_shrink_very_much() {
     let body = encoder.into_inner();
     assert!(text.len() / body.len() > 100, "{} {}", text.len(), body.len());
     let head = format!("HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: {}\r\n\r\n", body.len());
-    let new = Upstream::start(vec![Act::Reply([head.as_bytes(), &body].concat())]).await;
+    let new = Upstream::over(wire, vec![Act::Reply([head.as_bytes(), &body].concat())]).await;
     let gateway = Gateway::before(&new).await;
     let got = exchange(gateway.address, get()).await.unwrap();
     assert!(got.is_complete && got.text() == text.replacen("title", "name", 1));
 }
 
-#[tokio::test]
-async fn a_lost_connection_is_told_as_one() {
+async fn a_lost_connection_is_told_as_one(wire: Wire) {
     let lost = r#"{"why":"The connection to the service was lost before it answered."}"#;
     let garbled = r#"{"why":"The service gave an answer that cannot be understood."}"#;
     for (act, told) in [
@@ -287,27 +346,29 @@ async fn a_lost_connection_is_told_as_one() {
         (Act::ReplyAndClose(b"HTTP/1.1 200 OK\r\ncontent-".to_vec()), lost),
         (Act::Reply(b"what?\r\n\r\n".to_vec()), garbled),
     ] {
-        let new = Upstream::start(vec![act.clone()]).await;
+        if told == garbled && wire == Wire::Tls2 {
+            continue;
+        }
+        let new = Upstream::over(wire, vec![act.clone()]).await;
         let gateway = Gateway::before(&new).await;
         let got = exchange(gateway.address, post()).await.unwrap();
         assert_eq!((got.status, got.text().as_str()), (502, told), "{act:?}");
         assert_eq!(new.seen().len(), 1, "{act:?}");
     }
     let cut = b"HTTP/1.1 200 OK\r\ncontent-length: 30\r\n\r\n{\"title\":".to_vec();
-    let new = Upstream::start(vec![Act::ReplyAndClose(cut)]).await;
+    let new = Upstream::over(wire, vec![Act::ReplyAndClose(cut)]).await;
     let gateway = Gateway::before(&new).await;
     let got = exchange(gateway.address, get()).await.unwrap();
     assert_eq!((got.status, got.text().as_str()), (502, lost));
 }
 
-#[tokio::test]
-async fn a_connection_is_not_kept_longer_than_the_upstream_says() {
+async fn a_connection_is_not_kept_longer_than_the_upstream_says(wire: Wire) {
     let reply = |timeout| {
         let fields = format!("connection: keep-alive\r\nkeep-alive: timeout={timeout}, max=100\r\n");
         Act::Reply(answer(200, &fields, ITEM))
     };
     for (timeout, connections) in [(0, [0, 1]), (60, [0, 0])] {
-        let new = Upstream::start(vec![reply(timeout)]).await;
+        let new = Upstream::over(wire, vec![reply(timeout)]).await;
         let gateway = Gateway::before(&new).await;
         for _ in 0..2 {
             assert_eq!(exchange(gateway.address, get()).await.unwrap().status, 200);
@@ -316,17 +377,16 @@ async fn a_connection_is_not_kept_longer_than_the_upstream_says() {
         assert_eq!(seen, connections, "timeout={timeout}");
     }
     // Left alone it is closed in time, though the operator would keep it for an hour.
-    let new = Upstream::start(vec![reply(1)]).await;
+    let new = Upstream::over(wire, vec![reply(1)]).await;
     let setup = limited(|limits| limits.upstream_idle_timeout = Duration::from_secs(3600));
-    let gateway = Gateway::start(new.address, setup).await;
+    let gateway = Gateway::with(setup, &new).await;
     assert_eq!(exchange(gateway.address, get()).await.unwrap().status, 200);
     new.closed(1).await;
 }
 
-#[tokio::test]
-async fn bytes_behind_an_answer_are_never_the_next_answer() {
+async fn bytes_behind_an_answer_are_never_the_next_answer(wire: Wire) {
     let extra = [answer(200, "", ITEM), answer(200, "", r#"{"title":"poison"}"#)].concat();
-    let new = Upstream::start(vec![Act::Reply(extra), Act::json(200, ITEM)]).await;
+    let new = Upstream::over(wire, vec![Act::Reply(extra), Act::json(200, ITEM)]).await;
     let gateway = Gateway::before(&new).await;
     let mut client = Client::connect(gateway.address).await;
     for _ in 0..2 {
@@ -335,17 +395,15 @@ async fn bytes_behind_an_answer_are_never_the_next_answer() {
     }
 }
 
-#[tokio::test]
-async fn interim_answers_do_not_count_as_the_answer() {
+async fn interim_answers_do_not_count_as_the_answer(wire: Wire) {
     let mut bytes = b"HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n".repeat(20);
     bytes.extend(answer(200, "", ITEM));
-    let new = Upstream::start(vec![Act::Reply(bytes)]).await;
+    let new = Upstream::over(wire, vec![Act::Reply(bytes)]).await;
     let gateway = Gateway::before(&new).await;
     assert_eq!(exchange(gateway.address, get()).await.unwrap().text(), THING);
 }
 
-#[tokio::test]
-async fn a_success_that_is_no_json_is_a_502() {
+async fn a_success_that_is_no_json_is_a_502(wire: Wire) {
     for (what, fields, body) in [
         ("an error page", "content-type: text/html\r\n", "<html>it works</html>"),
         ("nothing", "", ""),
@@ -353,40 +411,39 @@ async fn a_success_that_is_no_json_is_a_502() {
         ("a member twice", "content-type: application/json\r\n", r#"{"title":1,"title":2}"#),
         ("another kind of value", "content-type: application/json\r\n", "[]"),
     ] {
-        let new = Upstream::start(vec![Act::Reply(answer(200, fields, body))]).await;
+        let new = Upstream::over(wire, vec![Act::Reply(answer(200, fields, body))]).await;
         let gateway = Gateway::before(&new).await;
         assert_eq!(exchange(gateway.address, get()).await.unwrap().status, 502, "{what}");
     }
 }
 
-#[tokio::test]
-async fn errors_of_the_upstream_keep_their_status_and_their_words() {
+async fn errors_of_the_upstream_keep_their_status_and_their_words(wire: Wire) {
     for status in [400, 403, 404, 409, 423, 429, 500, 501, 503] {
         let body = r#"{"why":"because"}"#;
-        let new = Upstream::start(vec![Act::Reply(answer(
-            status,
-            "retry-after: 9\r\ncontent-type: application/json\r\n",
-            body,
-        ))])
+        let new = Upstream::over(
+            wire,
+            vec![Act::Reply(answer(status, "retry-after: 9\r\ncontent-type: application/json\r\n", body))],
+        )
         .await;
         let gateway = Gateway::before(&new).await;
         let got = exchange(gateway.address, get()).await.unwrap();
         assert_eq!((got.status, got.text().as_str(), got.value("retry-after")), (status, body, "9"));
         assert_eq!(new.seen().len(), 1);
     }
-    let new =
-        Upstream::start(vec![Act::Reply(answer(500, "content-type: text/html\r\n", "<b>stack trace</b>"))])
-            .await;
+    let new = Upstream::over(
+        wire,
+        vec![Act::Reply(answer(500, "content-type: text/html\r\n", "<b>stack trace</b>"))],
+    )
+    .await;
     let gateway = Gateway::before(&new).await;
     let got = exchange(gateway.address, get()).await.unwrap();
     assert_eq!(got.status, 500);
     assert!(got.text().starts_with(r#"{"why":"#) && !got.text().contains("stack trace"), "{}", got.text());
 }
 
-#[tokio::test]
-async fn a_refused_credential_is_renewed_once_and_the_same_bytes_go_out_again() {
+async fn a_refused_credential_is_renewed_once_and_the_same_bytes_go_out_again(wire: Wire) {
     let refusal = || Act::json(401, r#"{"why":"expired"}"#);
-    let new = Upstream::start(vec![refusal(), Act::json(200, "{}"), refusal()]).await;
+    let new = Upstream::over(wire, vec![refusal(), Act::json(200, "{}"), refusal()]).await;
     let gateway = Gateway::before(&new).await;
     let sent = request("POST /old/things", "", r#"{"n":1.10}"#);
     assert_eq!(exchange(gateway.address, &sent).await.unwrap().status, 201);
@@ -405,8 +462,7 @@ async fn a_refused_credential_is_renewed_once_and_the_same_bytes_go_out_again() 
     }
 }
 
-#[tokio::test]
-async fn a_refused_credential_that_cannot_be_renewed_now_is_not_the_clients_fault() {
+async fn a_refused_credential_that_cannot_be_renewed_now_is_not_the_clients_fault(wire: Wire) {
     for (refused, retries) in [
         // The authorization server is down: later.
         (Act::json(503, "{}"), true),
@@ -414,9 +470,10 @@ async fn a_refused_credential_that_cannot_be_renewed_now_is_not_the_clients_faul
         (Act::json(400, r#"{"error":"invalid_grant"}"#), false),
         (Act::json(401, r#"{"error":"invalid_client"}"#), false),
     ] {
-        let new = Upstream::start(vec![Act::json(200, ITEM), Act::json(401, r#"{"why":"expired"}"#)]).await;
+        let new =
+            Upstream::over(wire, vec![Act::json(200, ITEM), Act::json(401, r#"{"why":"expired"}"#)]).await;
         let setup = Setup { refresh: Some(refused), ..Setup::default() };
-        let gateway = Gateway::start(new.address, setup).await;
+        let gateway = Gateway::with(setup, &new).await;
         assert_eq!(exchange(gateway.address, get()).await.unwrap().status, 200);
         for _ in 0..3 {
             let got = exchange(gateway.address, get()).await.unwrap();
@@ -431,8 +488,7 @@ async fn a_refused_credential_that_cannot_be_renewed_now_is_not_the_clients_faul
     }
 }
 
-#[tokio::test]
-async fn coded_bodies_are_decoded_both_ways_and_bombs_stop_early() {
+async fn coded_bodies_are_decoded_both_ways_and_bombs_stop_early(wire: Wire) {
     use async_compression::tokio::write::GzipEncoder;
     use tokio::io::AsyncWriteExt as _;
     async fn gzip(text: &[u8]) -> Vec<u8> {
@@ -449,7 +505,7 @@ async fn coded_bodies_are_decoded_both_ways_and_bombs_stop_early() {
     let bomb = gzip(&vec![b' '; 50_000_000]).await;
     let unknown = b"HTTP/1.1 200 OK\r\ncontent-encoding: rot13\r\ncontent-length: 2\r\n\r\n{}".to_vec();
     let script = [coded(&gzip(ITEM.as_bytes()).await), coded(&bomb), unknown, answer(200, "", "{}")];
-    let new = Upstream::start(script.map(Act::Reply).to_vec()).await;
+    let new = Upstream::over(wire, script.map(Act::Reply).to_vec()).await;
     let gateway = Gateway::before(&new).await;
     let got = exchange(gateway.address, get()).await.unwrap();
     assert_eq!((got.text().as_str(), got.values("content-encoding").len()), (THING, 0));
@@ -485,13 +541,31 @@ async fn a_body_that_is_no_json_reaches_nobody() {
     assert_eq!(new.seen().len(), 0);
 }
 
-#[tokio::test]
-async fn numbers_order_and_unknown_members_pass_unchanged() {
+async fn numbers_order_and_unknown_members_pass_unchanged(wire: Wire) {
     let body = r#"{"title":100000000000000000000,"z":1.10,"a":-0,"e":1e400,"k":{"$serde_json::private::Number":"1"},"u":"\u00e9"}"#;
-    let new = Upstream::start(vec![Act::json(200, body)]).await;
+    let new = Upstream::over(wire, vec![Act::json(200, body)]).await;
     let gateway = Gateway::before(&new).await;
     let got = exchange(gateway.address, get()).await.unwrap();
     assert_eq!(got.text(), body.replacen("title", "name", 1));
+}
+
+/// Calls that come together, before it is known what the upstream speaks and once it is.
+async fn calls_that_come_together_are_all_answered(wire: Wire) {
+    let new =
+        Upstream::over(wire, vec![Act::ReplyAndClose(answer(200, "", ITEM)), Act::json(200, ITEM)]).await;
+    let gateway = Gateway::before(&new).await;
+    for round in 0..3 {
+        let asking = (0..16).map(|_| exchange(gateway.address, get()));
+        for got in futures_util::future::join_all(asking).await {
+            assert_eq!(got.expect("an answer").text(), THING, "in round {round}");
+        }
+    }
+    // HTTP/2 shares connections: one after the first, which was closed, for each of the cores that called.
+    let connections = new.seen().iter().map(|seen| seen.connection).max();
+    if wire == Wire::Tls2 {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        assert!(connections <= Some(16 + threads), "{connections:?}");
+    }
 }
 
 /// An object of about this many bytes.
@@ -499,25 +573,23 @@ fn large(bytes: usize) -> String {
     format!(r#"{{"title":"a","text":"{}"}}"#, "x".repeat(bytes))
 }
 
-#[tokio::test]
-async fn a_large_answer_streams_through_whole() {
+async fn a_large_answer_streams_through_whole(wire: Wire) {
     let body = large(3_000_000).replace('x', "é");
-    let new = Upstream::start(vec![Act::json(200, &body)]).await;
+    let new = Upstream::over(wire, vec![Act::json(200, &body)]).await;
     let gateway = Gateway::before(&new).await;
     let got = exchange(gateway.address, get()).await.unwrap();
     assert!(got.is_complete && got.value("transfer-encoding") == "chunked");
     assert!(got.text() == body.replacen("title", "name", 1), "{} bytes came", got.body.len());
 }
 
-#[tokio::test]
-async fn a_large_answer_that_breaks_off_is_seen_to_be_incomplete() {
+async fn a_large_answer_that_breaks_off_is_seen_to_be_incomplete(wire: Wire) {
     let body = large(1_000_000);
     for (what, bytes) in [
         ("the connection", answer(200, "", &body)[..900_000].to_vec()),
         ("the text", answer(200, "", &body[..900_000])),
         ("a member twice", answer(200, "", &body.replace("\"}", "\",\"title\":1}"))),
     ] {
-        let new = Upstream::start(vec![Act::ReplyAndClose(bytes)]).await;
+        let new = Upstream::over(wire, vec![Act::ReplyAndClose(bytes)]).await;
         let gateway = Gateway::before(&new).await;
         let got = exchange(gateway.address, get()).await.unwrap();
         assert_eq!(got.status, 200, "{what}");
@@ -525,32 +597,29 @@ async fn a_large_answer_that_breaks_off_is_seen_to_be_incomplete() {
     }
 }
 
-#[tokio::test]
-async fn a_client_that_does_not_read_holds_the_upstream_back_and_is_cut() {
+async fn a_client_that_does_not_read_holds_the_upstream_back_and_is_cut(wire: Wire) {
     let head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{\"text\":\"".to_vec();
-    let new = Upstream::start(vec![Act::Flood { head, piece: vec![b'x'; 65536] }]).await;
+    let new = Upstream::over(wire, vec![Act::Flood { head, piece: vec![b'x'; 65536] }]).await;
     let options = server::Options { write_timeout: Duration::from_millis(200), ..server::Options::default() };
-    let gateway = Gateway::start(new.address, Setup { options, ..Setup::default() }).await;
+    let gateway = Gateway::with(Setup { options, ..Setup::default() }, &new).await;
     let mut client = Client::connect(gateway.address).await;
     client.send(get()).await;
     // The upstream would talk for ever: that its connection ends shows that the client's was cut for not reading.
     new.closed(1).await;
 }
 
-#[tokio::test]
-async fn an_upstream_that_never_stops_talking_is_stopped_at_the_limit() {
+async fn an_upstream_that_never_stops_talking_is_stopped_at_the_limit(wire: Wire) {
     let head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{\"list\":[0".to_vec();
-    let new = Upstream::start(vec![Act::Flood { head, piece: b",0".repeat(8192) }]).await;
+    let new = Upstream::over(wire, vec![Act::Flood { head, piece: b",0".repeat(8192) }]).await;
     let setup = limited(|limits| limits.response_bytes_max = 1_000_000);
-    let gateway = Gateway::start(new.address, setup).await;
+    let gateway = Gateway::with(setup, &new).await;
     let got = exchange(gateway.address, get()).await.unwrap();
     assert!(!got.is_complete && got.body.len() < 1_100_000);
     new.closed(1).await;
 }
 
-#[tokio::test]
-async fn a_read_ends_with_its_client_and_a_write_does_not() {
-    let new = Upstream::start(vec![Act::Silence]).await;
+async fn a_read_ends_with_its_client_and_a_write_does_not(wire: Wire) {
+    let new = Upstream::over(wire, vec![Act::Silence]).await;
     let gateway = Gateway::before(&new).await;
     let mut client = Client::connect(gateway.address).await;
     client.send(get()).await;
@@ -559,9 +628,9 @@ async fn a_read_ends_with_its_client_and_a_write_does_not() {
     // The upstream's connection ends although it never answered.
     new.closed(1).await;
 
-    let slow = Upstream::start(vec![Act::Silence]).await;
-    let setup = limited(|limits| limits.upstream_timeout = Duration::from_millis(300));
-    let gateway = Gateway::start(slow.address, setup).await;
+    let slow = Upstream::over(wire, vec![Act::Silence]).await;
+    let setup = limited(|limits| limits.upstream_timeout = Duration::from_secs(1));
+    let gateway = Gateway::with(setup, &slow).await;
     let mut client = Client::connect(gateway.address).await;
     client.send(post()).await;
     slow.received(1).await;
@@ -571,14 +640,13 @@ async fn a_read_ends_with_its_client_and_a_write_does_not() {
     assert_eq!(slow.seen().len(), 1);
 }
 
-#[tokio::test]
-async fn a_client_that_floods_is_refused_and_may_come_back() {
-    let new = Upstream::start(vec![Act::Silence, Act::json(200, ITEM)]).await;
+async fn a_client_that_floods_is_refused_and_may_come_back(wire: Wire) {
+    let new = Upstream::over(wire, vec![Act::Silence, Act::json(200, ITEM)]).await;
     let setup = limited(|limits| {
         limits.client_in_flight_max = 1;
-        limits.upstream_timeout = Duration::from_millis(300);
+        limits.upstream_timeout = Duration::from_secs(1);
     });
-    let gateway = Gateway::start(new.address, setup).await;
+    let gateway = Gateway::with(setup, &new).await;
     let mut first = Client::connect(gateway.address).await;
     first.send(get()).await;
     new.received(1).await;
@@ -588,16 +656,31 @@ async fn a_client_that_floods_is_refused_and_may_come_back() {
     assert_eq!(exchange(gateway.address, get()).await.unwrap().status, 200);
 }
 
-#[tokio::test]
-async fn a_hanging_upstream_does_not_pile_up_requests() {
-    let new = Upstream::start(vec![Act::Silence]).await;
+async fn a_hanging_upstream_does_not_pile_up_requests(wire: Wire) {
+    let new = Upstream::over(wire, vec![Act::Silence]).await;
     let setup = limited(|limits| limits.upstream_in_flight_max = 1);
-    let gateway = Gateway::start(new.address, setup).await;
+    let gateway = Gateway::with(setup, &new).await;
     let mut first = Client::connect(gateway.address).await;
     first.send(get()).await;
     new.received(1).await;
     assert_eq!(exchange(gateway.address, get()).await.unwrap().status, 503);
     assert_eq!(new.seen().len(), 1);
+}
+
+/// The time for a connection includes TLS: one that takes calls' own time would end this test late.
+#[tokio::test]
+async fn an_upstream_that_never_agrees_on_tls_is_a_504_in_the_time_for_a_connection() {
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut setup = limited(|limits| {
+        limits.connect_timeout = Duration::from_millis(100);
+        limits.upstream_timeout = Duration::from_secs(3600);
+        limits.total_timeout = Duration::from_secs(3600);
+    });
+    setup.wire = Wire::Tls2;
+    let gateway = Gateway::start(silent.local_addr().unwrap(), setup).await;
+    for bytes in [get(), post()] {
+        assert_eq!(exchange(gateway.address, bytes).await.unwrap().status, 504);
+    }
 }
 
 #[tokio::test]
@@ -638,11 +721,10 @@ async fn connections_beyond_the_limit_are_told_so_and_idle_ones_make_room() {
     assert_eq!(exchange(gateway.address, get()).await.unwrap().status, 200);
 }
 
-#[tokio::test]
-async fn draining_lets_requests_in_flight_end_and_takes_no_new_ones() {
-    let new = Upstream::start(vec![Act::Silence]).await;
-    let setup = limited(|limits| limits.upstream_timeout = Duration::from_millis(300));
-    let gateway = Gateway::start(new.address, setup).await;
+async fn draining_lets_requests_in_flight_end_and_takes_no_new_ones(wire: Wire) {
+    let new = Upstream::over(wire, vec![Act::Silence]).await;
+    let setup = limited(|limits| limits.upstream_timeout = Duration::from_secs(1));
+    let gateway = Gateway::with(setup, &new).await;
     let mut client = Client::connect(gateway.address).await;
     client.send(get()).await;
     new.received(1).await;
@@ -654,11 +736,10 @@ async fn draining_lets_requests_in_flight_end_and_takes_no_new_ones() {
     assert!(tokio::net::TcpStream::connect(address).await.is_err());
 }
 
-#[tokio::test]
-async fn draining_cuts_what_does_not_end_within_the_grace() {
-    let new = Upstream::start(vec![Act::Silence]).await;
+async fn draining_cuts_what_does_not_end_within_the_grace(wire: Wire) {
+    let new = Upstream::over(wire, vec![Act::Silence]).await;
     let options = server::Options { grace: Duration::from_millis(50), ..server::Options::default() };
-    let gateway = Gateway::start(new.address, Setup { options, ..Setup::default() }).await;
+    let gateway = Gateway::with(Setup { options, ..Setup::default() }, &new).await;
     let mut client = Client::connect(gateway.address).await;
     client.send(get()).await;
     new.received(1).await;

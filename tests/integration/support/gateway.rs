@@ -1,7 +1,8 @@
 //! A gateway that serves the pack of things on a port of its own, with one client, `acme`, whose token is [`TOKEN`].
 
-use super::pack;
+use super::peers::Wire;
 use super::raw::{Act, Upstream};
+use super::{pack, tls};
 use arc_swap::ArcSwap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -25,6 +26,7 @@ use switchback_gateway::shadow::{self, Phase, Served, Shadow, Table};
 use switchback_gateway::store::seal::{KeyRing, SealingKey};
 use switchback_gateway::store::{Missing, Store};
 use switchback_gateway::telemetry::log::{self, LogSettings};
+use switchback_gateway::tls::ServiceTls;
 use switchback_gateway::token::{App, Endpoint, NewClient, OAuth, Registry, Tokens};
 use switchback_plan::router::Router;
 use switchback_plan::{Effect, Pack, Route, SideId};
@@ -43,6 +45,8 @@ pub const TOKEN: &str = "old-token-of-acme";
 #[derive(Default)]
 pub struct Setup {
     pub limits: Limits,
+    /// What services are called over.
+    pub wire: Wire,
     pub options: server::Options,
     /// Where the old service lives, if it does.
     pub old: Option<SocketAddr>,
@@ -87,7 +91,12 @@ pub struct Gateway {
 impl Gateway {
     /// A gateway with default limits in front of `new`.
     pub async fn before(new: &Upstream) -> Gateway {
-        Gateway::start(new.address, Setup::default()).await
+        Gateway::with(Setup::default(), new).await
+    }
+
+    /// A gateway in front of `new`, which it calls over what that speaks.
+    pub async fn with(setup: Setup, new: &Upstream) -> Gateway {
+        Gateway::start(new.address, Setup { wire: new.wire, ..setup }).await
     }
 
     /// A gateway that serves the pack of things.
@@ -101,8 +110,11 @@ impl Gateway {
         let (shadow, workers) = Shadow::start(store.clone(), shadow::Settings::default()).await.unwrap();
         let limits = Arc::new(setup.limits);
         let upstream = |name: &str, (address, path): (SocketAddr, &str)| {
-            let url = format!("http://{address}{path}").parse().unwrap();
-            Arc::new(upstream::Upstream::new(name, CallOrigin::Client, &url, Arc::clone(&limits)).unwrap())
+            let scheme = if setup.wire == Wire::Plain { "http" } else { "https" };
+            let url = format!("{scheme}://{address}{path}").parse().unwrap();
+            let tls = ServiceTls { authorities: Some(tls::upstream_certificate()), ..ServiceTls::default() };
+            let limits = Arc::clone(&limits);
+            Arc::new(upstream::Upstream::secured(name, CallOrigin::Client, &url, &tls, limits).unwrap())
         };
         let pack = Arc::new(pack::things());
         let front = Front {

@@ -13,6 +13,7 @@ pub mod postgres;
 pub mod program;
 pub mod python;
 pub mod raw;
+mod raw_http2;
 pub mod serving;
 pub mod tls;
 pub mod tokens;

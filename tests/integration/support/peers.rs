@@ -14,8 +14,9 @@ use tempfile::TempDir;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What a server speaks to the gateway.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Wire {
+    #[default]
     Plain,
     /// TLS with HTTP/1.1.
     Tls1,

@@ -1,12 +1,15 @@
 //! Both ends of the wire, byte by byte: an upstream that answers from a script and remembers what it was sent, and a client
 //! that sends whatever it is told. Neither knows HTTP well enough to be polite.
 
+use super::peers::Wire;
+use super::{raw_http2, tls};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
 
 /// How long anything on loopback may take before a test has failed.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -65,39 +68,53 @@ impl Seen {
 /// A scripted upstream. The last act of the script is repeated.
 pub struct Upstream {
     pub address: SocketAddr,
+    /// What it speaks.
+    pub wire: Wire,
     seen: Arc<Mutex<Vec<Seen>>>,
     closed: Arc<Mutex<usize>>,
     accepting: JoinHandle<()>,
 }
 
 /// What an upstream does about its nth request.
-type Script = dyn Fn(usize, &Seen) -> Act + Send + Sync;
+pub(super) type Script = dyn Fn(usize, &Seen) -> Act + Send + Sync;
 
 impl Upstream {
     pub async fn start(script: Vec<Act>) -> Upstream {
-        Upstream::answering(move |at, _| script[at.min(script.len() - 1)].clone()).await
+        Upstream::over(Wire::Plain, script).await
+    }
+
+    /// One that speaks HTTP/1.1 or HTTP/2, with TLS or without.
+    pub async fn over(wire: Wire, script: Vec<Act>) -> Upstream {
+        Upstream::listen(wire, move |at, _| script[at.min(script.len() - 1)].clone()).await
     }
 
     /// One that looks at each request before it answers.
     pub async fn answering(script: impl Fn(usize, &Seen) -> Act + Send + Sync + 'static) -> Upstream {
+        Upstream::listen(Wire::Plain, script).await
+    }
+
+    async fn listen(wire: Wire, script: impl Fn(usize, &Seen) -> Act + Send + Sync + 'static) -> Upstream {
         let script: Arc<Script> = Arc::new(script);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (seen, closed) = (Arc::<Mutex<Vec<Seen>>>::default(), Arc::<Mutex<usize>>::default());
-        let accepting = tokio::spawn({
-            let (seen, closed) = (seen.clone(), closed.clone());
-            async move {
-                for connection in 0.. {
-                    let (stream, _) = listener.accept().await.unwrap();
-                    let (seen, closed, script) = (seen.clone(), closed.clone(), script.clone());
-                    tokio::spawn(async move {
-                        serve(stream, connection, &*script, &seen).await;
-                        *closed.lock().unwrap() += 1;
-                    });
-                }
+        let shared = Arc::new(raw_http2::Shared { script, seen: seen.clone(), closed: closed.clone() });
+        let acceptor = match wire {
+            Wire::Plain => None,
+            Wire::Tls1 => Some(tls::upstream_acceptor(&["http/1.1"])),
+            Wire::Tls2 => Some(tls::upstream_acceptor(&["h2"])),
+        };
+        let accepting = tokio::spawn(async move {
+            for connection in 0.. {
+                let (stream, _) = listener.accept().await.unwrap();
+                let (shared, acceptor) = (shared.clone(), acceptor.clone());
+                tokio::spawn(async move {
+                    serve_over(wire, acceptor, stream, connection, &shared).await;
+                    *shared.closed.lock().unwrap() += 1;
+                });
             }
         });
-        Upstream { address, seen, closed, accepting }
+        Upstream { address, wire, seen, closed, accepting }
     }
 
     /// Everything received so far.
@@ -105,7 +122,7 @@ impl Upstream {
         self.seen.lock().unwrap().clone()
     }
 
-    /// Waits until this many connections have ended.
+    /// Waits until this many connections have ended, or over HTTP/2 calls on them.
     pub async fn closed(&self, count: usize) {
         until(|| *self.closed.lock().unwrap() >= count).await;
     }
@@ -132,7 +149,35 @@ pub async fn until(mut condition: impl FnMut() -> bool) {
     tokio::time::timeout(PATIENCE, wait).await.expect("the condition never came about");
 }
 
-async fn serve(mut stream: TcpStream, connection: usize, script: &Script, seen: &Mutex<Vec<Seen>>) {
+async fn serve_over(
+    wire: Wire,
+    acceptor: Option<TlsAcceptor>,
+    stream: TcpStream,
+    connection: usize,
+    shared: &Arc<raw_http2::Shared>,
+) {
+    // The same connection, for when the stream itself is taken by TLS.
+    let stream = stream.into_std().unwrap();
+    let again = TcpStream::from_std(stream.try_clone().unwrap()).unwrap();
+    let stream = TcpStream::from_std(stream).unwrap();
+    let reset = move || drop(again.set_zero_linger());
+    let Some(acceptor) = acceptor else {
+        return serve(stream, reset, connection, &*shared.script, &shared.seen).await;
+    };
+    let Ok(stream) = acceptor.accept(stream).await else { return };
+    match wire {
+        Wire::Tls2 => raw_http2::serve(stream, reset, connection, shared.clone()).await,
+        _ => serve(stream, reset, connection, &*shared.script, &shared.seen).await,
+    }
+}
+
+async fn serve(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    reset: impl FnOnce(),
+    connection: usize,
+    script: &Script,
+    seen: &Mutex<Vec<Seen>>,
+) {
     while let Some((head, body)) = read_request(&mut stream).await {
         let act = {
             let mut seen = seen.lock().unwrap();
@@ -143,7 +188,7 @@ async fn serve(mut stream: TcpStream, connection: usize, script: &Script, seen: 
         };
         match act {
             Act::Reply(bytes) => {
-                if stream.write_all(&bytes).await.is_err() {
+                if stream.write_all(&bytes).await.is_err() || stream.flush().await.is_err() {
                     return;
                 }
             }
@@ -154,7 +199,8 @@ async fn serve(mut stream: TcpStream, connection: usize, script: &Script, seen: 
             }
             Act::ReplyAndReset(bytes) => {
                 let _ = stream.write_all(&bytes).await;
-                let _ = stream.set_zero_linger();
+                let _ = stream.flush().await;
+                reset();
                 return;
             }
             Act::Silence => {
@@ -163,10 +209,12 @@ async fn serve(mut stream: TcpStream, connection: usize, script: &Script, seen: 
             }
             Act::Switch(head) => {
                 let _ = stream.write_all(&head).await;
+                let _ = stream.flush().await;
                 let mut piece = [0; 1024];
                 while let Ok(count @ 1..) = stream.read(&mut piece).await {
                     piece[..count].make_ascii_uppercase();
                     let _ = stream.write_all(&piece[..count]).await;
+                    let _ = stream.flush().await;
                 }
                 return;
             }
@@ -180,7 +228,7 @@ async fn serve(mut stream: TcpStream, connection: usize, script: &Script, seen: 
 }
 
 /// One request, framed by Content-Length or by chunks.
-async fn read_request(stream: &mut TcpStream) -> Option<(String, Vec<u8>)> {
+async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> Option<(String, Vec<u8>)> {
     let mut bytes = Vec::new();
     let end = loop {
         if let Some(end) = find(&bytes, b"\r\n\r\n") {
@@ -205,7 +253,7 @@ async fn read_request(stream: &mut TcpStream) -> Option<(String, Vec<u8>)> {
     Some((head, body))
 }
 
-async fn read_more(stream: &mut TcpStream, into: &mut Vec<u8>) -> Option<()> {
+async fn read_more(stream: &mut (impl AsyncRead + Unpin), into: &mut Vec<u8>) -> Option<()> {
     let mut piece = [0; 16 * 1024];
     let count = stream.read(&mut piece).await.ok()?;
     into.extend_from_slice(&piece[..count]);

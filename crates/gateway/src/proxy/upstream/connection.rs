@@ -2,13 +2,14 @@
 //! request writes the call, reads the head of the answer and, as the answer is read, its body. There is no task behind it,
 //! so nothing is handed over or woken between tasks, and a client that does not read holds the upstream up by itself.
 //!
-//! Which connection a call gets is decided in `pool`.
+//! Whether the bytes go over TLS or not is `connect`'s business, and which connection a call gets is `pool`'s.
 
+use super::connect::Stream;
+use super::waker::ConnectionWaker;
 use crate::batch::{Batched, Requeue};
 use crate::body::Body;
 use crate::error::GatewayError;
 use bytes::Bytes;
-use futures_util::task::AtomicWaker;
 use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{Builder, Connection as HyperConnection, SendRequest};
@@ -16,27 +17,27 @@ use hyper_util::rt::TokioIo;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::task::{Context, Poll, Wake, Waker};
-use tokio::net::TcpStream;
+use std::task::{Context, Poll, Waker};
 use tokio::time::{Instant, Sleep};
 
 /// hyper's own limit of header fields. When another one is said, hyper takes memory for the fields of every answer.
 const HYPER_FIELDS_MAX: usize = 100;
-/// How often a connection is driven on in one go before other tasks get their turn.
-const TURNS_MAX: usize = 16;
 
 /// A connection to an upstream.
 pub(super) struct Connection {
     sender: SendRequest<Outgoing>,
-    hyper: HyperConnection<TokioIo<Batched<TcpStream, Arc<ConnectionWaker>>>, Outgoing>,
-    is_open: bool,
+    driven: Driven,
     waker_state: Arc<ConnectionWaker>,
     /// Notifies the connection.
     waker: Waker,
     /// For the head of an answer. One for all calls: each call only puts it off, which touches no list of timers.
     timer: Pin<Box<Sleep>>,
+}
+
+/// What reads and writes.
+struct Driven {
+    hyper: HyperConnection<TokioIo<Batched<Stream, Arc<ConnectionWaker>>>, Outgoing>,
+    is_open: bool,
 }
 
 /// Why a call has no answer.
@@ -53,7 +54,7 @@ impl Connection {
     /// fields. A connection that waits for an answer may have room for such a head already, so what is allowed here may be
     /// taken by every call in flight.
     pub(super) async fn new(
-        io: TokioIo<TcpStream>,
+        stream: Stream,
         head_bytes_max: usize,
         fields_max: usize,
     ) -> Result<Box<Connection>, hyper::Error> {
@@ -62,17 +63,18 @@ impl Connection {
         if fields_max != HYPER_FIELDS_MAX {
             builder.max_headers(fields_max);
         }
-        let waker_state = Arc::new(ConnectionWaker {
-            is_notified: AtomicBool::new(true),
-            is_driving: AtomicBool::new(false),
-            is_requeued: AtomicBool::new(false),
-            task: AtomicWaker::new(),
-        });
-        let io = TokioIo::new(Batched::new(io.into_inner(), Arc::clone(&waker_state)));
+        let waker_state = ConnectionWaker::new();
+        let io = TokioIo::new(Batched::new(stream, Arc::clone(&waker_state)));
         let (sender, hyper) = builder.handshake(io).await?;
         let waker = Waker::from(Arc::clone(&waker_state));
         let timer = Box::pin(tokio::time::sleep_until(Instant::now()));
-        Ok(Box::new(Connection { sender, hyper, is_open: true, waker_state, waker, timer }))
+        Ok(Box::new(Connection {
+            sender,
+            driven: Driven { hyper, is_open: true },
+            waker_state,
+            waker,
+            timer,
+        }))
     }
 
     /// Sends a call and waits for the head of its answer until `deadline`.
@@ -103,35 +105,15 @@ impl Connection {
     pub(super) fn drive<T>(
         &mut self,
         cx: &mut Context<'_>,
-        mut ready: impl FnMut(&mut Context<'_>) -> Poll<T>,
+        ready: impl FnMut(&mut Context<'_>) -> Poll<T>,
     ) -> Poll<T> {
-        self.waker_state.task.register(cx.waker());
-        self.waker_state.is_driving.store(true, Relaxed);
-        let mut polled = Poll::Pending;
-        for _ in 0..TURNS_MAX {
-            let mut inner = Context::from_waker(&self.waker);
-            polled = ready(&mut inner);
-            if polled.is_ready() || !self.waker_state.take_notified() {
-                break;
-            }
-            self.advance();
-        }
-        self.waker_state.is_driving.store(false, SeqCst);
-        if self.waker_state.is_requeued.load(Relaxed) {
-            self.waker_state.is_requeued.store(false, Relaxed);
-            self.waker_state.is_notified.store(true, SeqCst);
-        }
-        // Wants its turn after others, was notified by another thread a moment ago, or there were too many turns: someone has
-        // to come back.
-        if polled.is_pending() && self.waker_state.is_notified.load(SeqCst) {
-            cx.waker().wake_by_ref();
-        }
-        polled
+        let Connection { driven, waker_state, waker, .. } = self;
+        waker_state.drive(cx, waker, ready, || driven.advance(waker))
     }
 
     /// Parks the connection: no task is woken for it until it is used again.
     pub(super) fn park(&mut self) {
-        self.waker_state.task.take();
+        self.waker_state.park();
     }
 
     /// Whether another call can be sent, as far as is known. A connection that cannot be used (the upstream has closed it, or
@@ -139,14 +121,16 @@ impl Connection {
     pub(super) fn poll_ready(&mut self) -> bool {
         self.park();
         if self.waker_state.take_notified() {
-            self.advance();
+            self.driven.advance(&self.waker);
         }
-        self.is_open && self.sender.is_ready()
+        self.driven.is_open && self.sender.is_ready()
     }
+}
 
-    fn advance(&mut self) {
+impl Driven {
+    fn advance(&mut self, waker: &Waker) {
         if self.is_open {
-            let mut inner = Context::from_waker(&self.waker);
+            let mut inner = Context::from_waker(waker);
             // How a connection ended is told to the call that was on it.
             self.is_open = Pin::new(&mut self.hyper).poll(&mut inner).is_pending();
         }
@@ -196,39 +180,8 @@ impl http_body::Body for Outgoing {
     }
 }
 
-/// Wakes the task that drives a connection, except while it drives: then it looks again by itself. Without it the
-/// connection's own hand-overs, which happen while it is driven, would schedule the task once more for nothing.
-struct ConnectionWaker {
-    is_notified: AtomicBool,
-    is_driving: AtomicBool,
-    /// Whether the connection wants to be polled again, but not while it is being driven: its write waits for other tasks.
-    is_requeued: AtomicBool,
-    task: AtomicWaker,
-}
-
-impl ConnectionWaker {
-    /// Whether it was notified since the last time.
-    fn take_notified(&self) -> bool {
-        // Mostly it was not, and to look costs less than to exchange.
-        self.is_notified.load(Relaxed) && self.is_notified.swap(false, SeqCst)
-    }
-}
-
 impl Requeue for Arc<ConnectionWaker> {
     fn requeue(&self, _: &Context<'_>) {
-        self.is_requeued.store(true, Relaxed);
-    }
-}
-
-impl Wake for ConnectionWaker {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.is_notified.store(true, SeqCst);
-        if !self.is_driving.load(SeqCst) {
-            self.task.wake();
-        }
+        ConnectionWaker::requeue(self);
     }
 }

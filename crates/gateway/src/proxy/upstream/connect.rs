@@ -1,0 +1,173 @@
+//! How connections to an upstream are made: TCP, and TLS above it where the upstream's address asks for it. Behind TLS both
+//! sides agree on the protocol (ALPN). What is spoken on a connection is `connection`'s and `http2`'s business.
+
+use super::UpstreamError;
+use crate::proxy::limits::Limits;
+use crate::tls::{ServiceTls, TlsError};
+use http::Uri;
+use http::uri::Scheme;
+use hyper_util::client::legacy::connect::HttpConnector;
+use rustls_pki_types::ServerName;
+use std::error::Error as StdError;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tower::ServiceExt as _;
+
+const HTTP2: &[u8] = b"h2";
+const HTTP1: &[u8] = b"http/1.1";
+
+/// Why there is no connection.
+pub(super) type ConnectError = Box<dyn StdError + Send + Sync>;
+
+/// Makes connections to one upstream.
+pub(super) struct Connector {
+    tcp: HttpConnector,
+    /// Where to connect to.
+    address: Uri,
+    tls: Option<Tls>,
+    /// For a connection, TLS included.
+    timeout: Duration,
+}
+
+struct Tls {
+    /// Offers HTTP/2 and HTTP/1.1.
+    either: TlsConnector,
+    /// Offers HTTP/1.1 alone.
+    http1: TlsConnector,
+    /// What the upstream's certificate has to be for.
+    name: ServerName<'static>,
+}
+
+/// A connection to an upstream. One type for all, so that everything above it is there once.
+pub(super) enum Stream {
+    Plain(TcpStream),
+    /// Boxed: its state is large, and connections are moved.
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl Connector {
+    /// Connects to `address`, with TLS as `tls` says where it begins with https://.
+    ///
+    /// # Errors
+    ///
+    /// A file that `tls` names cannot be used, or no certificate can be for the host of the address.
+    pub(super) fn new(address: Uri, tls: &ServiceTls, limits: &Limits) -> Result<Connector, UpstreamError> {
+        let mut tcp = HttpConnector::new();
+        tcp.set_connect_timeout(Some(limits.connect_timeout));
+        tcp.set_nodelay(true);
+        tcp.enforce_http(false);
+        let is_secured = address.scheme() == Some(&Scheme::HTTPS);
+        let tls = is_secured.then(|| secured(&address, tls)).transpose()?;
+        Ok(Connector { tcp, address, tls, timeout: limits.connect_timeout })
+    }
+
+    /// Makes a connection, on which HTTP/2 is to be spoken if both sides know it and it is secured.
+    pub(super) async fn connect(&self) -> Result<Stream, ConnectError> {
+        self.connect_with(|tls| &tls.either).await
+    }
+
+    /// Makes a connection, on which HTTP/1.1 is to be spoken.
+    pub(super) async fn connect_http1(&self) -> Result<Stream, ConnectError> {
+        self.connect_with(|tls| &tls.http1).await
+    }
+
+    async fn connect_with(&self, offer: impl Fn(&Tls) -> &TlsConnector) -> Result<Stream, ConnectError> {
+        let connecting = self.tcp.clone().oneshot(self.address.clone());
+        let Some(tls) = &self.tls else {
+            return Ok(Stream::Plain(connecting.await?.into_inner()));
+        };
+        let securing = async {
+            let tcp = connecting.await?.into_inner();
+            Ok(Stream::Tls(Box::new(offer(tls).connect(tls.name.clone(), tcp).await?)))
+        };
+        tokio::time::timeout(self.timeout, securing).await.unwrap_or_else(|_| {
+            Err(io::Error::new(io::ErrorKind::TimedOut, "TLS was not agreed in time").into())
+        })
+    }
+}
+
+fn secured(address: &Uri, tls: &ServiceTls) -> Result<Tls, UpstreamError> {
+    let setup = tls.read()?;
+    let name = match setup.server_name {
+        Some(name) => name,
+        None => {
+            let host = address.host().unwrap_or_default();
+            // An address of IPv6 stands in brackets in an URI, and in no certificate.
+            let bare = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+            ServerName::try_from(bare).map_err(|_| TlsError::ServerName(host.to_owned()))?
+        }
+    };
+    let offering = |protocols: &[&[u8]]| {
+        let mut config = setup.config.clone();
+        config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
+        TlsConnector::from(Arc::new(config))
+    };
+    Ok(Tls { either: offering(&[HTTP2, HTTP1]), http1: offering(&[HTTP1]), name })
+}
+
+impl Stream {
+    /// Whether HTTP/2 is what both sides agreed on.
+    pub(super) fn is_http2(&self) -> bool {
+        match self {
+            Stream::Plain(_) => false,
+            Stream::Tls(stream) => stream.get_ref().1.alpn_protocol() == Some(HTTP2),
+        }
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
+            Stream::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_write(cx, buf),
+            Stream::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+            Stream::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match self {
+            Stream::Plain(stream) => stream.is_write_vectored(),
+            Stream::Tls(stream) => stream.is_write_vectored(),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_flush(cx),
+            Stream::Tls(stream) => Pin::new(stream).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
+            Stream::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! One HTTP/2 connection to an upstream, which the calls of a core share. A task of the core that opened it drives it, since
+//! no call has it to itself. How many calls it takes at once the upstream says; those beyond wait for their turn.
+
+use super::connect::Stream;
+use super::connection::{Failed, Outgoing};
+use crate::proxy::limits::Limits;
+use http::header::HOST;
+use http::uri::{Authority, Scheme};
+use http::{HeaderValue, Uri};
+use hyper::body::Incoming;
+use hyper::client::conn::http2::{Builder, SendRequest};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::time::Instant;
+
+/// Bytes that a connection may hold of the bodies of one call.
+const SEND_BYTES_MAX: usize = 64 * 1024;
+
+/// A connection that several calls share: clones are the same connection, which ends when the last is gone and the calls on
+/// it are answered.
+#[derive(Clone)]
+pub(super) struct SharedConnection(SendRequest<Outgoing>);
+
+impl SharedConnection {
+    /// Begins to speak HTTP/2 on a connection.
+    pub(super) async fn new(stream: Stream, limits: &Limits) -> Result<SharedConnection, hyper::Error> {
+        let (sender, connection) = Builder::new(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .max_header_list_size(list_bytes_max(limits))
+            .max_send_buf_size(SEND_BYTES_MAX)
+            .handshake(TokioIo::new(stream))
+            .await?;
+        // How it ended is told to the calls that were on it.
+        tokio::spawn(async move { drop(connection.await) });
+        Ok(SharedConnection(sender))
+    }
+
+    /// Whether it takes calls, as far as is known.
+    pub(super) fn is_ready(&self) -> bool {
+        self.0.is_ready()
+    }
+
+    /// Sends a call and waits for the head of its answer until `deadline`. The call names its upstream in `Host`, as with
+    /// HTTP/1.1; on its way it says `scheme` and `authority`, since servers refuse a request that names its host twice
+    /// (RFC 9113, section 8.3.1). One that was not sent comes back as it was.
+    pub(super) async fn send(
+        mut self,
+        mut request: Box<http::Request<Outgoing>>,
+        scheme: &Scheme,
+        authority: &Authority,
+        deadline: Instant,
+    ) -> Result<http::Response<Incoming>, Failed> {
+        let host = request.headers_mut().remove(HOST);
+        let mut address = std::mem::take(request.uri_mut()).into_parts();
+        (address.scheme, address.authority) = (Some(scheme.clone()), Some(authority.clone()));
+        *request.uri_mut() = Uri::from_parts(address).expect("all parts of the address were checked");
+        match tokio::time::timeout_at(deadline, self.0.try_send_request(*request)).await {
+            Ok(Ok(response)) => Ok(response),
+            Ok(Err(mut error)) => Err(match error.take_message() {
+                Some(request) => Failed::Unsent(Box::new(as_it_was(request, host)), error.into_error()),
+                None => Failed::Broken(error.into_error()),
+            }),
+            Err(_) => Err(Failed::Late),
+        }
+    }
+}
+
+/// The limit of an answer's head as HTTP/2 counts: with 32 bytes for each field (RFC 9113, section 6.5.2).
+fn list_bytes_max(limits: &Limits) -> u32 {
+    let bytes = limits.upstream_head_bytes_max.saturating_add(limits.upstream_fields_max.saturating_mul(32));
+    u32::try_from(bytes).unwrap_or(u32::MAX)
+}
+
+fn as_it_was(mut request: http::Request<Outgoing>, host: Option<HeaderValue>) -> http::Request<Outgoing> {
+    *request.uri_mut() = request.uri().path_and_query().cloned().map(Uri::from).unwrap_or_default();
+    if let Some(host) = host {
+        request.headers_mut().insert(HOST, host);
+    }
+    request
+}
