@@ -5,11 +5,15 @@
 //! brackets alone are gone through one by one, and between two of them all commas stand in the same array or object.
 //! A string is one run of bits: adding a bit at its start carries to its end, which tells ends by what stood before the start.
 
+use super::super::reader::is_blank;
 use super::super::scan::{Classes, Scan, Task, escaped};
 use super::super::text;
 use super::{Grammar, Inside, Next};
 
 pub(super) const BLOCK_BYTES: usize = 64;
+
+/// Bytes of a number that is looked at to its end from the block on that it begins in: a longer one is read byte by byte.
+const BARE_MAX: usize = 1024;
 
 /// As many whole blocks of a chunk as are in order, from `at` on; gives the place that has been reached.
 pub(super) struct Blocks<'a> {
@@ -30,6 +34,8 @@ struct Pending {
     colon: u64,
     /// A comma or an end: after a value.
     after: u64,
+    /// More of a number or word, which has been looked at to its end, or what may follow it.
+    bare: u64,
     /// The block ends in a string that is a name.
     in_key: u64,
     /// All ones where the block ends in a string.
@@ -85,9 +91,12 @@ impl Task for Blocks<'_> {
             && !pending.escapes
             && let Some(block) = chunk.get(at..).and_then(<[u8]>::first_chunk::<BLOCK_BYTES>)
         {
-            let Some((len, next)) = (Block { chunk, block, at }).read(scan, pending, grammar) else { break };
+            let Some(next) = (Block { chunk, block, at }).read(scan, pending, grammar) else { break };
             pending = next;
-            at += len;
+            at += BLOCK_BYTES;
+        }
+        if pending.bare == 1 {
+            at += bare_len(chunk.get(at..).unwrap_or_default());
         }
         pending.keep_in(grammar);
         at
@@ -103,10 +112,9 @@ struct Block<'a> {
 }
 
 impl Block<'_> {
-    /// How many bytes have been read, and what they ask of what follows. None where something is wrong or unusual; then
-    /// nothing has happened.
+    /// What the block asks of what follows. None where something is wrong or unusual; then nothing has happened.
     #[inline(always)]
-    fn read<S: Scan>(self, scan: S, before: Pending, grammar: &mut Grammar) -> Option<(usize, Pending)> {
+    fn read<S: Scan>(self, scan: S, before: Pending, grammar: &mut Grammar) -> Option<Pending> {
         let Classes { quote, backslash, control, low, comma, colon, opens, closes, bit_5, digit, zero } =
             scan.classes(self.block);
         let (escaped, escapes) = escaped(backslash, false);
@@ -115,23 +123,18 @@ impl Block<'_> {
         let strings = scan.prefix_xor(quote) ^ before.in_string;
         let outside = !strings;
         let blank = if low & outside == 0 { 0 } else { scan.blanks(self.block) & outside };
-        // A number or word that goes on after the block, or may, is for the next one.
         let bare = outside & !(comma | colon | opens | closes | quote | blank);
-        let len = 64 - bare.leading_ones();
-        if len == 0 {
-            return None;
-        }
-        let within = !0 >> (64 - len);
-        let bare = bare & within;
         let mut wrong = control & strings;
         if escaped & strings != 0 {
             self.escapes(escaped & strings)?;
         }
-        let (comma, colon) = (comma & outside & within, colon & outside & within);
-        let (opens, closes) = (opens & outside & within, closes & outside & within);
+        let (comma, colon) = (comma & outside, colon & outside);
+        let (opens, closes) = (opens & outside, closes & outside);
 
-        let starts = bare & !(bare << 1);
-        self.bare_scalars(bare, starts, bare & digit, zero)?;
+        let starts = bare & !(bare << 1 | before.bare);
+        let is_cut = bare >> 63;
+        let whole = if is_cut == 1 { self.cut_scalar(bare, starts)? } else { bare };
+        self.bare_scalars(whole, starts & whole, whole & digit, zero)?;
 
         let string_opens = quote & strings;
         let follow = Follow { blank };
@@ -151,8 +154,9 @@ impl Block<'_> {
         let (key_ends, key_goes_on) = ends(strings, keys | before.in_key);
         let (either_ends, either_goes_on) = ends(strings, either);
         let string_ends = quote & outside;
-        let value_ends = string_ends & !(key_ends | either_ends) | closes | bare & !(bare >> 1);
-        let after_value = follow.after(value_ends, before.after);
+        let bare_ends = bare & !(bare >> 1 | 1 << 63);
+        let value_ends = string_ends & !(key_ends | either_ends) | closes | bare_ends;
+        let after_value = follow.after(value_ends, before.after | before.bare & !bare);
         let after_key = follow.after(key_ends, before.colon);
         let after_either = follow.after(either_ends, 0);
         wrong |= after_value.places & !(comma | closes);
@@ -161,29 +165,26 @@ impl Block<'_> {
         // What is wrong in an object, and what is in an array.
         let in_object = after_comma.places & !string_opens | after_either.places & !colon;
         let in_array = after_either.places & !(comma | closes);
-        if wrong & within != 0 {
+        if wrong != 0 {
             return None;
         }
-        let is_object = Brackets { opens, closes, bit_5, within, in_object, in_array }.read(grammar)?;
-        let at_end = |following: Following| match len {
-            64 => following.goes_on,
-            _ => following.places >> len & 1,
-        };
+        let is_object = Brackets { opens, closes, bit_5, in_object, in_array }.read(grammar)?;
         let is_array = is_object ^ 1;
-        let (comma, either) = (at_end(after_comma), at_end(after_either));
+        let (comma, either) = (after_comma.goes_on, after_either.goes_on);
         let in_string = (strings >> 63).wrapping_neg();
         let pending = Pending {
-            value: at_end(after_colon) | comma & is_array,
-            value_or_end: at_end(after_square),
-            key: at_end(at_key) | comma & is_object,
-            key_or_end: at_end(after_curly),
-            colon: at_end(after_key) | either & is_object,
-            after: at_end(after_value) | either & is_array,
+            value: after_colon.goes_on | comma & is_array,
+            value_or_end: after_square.goes_on,
+            key: at_key.goes_on | comma & is_object,
+            key_or_end: after_curly.goes_on,
+            colon: after_key.goes_on | either & is_object,
+            after: after_value.goes_on | either & is_array,
+            bare: is_cut,
             in_key: u64::from(key_goes_on) | u64::from(either_goes_on) & is_object,
             in_string,
             escapes: escapes && in_string != 0,
         };
-        Some((len as usize, pending))
+        Some(pending)
     }
 
     /// Whether what stands behind backslashes may, and hexadecimal digits follow where they have to.
@@ -203,6 +204,23 @@ impl Block<'_> {
             }
         }
         Some(())
+    }
+
+    /// The bare bytes but for those of the last number or word, which goes on after the block, or may. None where that one is
+    /// wrong, or its end is not in the chunk.
+    #[inline(always)]
+    fn cut_scalar(self, bare: u64, starts: u64) -> Option<u64> {
+        let len = bare.leading_ones();
+        let before = !0u64 >> 1 >> (len - 1);
+        if starts >> (64 - len) & 1 == 0 {
+            // It began in a block before, and has been looked at.
+            return Some(bare & before);
+        }
+        let rest = &self.chunk[self.at + (64 - len) as usize..];
+        let rest = &rest[..rest.len().min(BARE_MAX)];
+        let scalar = &rest[..bare_len(rest)];
+        let is_one = matches!(scalar, b"null" | b"true" | b"false") || text::check_number(scalar).is_ok();
+        (is_one && scalar.len() < rest.len()).then_some(bare & before)
     }
 
     /// Whether all numbers and words are such; `bare` has their bytes, `starts` the first ones, `digits` those that are digits.
@@ -241,6 +259,14 @@ impl Block<'_> {
         let len = (!(bare >> start)).trailing_zeros();
         self.block.get(start as usize..(start + len) as usize).unwrap_or_default()
     }
+}
+
+/// How many bytes of a number or word, or of what is none, `bytes` begins with.
+#[inline(always)]
+fn bare_len(bytes: &[u8]) -> usize {
+    let is_other =
+        |byte: &u8| matches!(byte, b',' | b':' | b'"' | b'[' | b']' | b'{' | b'}') || is_blank(*byte);
+    bytes.iter().position(is_other).unwrap_or(bytes.len())
 }
 
 /// The places of tokens that follow others.
@@ -285,7 +311,6 @@ struct Brackets {
     closes: u64,
     /// Set where the bracket is a curly one.
     bit_5: u64,
-    within: u64,
     in_object: u64,
     in_array: u64,
 }
@@ -328,7 +353,7 @@ impl Brackets {
                 after = grammar.open[outer];
             }
         }
-        if (wrong | wrong_in(after) & !done) & self.within != 0 {
+        if wrong | wrong_in(after) & !done != 0 {
             return None;
         }
         if !is_without {

@@ -78,7 +78,125 @@ fn long() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
+/// The tokens of a text that is JSON.
+fn tokens(text: &str) -> Vec<String> {
+    let (mut tokens, mut rest) = (Vec::new(), text);
+    while let Some(first) = rest.chars().next() {
+        let len = match first {
+            '"' => {
+                let ends = |(at, _): &(usize, char)| {
+                    let before = &rest[1..*at];
+                    *at > 0 && (before.len() - before.trim_end_matches('\\').len()) % 2 == 0
+                };
+                rest.char_indices().skip(1).filter(|(_, c)| *c == '"').find(ends).expect("it ends").0 + 1
+            }
+            '{' | '}' | '[' | ']' | ',' | ':' => 1,
+            _ => rest.find(['{', '}', '[', ']', ',', ':']).unwrap_or(rest.len()),
+        };
+        tokens.push(rest[..len].to_owned());
+        rest = &rest[len..];
+    }
+    tokens
+}
+
+/// What is done to one token.
+#[derive(Debug, Clone)]
+enum Slip {
+    Nothing,
+    Leave,
+    Twice,
+    Swap,
+    Other(&'static str),
+    Insert(&'static str),
+}
+
+fn slip() -> impl Strategy<Value = Slip> {
+    let texts = [
+        "{",
+        "}",
+        "[",
+        "]",
+        ",",
+        ":",
+        "\"k\"",
+        "\"k\":",
+        "0",
+        "01",
+        "00",
+        "-",
+        "-0",
+        "-01",
+        "1.5",
+        "1.",
+        "1.5e",
+        "1e+9",
+        "12.",
+        ".5",
+        "nul",
+        "nulll",
+        "true",
+        "truefalse",
+        "\"a\\qb\"",
+        "\"\\u12g4\"",
+        "\"\\u00e9\\\\\"",
+        "\"\\\"",
+        "\"\x01\"",
+        "\x01",
+        "\\",
+        "[]",
+        "0,",
+        ",0",
+        ",[]",
+        "\"k\",",
+        "{}",
+        "1 2",
+        "\"a\" \"b\"",
+        "123456789012345678901234567890123456789012345678901234567890123456789012",
+        "1234567890123456789012345678901234567890123456789012345678901234567890x",
+    ];
+    let text = || prop::sample::select(texts.to_vec());
+    prop_oneof![
+        2 => Just(Slip::Nothing),
+        2 => Just(Slip::Leave),
+        2 => Just(Slip::Twice),
+        2 => Just(Slip::Swap),
+        6 => text().prop_map(Slip::Other),
+        6 => text().prop_map(Slip::Insert),
+    ]
+}
+
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1500))]
+
+    #[test]
+    fn one_token_that_is_wrong_among_whole_blocks_is_found(
+        values in prop::collection::vec(value(), 3..8),
+        slip in slip(),
+        at in any::<prop::sample::Index>(),
+        blank in prop::sample::select(vec!["", "", " ", "\n    "]),
+        padding in 0usize..64,
+    ) {
+        let texts: Vec<String> = values.iter().map(|value| String::from_utf8(value.to_vec()).expect("JSON is UTF-8")).collect();
+        let mut tokens = tokens(&format!("{{\"k\":[{}]}}", texts.join(",")));
+        let at = at.index(tokens.len());
+        match slip {
+            Slip::Nothing => {}
+            Slip::Leave => drop(tokens.remove(at)),
+            Slip::Twice => tokens.insert(at, tokens[at].clone()),
+            Slip::Swap => {
+                let next = (at + 1) % tokens.len();
+                tokens.swap(at, next);
+            },
+            Slip::Other(text) => tokens[at] = text.to_owned(),
+            Slip::Insert(text) => tokens.insert(at, text.to_owned()),
+        }
+        // There is a whole block before and after whatever is wrong.
+        let (before, after) = ("7".repeat(padding + 1), "[1,{\"a\":\"b\"}],".repeat(8));
+        let text = format!("[{before},\"{}\",{},{after}null]", "x".repeat(64), tokens.join(blank));
+        let theirs: Result<serde::de::IgnoredAny, _> = serde_json::from_slice(text.as_bytes());
+        prop_assert_eq!(accepts(text.as_bytes(), 100), theirs.is_ok(), "{}", text);
+    }
+
     #[test]
     fn the_grammar_alone_is_what_the_reader_and_another_one_say(
         text in long(),
