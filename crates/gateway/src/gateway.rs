@@ -79,6 +79,43 @@ pub struct Gateway {
 }
 
 /// What a gateway is made of. Made by [`Gateway::builder`].
+///
+/// # Examples
+///
+/// Clients and their grants are kept in a file, grants are refreshed, and fewer requests are answered at once:
+///
+/// ```no_run
+/// use std::sync::Arc;
+/// use switchback_gateway::Gateway;
+/// use switchback_gateway::clock::Clock;
+/// use switchback_gateway::proxy::limits::Limits;
+/// use switchback_gateway::secret::Secret;
+/// use switchback_gateway::store::seal::KeyRing;
+/// use switchback_gateway::store::{Missing, Store};
+/// use switchback_gateway::token::{Endpoint, OAuth};
+///
+/// # async fn example(
+/// #     pack: Arc<switchback_plan::Pack>,
+/// # ) -> Result<Gateway, Box<dyn std::error::Error + Send + Sync>> {
+/// let keys = KeyRing::parse(&[Secret::new(std::env::var("SEALING_KEY")?)])?;
+/// let store = Store::open("sqlite:/var/lib/gateway.db", keys, Clock::machine(), Missing::Create).await?;
+/// let server = Endpoint::new(OAuth::at(
+///     "https://login.example.com/authorize".parse()?,
+///     "https://login.example.com/token".parse()?,
+///     "https://gateway.example.com/callback".parse()?,
+/// ))?;
+/// let gateway = Gateway::builder()
+///     .pack(pack)
+///     .front("/v1", "v1")
+///     .upstream("v2", "https://api.example.com/v2".parse()?)
+///     .store(store)
+///     .authorization_server(server)
+///     .limits(Limits { in_flight_max: 512, ..Limits::default() })
+///     .build()
+///     .await?;
+/// # Ok(gateway)
+/// # }
+/// ```
 #[derive(Default)]
 pub struct Builder {
     pack: Option<Arc<Pack>>,

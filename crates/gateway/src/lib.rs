@@ -6,8 +6,8 @@
 
 // What no other crate can reach says so, and the compiler finds it when nothing calls it.
 #![warn(unreachable_pub)]
-// Other programs build on this crate.
-#![deny(missing_docs)]
+// Other programs build on this crate: what it offers says what it means, and when it fails.
+#![deny(missing_docs, clippy::missing_errors_doc)]
 
 mod batch;
 pub mod body;

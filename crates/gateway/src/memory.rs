@@ -77,6 +77,10 @@ impl Memory {
     }
 
     /// A share of so many bytes.
+    ///
+    /// # Errors
+    ///
+    /// There is not as much left.
     pub fn take(&self, bytes: u64) -> Result<Share, Short> {
         let mut share = self.share();
         share.grow(bytes)?;
@@ -124,6 +128,10 @@ pub struct Share {
 
 impl Share {
     /// Takes more. Without it the share stays as it was.
+    ///
+    /// # Errors
+    ///
+    /// There is not as much left.
     pub fn grow(&mut self, bytes: u64) -> Result<(), Short> {
         self.memory.grow(bytes)?;
         self.bytes += bytes;

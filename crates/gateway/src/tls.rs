@@ -86,6 +86,10 @@ pub fn service_faults(tls: &ServiceTls) -> Vec<TlsError> {
 }
 
 /// Reads the files and makes an acceptor of them.
+///
+/// # Errors
+///
+/// A file cannot be read, or certificate and key do not belong together.
 pub fn tls_acceptor(files: &TlsFiles) -> Result<TlsAcceptor, TlsError> {
     ServerCertificate::read(files)?.acceptor()
 }
@@ -105,6 +109,10 @@ impl ResolvesServerCert for Shown {
 
 impl ServerCertificate {
     /// Reads certificate and key, which belong together.
+    ///
+    /// # Errors
+    ///
+    /// A file cannot be read, or certificate and key do not belong together.
     pub fn read(files: &TlsFiles) -> Result<ServerCertificate, TlsError> {
         Ok(ServerCertificate(Arc::new(Shown(ArcSwap::from_pointee(certified(files)?)))))
     }
@@ -115,6 +123,10 @@ impl ServerCertificate {
     }
 
     /// For listeners: HTTP/2 and HTTP/1.1 by ALPN.
+    ///
+    /// # Errors
+    ///
+    /// The TLS library knows no protocol version that it would serve.
     pub fn acceptor(&self) -> Result<TlsAcceptor, TlsError> {
         let shown: Arc<Shown> = Arc::clone(&self.0);
         let mut config = rustls::ServerConfig::builder_with_provider(Arc::new(default_provider()))
@@ -142,6 +154,11 @@ pub struct TlsSetup {
 
 impl ServiceTls {
     /// Reads the files.
+    ///
+    /// # Errors
+    ///
+    /// A file cannot be read or used, the name is none of a server, or the system's authorities cannot be
+    /// read.
     pub fn read(&self) -> Result<TlsSetup, TlsError> {
         let server_name = self
             .server_name

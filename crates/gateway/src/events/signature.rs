@@ -90,6 +90,10 @@ impl Signature {
     }
 
     /// What a good message is called, if its form names it.
+    ///
+    /// # Errors
+    ///
+    /// It is not signed as it should be, too old, or too far ahead.
     pub fn check(
         &self,
         headers: &HeaderMap,

@@ -204,6 +204,10 @@ impl Retirement {
     }
 
     /// Takes up what others have set. Costs one small query when nothing was written since the last time.
+    ///
+    /// # Errors
+    ///
+    /// The database does not answer or fails.
     pub async fn sync(&self) -> Result<(), StoreError> {
         // Before the rows, so that what is written in between is read again and never missed.
         let change = self.shared.store.change().await?;
@@ -245,6 +249,11 @@ impl Retirement {
     }
 
     /// Adds a window, effective on all gateways of the store.
+    ///
+    /// # Errors
+    ///
+    /// Nobody serves what it names, its times are out of order or beyond a bound, there are too many, or the
+    /// store fails.
     pub async fn add(&self, new: NewBrownout) -> Result<Brownout, RetireError> {
         self.sync().await?;
         let side = self.side(new.side.as_deref())?;
@@ -293,6 +302,10 @@ impl Retirement {
     }
 
     /// Removes a window; calls are answered again from then on.
+    ///
+    /// # Errors
+    ///
+    /// There is none of this id that was added at run time, or the store fails.
     pub async fn remove(&self, id: &str) -> Result<(), RetireError> {
         if !self.shared.store.remove_brownout(id).await? {
             return Err(RetireError::NoSuchBrownout(id.to_owned()));
@@ -304,6 +317,11 @@ impl Retirement {
 
     /// Sets from when on a client is refused on fronts of a side; without `at_ms` it never is. `seen` is the `set_ms` of what
     /// whoever sets it has seen, 0 for nothing or what is configured: where something else was set, nothing is changed.
+    ///
+    /// # Errors
+    ///
+    /// There is no such client or side, no side was named where there are several, the times are out of
+    /// order, something else than `seen` was set, or the store fails.
     pub async fn set_sunset(
         &self,
         client: &str,

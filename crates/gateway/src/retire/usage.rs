@@ -131,6 +131,10 @@ impl Usage {
     }
 
     /// Takes what was counted to the store. On failure it is counted again.
+    ///
+    /// # Errors
+    ///
+    /// The database does not answer or fails.
     pub async fn flush(&self) -> Result<(), StoreError> {
         let Some(shared) = &self.shared else { return Ok(()) };
         let _alone = shared.flushing.lock().await;
@@ -163,6 +167,10 @@ impl Usage {
     }
 
     /// All that was counted, by every gateway of the store; of this one to the last call.
+    ///
+    /// # Errors
+    ///
+    /// The database does not answer or fails.
     pub async fn list(&self) -> Result<Vec<UsageInfo>, StoreError> {
         let Some(shared) = &self.shared else { return Ok(Vec::new()) };
         self.flush().await?;

@@ -25,6 +25,10 @@ pub struct CoreRuntimes {
 impl CoreRuntimes {
     /// Serves with a thread per listener, as [`super::serve`] does. The limit of connections is one for all of them.
     /// Returns when all of them accept.
+    ///
+    /// # Errors
+    ///
+    /// A socket cannot be taken up by its runtime, or the system gives no more threads.
     pub fn start<S>(
         listeners: Vec<Bound>,
         current: &CurrentServing<S>,

@@ -28,6 +28,10 @@ impl Bound {
 
     /// Binds `count` sockets (at least one) of the same address, over which the kernel spreads connections. The address
     /// must be free: another program's sockets are not joined, even where they would allow it.
+    ///
+    /// # Errors
+    ///
+    /// The address is in use, not of this machine, or not permitted.
     pub fn together(address: SocketAddr, count: usize, tls: Option<TlsAcceptor>) -> io::Result<Vec<Bound>> {
         if count <= 1 || !cfg!(unix) {
             return Ok(vec![Bound::alone(address, tls)?]);
@@ -47,6 +51,10 @@ impl Bound {
 
     /// A socket that is open already, `count` times (at least once): connections go to whoever accepts them first. Unlike
     /// sockets of the same address, these have one queue, which lives for as long as anybody holds one of them.
+    ///
+    /// # Errors
+    ///
+    /// The socket cannot be used without blocking, or outside of a runtime.
     pub fn inherited(
         socket: std::net::TcpListener,
         count: usize,
@@ -61,6 +69,10 @@ impl Bound {
     }
 
     /// The address bound, with the port the system chose where port 0 was asked for.
+    ///
+    /// # Errors
+    ///
+    /// The system does not say.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
@@ -97,16 +109,28 @@ pub struct Listener {
 
 impl Listener {
     /// Binds, alone at the address. Must be called inside the runtime that will accept.
+    ///
+    /// # Errors
+    ///
+    /// The address is in use, not of this machine, or not permitted.
     pub fn bind(address: SocketAddr, tls: Option<TlsAcceptor>) -> io::Result<Listener> {
         Bound::alone(address, tls)?.open()
     }
 
     /// Takes up a socket that is open already. Must be called inside the runtime that will accept.
+    ///
+    /// # Errors
+    ///
+    /// The socket cannot be used without blocking, or outside of a runtime.
     pub fn inherited(socket: std::net::TcpListener) -> io::Result<Listener> {
         Bound { socket, tls: None }.open()
     }
 
     /// The address bound, with the port the system chose where port 0 was asked for.
+    ///
+    /// # Errors
+    ///
+    /// The system does not say.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }

@@ -136,6 +136,10 @@ impl Phase {
     }
 
     /// A phase by its name and its share.
+    ///
+    /// # Errors
+    ///
+    /// There is no such phase, or it has a share where it takes none, or none where it takes one.
     pub fn named(name: &str, share: Option<Share>) -> Result<Phase, PhaseFault> {
         match (name, share) {
             ("legacy", None) => Ok(Phase::Legacy),

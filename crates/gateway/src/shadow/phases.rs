@@ -197,6 +197,10 @@ pub enum PhasesError {
 
 impl Phases {
     /// Reads what was set in the store. Nothing is served yet.
+    ///
+    /// # Errors
+    ///
+    /// The database does not answer or fails.
     pub async fn open(store: Store) -> Result<Phases, StoreError> {
         let clock = store.clock().clone();
         let phases = Phases { shared: Arc::new(Shared { store, clock, state: Mutex::default() }) };
@@ -213,6 +217,10 @@ impl Phases {
     }
 
     /// Takes up what others have set. Costs one small query when nothing was written since the last time.
+    ///
+    /// # Errors
+    ///
+    /// The database does not answer or fails.
     pub async fn sync(&self) -> Result<(), StoreError> {
         // Before the rows, so that what is written in between is read again and never missed.
         let change = self.shared.store.change().await?;
@@ -271,6 +279,10 @@ impl Phases {
     }
 
     /// One operation; `side` may be left out where only one side has it.
+    ///
+    /// # Errors
+    ///
+    /// No front serves the operation, or several sides have one of this name.
     pub fn get(&self, side: Option<&str>, operation: &str) -> Result<PhaseInfo, PhasesError> {
         let state = self.state();
         let (table, at) = state.find(side, operation)?;
@@ -279,6 +291,11 @@ impl Phases {
 
     /// Sets a phase until it is set anew or reset. With `expected`, only if that is the operation's phase in the store's
     /// eyes too: the gate decides by what it has seen, and a person's word must not be undone by it unseen.
+    ///
+    /// # Errors
+    ///
+    /// No front serves the operation, its phase needs a service that is not configured, somebody else has
+    /// moved it from `expected`, or the store fails.
     pub async fn set(
         &self,
         side: Option<&str>,
@@ -297,6 +314,10 @@ impl Phases {
     }
 
     /// Sets a phase on a person's word; without a phase takes back what was set.
+    ///
+    /// # Errors
+    ///
+    /// As with [`Phases::set`].
     pub async fn set_by_word(
         &self,
         side: Option<&str>,
@@ -312,6 +333,10 @@ impl Phases {
     }
 
     /// Has the gate leave an operation where it is, or lets go of it.
+    ///
+    /// # Errors
+    ///
+    /// No front serves the operation, several sides have one of this name, or the store fails.
     pub async fn hold(
         &self,
         side: Option<&str>,
@@ -340,6 +365,10 @@ impl Phases {
 
     /// Takes back what was set, if anything was: the operation is in its configured phase, and what is counted of it is counted
     /// anew.
+    ///
+    /// # Errors
+    ///
+    /// No front serves the operation, several sides have one of this name, or the store fails.
     pub async fn reset(&self, side: Option<&str>, operation: &str) -> Result<PhaseInfo, PhasesError> {
         let (table, at) = self.state().find(side, operation)?;
         self.change(&table, at, None, Mover::Operator, None, Word::default()).await
@@ -406,6 +435,10 @@ impl Phases {
     }
 
     /// The last `count` moves, newest first.
+    ///
+    /// # Errors
+    ///
+    /// The database does not answer or fails.
     pub async fn moves(&self, count: u32) -> Result<Vec<Move>, StoreError> {
         let rows = self.shared.store.phase_moves(count).await?;
         let shown = |row: MoveRow| Move {

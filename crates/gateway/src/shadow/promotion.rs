@@ -86,6 +86,10 @@ async fn look(
 }
 
 /// What the gate would do with each operation that it is open for, if nothing held it.
+///
+/// # Errors
+///
+/// The database does not answer or fails.
 pub async fn gate_views(
     phases: &Phases,
     archive: &Archive,

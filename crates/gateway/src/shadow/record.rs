@@ -136,11 +136,19 @@ impl Archive {
     }
 
     /// Everything that was counted; of each operation the newest stay comes last.
+    ///
+    /// # Errors
+    ///
+    /// The database does not answer or fails.
     pub async fn evidence(&self) -> Result<Vec<Evidence>, StoreError> {
         Ok(self.store.evidence().await?.iter().filter_map(read).collect())
     }
 
     /// One summary per operation: of its newest stay in which anything was counted.
+    ///
+    /// # Errors
+    ///
+    /// The database does not answer or fails.
     pub async fn summaries(&self) -> Result<Vec<Summary>, StoreError> {
         let mut newest: HashMap<(String, String), Summary> = HashMap::new();
         for Evidence { summary, .. } in self.evidence().await? {
@@ -152,17 +160,29 @@ impl Archive {
     }
 
     /// Whether anything was ever counted of an operation.
+    ///
+    /// # Errors
+    ///
+    /// The database does not answer or fails.
     pub async fn has_counted(&self, operation: &str) -> Result<bool, StoreError> {
         Ok(self.store.evidence().await?.iter().any(|row| row.key.operation == operation))
     }
 
     /// The kept records, oldest first, `count` of the newest at most; of one operation where that is given.
+    ///
+    /// # Errors
+    ///
+    /// The database does not answer or fails.
     pub async fn records(&self, operation: Option<&str>, count: u32) -> Result<Vec<Exported>, StoreError> {
         let rows = self.store.dual_records(operation, count).await?;
         Ok(rows.iter().filter_map(|row| serde_json::from_str(&row.record).ok()).collect())
     }
 
     /// The same as JSON Lines.
+    ///
+    /// # Errors
+    ///
+    /// The database does not answer or fails.
     pub async fn export(&self, operation: Option<&str>, count: u32) -> Result<String, StoreError> {
         let rows = self.store.dual_records(operation, count).await?;
         Ok(rows.into_iter().flat_map(|row| [row.record, "\n".to_owned()]).collect())

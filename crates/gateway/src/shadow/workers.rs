@@ -116,6 +116,10 @@ pub struct Workers {
 
 impl Shadow {
     /// Starts the shadow. What was learnt before is read from the store.
+    ///
+    /// # Errors
+    ///
+    /// What was learnt before cannot be read, or the system gives no more threads.
     pub async fn start(store: Store, settings: Settings) -> Result<(Shadow, Workers), StartError> {
         let learnt = record::learnt(&store).await?;
         let salt = Salt::new(store.hasher().hash(HashOf::SampleSalt, b""));

@@ -81,6 +81,10 @@ pub struct NewEntries<'e> {
 
 impl Store {
     /// What an archive has under these keys, in their order.
+    ///
+    /// # Errors
+    ///
+    /// The database does not answer or fails. An entry was not sealed by this store, or was changed.
     pub async fn archive_get(
         &self,
         owner: &Owner,
@@ -109,6 +113,10 @@ impl Store {
     }
 
     /// Puts entries in; those that are there already are replaced, and their time begins anew.
+    ///
+    /// # Errors
+    ///
+    /// The database does not answer or fails.
     pub async fn archive_put(&self, owner: &Owner, new: &NewEntries<'_>) -> Result<(), StoreError> {
         let mut tx = self.write().await?;
         self.put_entries(&mut tx, owner, new).await?;
@@ -116,6 +124,10 @@ impl Store {
     }
 
     /// Puts what a page of a harvest brought in, and notes that it is read: both or neither.
+    ///
+    /// # Errors
+    ///
+    /// The database does not answer or fails.
     pub async fn harvest_page(
         &self,
         owner: &Owner,
@@ -163,6 +175,10 @@ impl Store {
     }
 
     /// How far the harvests of a client have come, or of all.
+    ///
+    /// # Errors
+    ///
+    /// The database does not answer or fails.
     pub async fn harvests(&self, client: Option<&str>) -> Result<Vec<HarvestRow>, StoreError> {
         let sql = "SELECT client, account, harvest, page, elements, kept, finished_ms, changed_ms FROM archive_harvests \
                    WHERE client = $1 OR $1 = '' ORDER BY client, account, harvest";
@@ -183,6 +199,10 @@ impl Store {
     }
 
     /// How many entries there are, of a client or of all.
+    ///
+    /// # Errors
+    ///
+    /// The database does not answer or fails.
     pub async fn archive_counts(&self, client: Option<&str>) -> Result<Vec<ArchiveCount>, StoreError> {
         let sql = "SELECT client, account, archive, COUNT(*) AS entries FROM archive_entries \
                    WHERE client = $1 OR $1 = '' GROUP BY client, account, archive ORDER BY client, account, archive";
@@ -199,6 +219,10 @@ impl Store {
     }
 
     /// Takes entries of a client out of an archive: those under these keys, or all. Gives how many.
+    ///
+    /// # Errors
+    ///
+    /// The database does not answer or fails.
     pub async fn archive_clear(
         &self,
         owner: &Owner,

@@ -112,6 +112,10 @@ fn side_column(side: Option<&str>) -> &str {
 
 impl Store {
     /// Clients touched by a write later than `change`, in no particular order; 0 gives all.
+    ///
+    /// # Errors
+    ///
+    /// The database does not answer or fails.
     pub async fn clients_since(&self, change: i64) -> Result<Vec<ClientRow>, StoreError> {
         let rows = self
             .db
@@ -150,6 +154,10 @@ impl Store {
     }
 
     /// The client called `name`.
+    ///
+    /// # Errors
+    ///
+    /// There is no client of this name, or the database fails.
     pub async fn client(&self, name: &str) -> Result<ClientRow, StoreError> {
         let row = self
             .db
@@ -313,6 +321,10 @@ impl Store {
     }
 
     /// Deletes what has expired: old tokens past their grace, pending authorizations, half-done work. Gives how many rows.
+    ///
+    /// # Errors
+    ///
+    /// The database does not answer or fails.
     pub async fn sweep(&self) -> Result<u64, StoreError> {
         let now = self.clock.unix_ms();
         let expired = "SELECT (SELECT COUNT(*) FROM client_tokens WHERE expires_ms <= $1) \

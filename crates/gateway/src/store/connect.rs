@@ -19,6 +19,10 @@ pub struct Pending {
 
 impl Store {
     /// Notes that an authorization for the client with id `client` is pending under the `state` with this hash, for `ttl`.
+    ///
+    /// # Errors
+    ///
+    /// The database does not answer or fails.
     pub async fn put_connect_state(
         &self,
         hash: &KeyedHash,
@@ -39,6 +43,10 @@ impl Store {
 
     /// Uses up a pending `state`: gives what is pending the first time, if it has not expired, and nothing ever after. Anybody
     /// may ask, so a `state` that is none of ours costs no write.
+    ///
+    /// # Errors
+    ///
+    /// The database does not answer or fails. What is pending was not sealed by this store, or was changed.
     pub async fn take_connect_state(&self, hash: &KeyedHash) -> Result<Option<Pending>, StoreError> {
         let sql = "SELECT hash FROM connect_states WHERE hash = $1";
         if self.db.row(sql, args![&hash[..]]).await?.is_none() {

@@ -56,6 +56,10 @@ impl Store {
     }
 
     /// Notes whether the service still takes the credential with this id. One that has been replaced is left alone.
+    ///
+    /// # Errors
+    ///
+    /// The database does not answer or fails.
     pub async fn mark_credential(&self, id: &str, client: &str, is_refused: bool) -> Result<(), StoreError> {
         let refused_ms = is_refused.then(|| self.clock.unix_ms());
         let mut tx = self.write().await?;
@@ -77,6 +81,10 @@ impl Store {
     }
 
     /// What a client's calls to a side go out with, where it has a token of its own for that.
+    ///
+    /// # Errors
+    ///
+    /// The database does not answer or fails. The token was not sealed by this store, or was changed.
     pub async fn credential_of(
         &self,
         client: &str,

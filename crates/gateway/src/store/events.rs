@@ -243,6 +243,10 @@ impl Store {
     }
 
     /// What waits, oldest first; with `dead` only what nobody tries again.
+    ///
+    /// # Errors
+    ///
+    /// The database does not answer or fails.
     pub async fn events(
         &self,
         receiver: Option<&str>,
@@ -270,6 +274,10 @@ impl Store {
     }
 
     /// How much waits, by receiver.
+    ///
+    /// # Errors
+    ///
+    /// The database does not answer or fails.
     pub async fn event_counts(&self) -> Result<Vec<EventCount>, StoreError> {
         let sql = "SELECT receiver, SUM(CASE WHEN state = 'pending' THEN 1 ELSE 0 END) AS pending, \
                    SUM(CASE WHEN state = 'dead' THEN 1 ELSE 0 END) AS dead FROM events GROUP BY receiver ORDER BY receiver";
@@ -284,6 +292,10 @@ impl Store {
     }
 
     /// Has events tried again, from now on and as if for the first time; gives how many. They keep their place in their order.
+    ///
+    /// # Errors
+    ///
+    /// The database does not answer or fails.
     pub async fn events_retry(&self, choice: &EventChoice) -> Result<u64, StoreError> {
         let mut tx = self.db.write().await?;
         let now = tx.now_ms(&self.clock).await?;
@@ -304,6 +316,10 @@ impl Store {
     }
 
     /// Forgets events for good; gives how many. One that is being delivered may arrive all the same.
+    ///
+    /// # Errors
+    ///
+    /// The database does not answer or fails.
     pub async fn events_drop(&self, choice: &EventChoice) -> Result<u64, StoreError> {
         let mut tx = self.db.write().await?;
         let receiver = choice.receiver.as_deref().unwrap_or("");

@@ -240,12 +240,20 @@ macro_rules! select_summaries {
 
 impl Store {
     /// Grants touched by a write later than `change`; 0 gives all.
+    ///
+    /// # Errors
+    ///
+    /// The database does not answer or fails.
     pub async fn grants_since(&self, change: i64) -> Result<Vec<GrantRow>, StoreError> {
         let rows = self.db.rows(select_grants!("WHERE g.change > $1"), args![change]).await?;
         rows.iter().map(|row| self.grant_row(row)).collect()
     }
 
     /// The grant of the client with this id.
+    ///
+    /// # Errors
+    ///
+    /// There is no such client, or the database fails.
     pub async fn grant_of(&self, client: &str) -> Result<GrantRow, StoreError> {
         let row = self.db.row(select_grants!("WHERE g.client = $1"), args![client]).await?;
         self.grant_row(&row.ok_or_else(|| StoreError::NoSuchClient(client.to_owned()))?)
@@ -264,6 +272,11 @@ impl Store {
 
     /// Claims the refresh of `generation` for `owner` and commits the intent to spend its refresh token. The claim ends by
     /// itself after `lease`, counted by the database's clock where gateways share one.
+    ///
+    /// # Errors
+    ///
+    /// There is no such grant, its tokens were not sealed by this store, or the database fails: then no claim
+    /// was made.
     pub async fn begin_refresh(
         &self,
         key: &GrantKey,
@@ -312,6 +325,10 @@ impl Store {
     /// Makes the tokens that succeed `generation` durable, provided the grant is still at it, and ends claim and intent.
     ///
     /// Safe to repeat after an error: when the first try did reach the disk, the grant has moved to exactly these tokens.
+    ///
+    /// # Errors
+    ///
+    /// The database fails. Whether the tokens are durable is not known then; ask again.
     pub async fn finish_refresh(
         &self,
         key: &GrantKey,
@@ -356,6 +373,10 @@ impl Store {
     }
 
     /// Stores the tokens of a fresh authorization, whatever the grant had before.
+    ///
+    /// # Errors
+    ///
+    /// There is no such client, its refresh token is another client's, or the database fails.
     pub async fn connect_grant(&self, key: &GrantKey, tokens: &NewTokens) -> Result<GrantRow, StoreError> {
         self.write_for_sure(move || self.connect_once(key, tokens)).await
     }
@@ -404,6 +425,10 @@ impl Store {
 
     /// Puts the grant into `state` for `reason`, provided it is still at `generation`; gives the grant as it is then. Its tokens
     /// stay: the access token may live for a while yet.
+    ///
+    /// # Errors
+    ///
+    /// There is no such grant, or the database fails.
     pub async fn fail_grant(
         &self,
         key: &GrantKey,

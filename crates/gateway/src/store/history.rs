@@ -24,6 +24,10 @@ pub struct HistoryRow {
 
 impl Store {
     /// Writes down what happened.
+    ///
+    /// # Errors
+    ///
+    /// The database does not answer or fails.
     pub async fn note(&self, row: &HistoryRow) -> Result<(), StoreError> {
         let mut tx = self.write().await?;
         let change = tx.change();
@@ -50,6 +54,10 @@ impl Store {
     }
 
     /// The last `count` that happened, newest first.
+    ///
+    /// # Errors
+    ///
+    /// The database does not answer or fails.
     pub async fn history(&self, count: u32) -> Result<Vec<HistoryRow>, StoreError> {
         let sql = "SELECT at_ms, kind, subject, who, detail FROM history ORDER BY change DESC LIMIT $1";
         self.db.rows(sql, args![i64::from(count)]).await?.iter().map(history).collect()

@@ -101,6 +101,10 @@ pub struct Resealed {
 impl Store {
     /// Seals with the newest of these keys and opens with all of them from here on, provided that all that the store is sealed
     /// with are among them; else nothing changes.
+    ///
+    /// # Errors
+    ///
+    /// A key that the store is sealed with is not among them, or the database fails.
     pub async fn set_keys(&self, keys: &KeyRing) -> Result<(), StoreError> {
         verify(&self.db, keys).await?;
         enroll(&self.db, keys, &self.clock).await?;
@@ -110,6 +114,10 @@ impl Store {
 
     /// Seals everything anew with the newest key of the ring, in one transaction: after a crash all is as before or all is
     /// done. Keys other than the newest are no longer needed afterwards.
+    ///
+    /// # Errors
+    ///
+    /// A sealed value cannot be opened, or the database fails: then all is as it was.
     pub async fn reseal(&self) -> Result<Resealed, StoreError> {
         let mut tx = self.write().await?;
         let mut values = grants::reseal(&mut tx, &self.keys).await?;

@@ -171,6 +171,11 @@ impl Store {
     ///
     /// With a wrong key, a damaged file or a newer schema nothing is written. A key at the head of the ring that the store
     /// does not know yet is enrolled, provided all keys the store does know are in the ring.
+    ///
+    /// # Errors
+    ///
+    /// The address is none, the file is not there, the key is wrong, the schema is newer or another
+    /// program's, or the database does not answer, is damaged or fails.
     pub async fn open(url: &str, keys: KeyRing, clock: Clock, missing: Missing) -> Result<Self, StoreError> {
         let db = Db::open(url, missing == Missing::Create).await?;
         if db.has_table("sealing_keys").await? {
@@ -183,6 +188,10 @@ impl Store {
 
     /// Claims the right to refresh grants from this store. On SQLite a second claim fails, after
     /// half a second, while the first is held.
+    ///
+    /// # Errors
+    ///
+    /// Another process has the role ([`StoreError::AlreadyServed`]), or the database fails.
     pub async fn take_gateway_role(&self) -> Result<GatewayRole, StoreError> {
         self.db.check_soundness().await?;
         let Some(file) = self.db.file() else { return Ok(GatewayRole { _lock: None }) };
@@ -204,6 +213,10 @@ impl Store {
     }
 
     /// The number of the last write; grows with each, whoever makes it.
+    ///
+    /// # Errors
+    ///
+    /// The database does not answer or fails.
     pub async fn change(&self) -> Result<i64, StoreError> {
         let row = self.db.row("SELECT value FROM change_counter WHERE id = 1", &[]).await?;
         let row = row.ok_or_else(|| StoreError::Corrupt("change counter missing".to_owned()))?;

@@ -22,6 +22,10 @@ pub enum Reach {
 const WAIT: Duration = Duration::from_secs(5);
 
 /// Looks whether something answers at the address of a store.
+///
+/// # Errors
+///
+/// The address is none, or nothing answers there.
 pub async fn reach(url: &str) -> Result<Reach, StoreError> {
     match url.strip_prefix("sqlite:") {
         Some(file) => sqlite(Path::new(file.strip_prefix("//").unwrap_or(file))).await,

@@ -26,6 +26,10 @@ impl Store {
 
     /// Remembers for `ttl` that `step` of the work `key` of the client with id `client` gave `bytes`. `key` says what makes two
     /// requests the same work; it is kept as a keyed hash only. A repeated call replaces the bytes and starts the time anew.
+    ///
+    /// # Errors
+    ///
+    /// The database does not answer or fails.
     pub async fn resume_put(
         &self,
         client: &str,
@@ -48,6 +52,10 @@ impl Store {
     }
 
     /// The finished steps of a piece of work, by name; empty when there are none or they have expired.
+    ///
+    /// # Errors
+    ///
+    /// The database does not answer or fails. A step was not sealed by this store, or was changed.
     pub async fn resume_get(
         &self,
         client: &str,
@@ -71,6 +79,10 @@ impl Store {
     }
 
     /// Forgets a piece of work: it is complete.
+    ///
+    /// # Errors
+    ///
+    /// The database does not answer or fails.
     pub async fn resume_clear(&self, client: &str, key: &[u8]) -> Result<(), StoreError> {
         let work = self.hasher.hash(HashOf::Work, key);
         let mut tx = self.write().await?;

@@ -81,6 +81,10 @@ impl SealingKey {
     }
 
     /// Reads a key from its text; surrounding white space is ignored, as files tend to end in a line break.
+    ///
+    /// # Errors
+    ///
+    /// The text is no key as `switchback key generate` prints it.
     pub fn parse(text: &Secret<String>) -> Result<Self, SealError> {
         let encoded = text.expose().trim().strip_prefix(KEY_PREFIX).ok_or(SealError::NotAKey)?;
         let bytes = Zeroizing::new(URL_SAFE_NO_PAD.decode(encoded).map_err(|_| SealError::NotAKey)?);
@@ -146,6 +150,10 @@ pub struct KeyRing(Arc<ArcSwap<Vec<SealingKey>>>);
 
 impl KeyRing {
     /// A ring of the keys in `texts`, newest first; at least one, none twice.
+    ///
+    /// # Errors
+    ///
+    /// There is no key, one is there twice, or a text is no key.
     pub fn parse(texts: &[Secret<String>]) -> Result<Self, SealError> {
         let keys = texts.iter().map(SealingKey::parse).collect::<Result<Vec<_>, _>>()?;
         if keys.is_empty() {
@@ -180,6 +188,10 @@ impl KeyRing {
     }
 
     /// Opens what was sealed for `place` with any key of the ring.
+    ///
+    /// # Errors
+    ///
+    /// It was sealed with a key that is not in the ring or for another place, or was changed.
     pub fn open(&self, place: &Place<'_>, sealed: &[u8]) -> Result<Secret<Vec<u8>>, SealError> {
         let Some((head, body)) = sealed.split_at_checked(HEAD_BYTES) else { return Err(SealError::Broken) };
         if head[0] != VERSION {

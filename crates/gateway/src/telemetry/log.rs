@@ -41,6 +41,10 @@ pub(crate) const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "
 /// Checks a filter without using it, so that a mistake in the configuration is found with the others. A word alone must be a
 /// level or the beginning of a target of ours: the syntax takes any other word for a target, of which there is none, and
 /// then nothing is logged at all.
+///
+/// # Errors
+///
+/// What is wrong with the filter, as a sentence.
 pub fn check_filter(filter: &str) -> Result<(), String> {
     for directive in filter.split(',').map(str::trim) {
         let is_word = !directive.contains(['=', '[', ':']);

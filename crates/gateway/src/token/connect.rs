@@ -72,6 +72,10 @@ impl From<StoreError> for ConnectError {
 
 impl Registry {
     /// Makes a link that connects the client called `name`; with `app`, for that application from now on.
+    ///
+    /// # Errors
+    ///
+    /// There is no authorization server, no such client, or no application for it; or the store fails.
     pub async fn connect(&self, name: &str, app: Option<App>) -> Result<ConnectLink, ConnectError> {
         let endpoint = self.endpoint.load_full().ok_or(ConnectError::NoServer)?;
         let oauth = endpoint.oauth();
@@ -101,6 +105,11 @@ impl Registry {
     }
 
     /// Ends a connection with the query of the callback: checks and uses up `state`, exchanges the code, stores the grant.
+    ///
+    /// # Errors
+    ///
+    /// The `state` is unknown, used or expired, the person or the server said no, the server did not take the
+    /// code, or the store fails.
     pub async fn callback(&self, query: &str) -> Result<ClientInfo, ConnectError> {
         let answer = Callback::parse(query);
         let endpoint = self.endpoint.load_full().ok_or(ConnectError::NoServer)?;

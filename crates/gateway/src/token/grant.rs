@@ -156,6 +156,11 @@ impl Grant {
 
     /// The access token to send, at once when there is a living one. Otherwise waits for the refresh that brings one: however
     /// many wait, it is one call to the authorization server. Dropping the future does not stop the refresh.
+    ///
+    /// # Errors
+    ///
+    /// There is no living token and none can be had now; the error says who has to act, if waiting does not
+    /// help.
     pub async fn access_token(self: &Arc<Self>) -> Result<AccessToken, TokenError> {
         if let Some(token) = self.current() {
             return Ok(token);

@@ -149,6 +149,10 @@ impl Registry {
     }
 
     /// Adds a client. One that is given no token gets one made, which opens all fronts.
+    ///
+    /// # Errors
+    ///
+    /// The name, a side or a token will not do, or is taken; or the store fails.
     pub async fn add(&self, mut new: NewClient) -> Result<Added, RegistryError> {
         check_name(&new.name)?;
         if new.tokens.is_empty() {
@@ -167,6 +171,10 @@ impl Registry {
     /// the disk, and so few that other gateways wait little for them. Each is added when missing; else its company,
     /// tokens, credentials and application are brought up to date, and its refresh token only if another one was configured
     /// than before. Gives the names of those that were left alone, and why.
+    ///
+    /// # Errors
+    ///
+    /// A name, a side or a token will not do; or the store fails.
     pub async fn ensure(&self, configured: Vec<NewClient>) -> Result<Vec<(String, Ensured)>, RegistryError> {
         self.set_configured(configured.iter().map(|client| client.name.clone()));
         let mut left_alone = Vec::new();
@@ -186,6 +194,10 @@ impl Registry {
     }
 
     /// All clients, by name.
+    ///
+    /// # Errors
+    ///
+    /// The store fails.
     pub async fn list(&self) -> Result<Vec<ClientInfo>, RegistryError> {
         let mut grants: HashMap<String, GrantSummary> = self
             .store
@@ -200,6 +212,10 @@ impl Registry {
     }
 
     /// One client.
+    ///
+    /// # Errors
+    ///
+    /// There is no such client, or the store fails.
     pub async fn get(&self, name: &str) -> Result<ClientInfo, RegistryError> {
         let row = self.store.client(name).await?;
         let grant = self.store.grant_summary(&row.id).await?;
@@ -217,6 +233,11 @@ impl Registry {
 
     /// Binds a new token to a client, the given one or one made here. The others of its side end at once, or after `grace`.
     /// Without a side it is that of the tokens that the client has, if that is one.
+    ///
+    /// # Errors
+    ///
+    /// There is no such client, it was revoked, its tokens are the configuration's, the token will not do or
+    /// is taken, the side is not known, or the store fails.
     pub async fn rotate(
         &self,
         name: &str,
@@ -241,6 +262,11 @@ impl Registry {
     }
 
     /// Sets what calls of a client to a side go out with, in place of what there was.
+    ///
+    /// # Errors
+    ///
+    /// There is no such client or side, it was revoked, the credential is the configuration's or no header
+    /// could carry it, or the store fails.
     pub async fn set_credential(&self, name: &str, new: NewCredential) -> Result<ClientInfo, RegistryError> {
         let client = self.living(name).await?;
         check_token(&new.token)?;
@@ -256,6 +282,10 @@ impl Registry {
     }
 
     /// Ends a client for good: its tokens select nothing, the secrets of its grant and its credentials are erased. The authorization server is not told.
+    ///
+    /// # Errors
+    ///
+    /// There is no such client, or the store fails.
     pub async fn revoke(&self, name: &str) -> Result<ClientInfo, RegistryError> {
         let client = self.store.client(name).await?;
         self.store.revoke_client(&client.id).await?;
@@ -264,6 +294,10 @@ impl Registry {
 
     /// Takes a client back that was revoked. Its tokens, its grant and its credentials were erased: what the configuration gives
     /// it comes back with the next reload, and the rest is to be given anew.
+    ///
+    /// # Errors
+    ///
+    /// There is no such client, it was not revoked, or the store fails.
     pub async fn restore(&self, name: &str) -> Result<ClientInfo, RegistryError> {
         let client = self.store.client(name).await?;
         if client.revoked_ms.is_none() {

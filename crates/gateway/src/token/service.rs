@@ -123,6 +123,10 @@ impl Tokens {
     }
 
     /// Takes over what has changed in the store since the last time, whoever changed it.
+    ///
+    /// # Errors
+    ///
+    /// The database does not answer or fails.
     pub async fn sync(&self) -> Result<(), StoreError> {
         let outcome = self.read_changes().await;
         self.0.store_answers.store(outcome.is_ok(), Ordering::Relaxed);

@@ -171,6 +171,10 @@ pub struct Endpoint {
 
 impl Endpoint {
     /// Prepares the conversation; connects to nothing yet.
+    ///
+    /// # Errors
+    ///
+    /// An address is missing or would have secrets travel in clear text, or its TLS cannot be set up.
     pub fn new(oauth: OAuth) -> Result<Self, OAuthConfigError> {
         let issuer = oauth.issuer.as_deref().map(Url::parse).transpose();
         let issuer = issuer.map_err(|_| OAuthConfigError::Issuer)?;

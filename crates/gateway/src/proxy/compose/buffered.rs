@@ -27,6 +27,10 @@ impl Buffered {
 
 /// Reads all of a body. More than `bytes_max` bytes are an error of `side`, who sends it; more than the shared memory can
 /// take is an overload. Nothing is held beyond either: a share is taken before the bytes are, of an announced body at once.
+///
+/// # Errors
+///
+/// The body is too large, breaks off, or stays away for too long; or the memory for bodies is used up.
 pub async fn buffer(
     mut body: Body,
     side: Side,
