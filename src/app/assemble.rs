@@ -514,8 +514,8 @@ mod tests {
         let program = Arc::new(Program::new(loaded.pack, Arc::default(), Vec::new()));
         let sent = http::Request::get("/path?key=secret-1").header("authorization", "Bearer secret-2");
         let (head, ()) = sent.body(()).expect("it is a request").into_parts();
-        let facts = RequestContext::new(RequestId(7), TraceParent::start(1, 2), head, program, Language(0));
-        let shown = format!("{:?}", Request { facts: Arc::new(facts), body: Body::full("secret-3") });
+        let context = RequestContext::new(RequestId(7), TraceParent::start(1, 2), head, program, Language(0));
+        let shown = format!("{:?}", Request { context: Arc::new(context), body: Body::full("secret-3") });
         assert!(shown.contains("RequestId(7)") && !shown.contains("secret"), "{shown}");
     }
 }

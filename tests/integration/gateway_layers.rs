@@ -15,7 +15,7 @@ use tokio::time::timeout;
 const THING: &str = r#"{"name":"a"}"#;
 
 /// A service that answers when it is told to.
-struct Held {
+struct HeldService {
     address: SocketAddr,
     state: Arc<State>,
 }
@@ -27,8 +27,8 @@ struct State {
     most_in_flight: AtomicUsize,
 }
 
-impl Held {
-    async fn start() -> Held {
+impl HeldService {
+    async fn start() -> HeldService {
         let state = Arc::new(State {
             asked: Semaphore::new(0),
             answers: Semaphore::new(0),
@@ -43,7 +43,7 @@ impl Held {
                 tokio::spawn(serve(stream, Arc::clone(&theirs)));
             }
         });
-        Held { address, state }
+        HeldService { address, state }
     }
 
     /// Waits until one more request is here.
@@ -76,7 +76,7 @@ async fn serve(mut stream: TcpStream, state: Arc<State>) {
     }
 }
 
-async fn gateway(new: &Held, layer: Own) -> Gateway {
+async fn gateway(new: &HeldService, layer: Own) -> Gateway {
     Gateway::start(new.address, Setup { layer: Some(layer), ..Setup::default() }).await
 }
 
@@ -86,7 +86,7 @@ fn thing() -> Vec<u8> {
 
 #[tokio::test]
 async fn requests_of_other_connections_wait_for_their_turn() {
-    let new = Held::start().await;
+    let new = HeldService::start().await;
     let gateway = gateway(&new, Own::Waiting(1)).await;
     let mut clients = Vec::new();
     for _ in 0..3 {
@@ -107,7 +107,7 @@ async fn requests_of_other_connections_wait_for_their_turn() {
 
 #[tokio::test]
 async fn requests_of_one_http2_connection_wait_for_their_turn() {
-    let new = Held::start().await;
+    let new = HeldService::start().await;
     let gateway = gateway(&new, Own::Waiting(1)).await;
     let (mut client, _alive) = h2_client(gateway.address, 65_535).await;
     let mut answers = Vec::new();
@@ -127,7 +127,7 @@ async fn requests_of_one_http2_connection_wait_for_their_turn() {
 
 #[tokio::test]
 async fn a_client_that_leaves_gives_its_turn_to_the_next() {
-    let new = Held::start().await;
+    let new = HeldService::start().await;
     let gateway = gateway(&new, Own::Waiting(1)).await;
     let mut first = Client::connect(gateway.address).await;
     first.send(thing()).await;
@@ -145,7 +145,7 @@ async fn a_client_that_leaves_gives_its_turn_to_the_next() {
 
 #[tokio::test]
 async fn what_a_layer_sheds_is_refused_in_the_packs_form() {
-    let new = Held::start().await;
+    let new = HeldService::start().await;
     let gateway = gateway(&new, Own::Shedding(1)).await;
     let mut first = Client::connect(gateway.address).await;
     first.send(thing()).await;

@@ -64,8 +64,8 @@ pub(crate) struct Matched {
 
 impl Matched {
     /// Path and query below the front's prefix, as they came.
-    pub(crate) fn below_front(&self, facts: &RequestContext) -> String {
-        facts.below(&self.front)
+    pub(crate) fn below_front(&self, context: &RequestContext) -> String {
+        context.below(&self.front)
     }
 }
 
@@ -165,7 +165,7 @@ impl fmt::Debug for RequestContext {
 }
 
 impl RequestContext {
-    /// The facts of a request with this head; but for the peer its extensions are dropped.
+    /// The context of a request with this head; but for the peer its extensions are dropped.
     pub fn new(
         id: RequestId,
         trace: TraceParent,

@@ -5,6 +5,7 @@
 //! listed: `layers` decide about a request before and after its answer; `compose` answers it by its plan; `calls` takes one
 //! call to an upstream; `upstream` has the connections; `dual` asks the other side too.
 
+pub(crate) mod concurrency;
 pub mod context;
 pub(crate) mod error_form;
 pub mod forwarding;
@@ -13,7 +14,6 @@ pub mod language;
 pub mod limits;
 pub mod origin;
 pub mod program;
-pub(crate) mod slots;
 pub mod stack;
 pub mod unknown_calls;
 
@@ -31,7 +31,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Request {
     /// Its head, and what is known about it.
-    pub facts: Arc<RequestContext>,
+    pub context: Arc<RequestContext>,
     /// Read once, as it comes; no layer holds it whole without a limit.
     pub body: Body,
 }

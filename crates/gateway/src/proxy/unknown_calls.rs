@@ -69,11 +69,11 @@ impl UnknownCalls {
     }
 
     /// Notes a request of which something is not known.
-    pub(crate) fn note(&self, facts: &RequestContext) {
-        let (Some(unknown), Some(front)) = (facts.unknown(), facts.front()) else { return };
-        let (method, path) = (method(&facts.method), facts.shown_path());
-        let side = facts.program.side(front.serves).name.as_str();
-        let (client, unknown) = (facts.client(), unknown.name());
+    pub(crate) fn note(&self, context: &RequestContext) {
+        let (Some(unknown), Some(front)) = (context.unknown(), context.front()) else { return };
+        let (method, path) = (method(&context.method), context.shown_path());
+        let side = context.program.side(front.serves).name.as_str();
+        let (client, unknown) = (context.client(), unknown.name());
         let label = label(front, &path).to_owned();
         let now = rfc3339(self.clock.unix_ms());
         let mut seen = self.seen();

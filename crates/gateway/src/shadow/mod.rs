@@ -39,7 +39,7 @@ pub use knowledge::{CallContract, Knowledge};
 pub use operations::{OperationKey, PerOperation};
 pub use phase::PhaseFault;
 pub use phase::{PHASES, Phase, Share};
-pub use phases::{Held, Move, Mover, PhaseInfo, Phases, PhasesError, Shown, Word};
+pub use phases::{GateHold, Move, Mover, PhaseInfo, Phases, PhasesError, Shown, Word};
 pub use promotion::{GatePolicy, GateSettings, GateView, gate_views, keep_gate};
 pub use record::{Archive, Evidence, Exported};
 pub use record::{CallRecord, PlannedRecord};

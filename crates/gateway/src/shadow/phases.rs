@@ -83,12 +83,12 @@ pub struct PhaseInfo {
     pub version: i64,
     /// Set while the gate leaves it where it is.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub held: Option<Held>,
+    pub held: Option<GateHold>,
 }
 
 /// Why the gate leaves an operation where it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Held {
+pub struct GateHold {
     /// RFC 3339.
     pub since: String,
     /// Empty where nobody said so.
@@ -486,7 +486,7 @@ impl State {
         let set = self.set_for(table.side(), &row.operation);
         let version = set.map_or(0, |set| set.change);
         let set = set.filter(|set| phase_of(set).is_some());
-        let held = self.held_for(table.side(), &row.operation).map(|held| Held {
+        let held = self.held_for(table.side(), &row.operation).map(|held| GateHold {
             since: rfc3339(held.at_ms),
             who: held.who.clone(),
             reason: held.reason.clone(),

@@ -1,7 +1,7 @@
 //! Archives: what is declared, the steps that look into them and keep, and harvests, which are checked as routes of an
 //! operation of their own that has nothing but the number of a page.
 
-use super::context::{Held, fanned, object, scalar};
+use super::context::{ContextValue, fanned, object, scalar};
 use super::expr::Wanted;
 use super::route::{RouteCheck, operation};
 use super::{Ground, Served, faults, steps};
@@ -28,7 +28,7 @@ struct Declared {
     name: Spanned<String>,
     about: String,
     /// What its values are; the inner none after a finding.
-    value: Option<Option<Held>>,
+    value: Option<Option<ContextValue>>,
     is_kept: Cell<bool>,
     is_recalled: Cell<bool>,
 }
@@ -87,7 +87,11 @@ impl Archives {
 }
 
 /// The type that is named, or a field of it.
-fn value_of(value: &ast::ArchiveValue, contracts: &[Contract; 2], findings: &mut Findings) -> Option<Held> {
+fn value_of(
+    value: &ast::ArchiveValue,
+    contracts: &[Contract; 2],
+    findings: &mut Findings,
+) -> Option<ContextValue> {
     let (at, span) = (value.side.side, value.ty.span);
     let contract = &contracts[at];
     let types = &contract.types;
@@ -116,7 +120,7 @@ fn value_of(value: &ast::ArchiveValue, contracts: &[Contract; 2], findings: &mut
             known.ty.clone()
         }
     };
-    Some(Held::there(ty, SideId(u8::from(at == 1))))
+    Some(ContextValue::there(ty, SideId(u8::from(at == 1))))
 }
 
 /// An operation without anything but a page: what a harvest's steps are the steps of.
@@ -215,7 +219,11 @@ fn lower<'a>(
 
 impl RouteCheck<'_, '_> {
     /// `{age, value}` of an entry, or nothing; for each element of a list, the element with them.
-    pub(super) fn recall(&mut self, recall: &ast::Recall, step: &Step) -> Option<(plan::StepAction, Held)> {
+    pub(super) fn recall(
+        &mut self,
+        recall: &ast::Recall,
+        step: &Step,
+    ) -> Option<(plan::StepAction, ContextValue)> {
         let (span, ground) = (recall.archive.span, self.ground);
         let archive = ground.archives.find(&recall.archive, self.findings);
         if step.name.is_none() {
@@ -255,14 +263,14 @@ impl RouteCheck<'_, '_> {
         }
         let entry = object(fields, Additional::Closed, span);
         let (held, each) = match each {
-            None => (Held { ty: entry, side, absent: true }, None),
+            None => (ContextValue { ty: entry, side, absent: true }, None),
             Some((each, element)) => (fanned(&each.name.text, element, entry, span), Some(each)),
         };
         Some((plan::StepAction::Recall(Box::new(plan::Recall { archive: id, key, each })), held))
     }
 
     /// Has no result.
-    pub(super) fn keep(&mut self, keep: &ast::Keep, step: &Step) -> Option<(plan::StepAction, Held)> {
+    pub(super) fn keep(&mut self, keep: &ast::Keep, step: &Step) -> Option<(plan::StepAction, ContextValue)> {
         let (span, ground) = (keep.archive.span, self.ground);
         let archive = ground.archives.find(&keep.archive, self.findings);
         if let Some(name) = &step.name {
@@ -313,7 +321,7 @@ impl RouteCheck<'_, '_> {
         let each = each.map(|(each, _)| each);
         let made = plan::Keep { archive, key, value, each, when };
         // Nothing reads this, as the step has no name.
-        let nothing = Held::any(self.serves.other(), span);
+        let nothing = ContextValue::any(self.serves.other(), span);
         Some((plan::StepAction::Keep(Box::new(made)), nothing))
     }
 
@@ -322,8 +330,8 @@ impl RouteCheck<'_, '_> {
         &mut self,
         each: Option<&ast::EachOf>,
         step: &Step,
-        work: impl FnOnce(&mut Self, Option<&Held>) -> Option<T>,
-    ) -> Option<(T, Option<(plan::EachOf, Held)>)> {
+        work: impl FnOnce(&mut Self, Option<&ContextValue>) -> Option<T>,
+    ) -> Option<(T, Option<(plan::EachOf, ContextValue)>)> {
         let before = self.context.clone();
         let found = match each {
             None => None,

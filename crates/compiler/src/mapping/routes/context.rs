@@ -1,7 +1,7 @@
 //! The types of the context document of a route: what may be found at a place, and what checks and decisions make of it.
 //!
 //! Types are the contracts' own, owned here because a route narrows them: after `all_present: [name]` the request's
-//! `name` is there and not null. Named types in a [`Held`] belong to the contract of its side.
+//! `name` is there and not null. Named types in a [`ContextValue`] belong to the contract of its side.
 
 use super::proof::{Known, Proofs};
 use crate::contract::{
@@ -14,20 +14,20 @@ use switchback_plan::SideId;
 
 /// What may be at a place of the context.
 #[derive(Clone, Debug)]
-pub(super) struct Held {
+pub(super) struct ContextValue {
     pub ty: Type,
     pub side: SideId,
     /// Whether there may be nothing at all.
     pub absent: bool,
 }
 
-impl Held {
-    pub(super) fn there(ty: Type, side: SideId) -> Held {
-        Held { ty, side, absent: false }
+impl ContextValue {
+    pub(super) fn there(ty: Type, side: SideId) -> ContextValue {
+        ContextValue { ty, side, absent: false }
     }
 
-    pub(super) fn any(side: SideId, span: Span) -> Held {
-        Held { ty: Type::any(span), side, absent: true }
+    pub(super) fn any(side: SideId, span: Span) -> ContextValue {
+        ContextValue { ty: Type::any(span), side, absent: true }
     }
 
     pub(super) fn in_types<'a>(&'a self, contracts: &'a [Contract; 2]) -> TypeIn<'a> {
@@ -38,7 +38,7 @@ impl Held {
 /// The members of the context, in the order they come to be.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Context {
-    members: Vec<(String, Held)>,
+    members: Vec<(String, ContextValue)>,
     /// Results of steps that come later, and their places.
     pub later: Vec<(String, Span)>,
     /// What paths have read, as places of up to three names: `request.body.name`.
@@ -101,11 +101,11 @@ impl Context {
             });
         }
         let mut context = Context { proofs: Proofs::of_request(operation), ..Context::default() };
-        context.set("request", Held::there(object(fields, Additional::Closed, span), side));
+        context.set("request", ContextValue::there(object(fields, Additional::Closed, span), side));
         context
     }
 
-    pub(super) fn set(&mut self, name: &str, held: Held) {
+    pub(super) fn set(&mut self, name: &str, held: ContextValue) {
         self.members.retain(|(known, _)| known != name);
         self.members.push((name.to_owned(), held));
     }
@@ -140,7 +140,7 @@ impl Context {
         }
     }
 
-    pub(super) fn get(&self, name: &str) -> Option<&Held> {
+    pub(super) fn get(&self, name: &str) -> Option<&ContextValue> {
         self.members.iter().find(|(known, _)| known == name).map(|(_, held)| held)
     }
 
@@ -263,7 +263,7 @@ pub(super) fn reply(body: Option<Type>, body_required: bool, span: Span) -> Type
 }
 
 /// What a call for each element of a list leaves in the context: a list of the elements, each with its reply if it got one.
-pub(super) fn fanned(name: &str, element: Held, mut reply: Type, span: Span) -> Held {
+pub(super) fn fanned(name: &str, element: ContextValue, mut reply: Type, span: Span) -> ContextValue {
     if let TypeKind::Object(object) = &mut reply.kind {
         object.fields.iter_mut().for_each(|field| field.required = false);
         object.fields.push(Field {
@@ -274,7 +274,7 @@ pub(super) fn fanned(name: &str, element: Held, mut reply: Type, span: Span) -> 
             span,
         });
     }
-    Held::there(list(reply, span), element.side)
+    ContextValue::there(list(reply, span), element.side)
 }
 
 /// Header fields: any name, texts.

@@ -6,7 +6,7 @@
 //! when the contract requires `name`, or a check does.
 
 use super::conditions::kinds_of;
-use super::context::{Held, list, scalar};
+use super::context::{ContextValue, list, scalar};
 use super::faults;
 use super::paths::Found;
 use super::route::RouteCheck;
@@ -33,7 +33,7 @@ pub(super) struct Wanted<'w> {
 /// A value, lowered, and its type.
 pub(super) struct Made {
     pub expr: plan::Expr,
-    pub held: Held,
+    pub held: ContextValue,
 }
 
 impl RouteCheck<'_, '_> {
@@ -81,7 +81,7 @@ impl RouteCheck<'_, '_> {
         Some(made)
     }
 
-    pub(super) fn is_scalar(&mut self, held: &Held, what: &str, span: Span) -> Option<()> {
+    pub(super) fn is_scalar(&mut self, held: &ContextValue, what: &str, span: Span) -> Option<()> {
         let kinds = self.ground.types(held.side).json_kinds(&held.ty);
         let whole = |kind: &JsonKind| matches!(kind, JsonKind::Array | JsonKind::Object);
         // A value whose shape is not shown is all kinds; it is taken for what it is used as.
@@ -108,7 +108,7 @@ impl RouteCheck<'_, '_> {
             }
         }
         self.stands_in(node, node.span);
-        let held = Held::there(type_of(node), to);
+        let held = ContextValue::there(type_of(node), to);
         Some(Made { expr: plan::Expr::Constant(literal::json(node)), held })
     }
 
@@ -129,7 +129,7 @@ impl RouteCheck<'_, '_> {
     }
 
     /// Whether a value of this type may stand at the place wanted.
-    pub(super) fn fits(&mut self, held: &Held, wanted: Option<Wanted<'_>>, span: Span) -> Option<()> {
+    pub(super) fn fits(&mut self, held: &ContextValue, wanted: Option<Wanted<'_>>, span: Span) -> Option<()> {
         let Some(wanted) = wanted else { return Some(()) };
         if held.absent && wanted.required {
             self.findings.push(faults::may_be_absent(span));
@@ -198,7 +198,7 @@ impl RouteCheck<'_, '_> {
             Some(wanted) => wanted.ty.clone(),
             None => super::context::object(fields, Additional::Closed, span),
         };
-        complete.then(|| Made { expr: plan::Expr::Object(members), held: Held::there(ty, to) })
+        complete.then(|| Made { expr: plan::Expr::Object(members), held: ContextValue::there(ty, to) })
     }
 
     /// Whether the gateway writes this member of the object that is being made: it says something of other pages.
@@ -215,7 +215,7 @@ impl RouteCheck<'_, '_> {
 
     /// A member of an object that is made for no type. Types that have names belong to their side, and are not shown on the
     /// other.
-    fn field_made(&self, name: &Spanned<String>, held: &Held, to: SideId) -> Field {
+    fn field_made(&self, name: &Spanned<String>, held: &ContextValue, to: SideId) -> Field {
         let plain = matches!(self.ground.types(held.side).resolve(&held.ty).kind, TypeKind::Scalar(_));
         let ty = match &held.ty.kind {
             _ if held.side == to => held.ty.clone(),
@@ -244,7 +244,7 @@ impl RouteCheck<'_, '_> {
             items.iter().map(|item| self.below("[*]", |check| check.value(item, wanted_item))).collect();
         let exprs = made.into_iter().map(|made| made.map(|made| made.expr)).collect::<Option<Vec<_>>>()?;
         let ty = list(item.cloned().unwrap_or_else(|| Type::any(span)), span);
-        Some(Made { expr: plan::Expr::Array(exprs), held: Held::there(ty, to) })
+        Some(Made { expr: plan::Expr::Array(exprs), held: ContextValue::there(ty, to) })
     }
 
     fn convert(
@@ -319,7 +319,7 @@ impl RouteCheck<'_, '_> {
         };
         let conversion = Conversion { kind, forward: to == SideId::NEW, otherwise };
         let absent = made.held.absent || (partial && matches!(conversion.otherwise, Otherwise::Drop));
-        let held = Held { ty, side: to, absent };
+        let held = ContextValue { ty, side: to, absent };
         Some(Made { expr: plan::Expr::Convert { from: Box::new(made.expr), conversion }, held })
     }
 
@@ -329,7 +329,7 @@ impl RouteCheck<'_, '_> {
             self.findings.push(faults::single_backwards(span));
             return None;
         }
-        let held = Held { ty: list(made.held.ty, span), side: to, absent: made.held.absent };
+        let held = ContextValue { ty: list(made.held.ty, span), side: to, absent: made.held.absent };
         self.fits(&held, wanted, span)?;
         Some(Made { expr: plan::Expr::Array(vec![made.expr]), held })
     }
@@ -349,7 +349,7 @@ impl RouteCheck<'_, '_> {
             let made = self.scalar_value(value, "a text's placeholder");
             values.extend(made.map(|made| (name.value.clone(), made.expr)));
         }
-        let held = Held::there(scalar(ScalarKind::String, span), to);
+        let held = ContextValue::there(scalar(ScalarKind::String, span), to);
         self.fits(&held, wanted, span)?;
         (values.len() == with.len())
             .then_some(id?)
@@ -377,7 +377,7 @@ impl RouteCheck<'_, '_> {
         let made = self.unless_found(!others.is_empty(), |check| check.value(last, wanted))?;
         exprs.push(Some(made.expr));
         let exprs = exprs.into_iter().collect::<Option<Vec<_>>>()?;
-        let held = Held { ty: wanted.map_or(made.held.ty, |wanted| wanted.ty.clone()), ..made.held };
+        let held = ContextValue { ty: wanted.map_or(made.held.ty, |wanted| wanted.ty.clone()), ..made.held };
         Some(Made { expr: plan::Expr::FirstOf(exprs), held })
     }
 
@@ -439,7 +439,7 @@ impl RouteCheck<'_, '_> {
                 _ => NullElse::Keep,
             },
         };
-        let held = Held { ty: wanted.ty.clone(), side: to, absent: from.held.absent };
+        let held = ContextValue { ty: wanted.ty.clone(), side: to, absent: from.held.absent };
         Some(Made { expr, held })
     }
 

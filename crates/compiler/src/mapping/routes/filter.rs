@@ -1,6 +1,6 @@
 //! Filters inside paths (`[?…]`): every place they look at exists, and every comparison can come out both ways.
 
-use super::context::Held;
+use super::context::ContextValue;
 use super::faults;
 use super::paths::{Reading, Words, step};
 use super::proof::Need;
@@ -14,7 +14,12 @@ use switchback_plan::{Location, Path};
 
 impl Reading<'_, '_> {
     /// Checks a filter on elements like `element`. `None` after a finding.
-    pub(super) fn filter(&mut self, filter: &Filter, element: &Held, words: &mut Words<'_>) -> Option<()> {
+    pub(super) fn filter(
+        &mut self,
+        filter: &Filter,
+        element: &ContextValue,
+        words: &mut Words<'_>,
+    ) -> Option<()> {
         match filter {
             Filter::Or(parts) | Filter::And(parts) => {
                 parts.iter().try_for_each(|part| self.filter(part, element, words).ok_or(())).ok()
@@ -30,7 +35,7 @@ impl Reading<'_, '_> {
         }
     }
 
-    fn test(&mut self, test: &Test, element: &Held, words: &mut Words<'_>) -> Option<()> {
+    fn test(&mut self, test: &Test, element: &ContextValue, words: &mut Words<'_>) -> Option<()> {
         match test {
             Test::RelQuery(segments) => self.walk(element.clone(), segments, words).map(|_| ()),
             Test::AbsQuery(query) => self.held_from_root(&query.segments, words).map(|_| ()),
@@ -38,7 +43,12 @@ impl Reading<'_, '_> {
         }
     }
 
-    fn function(&mut self, function: &TestFunction, element: &Held, words: &mut Words<'_>) -> Option<()> {
+    fn function(
+        &mut self,
+        function: &TestFunction,
+        element: &ContextValue,
+        words: &mut Words<'_>,
+    ) -> Option<()> {
         let arguments: Vec<&FnArg> = match function {
             TestFunction::Length(argument) => vec![argument.as_ref()],
             TestFunction::Value(argument) | TestFunction::Count(argument) => vec![argument],
@@ -62,7 +72,7 @@ impl Reading<'_, '_> {
     fn comparable(
         &mut self,
         comparable: &Comparable,
-        element: &Held,
+        element: &ContextValue,
         words: &mut Words<'_>,
     ) -> Option<Compared> {
         match comparable {
@@ -130,7 +140,7 @@ impl Reading<'_, '_> {
                 }
             }
             (Compared::Place(left), Compared::Place(right)) => {
-                let kinds = |held: &Held| self.ground.contracts[held.side].types.json_kinds(&held.ty);
+                let kinds = |held: &ContextValue| self.ground.contracts[held.side].types.json_kinds(&held.ty);
                 let (mine, other) = (kinds(left), kinds(right));
                 if !mine.iter().any(|kind| other.contains(kind)) {
                     self.findings.push(faults::never_equal_places(words.whole(), &left.ty, &right.ty));
@@ -145,7 +155,7 @@ impl Reading<'_, '_> {
 
 /// One side of a comparison.
 enum Compared {
-    Place(Held),
+    Place(ContextValue),
     Literal(Literal, crate::diagnostic::Span),
     /// What a function gives.
     Unknown,

@@ -1,7 +1,7 @@
 //! Values that depend on others: one of two, one for each element of a list, those that are there, a text of lines.
 //! Literals, paths and the forms that take one value each are in `expr`.
 
-use super::context::{Held, list, scalar};
+use super::context::{ContextValue, list, scalar};
 use super::expr::{Made, Wanted};
 use super::faults;
 use super::route::RouteCheck;
@@ -36,7 +36,7 @@ impl RouteCheck<'_, '_> {
             (None, Some(item)) => list(item.clone(), span),
             (None, None) => list(Type::any(span), span),
         };
-        Some(Made { expr: plan::Expr::Present(exprs), held: Held::there(ty, to) })
+        Some(Made { expr: plan::Expr::Present(exprs), held: ContextValue::there(ty, to) })
     }
 
     /// `{$each: {name: list}, give: value}`
@@ -87,7 +87,7 @@ impl RouteCheck<'_, '_> {
         }
         let absent = if many { key.held.absent } else { true };
         let ty = if many { list(element, span) } else { element };
-        let held = Held { ty, side: found.held.side, absent };
+        let held = ContextValue { ty, side: found.held.side, absent };
         self.fits(&held, wanted, span)?;
         let expr = plan::Expr::Lookup {
             value: Box::new(key.expr),
@@ -117,8 +117,8 @@ impl RouteCheck<'_, '_> {
         let shown = !matches!(resolved.kind, TypeKind::Any);
         let absent = over.held.absent || resolved.nullable && shown;
         let element = match resolved.kind {
-            TypeKind::Array(array) => Held::there((*array.items).clone(), over.held.side),
-            TypeKind::Any => Held::any(over.held.side, elements.span),
+            TypeKind::Array(array) => ContextValue::there((*array.items).clone(), over.held.side),
+            TypeKind::Any => ContextValue::any(over.held.side, elements.span),
             _ => {
                 self.findings.push(faults::each_of_no_list(elements.span, &over.held.ty));
                 return None;
@@ -143,7 +143,7 @@ impl RouteCheck<'_, '_> {
             list: Box::new(over.expr),
             give: Box::new(given.expr),
         };
-        Some(Made { expr, held: Held { ty, side: to, absent } })
+        Some(Made { expr, held: ContextValue { ty, side: to, absent } })
     }
 
     /// `{$count: list}` and `{$sum: list}`: an integer, or a number where the elements are not all integers.
@@ -180,7 +180,7 @@ impl RouteCheck<'_, '_> {
             }
         };
         let absent = over.held.absent || (resolved.nullable && shown);
-        let held = Held { absent, ..Held::there(scalar(kind, elements.span), to) };
+        let held = ContextValue { absent, ..ContextValue::there(scalar(kind, elements.span), to) };
         self.fits(&held, wanted, elements.span)?;
         Some(Made { expr: plan::Expr::Aggregate { what, list: Box::new(over.expr) }, held })
     }
@@ -214,9 +214,9 @@ impl RouteCheck<'_, '_> {
         let absent = made.held.absent || other.as_ref().is_none_or(|other| other.held.absent);
         let held = match &other {
             Some(other) if other.held.ty.kind != made.held.ty.kind && wanted.is_none() => {
-                Held { absent, ..Held::any(made.held.side, span) }
+                ContextValue { absent, ..ContextValue::any(made.held.side, span) }
             }
-            _ => Held { absent, ..made.held },
+            _ => ContextValue { absent, ..made.held },
         };
         let expr = plan::Expr::If {
             predicate: condition.predicate,
@@ -237,7 +237,7 @@ impl RouteCheck<'_, '_> {
     ) -> Option<Made> {
         let plain: Vec<_> = plain.iter().map(|line| self.line(line)).collect();
         let numbered: Vec<_> = numbered.iter().map(|line| self.line(line)).collect();
-        let held = Held::there(scalar(ScalarKind::String, span), to);
+        let held = ContextValue::there(scalar(ScalarKind::String, span), to);
         self.fits(&held, wanted, span)?;
         let all = |lines: Vec<Option<plan::Expr>>| lines.into_iter().collect::<Option<Vec<_>>>();
         Some(Made { expr: plan::Expr::Lines { plain: all(plain)?, numbered: all(numbered)? }, held })
@@ -248,7 +248,7 @@ impl RouteCheck<'_, '_> {
         let made = self.value(expr, None)?;
         let types = self.ground.types(made.held.side);
         let scalars = match types.resolve(&made.held.ty).kind {
-            TypeKind::Array(array) => Held::there((*array.items).clone(), made.held.side),
+            TypeKind::Array(array) => ContextValue::there((*array.items).clone(), made.held.side),
             _ => made.held,
         };
         self.is_scalar(&scalars, "a line of a text", expr.span)?;

@@ -4,7 +4,7 @@
 //! Stricter than RFC 9535: a member that the contract does not declare is an error also where the contract would let it
 //! through, since nobody promises it; and `..` is not read, since it hides where a value comes from.
 
-use super::context::{Context, Held, list};
+use super::context::{Context, ContextValue, list};
 use super::faults;
 use super::{Findings, Ground};
 use crate::contract::{Additional, Enum, Literal, ScalarKind, Type, TypeKind};
@@ -20,7 +20,7 @@ use switchback_plan::{Key, Location, Path, Segment as Step, SettingKind};
 #[derive(Clone, Debug)]
 pub(super) struct Found {
     pub location: Location,
-    pub held: Held,
+    pub held: ContextValue,
 }
 
 impl Found {
@@ -102,7 +102,7 @@ impl Reading<'_, '_> {
             false => Path::Singular(query.segments.iter().filter_map(step).collect()),
             true => Path::Query(Arc::new(query)),
         };
-        let held = if many { Held { ty: list(held.ty, span), absent: false, ..held } } else { held };
+        let held = if many { ContextValue { ty: list(held.ty, span), absent: false, ..held } } else { held };
         Some(Found { location: Location { text: text.into(), path }, held })
     }
 
@@ -130,7 +130,7 @@ impl Reading<'_, '_> {
         &mut self,
         segments: &[Segment],
         words: &mut Words<'_>,
-    ) -> Option<(Held, bool)> {
+    ) -> Option<(ContextValue, bool)> {
         let Some((Segment::Selector(Selector::Name(root)), rest)) = segments.split_first() else {
             self.findings.push(faults::path_root(words.whole, &self.roots()));
             return None;
@@ -158,7 +158,10 @@ impl Reading<'_, '_> {
         if self.context.faulty.contains(&root_name) {
             self.context.faults_met += 1;
             let many = rest.iter().any(|segment| step(segment).is_none());
-            return Some((Held { absent: false, ..Held::any(held.side, held.ty.span) }, many));
+            return Some((
+                ContextValue { absent: false, ..ContextValue::any(held.side, held.ty.span) },
+                many,
+            ));
         }
         self.walk(held, rest, words)
     }
@@ -168,7 +171,7 @@ impl Reading<'_, '_> {
     }
 
     /// `$.config.…`: all names together are the dotted name of a setting.
-    fn setting(&mut self, rest: &[Segment], words: &mut Words<'_>) -> Option<Held> {
+    fn setting(&mut self, rest: &[Segment], words: &mut Words<'_>) -> Option<ContextValue> {
         words.next("config");
         let mut names = Vec::new();
         for segment in rest {
@@ -194,16 +197,16 @@ impl Reading<'_, '_> {
             let values = setting.values.into_iter().map(Literal::String).collect();
             scalar.values = Some(Box::new(Enum { values, open: false }));
         }
-        Some(Held { ty, side: switchback_plan::SideId::OLD, absent: setting.optional && absent })
+        Some(ContextValue { ty, side: switchback_plan::SideId::OLD, absent: setting.optional && absent })
     }
 
     /// Along the segments from a value that is known.
     pub(super) fn walk(
         &mut self,
-        mut held: Held,
+        mut held: ContextValue,
         segments: &[Segment],
         words: &mut Words<'_>,
-    ) -> Option<(Held, bool)> {
+    ) -> Option<(ContextValue, bool)> {
         let mut many = false;
         for segment in segments {
             match segment {
@@ -235,12 +238,12 @@ impl Reading<'_, '_> {
     }
 
     /// A member of a value.
-    fn member(&mut self, held: &Held, name: &str, words: &mut Words<'_>) -> Option<Held> {
+    fn member(&mut self, held: &ContextValue, name: &str, words: &mut Words<'_>) -> Option<ContextValue> {
         let span = words.next(name);
         let types = &self.ground.contracts[held.side].types;
         let resolved = types.resolve(&held.ty);
         let (object, certain) = match resolved.kind {
-            TypeKind::Any => return Some(Held::any(held.side, held.ty.span)),
+            TypeKind::Any => return Some(ContextValue::any(held.side, held.ty.span)),
             TypeKind::Object(object) => (object, !resolved.nullable),
             TypeKind::OneOf(alternatives) => {
                 let object = alternatives.iter().find_map(|one| match types.resolve(one).kind {
@@ -260,11 +263,15 @@ impl Reading<'_, '_> {
         };
         let absent = held.absent || !certain;
         if let Some(field) = object.field(name) {
-            return Some(Held { ty: field.ty.clone(), side: held.side, absent: absent || !field.required });
+            return Some(ContextValue {
+                ty: field.ty.clone(),
+                side: held.side,
+                absent: absent || !field.required,
+            });
         }
         match &object.additional {
-            Additional::Of(ty) => Some(Held { ty: (**ty).clone(), side: held.side, absent: true }),
-            Additional::Open if object.fields.is_empty() => Some(Held::any(held.side, held.ty.span)),
+            Additional::Of(ty) => Some(ContextValue { ty: (**ty).clone(), side: held.side, absent: true }),
+            Additional::Open if object.fields.is_empty() => Some(ContextValue::any(held.side, held.ty.span)),
             Additional::Open | Additional::Closed => {
                 let known = object.fields.iter().map(|field| field.name.as_str()).collect::<Vec<_>>();
                 self.findings.push(faults::unknown_member(name, span, &held.ty, &known));
@@ -274,11 +281,13 @@ impl Reading<'_, '_> {
     }
 
     /// The elements of a list.
-    fn items(&mut self, held: &Held, words: &Words<'_>) -> Option<Held> {
+    fn items(&mut self, held: &ContextValue, words: &Words<'_>) -> Option<ContextValue> {
         let types = &self.ground.contracts[held.side].types;
-        let item = |ty: &Type| Held { ty: ty.clone(), side: held.side, absent: false };
+        let item = |ty: &Type| ContextValue { ty: ty.clone(), side: held.side, absent: false };
         match types.resolve(&held.ty).kind {
-            TypeKind::Any => Some(Held { absent: false, ..Held::any(held.side, held.ty.span) }),
+            TypeKind::Any => {
+                Some(ContextValue { absent: false, ..ContextValue::any(held.side, held.ty.span) })
+            }
             TypeKind::Array(array) => Some(item(&array.items)),
             TypeKind::OneOf(alternatives) => {
                 let array = alternatives.iter().find_map(|one| match types.resolve(one).kind {

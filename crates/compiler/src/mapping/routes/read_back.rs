@@ -1,7 +1,7 @@
 //! `read_back:` of `pack.yaml`: which reading of a side shows what a write of it has changed, and where the address of the
 //! reading comes from: variables of the write, places of its request and of its answer.
 
-use super::context::Held;
+use super::context::ContextValue;
 use super::route::RouteCheck;
 use super::{Ground, faults, operations, steps};
 use crate::contract::Operation;
@@ -23,7 +23,7 @@ pub(super) fn declare(
         let mut check = RouteCheck::new(ground, side, write, findings);
         // The answer is that of the service itself: it has what the contract promises, or there is nothing to read back.
         let answer = steps::result(write, true, line.read.span);
-        check.context.set("answer", Held::there(answer, side));
+        check.context.set("answer", ContextValue::there(answer, side));
         let Some((read, path)) = check.target(&line.read, side, false) else { continue };
         let routes = &mut routes[line.side.side];
         if !fits(line, write, read, routes, findings) {

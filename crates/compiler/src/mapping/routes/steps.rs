@@ -1,7 +1,7 @@
 //! Blocks: steps, and how they end. A result is there before it is read, a reading that nobody reads is not made, what
 //! follows a write says what happens when it fails, and each body is what the called contract takes.
 
-use super::context::{Held, fanned, reply};
+use super::context::{ContextValue, fanned, reply};
 use super::expr::Wanted;
 use super::faults;
 use super::route::{Answering, RouteCheck, effect};
@@ -67,7 +67,8 @@ impl<'a> RouteCheck<'_, 'a> {
             }
             // A step's own finding is enough: what reads its result is not called wrong besides.
             let held = made.as_ref().map(|(_, held)| held.clone());
-            let unknown = || Held { absent: false, ..Held::any(self.serves.other(), step.span) };
+            let unknown =
+                || ContextValue { absent: false, ..ContextValue::any(self.serves.other(), step.span) };
             let is_faulty = made.is_none() || self.context.faults_met > faults_met;
             self.context.set(&name.value, held.unwrap_or_else(unknown));
             // What a call answers is known, whatever it is made of.
@@ -97,7 +98,7 @@ impl<'a> RouteCheck<'_, 'a> {
     }
 
     /// A value made for what the next steps send.
-    fn make(&mut self, value: &ast::Expr) -> Option<(plan::StepAction, Held)> {
+    fn make(&mut self, value: &ast::Expr) -> Option<(plan::StepAction, ContextValue)> {
         (self.makes_for, self.makes) = (self.serves.other(), true);
         let made = self.value(value, None);
         (self.makes_for, self.makes) = (self.serves, false);
@@ -105,7 +106,7 @@ impl<'a> RouteCheck<'_, 'a> {
     }
 
     /// A call, with what `each:` and `when:` say of when it is made: their elements and facts hold while it is.
-    fn conditional_call(&mut self, call: &'a Call, step: &Step) -> Option<(plan::StepAction, Held)> {
+    fn conditional_call(&mut self, call: &'a Call, step: &Step) -> Option<(plan::StepAction, ContextValue)> {
         let each = match &call.each {
             None => None,
             Some(each) => Some(self.each(each, call, step)?),
@@ -139,7 +140,7 @@ impl<'a> RouteCheck<'_, 'a> {
         let conditional = when.is_some();
         made.when = when;
         let Some((each, element)) = each else {
-            let held = Held { absent: conditional, ..held };
+            let held = ContextValue { absent: conditional, ..held };
             return Some((plan::StepAction::Call(Box::new(made)), held));
         };
         let held = fanned(&each.name.text, element, held.ty, step.span);
@@ -148,7 +149,7 @@ impl<'a> RouteCheck<'_, 'a> {
     }
 
     /// `each: {name: list}`: the elements are those of a reply, and are in the context from here on.
-    fn each(&mut self, each: &ast::Each, call: &Call, step: &Step) -> Option<(plan::Each, Held)> {
+    fn each(&mut self, each: &ast::Each, call: &Call, step: &Step) -> Option<(plan::Each, ContextValue)> {
         self.check_name(&each.name);
         if step.name.is_none() {
             self.findings.push(faults::each_without_name(call.operation.span));
@@ -175,7 +176,7 @@ impl<'a> RouteCheck<'_, 'a> {
         name: &Spanned<String>,
         list: &Spanned<String>,
         step: &Step,
-    ) -> Option<(plan::Location, Held)> {
+    ) -> Option<(plan::Location, ContextValue)> {
         let faults_met = self.context.faults_met;
         let found = self.reading().find_spanned_any(list)?;
         self.element_of_fault(name, faults_met);
@@ -193,14 +194,14 @@ impl<'a> RouteCheck<'_, 'a> {
             self.findings.push(faults::each_of_request(list.span));
             return None;
         }
-        let element = Held::there(element, side);
+        let element = ContextValue::there(element, side);
         self.context.set(&name.value, element.clone());
         let places = self.context.proofs.behind(&found.location);
         self.context.proofs.derive(&name.value, vec![(None, places)]);
         Some((found.location, element))
     }
 
-    fn call(&mut self, call: &'a Call, step: &Step) -> Option<(plan::StepCall, Held)> {
+    fn call(&mut self, call: &'a Call, step: &Step) -> Option<(plan::StepCall, ContextValue)> {
         let side = self.serves.other();
         // Everything is looked at before the first `?`, so that one slip does not hide the others.
         if call.each.is_some() && self.wrote.is_none() && is_write(call) {
@@ -235,7 +236,7 @@ impl<'a> RouteCheck<'_, 'a> {
         let on_fail = self.on_fail(call, operation, after_write);
         let without_body = matches!(call.on_fail, Some(ast::OnFail::Absent(_)))
             || call.pages.as_ref().is_some_and(|pages| matches!(pages.beyond, Some(ast::Beyond::Absent)));
-        let held = Held::there(result(operation, !without_body, call.operation.span), side);
+        let held = ContextValue::there(result(operation, !without_body, call.operation.span), side);
         let cut = call.pages.is_some() || call.each.is_some();
         if let (Some(name), false) = (&step.name, cut) {
             let statuses = operation.responses.iter().filter(|one| one.is_success() && one.body.is_some());
@@ -325,7 +326,7 @@ impl<'a> RouteCheck<'_, 'a> {
         step: &Step,
         operation: &Operation,
         effect: Effect,
-        held: &Held,
+        held: &ContextValue,
     ) -> Option<Option<Pages>> {
         let Some(pages) = &call.pages else { return Some(None) };
         let Some(paging) = &self.ground.paging else {
@@ -404,9 +405,9 @@ impl<'a> RouteCheck<'_, 'a> {
     }
 
     /// A selection, and what it holds: the same for all of its choices, or anything.
-    fn picks(&mut self, picks: &[Pick], span: Span) -> Option<(plan::StepAction, Held)> {
+    fn picks(&mut self, picks: &[Pick], span: Span) -> Option<(plan::StepAction, ContextValue)> {
         let mut choices = Vec::new();
-        let mut all: Vec<Held> = Vec::new();
+        let mut all: Vec<ContextValue> = Vec::new();
         // Without a choice that always holds, nothing may be selected.
         let certain = picks.iter().any(|pick| pick.when.is_none());
         for pick in picks {
@@ -424,13 +425,13 @@ impl<'a> RouteCheck<'_, 'a> {
         let same = others.iter().all(|other| other.ty.kind == first.ty.kind && other.side == first.side);
         let absent = !certain || all.iter().any(|held| held.absent);
         let held = match same {
-            true => Held { absent, ..first.clone() },
-            false => Held::any(first.side, span),
+            true => ContextValue { absent, ..first.clone() },
+            false => ContextValue::any(first.side, span),
         };
         Some((plan::StepAction::Select(plan::Selection { choices }), held))
     }
 
-    fn pick(&mut self, pick: &Pick) -> Option<(plan::Choice, Held)> {
+    fn pick(&mut self, pick: &Pick) -> Option<(plan::Choice, ContextValue)> {
         let when = match &pick.when {
             Some(when) => Some(self.condition(when)?.predicate),
             None => None,
@@ -445,9 +446,9 @@ impl<'a> RouteCheck<'_, 'a> {
                 // One of the matches: for a singular path that is what stands there.
                 let item = match resolved {
                     TypeKind::Array(array) if !found.is_singular() => {
-                        Held { ty: (*array.items).clone(), side: found.held.side, absent: true }
+                        ContextValue { ty: (*array.items).clone(), side: found.held.side, absent: true }
                     }
-                    _ => Held { absent: true, ..found.held.clone() },
+                    _ => ContextValue { absent: true, ..found.held.clone() },
                 };
                 match take {
                     ast::Take::Newest(members) => {
@@ -476,7 +477,7 @@ impl<'a> RouteCheck<'_, 'a> {
     }
 
     /// A member that tells which is newest is a text or a number of the elements.
-    fn newest(&mut self, item: &Held, member: &Spanned<String>) -> Option<()> {
+    fn newest(&mut self, item: &ContextValue, member: &Spanned<String>) -> Option<()> {
         let types = self.ground.types(item.side);
         let TypeKind::Object(object) = types.resolve(&item.ty).kind else { return Some(()) };
         let Some(field) = object.field(&member.value) else {

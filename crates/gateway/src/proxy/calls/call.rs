@@ -23,7 +23,7 @@ pub(crate) trait Caller: Send + Sync {
 /// A call on its way to an upstream.
 #[derive(Debug)]
 pub(crate) struct Call {
-    pub facts: Arc<RequestContext>,
+    pub context: Arc<RequestContext>,
     pub upstream: Arc<Upstream>,
     /// The side that a plan calls; none where a request is forwarded.
     pub side: Option<SideId>,

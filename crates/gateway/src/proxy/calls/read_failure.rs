@@ -30,7 +30,7 @@ impl<S: Caller> Caller for ReadFailure<S> {
     async fn call(&self, call: &mut Call) -> Result<Response, GatewayError> {
         let response = self.inner.call(call).await?;
         let Some(side) = call.side else { return Ok(response) };
-        let rules = &call.facts.program.pack().failures[side];
+        let rules = &call.context.program.pack().failures[side];
         if rules.is_empty() || !may_tell(response.status(), response.headers()) {
             return Ok(response);
         }

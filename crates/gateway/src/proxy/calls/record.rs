@@ -1,5 +1,5 @@
 //! Watches single calls for a capture, above their credentials. While no capture is open it reads an empty cell of the
-//! request's facts.
+//! request's context.
 
 use super::call::{Call, Caller, Payload};
 use crate::body::Copier;
@@ -22,7 +22,7 @@ impl<C> RecordCall<C> {
 
 impl<C: Caller> Caller for RecordCall<C> {
     async fn call(&self, call: &mut Call) -> Result<Response, GatewayError> {
-        let numbered = call.facts.recording().filter(|_| is_translated(call)).map(|recording| {
+        let numbered = call.context.recording().filter(|_| is_translated(call)).map(|recording| {
             let number = recording.call(record(call));
             (Arc::clone(recording), number)
         });
@@ -36,7 +36,7 @@ impl<C: Caller> Caller for RecordCall<C> {
 
 /// Whether a call is the plan's; what is forwarded to the served side's own service is no call of the other side.
 fn is_translated(call: &Call) -> bool {
-    call.facts.front().is_some_and(|front| Arc::ptr_eq(&front.backend, &call.upstream))
+    call.context.front().is_some_and(|front| Arc::ptr_eq(&front.backend, &call.upstream))
 }
 
 fn record(call: &Call) -> CallRecord {

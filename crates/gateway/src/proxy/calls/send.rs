@@ -19,9 +19,9 @@ pub(super) struct Send;
 
 impl Caller for Send {
     async fn call(&self, call: &mut Call) -> Result<Response, GatewayError> {
-        call.facts.called();
+        call.context.called();
         let upstream = Arc::clone(&call.upstream);
-        let slot = upstream.slot(call.facts.client())?;
+        let permit = upstream.permit(call.context.client())?;
         let (mut target, mut form) = (None, None);
         if let Credential::Ready { place, value } = &call.credential {
             // Target and body are not kept in the call, which may be sent again.
@@ -49,15 +49,15 @@ impl Caller for Send {
         let (method, headers) = (&call.method, &mut call.headers);
         let outcome = match call.manner {
             // Boxed: it is rare, and the usual call need not carry its size.
-            Manner::Switch => Box::pin(upstream.switch(slot, method, target, headers)).await,
+            Manner::Switch => Box::pin(upstream.switch(permit, method, target, headers)).await,
             manner => {
                 let way = Way { tells_interim: manner == Manner::Forward, is_alone: call.is_alone };
-                upstream.send(slot, method, target, headers, body, way).await
+                upstream.send(permit, method, target, headers, body, way).await
             }
         };
         // What the shadow asks is not what the client waits for.
         if upstream.role() == CallOrigin::Client {
-            call.facts.add_waited(started.elapsed());
+            call.context.add_waited(started.elapsed());
         }
         span::end(span, outcome)
     }

@@ -15,7 +15,7 @@ use std::time::Instant;
 
 /// A call being recorded; recorded when it is dropped, which happens exactly once.
 pub(super) struct CallSpan {
-    facts: Arc<RequestContext>,
+    context: Arc<RequestContext>,
     place: TraceParent,
     started: Instant,
     name: String,
@@ -27,9 +27,9 @@ pub(super) struct CallSpan {
 
 /// Begins the span of a call, and names it in the call's fields; nothing where the request is not recorded.
 pub(super) fn begin(call: &mut Call) -> Option<Box<CallSpan>> {
-    let place = call.facts.span.as_ref()?.call();
+    let place = call.context.span.as_ref()?.call();
     call.headers.insert(TRACEPARENT, place.header_value());
-    let facts = Arc::clone(&call.facts);
+    let context = Arc::clone(&call.context);
     let (upstream, method) = (&call.upstream, call.method.as_str());
     let template = template(call);
     let mut attributes = vec![
@@ -46,18 +46,18 @@ pub(super) fn begin(call: &mut Call) -> Option<Box<CallSpan>> {
     }
     let name = format!("{method} {template}");
     let (started, status, error) = (Instant::now(), None, Some("abandoned"));
-    Some(Box::new(CallSpan { facts, place, started, name, attributes, status, error }))
+    Some(Box::new(CallSpan { context, place, started, name, attributes, status, error }))
 }
 
 /// The path of a call by the words of the contract of the side that it goes to.
 fn template(call: &Call) -> String {
     let path = call.target.split('?').next().unwrap_or_default();
-    let Some(front) = call.facts.front() else { return String::new() };
+    let Some(front) = call.context.front() else { return String::new() };
     let is = |upstream: &Arc<_>| Arc::ptr_eq(upstream, &call.upstream);
     let is_own =
         front.own.as_ref().is_some_and(is) || front.beside.as_ref().is_some_and(|beside| is(&beside.own));
     let side = if is_own { front.serves } else { front.serves.other() };
-    call.facts.program.pack().disclosures[side].outline(path)
+    call.context.program.pack().disclosures[side].outline(path)
 }
 
 /// Ends the span of a call: at once where there is no answer, else with the answer's body.
@@ -94,7 +94,7 @@ impl Watch for CallSpan {
 
 impl Drop for CallSpan {
     fn drop(&mut self) {
-        let Some(span) = &self.facts.span else { return };
+        let Some(span) = &self.context.span else { return };
         let mut attributes = std::mem::take(&mut self.attributes);
         let mut is_failed = self.error.is_some_and(|error| error != "abandoned");
         if let Some(status) = self.status {

@@ -35,7 +35,7 @@ impl Exchange<'_> {
     }
 
     fn archive(&self, id: ArchiveId) -> String {
-        let archive = self.facts.program.pack().archives.get(usize::from(id.0));
+        let archive = self.context.program.pack().archives.get(usize::from(id.0));
         archive.map_or_else(String::new, |archive| archive.name.clone())
     }
 }

@@ -3,7 +3,7 @@
 use crate::body::Body;
 use crate::error::{GatewayError, Kind, Side};
 use crate::memory::{Memory, Share, Short};
-use crate::proxy::slots::refused;
+use crate::proxy::concurrency::refused;
 use bytes::{Bytes, BytesMut};
 
 /// Bytes that are gathered in one go.

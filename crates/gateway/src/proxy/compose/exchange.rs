@@ -13,12 +13,12 @@ use crate::heavy::{Heavy, LIGHT_BYTES_MAX};
 use crate::memory::{Share, Short};
 use crate::proxy::calls::call::{Call, Manner, Payload};
 use crate::proxy::calls::upstream_auth;
+use crate::proxy::concurrency::refused;
 use crate::proxy::context::Matched;
 use crate::proxy::context::RequestContext;
 use crate::proxy::error_form::ErrorStatus;
 use crate::proxy::headers::{self};
 use crate::proxy::origin::CallOrigin;
-use crate::proxy::slots::refused;
 use crate::proxy::{Request, Response};
 use crate::telemetry::metrics;
 use crate::telemetry::redact::Escaped;
@@ -50,7 +50,7 @@ const WRITTEN_BYTES: u64 = 64 * 1024;
 /// One request being composed.
 pub(crate) struct Exchange<'c> {
     pub(crate) composer: &'c Composer,
-    pub(crate) facts: Arc<RequestContext>,
+    pub(crate) context: Arc<RequestContext>,
     client: Arc<Client>,
     /// Whether a call with an effect may have reached the upstream.
     wrote: bool,
@@ -65,23 +65,23 @@ pub(crate) struct Exchange<'c> {
 }
 
 impl<'c> Exchange<'c> {
-    pub(crate) fn new(composer: &'c Composer, facts: Arc<RequestContext>) -> Exchange<'c> {
-        let client = Arc::clone(facts.enrolled());
+    pub(crate) fn new(composer: &'c Composer, context: Arc<RequestContext>) -> Exchange<'c> {
+        let client = Arc::clone(context.enrolled());
         let (wrote, works, worked, shares, pager) = (false, Vec::new(), 0, Vec::new(), None);
-        Exchange { composer, facts, client, wrote, works, worked, shares, pager }
+        Exchange { composer, context, client, wrote, works, worked, shares, pager }
     }
 }
 
 impl Exchange<'_> {
     pub(crate) fn matched(&self) -> &Matched {
-        self.facts.matched()
+        self.context.matched()
     }
 
     /// What cursors of this request are sealed by, and what is remembered of its list.
     pub(super) fn pages(&self) -> Result<Arc<RequestPages>, GatewayError> {
         // By name: replicas that have stores of their own know a client by different ids.
         let (client, account) = (&self.client.name, self.account()?);
-        Ok(Arc::new(RequestPages::new(self.composer, &self.facts, client, account)))
+        Ok(Arc::new(RequestPages::new(self.composer, &self.context, client, account)))
     }
 
     /// Reads which page a pair is asked for.
@@ -91,7 +91,7 @@ impl Exchange<'_> {
         paging: &Arc<plan::Paging>,
         pages: Arc<dyn Pages>,
     ) -> Result<(), GatewayError> {
-        let query = self.facts.query().unwrap_or("");
+        let query = self.context.query().unwrap_or("");
         let pager = Pager::new(paging, pages, &route.operation.key, &self.matched().values, query);
         self.pager = Some(Box::new(pager.map_err(|fault| self.fault(&fault))?));
         Ok(())
@@ -223,9 +223,9 @@ impl Exchange<'_> {
                 let had_written = self.wrote;
                 self.wrote |= effect == Effect::Write && error.retry() == Retry::Never;
                 if error.is_unanswered() {
-                    self.facts.set_unanswered();
+                    self.context.set_unanswered();
                 }
-                tracing::debug!(request_id = %self.facts.id, ?error, "a call failed");
+                tracing::debug!(request_id = %self.context.id, ?error, "a call failed");
                 // After an effect only the plan may say how the request ends.
                 let kind = fail_kind(error.kind()).or(had_written.then_some(FailKind::Unreachable));
                 match kind {
@@ -247,12 +247,12 @@ impl Exchange<'_> {
         let upstream = front
             .called(origin)
             .ok_or_else(|| GatewayError::new(Kind::Internal, "the shadow has no service to ask"))?;
-        let (facts, pseudonym) = (&self.facts, &self.composer.pseudonym);
-        let own = facts.program.call_headers(backend);
+        let (context, pseudonym) = (&self.context, &self.composer.pseudonym);
+        let own = context.program.call_headers(backend);
         let mut headers = headers::translated_request(
-            &facts.headers,
-            facts.version,
-            facts.trace,
+            &context.headers,
+            context.version,
+            context.trace,
             pseudonym,
             call.headers.len() + own.len() + if call.body.is_some() { 2 } else { 0 },
         );
@@ -273,7 +273,7 @@ impl Exchange<'_> {
         let scope = self.scope(backend)?;
         Ok(Call {
             manner: Manner::Answer,
-            facts: Arc::clone(&self.facts),
+            context: Arc::clone(&self.context),
             upstream: Arc::clone(upstream),
             side: Some(backend),
             is_repeatable: self.is_repeatable(&call),
@@ -284,14 +284,14 @@ impl Exchange<'_> {
             method: call.method,
             headers,
             payload: Payload::Whole(call.body.unwrap_or_default()),
-            credential: upstream_auth::credential(&self.facts.program, &self.client, backend)?,
+            credential: upstream_auth::credential(&self.context.program, &self.client, backend)?,
         })
     }
 
     /// A read may be repeated; anything else only where the client's method, ours and the plan all say that it is harmless.
     fn is_repeatable(&self, call: &translate::Call) -> bool {
         let is_read = call.effect == Effect::None && call.method == Method::GET;
-        call.repeatable && (is_read || (self.facts.method.is_idempotent() && call.method.is_idempotent()))
+        call.repeatable && (is_read || (self.context.method.is_idempotent() && call.method.is_idempotent()))
     }
 
     /// The secondary account that the request is for: the client's own, or the one that the request's path names. Never
@@ -309,7 +309,7 @@ impl Exchange<'_> {
     /// The path prefix of that account on a side.
     fn scope(&self, side: plan::SideId) -> Result<String, GatewayError> {
         let Some(account) = self.account()? else { return Ok(String::new()) };
-        let Some(template) = self.facts.program.side(side).scope.as_deref() else {
+        let Some(template) = self.context.program.side(side).scope.as_deref() else {
             let detail = "a secondary account, and the side that is called has none";
             return Err(GatewayError::new(Kind::AccountUnavailable, detail).safe_to_retry());
         };
@@ -336,9 +336,9 @@ impl Exchange<'_> {
     /// Notes what went wrong where the client gets an answer all the same.
     pub(crate) fn note(&self, cause: &str) {
         if self.composer.origin == CallOrigin::Client {
-            let (id, operation, client) = (self.facts.id, self.facts.operation(), self.facts.client());
+            let (id, operation, client) = (self.context.id, self.context.operation(), self.context.client());
             tracing::warn!(request_id = %id, operation, client, cause = %Escaped(cause), "an upstream answered with an error that its contract does not know");
-            self.facts.set_cause(cause.to_owned());
+            self.context.set_cause(cause.to_owned());
         }
     }
 
@@ -355,7 +355,7 @@ impl Exchange<'_> {
     /// Header fields of an answer: few of the reply's, ours, the plan's.
     pub(crate) fn answer_fields(&self, reply: &HeaderMap, own: &HeaderMap) -> HeaderMap {
         let mut headers = headers::translated_answer(reply);
-        if let Some(vary) = self.facts.program.vary(self.matched().front.serves) {
+        if let Some(vary) = self.context.program.vary(self.matched().front.serves) {
             headers.insert(header::VARY, vary.clone());
         }
         for (name, value) in own {
@@ -372,15 +372,15 @@ impl Exchange<'_> {
             && !refused.wrote
             && !self.wrote
             && let Some(own) = &self.matched().front.own
-            && upstream_auth::may_forward(&self.facts.program, &self.client, self.matched().front.serves)
+            && upstream_auth::may_forward(&self.context.program, &self.client, self.matched().front.serves)
         {
-            let target = self.matched().below_front(&self.facts);
-            let request = Request { facts: Arc::clone(&self.facts), body: Body::full(original.clone()) };
+            let target = self.matched().below_front(&self.context);
+            let request = Request { context: Arc::clone(&self.context), body: Body::full(original.clone()) };
             let calls = self.composer.calls.clone();
             let of_us = (self.composer.pseudonym.clone(), self.composer.forwarding.clone());
             return Box::pin(forward(calls, Arc::clone(own), request, target, of_us)).await;
         }
-        let settings = self.facts.program.settings();
+        let settings = self.context.program.settings();
         let status = if is_over(&refused.refusal, settings, &self.composer.clock) {
             refused.refusal.after_status
         } else {
@@ -397,7 +397,7 @@ impl Exchange<'_> {
         if self.composer.origin == CallOrigin::Client && matches!(kind, Kind::BadBody | Kind::UpstreamBroken)
         {
             let direction = if kind == Kind::BadBody { "request" } else { "answer" };
-            metrics::transform_failed(self.facts.operation(), direction);
+            metrics::transform_failed(self.context.operation(), direction);
         }
         let error = GatewayError::new(kind, fault.to_string());
         match &fault.headers {

@@ -19,7 +19,7 @@ pub(super) struct Finishing {
     /// None when it is done.
     work: Option<BoxFuture<'static, Outcome>>,
     has_begun: bool,
-    facts: Arc<RequestContext>,
+    context: Arc<RequestContext>,
     /// Keeps the program from ending before the work does.
     token: TaskTrackerToken,
 }
@@ -28,10 +28,10 @@ impl Finishing {
     /// `detached` is waited for when the program ends.
     pub(super) fn new(
         work: BoxFuture<'static, Outcome>,
-        facts: Arc<RequestContext>,
+        context: Arc<RequestContext>,
         detached: &TaskTracker,
     ) -> Finishing {
-        Finishing { work: Some(work), has_begun: false, facts, token: detached.token() }
+        Finishing { work: Some(work), has_begun: false, context, token: detached.token() }
     }
 }
 
@@ -56,14 +56,14 @@ impl Drop for Finishing {
             return;
         }
         if let Some(work) = self.work.take() {
-            tokio::spawn(alone(work, Arc::clone(&self.facts), self.token.clone()));
+            tokio::spawn(alone(work, Arc::clone(&self.context), self.token.clone()));
         }
     }
 }
 
-async fn alone(work: BoxFuture<'static, Outcome>, facts: Arc<RequestContext>, _token: TaskTrackerToken) {
+async fn alone(work: BoxFuture<'static, Outcome>, context: Arc<RequestContext>, _token: TaskTrackerToken) {
     let outcome = work.await;
-    let (id, operation) = (facts.id, facts.operation());
+    let (id, operation) = (context.id, context.operation());
     match outcome {
         Ok(response) => {
             let status = response.status().as_u16();

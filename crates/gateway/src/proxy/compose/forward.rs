@@ -27,40 +27,42 @@ pub(crate) async fn forward(
     mut target: String,
     (pseudonym, forwarding): (Pseudonym, Forwarding),
 ) -> Result<Response, GatewayError> {
-    let Request { facts, mut body } = request;
-    facts.set_forwarded();
-    let mut headers = headers::forwarded_request(&facts.headers, facts.version, facts.trace, &pseudonym);
-    forwarding.apply(&mut headers, facts.peer, facts.headers.get(header::HOST));
-    let side = facts.front().expect("`route` sits outside and leaves the front").serves;
-    let credential = match facts.known_client() {
-        Some(client) => upstream_auth::forwarded_credential(&facts.program, client, side)?,
+    let Request { context, mut body } = request;
+    context.set_forwarded();
+    let mut headers =
+        headers::forwarded_request(&context.headers, context.version, context.trace, &pseudonym);
+    forwarding.apply(&mut headers, context.peer, context.headers.get(header::HOST));
+    let side = context.front().expect("`route` sits outside and leaves the front").serves;
+    let credential = match context.known_client() {
+        Some(client) => upstream_auth::forwarded_credential(&context.program, client, side)?,
         // Nothing of ours is for a client that nobody enrolled.
         None => Credential::Carried,
     };
     if !matches!(credential, Credential::Carried) {
-        let own = facts.program.credential(side);
+        let own = context.program.credential(side);
         headers::remove_credentials(&mut headers, own);
         target = carried::target_without(&target, own.read_queries()).unwrap_or(target);
     }
-    let switches = body.is_empty() && headers::add_switch(&facts.headers, facts.version, &mut headers);
-    if facts.method == Method::OPTIONS || facts.method == Method::TRACE {
+    let switches = body.is_empty() && headers::add_switch(&context.headers, context.version, &mut headers);
+    if context.method == Method::OPTIONS || context.method == Method::TRACE {
         headers::count_down(&mut headers);
     }
     // Methods that are safe (RFC 9110, section 9.2.1), unless the request says that another one is meant.
-    let is_reading = matches!(facts.method, Method::GET | Method::HEAD)
-        && facts.effect() == Effect::None
+    let is_reading = matches!(context.method, Method::GET | Method::HEAD)
+        && context.effect() == Effect::None
         && body.is_empty()
-        && !headers::names_other_method(&facts.headers);
+        && !headers::names_other_method(&context.headers);
     // A form that a token was read from, or that one is sent in, is whole; whatever is not changed goes on as it comes.
-    let uses_form = !matches!(credential, Credential::Carried) && facts.program.credential(side).uses_forms();
-    let form = match uses_form && headers::is_form(&facts.headers) {
+    let uses_form =
+        !matches!(credential, Credential::Carried) && context.program.credential(side).uses_forms();
+    let form = match uses_form && headers::is_form(&context.headers) {
         true => body.take_whole(u64::MAX).transpose()?,
         false => None,
     };
-    let form = form.map(|form| facts.without_form_token(&form).unwrap_or(form));
+    let form = form.map(|form| context.without_form_token(&form).unwrap_or(form));
     let mut call = Call {
-        method: facts.method.clone(),
-        facts,
+        method: context.method.clone(),
+        context,
         upstream,
         target,
         scope_bytes: 0,

@@ -46,11 +46,11 @@ pub(crate) fn answer(
     composer: Arc<Composer>,
     request: Request,
 ) -> BoxFuture<'static, Result<Response, GatewayError>> {
-    let Request { facts, body } = request;
-    let matched = facts.matched();
-    let effect = facts.program.route(matched.front.serves, matched.route).operation.effect;
+    let Request { context, body } = request;
+    let matched = context.matched();
+    let effect = context.program.route(matched.front.serves, matched.route).operation.effect;
     let detached = composer.detached.clone();
-    let of_work = Arc::clone(&facts);
+    let of_work = Arc::clone(&context);
     let work: BoxFuture<'static, _> = match body.is_empty() {
         true => {
             let nothing = Buffered::empty(&composer.memory);
@@ -62,13 +62,13 @@ pub(crate) fn answer(
     };
     match effect {
         Effect::None => work,
-        Effect::Write => Box::pin(Finishing::new(work, facts, &detached)),
+        Effect::Write => Box::pin(Finishing::new(work, context, &detached)),
     }
 }
 
 /// The pair whose call takes the request's body as it comes.
-fn passing(facts: &RequestContext) -> Option<(&Route, &Pair)> {
-    let route = facts.program.route(facts.matched().front.serves, facts.matched().route);
+fn passing(context: &RequestContext) -> Option<(&Route, &Pair)> {
+    let route = context.program.route(context.matched().front.serves, context.matched().route);
     match &route.kind {
         RouteKind::Pair(pair)
             if pair.request.is_some() && pair.call.format.is_opaque() && !route.has_forms_in_answers() =>
@@ -80,8 +80,8 @@ fn passing(facts: &RequestContext) -> Option<(&Route, &Pair)> {
 }
 
 /// The pair whose request is a form of parts that it maps.
-fn mapping_parts(facts: &RequestContext) -> Option<(&Route, &Pair, &Arc<MultipartFormat>, &BodyPlan)> {
-    let route = facts.program.route(facts.matched().front.serves, facts.matched().route);
+fn mapping_parts(context: &RequestContext) -> Option<(&Route, &Pair, &Arc<MultipartFormat>, &BodyPlan)> {
+    let route = context.program.route(context.matched().front.serves, context.matched().route);
     match (&route.kind, &route.operation.format) {
         (RouteKind::Pair(pair), BodyFormat::Multipart(format)) => {
             Some((route, pair, format, pair.request.as_ref()?))
@@ -92,11 +92,11 @@ fn mapping_parts(facts: &RequestContext) -> Option<(&Route, &Pair, &Arc<Multipar
 
 /// Whether the files of the request's body go on while they come. As with what is passed, a small body is held; so is one
 /// whose answer needs the run that makes its call.
-fn has_parts(composer: &Composer, facts: &RequestContext, body: &Body) -> bool {
+fn has_parts(composer: &Composer, context: &RequestContext, body: &Body) -> bool {
     let is_small = body.length().is_some_and(|length| length <= composer.limits.whole_bytes_max);
     !is_small
-        && mapping_parts(facts).is_some_and(|(route, pair, ..)| {
-            let query = facts.query().unwrap_or("");
+        && mapping_parts(context).is_some_and(|(route, pair, ..)| {
+            let query = context.query().unwrap_or("");
             route.paging.is_none()
                 && !route.has_forms_in_answers()
                 && translate::head::refused_parameter(&pair.refused, query).is_none()
@@ -106,25 +106,25 @@ fn has_parts(composer: &Composer, facts: &RequestContext, body: &Body) -> bool {
 /// Maps the fields of the request's body, and passes its files on.
 async fn in_parts(
     composer: Arc<Composer>,
-    facts: Arc<RequestContext>,
+    context: Arc<RequestContext>,
     body: Body,
 ) -> Result<Response, GatewayError> {
     let limits = &composer.limits;
     let body = body.limited(limits.forwarded_bytes_max);
     let body =
-        decoded(body, &facts.headers, Side::Client, limits.decode_ratio_max, limits.forwarded_bytes_max)?;
-    let mut exchange = Exchange::new(&composer, Arc::clone(&facts));
-    let (route, pair, format, plan) = mapping_parts(&facts).expect("it was asked whether there is one");
+        decoded(body, &context.headers, Side::Client, limits.decode_ratio_max, limits.forwarded_bytes_max)?;
+    let mut exchange = Exchange::new(&composer, Arc::clone(&context));
+    let (route, pair, format, plan) = mapping_parts(&context).expect("it was asked whether there is one");
     let json = json_limits(limits, route);
     Box::pin(exchange.in_parts(route, pair, (format, &plan.op), json, body)).await
 }
 
 /// Whether the request's body goes on while it comes. A small one is held, so that its call can be sent again; and so is one
 /// that the pack refuses, since the old service may be sent it.
-fn is_passed(composer: &Composer, facts: &RequestContext, body: &Body) -> bool {
+fn is_passed(composer: &Composer, context: &RequestContext, body: &Body) -> bool {
     let is_small = body.length().is_some_and(|length| length <= composer.limits.whole_bytes_max);
-    passing(facts).is_some_and(|(_, pair)| {
-        let query = facts.query().unwrap_or("");
+    passing(context).is_some_and(|(_, pair)| {
+        let query = context.query().unwrap_or("");
         !is_small && translate::head::refused_parameter(&pair.refused, query).is_none()
     })
 }
@@ -132,59 +132,59 @@ fn is_passed(composer: &Composer, facts: &RequestContext, body: &Body) -> bool {
 /// Passes the request's body on.
 async fn passed(
     composer: Arc<Composer>,
-    facts: Arc<RequestContext>,
+    context: Arc<RequestContext>,
     body: Body,
 ) -> Result<Response, GatewayError> {
-    let mut exchange = Exchange::new(&composer, Arc::clone(&facts));
-    let (route, pair) = passing(&facts).expect("it was asked whether there is one");
+    let mut exchange = Exchange::new(&composer, Arc::clone(&context));
+    let (route, pair) = passing(&context).expect("it was asked whether there is one");
     exchange.passed(route, pair, body.limited(composer.limits.forwarded_bytes_max)).await
 }
 
 /// Reads the request's body first. Apart, since most requests have none.
 async fn with_body(
     composer: Arc<Composer>,
-    facts: Arc<RequestContext>,
+    context: Arc<RequestContext>,
     body: Body,
 ) -> Result<Response, GatewayError> {
-    let waits = facts.headers.contains_key(header::EXPECT);
+    let waits = context.headers.contains_key(header::EXPECT);
     let raw = buffer_request(body, composer.limits.request_bytes_max, composer.memory.share(), waits).await?;
     // What is passed keeps its coding.
-    let is_coded = facts.headers.contains_key(header::CONTENT_ENCODING)
+    let is_coded = context.headers.contains_key(header::CONTENT_ENCODING)
         && !raw.bytes.is_empty()
-        && passing(&facts).is_none();
+        && passing(&context).is_none();
     let plain = match is_coded {
-        true => Some(Box::pin(uncoded(&composer, &facts.headers, &raw.bytes)).await?),
+        true => Some(Box::pin(uncoded(&composer, &context.headers, &raw.bytes)).await?),
         false => None,
     };
-    Box::pin(compose(composer, facts, raw, plain)).await
+    Box::pin(compose(composer, context, raw, plain)).await
 }
 
 /// `raw` is the body as it came; `plain` is without its content coding, if it had one. Both count as held until the end.
 async fn compose(
     composer: Arc<Composer>,
-    facts: Arc<RequestContext>,
+    context: Arc<RequestContext>,
     raw: Buffered,
     plain: Option<Buffered>,
 ) -> Result<Response, GatewayError> {
     let limits = &composer.limits;
-    let program = Arc::clone(&facts.program);
-    let route = program.route(facts.matched().front.serves, facts.matched().route);
+    let program = Arc::clone(&context.program);
+    let route = program.route(context.matched().front.serves, context.matched().route);
     let limits = json_limits(limits, route);
     let text = plain.as_ref().unwrap_or(&raw).bytes.clone();
-    let text = facts.without_form_token(&text).unwrap_or(text);
+    let text = context.without_form_token(&text).unwrap_or(text);
     let worked = worked_bytes(&route.kind, &text, &limits);
-    let mut exchange = Exchange::new(&composer, facts);
+    let mut exchange = Exchange::new(&composer, context);
     exchange.worked += text.len() as u64;
     let run = |exchange: &Exchange<'_>| {
-        let (facts, matched) = (&exchange.facts, exchange.matched());
+        let (context, matched) = (&exchange.context, exchange.matched());
         let request = translate::Request {
             path: matched.values.clone(),
-            query: facts.query().map(str::to_owned),
-            headers: facts.headers.clone(),
+            query: context.query().map(str::to_owned),
+            headers: context.headers.clone(),
             body: text.clone(),
-            language: facts.language.0,
+            language: context.language.0,
         };
-        let (pack, settings) = (Arc::clone(facts.program.pack()), Arc::clone(facts.program.settings()));
+        let (pack, settings) = (Arc::clone(context.program.pack()), Arc::clone(context.program.settings()));
         let run = Run::new(pack, matched.front.serves, matched.route, request, settings, limits);
         Box::new(run.with_salt(fastrand::u64(..)))
     };
@@ -207,7 +207,7 @@ async fn compose(
     match &route.kind {
         RouteKind::Pair(pair) if !route.has_forms_in_answers() => {
             // Most pairs send no body, refuse nothing and need no run: the copy of the request is spared.
-            let query = exchange.facts.query().unwrap_or("");
+            let query = exchange.context.query().unwrap_or("");
             let refuses = translate::head::refused_parameter(&pair.refused, query).is_some();
             let run =
                 (refuses || pair.request.is_some() || !pair.constants.is_empty()).then(|| run(&exchange));

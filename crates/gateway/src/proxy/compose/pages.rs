@@ -23,7 +23,7 @@ pub(super) struct RequestPages {
     clock: Clock,
     cache: CursorCache,
     forwarding: Forwarding,
-    facts: Arc<RequestContext>,
+    context: Arc<RequestContext>,
     client: String,
     account: Option<String>,
 }
@@ -39,7 +39,7 @@ impl RequestPages {
     /// For one request; `client` and `account` are those that it is answered for.
     pub(super) fn new(
         composer: &Composer,
-        facts: &Arc<RequestContext>,
+        context: &Arc<RequestContext>,
         client: &str,
         account: Option<&str>,
     ) -> RequestPages {
@@ -48,7 +48,7 @@ impl RequestPages {
             clock: composer.clock.clone(),
             cache: composer.cursors.clone(),
             forwarding: composer.forwarding.clone(),
-            facts: Arc::clone(facts),
+            context: Arc::clone(context),
             client: client.to_owned(),
             account: account.map(str::to_owned),
         }
@@ -57,7 +57,7 @@ impl RequestPages {
     /// The list, for this client and its account, in this pack's form of it.
     fn row(&self, list: &str) -> Vec<u8> {
         let (account, side) =
-            (self.account.as_deref().unwrap_or(""), self.facts.matched().front.serves.place());
+            (self.account.as_deref().unwrap_or(""), self.context.matched().front.serves.place());
         format!("{side}:{}:{account}{list}", account.len()).into_bytes()
     }
 
@@ -95,13 +95,13 @@ impl Pages for RequestPages {
     }
 
     fn address(&self) -> String {
-        let facts = &self.facts;
-        let path = facts.uri.path();
-        let host = facts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
-        let Some(host) = facts.uri.authority().map(|authority| authority.as_str()).or(host) else {
+        let context = &self.context;
+        let path = context.uri.path();
+        let host = context.headers.get(header::HOST).and_then(|host| host.to_str().ok());
+        let Some(host) = context.uri.authority().map(|authority| authority.as_str()).or(host) else {
             return path.to_owned();
         };
-        let scheme = self.forwarding.scheme(facts.peer, &facts.headers);
+        let scheme = self.forwarding.scheme(context.peer, &context.headers);
         format!("{scheme}://{host}{path}")
     }
 }

@@ -77,7 +77,7 @@ impl Exchange<'_> {
         pair: &Pair,
         body: Body,
     ) -> Result<Response, GatewayError> {
-        let query = self.facts.query().unwrap_or("");
+        let query = self.context.query().unwrap_or("");
         let call = translate::head::wrong_constant(&pair.constants, query)
             .and_then(|()| self.headed(route, pair, true))
             .map_err(|fault| self.fault(&fault))?;
@@ -100,7 +100,7 @@ impl Exchange<'_> {
             target: heads.target(head)?,
             headers: {
                 let mut headers = heads.call_headers(head)?;
-                translate::passed::headers(pair, &self.facts.headers, has_body, &mut headers)?;
+                translate::passed::headers(pair, &self.context.headers, has_body, &mut headers)?;
                 headers
             },
             body: None,
@@ -113,14 +113,14 @@ impl Exchange<'_> {
 
     fn heads<'h>(&'h self, route: &'h Route) -> PairHeads<'h> {
         PairHeads {
-            pack: self.facts.program.pack(),
+            pack: self.context.program.pack(),
             route,
-            settings: self.facts.program.settings(),
-            language: self.facts.language.0,
+            settings: self.context.program.settings(),
+            language: self.context.language.0,
             request: RequestHead {
                 path: &self.matched().values,
-                query: self.facts.query().unwrap_or(""),
-                headers: &self.facts.headers,
+                query: self.context.query().unwrap_or(""),
+                headers: &self.context.headers,
             },
         }
     }
@@ -179,12 +179,12 @@ impl Exchange<'_> {
         if !is_passed && !answer.body().is_empty() && !answer.headers().contains_key(header::CONTENT_TYPE) {
             let is_error = matches!(response.body, ResponseBody::Error(_));
             let json = HeaderValue::from_static(BodyFormat::JSON);
-            let errors = self.facts.program.errors(self.matched().front.serves);
+            let errors = self.context.program.errors(self.matched().front.serves);
             let kind = if is_error { errors.content_type().clone() } else { json };
             answer.headers_mut().insert(header::CONTENT_TYPE, kind);
         }
         if matches!(response.body, ResponseBody::Error(_)) {
-            let errors = self.facts.program.errors(self.matched().front.serves);
+            let errors = self.context.program.errors(self.matched().front.serves);
             let status = answer.status();
             if let Some(answered) = errors.answered_otherwise(status) {
                 *answer.status_mut() = answered;
@@ -210,13 +210,13 @@ impl Exchange<'_> {
     ) -> Result<Body, GatewayError> {
         let body = self.words(&parts.headers, body).await.unwrap_or_else(|error| {
             if error.is_unanswered() {
-                self.facts.set_unanswered();
+                self.context.set_unanswered();
             }
             Bytes::new()
         });
-        let (pack, settings) = (self.facts.program.pack(), self.facts.program.settings());
+        let (pack, settings) = (self.context.program.pack(), self.context.program.settings());
         let reply = Reply { status: parts.status.as_u16(), headers: parts.headers.clone(), body };
-        let (limits, language) = (switchback_json::Limits::DOCUMENT, self.facts.language.0);
+        let (limits, language) = (switchback_json::Limits::DOCUMENT, self.context.language.0);
         let served = self.matched().front.serves;
         let answer = error_answer(pack, served, &plan.op, settings, language, &limits, &reply)
             .map_err(|detail| foreign(&detail, route))?;
@@ -256,7 +256,7 @@ impl Exchange<'_> {
 
     /// What puts a body through the plan of the pair's response `at`.
     fn transcoder(&self, at: usize) -> Transcoder {
-        let program = &self.facts.program;
+        let program = &self.context.program;
         Transcoder::new(
             program.transcoder(self.matched().front.serves, self.matched().route, at),
             Arc::clone(program.values()),
@@ -270,7 +270,7 @@ impl Exchange<'_> {
 
     fn count_failure(&self) {
         if self.composer.origin == CallOrigin::Client {
-            metrics::transform_failed(self.facts.operation(), "answer");
+            metrics::transform_failed(self.context.operation(), "answer");
         }
     }
 

@@ -8,7 +8,7 @@ use crate::error::{GatewayError, Kind, Side};
 use crate::memory::Short;
 use crate::proxy::Response;
 use crate::proxy::calls::call::Payload;
-use crate::proxy::slots::refused;
+use crate::proxy::concurrency::refused;
 use bytes::Bytes;
 use http::header;
 use http_body::Frame;
@@ -33,7 +33,7 @@ impl Exchange<'_> {
         limits: Limits,
         mut body: Body,
     ) -> Result<Response, GatewayError> {
-        let named = self.facts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let named = self.context.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let named = named.unwrap_or("");
         if !essence(named).eq_ignore_ascii_case(switchback_plan::BodyFormat::MULTIPART) {
             let detail = "the body is of another media type than multipart/form-data";
@@ -65,15 +65,15 @@ impl Exchange<'_> {
             }
         };
         let fields = parts.fields(gathered).map_err(|fault| self.fault_of(fault, &route.origin))?;
-        let (facts, matched) = (&self.facts, self.matched());
+        let (context, matched) = (&self.context, self.matched());
         let request = Request {
             path: matched.values.clone(),
-            query: facts.query().map(str::to_owned),
-            headers: facts.headers.clone(),
+            query: context.query().map(str::to_owned),
+            headers: context.headers.clone(),
             body: Bytes::new(),
-            language: facts.language.0,
+            language: context.language.0,
         };
-        let (pack, settings) = (Arc::clone(facts.program.pack()), Arc::clone(facts.program.settings()));
+        let (pack, settings) = (Arc::clone(context.program.pack()), Arc::clone(context.program.settings()));
         let run = Run::new(pack, matched.front.serves, matched.route, request, Arc::clone(&settings), limits);
         let run = run.with_salt(fastrand::u64(..)).with_fields(fields);
         let (_, next) = self.next(Box::new(run), Event::Start).await?;

@@ -68,13 +68,13 @@ impl Dual {
         counterpart_bytes: u64,
     ) -> Result<Candidate, Dropped> {
         let request = asked.request(body.start().clone());
-        let facts = Arc::clone(&request.facts);
+        let context = Arc::clone(&request.context);
         let answering = async {
             let response = compose::answer(Arc::clone(&self.composer), request).await?;
             self.held(response, counterpart_bytes).await
         };
         match answering.await {
-            _ if facts.is_unanswered() => Err(Dropped::CandidateFailed),
+            _ if context.is_unanswered() => Err(Dropped::CandidateFailed),
             Ok(view) => Ok(Candidate::Answered(view)),
             Err(error) => self.failure(asked, &error).await,
         }
@@ -93,7 +93,7 @@ impl Dual {
     }
 
     async fn own_once(&self, asked: &ShadowRequest, body: &BufferedAnswer) -> Result<View, Dropped> {
-        let target = asked.facts.matched().below_front(&asked.facts);
+        let target = asked.context.matched().below_front(&asked.context);
         let request = asked.request(body.start().clone());
         let calls = self.composer.calls.clone();
         let of_us = (self.composer.pseudonym.clone(), self.composer.forwarding.clone());
@@ -124,7 +124,7 @@ impl Dual {
             Kind::NeedsReconnect => Err(Dropped::Credential),
             Kind::Refused => Err(Dropped::Refused),
             _ => {
-                let view = self.held(rescue::response(&asked.facts, error), 0).await;
+                let view = self.held(rescue::response(&asked.context, error), 0).await;
                 view.map(Candidate::Answered).map_err(|_| Dropped::PrimaryFailed)
             }
         }
@@ -190,7 +190,7 @@ impl Dual {
 
     /// The status of an answer to a client of the served side, as its service means it: it may tell failures with a success.
     pub(super) fn told(&self, asked: &ShadowRequest, view: &View) -> u16 {
-        let rules = &asked.facts.program.pack().failures[asked.facts.matched().front.serves];
+        let rules = &asked.context.program.pack().failures[asked.context.matched().front.serves];
         if rules.is_empty() || !(200..300).contains(&view.status) || !view.body.is_whole() {
             return view.status;
         }
@@ -208,10 +208,10 @@ impl Dual {
 
 /// A page behind the first is asked for by a cursor that only the side that gave it can read.
 fn comparable(asked: &ShadowRequest) -> Result<(), Dropped> {
-    let (facts, matched) = (&asked.facts, asked.facts.matched());
-    let route = facts.program.route(matched.front.serves, matched.route);
+    let (context, matched) = (&asked.context, asked.context.matched());
+    let route = context.program.route(matched.front.serves, matched.route);
     match &route.paging {
-        Some(paging) if asks_by_cursor(paging, facts.query().unwrap_or("")) => Err(Dropped::Refused),
+        Some(paging) if asks_by_cursor(paging, context.query().unwrap_or("")) => Err(Dropped::Refused),
         _ => Ok(()),
     }
 }

@@ -36,7 +36,7 @@ impl Dual {
             Primary::Plans => {
                 let candidate = match seen {
                     Seen::Failed(error) => self.failure(asked, &error).await?,
-                    Seen::Answered { .. } if asked.facts.is_unanswered() => {
+                    Seen::Answered { .. } if asked.context.is_unanswered() => {
                         return Err(Dropped::CandidateFailed);
                     }
                     seen => Candidate::Answered(self.view(seen).await?),
@@ -73,7 +73,7 @@ impl Dual {
         reference: View,
     ) -> Result<Vec<Outcome>, Dropped> {
         let reference_status = self.told(asked, &reference);
-        let request = self.uncoded(&asked.facts.headers, body.start().clone()).await?;
+        let request = self.uncoded(&asked.context.headers, body.start().clone()).await?;
         // First what was changed: the sooner it is looked at, the fewer others have changed it since.
         let read_back = self.read_back(asked, &request, reference).await;
         let planned = match self.planned(asked, request).await {

@@ -37,18 +37,18 @@ type Answering = BoxFuture<'static, Result<Response, GatewayError>>;
 impl Dual {
     /// What the other side is to be asked, if it is: the phase says so, the sample takes this request, and there is something
     /// to ask.
-    pub(crate) fn asked(&self, facts: &Arc<RequestContext>, is_own: bool) -> Option<ShadowRequest> {
-        let matched = facts.matched();
+    pub(crate) fn asked(&self, context: &Arc<RequestContext>, is_own: bool) -> Option<ShadowRequest> {
+        let matched = context.matched();
         let phase = matched.front.phase(matched.route);
         if phase == Phase::default() || !self.shadow.takes(phase, fastrand::u64(..)) {
             return None;
         }
         let beside = matched.front.beside.clone()?;
-        let route = facts.program.route(matched.front.serves, matched.route);
+        let route = context.program.route(matched.front.serves, matched.route);
         let writes = route.operation.effect == Effect::Write;
         let primary = if is_own { Primary::Legacy } else { Primary::Plans };
         // A reading that a service would take for a write must not be made once more.
-        if names_other_method(&facts.headers) {
+        if names_other_method(&context.headers) {
             return None;
         }
         // What the pack refuses has no other side; and where the plans have made an effect, the old service must not make it
@@ -57,8 +57,8 @@ impl Dual {
             return None;
         }
         Some(ShadowRequest {
-            subject: subject(facts, phase, &beside.knowledge),
-            facts: Arc::clone(facts),
+            subject: subject(context, phase, &beside.knowledge),
+            context: Arc::clone(context),
             beside,
             primary,
             writes,
@@ -163,10 +163,10 @@ impl Drop for Waiting {
     }
 }
 
-fn subject(facts: &RequestContext, phase: Phase, knowledge: &Arc<Knowledge>) -> Subject {
-    let matched = facts.matched();
+fn subject(context: &RequestContext, phase: Phase, knowledge: &Arc<Knowledge>) -> Subject {
+    let matched = context.matched();
     let front = &matched.front;
-    let operation = &facts.program.route(front.serves, matched.route).operation;
+    let operation = &context.program.route(front.serves, matched.route).operation;
     Subject {
         side: Arc::clone(front.phases.side()),
         serves: front.serves,
@@ -174,9 +174,9 @@ fn subject(facts: &RequestContext, phase: Phase, knowledge: &Arc<Knowledge>) -> 
         operation: Arc::clone(&operation.key),
         phase,
         stay: front.phases.stay(usize::from(matched.route.0)),
-        client: facts.client().into(),
-        target: matched.below_front(facts),
-        request_id: facts.id.to_string(),
+        client: context.client().into(),
+        target: matched.below_front(context),
+        request_id: context.id.to_string(),
         knowledge: Arc::clone(knowledge),
     }
 }

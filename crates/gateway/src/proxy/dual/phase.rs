@@ -45,15 +45,15 @@ impl Service<Request> for Phased {
 
     fn call(&mut self, request: Request) -> Self::Future {
         let own = forwarded_to(&request);
-        if request.facts.unknown().is_some() {
-            self.unknown.note(&request.facts);
+        if request.context.unknown().is_some() {
+            self.unknown.note(&request.context);
         }
-        let asked = match request.facts.unknown() {
+        let asked = match request.context.unknown() {
             // A connection that may go over to another protocol is for nobody to compare.
             None => self
                 .dual
-                .asked(&request.facts, own.is_some())
-                .filter(|_| !wants_switch(&request.facts.headers, request.facts.version)),
+                .asked(&request.context, own.is_some())
+                .filter(|_| !wants_switch(&request.context.headers, request.context.version)),
             // There is no other side to it.
             Some(_) => None,
         };
@@ -78,8 +78,8 @@ fn answer(
         Some(upstream) => {
             let calls = composer.calls.clone();
             let of_us = (composer.pseudonym.clone(), composer.forwarding.clone());
-            let front = request.facts.front().expect("`route` sits outside and leaves the front");
-            let target = request.facts.below(front);
+            let front = request.context.front().expect("`route` sits outside and leaves the front");
+            let target = request.context.below(front);
             Box::pin(forward(calls, upstream, request, target, of_us))
         }
         None => compose::answer(composer, request),
@@ -88,23 +88,23 @@ fn answer(
 
 /// The service that the client believes it speaks to, when that answers this request.
 fn forwarded_to(request: &Request) -> Option<Arc<Upstream>> {
-    let facts = &*request.facts;
-    let front = facts.front().expect("`route` sits outside and leaves the front");
-    if let Some(matched) = facts.operation_matched() {
-        facts.set_phase(front.phase(matched.route).name());
+    let context = &*request.context;
+    let front = context.front().expect("`route` sits outside and leaves the front");
+    if let Some(matched) = context.operation_matched() {
+        context.set_phase(front.phase(matched.route).name());
     }
     let own = front.own.as_ref()?;
     // What the contract does not have, or whose client nobody knows, gets here only where that service is to judge it.
-    let Some((matched, client)) = facts.operation_matched().zip(facts.known_client()) else {
+    let Some((matched, client)) = context.operation_matched().zip(context.known_client()) else {
         return Some(Arc::clone(own));
     };
     let serves = front.serves;
-    let route = facts.program.route(serves, matched.route);
+    let route = context.program.route(serves, matched.route);
     let is_refused = matches!(&route.kind, RouteKind::Refuse(refusal) if refusal.legacy_forward)
-        && may_forward(&facts.program, client, serves);
+        && may_forward(&context.program, client, serves);
     let is_own = match front.phase(matched.route) {
         Phase::Legacy | Phase::Shadow => true,
-        Phase::Canary(share) => !share.has_client(facts.client(), facts.operation()),
+        Phase::Canary(share) => !share.has_client(context.client(), context.operation()),
         Phase::Translated { .. } => false,
     };
     if is_refused || is_own {
@@ -112,10 +112,10 @@ fn forwarded_to(request: &Request) -> Option<Arc<Upstream>> {
     }
     if !request.body.is_empty()
         && front.asked_about_strangers().is_some()
-        && is_foreign(route, &facts.headers)
-        && may_forward(&facts.program, client, serves)
+        && is_foreign(route, &context.headers)
+        && may_forward(&context.program, client, serves)
     {
-        facts.set_unknown(Unknown::MediaType);
+        context.set_unknown(Unknown::MediaType);
         return Some(Arc::clone(own));
     }
     None

@@ -91,7 +91,7 @@ impl Dual {
                     Event::Reply(reply)
                 }
                 Ok(Err(failed)) => {
-                    is_unread = readings.facts.is_unanswered();
+                    is_unread = readings.context.is_unanswered();
                     Event::Failed(failed)
                 }
                 Err(error) => return unread(&error),
@@ -101,27 +101,27 @@ impl Dual {
 
     /// What readings are made with. It refuses every call with an effect, whatever the plan says.
     fn readings(&self, asked: &ShadowRequest) -> Exchange<'_> {
-        Exchange::new(&self.composer, asked.request(Bytes::new()).facts)
+        Exchange::new(&self.composer, asked.request(Bytes::new()).context)
     }
 }
 
 impl ShadowRequest {
     /// The request's run through its plan.
     fn run(&self, body: Bytes) -> Run {
-        let program = &self.facts.program;
+        let program = &self.context.program;
         let (pack, settings) = (Arc::clone(program.pack()), Arc::clone(program.settings()));
-        let (serves, route) = (self.facts.matched().front.serves, self.facts.matched().route);
+        let (serves, route) = (self.context.matched().front.serves, self.context.matched().route);
         Run::new(pack, serves, route, self.translated(body), settings, json::Limits::DOCUMENT)
     }
 
     /// The request as plans see it.
     pub(crate) fn translated(&self, body: Bytes) -> translate::Request {
         translate::Request {
-            path: self.facts.matched().values.clone(),
-            query: self.facts.query().map(str::to_owned),
-            headers: self.facts.headers.clone(),
-            body: self.facts.without_form_token(&body).unwrap_or(body),
-            language: self.facts.language.0,
+            path: self.context.matched().values.clone(),
+            query: self.context.query().map(str::to_owned),
+            headers: self.context.headers.clone(),
+            body: self.context.without_form_token(&body).unwrap_or(body),
+            language: self.context.language.0,
         }
     }
 }

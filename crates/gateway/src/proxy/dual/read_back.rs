@@ -49,7 +49,7 @@ impl Dual {
         written: View,
     ) -> Option<Outcome> {
         let declared =
-            asked.facts.program.route(asked.facts.matched().front.serves, asked.facts.matched().route);
+            asked.context.program.route(asked.context.matched().front.serves, asked.context.matched().route);
         let declared = declared.read_back.as_ref()?;
         let is_done = (200..300).contains(&self.told(asked, &written));
         if !is_done || !self.shadow.settings().read_back.takes(fastrand::u64(..)) {
@@ -78,14 +78,14 @@ impl Dual {
         let reference = self.own(&reading, &none).await?;
         let candidate = self.plans(&reading, &none, reference.body.total_bytes()).await?;
         let again = self.own(&reading, &none).await?;
-        Ok(ReadBack { route: reading.facts.matched().route, reference, candidate, again })
+        Ok(ReadBack { route: reading.context.matched().route, reference, candidate, again })
     }
 }
 
 impl ShadowRequest {
     /// The reading, as the same client would ask for it. None where nothing says what to read.
     fn reading(&self, declared: &plan::ReadBack, body: &Bytes, written: &View) -> Option<ShadowRequest> {
-        let (program, matched) = (&self.facts.program, self.facts.matched());
+        let (program, matched) = (&self.context.program, self.context.matched());
         let front = &matched.front;
         let written = translate::Answer {
             status: written.status,
@@ -104,26 +104,26 @@ impl ShadowRequest {
 
     /// The prefix of the secondary account that the write was for.
     fn account_prefix(&self) -> Option<String> {
-        let matched = self.facts.matched();
+        let matched = self.context.matched();
         let Some(account) = &matched.account else { return Some(String::new()) };
-        let template = self.facts.program.side(matched.front.serves).scope.as_deref()?;
+        let template = self.context.program.side(matched.front.serves).scope.as_deref()?;
         scope_prefix(template, account).ok()
     }
 
     /// A `GET` of this address by the same client. None if it is not the declared reading that has this address.
     fn turned_into(&self, declared: &plan::ReadBack, uri: Uri) -> Option<ShadowRequest> {
-        let own = &self.facts;
-        let facts = own.with_head(Method::GET, uri, of_the_reading(own.headers.clone()));
-        let matched = route::find(&facts).ok()?;
+        let own = &self.context;
+        let context = own.with_head(Method::GET, uri, of_the_reading(own.headers.clone()));
+        let matched = route::find(&context).ok()?;
         let operation = &own.program.route(matched.front.serves, matched.route).operation;
         if operation.key != declared.operation || operation.effect != Effect::None {
             return None;
         }
-        facts.set_matched(matched);
-        facts.set_client(Arc::clone(own.enrolled()));
+        context.set_matched(matched);
+        context.set_client(Arc::clone(own.enrolled()));
         Some(ShadowRequest {
             subject: self.subject.clone(),
-            facts: Arc::new(facts),
+            context: Arc::new(context),
             beside: Arc::clone(&self.beside),
             primary: self.primary,
             writes: false,

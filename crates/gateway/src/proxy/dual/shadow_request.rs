@@ -28,7 +28,7 @@ pub(crate) enum Primary {
 /// A request whose other side is to be asked, without its body.
 pub(crate) struct ShadowRequest {
     pub(crate) subject: Subject,
-    pub(crate) facts: Arc<RequestContext>,
+    pub(crate) context: Arc<RequestContext>,
     pub(crate) beside: Arc<ShadowUpstreams>,
     pub(crate) primary: Primary,
     pub(crate) writes: bool,
@@ -41,22 +41,22 @@ pub(crate) enum Seen {
 }
 
 impl ShadowRequest {
-    /// The request once more, with facts of its own: what the shadow does is not counted as the client's.
+    /// The request once more, with a context of its own: what the shadow does is not counted as the client's.
     pub(crate) fn request(&self, body: Bytes) -> Request {
-        let own = &self.facts;
-        let facts = own.with_head(own.method.clone(), own.uri.clone(), own.headers.clone());
-        facts.set_front(Arc::clone(&own.matched().front));
-        facts.set_matched(own.matched().clone());
-        facts.set_client(Arc::clone(own.enrolled()));
-        Request { facts: Arc::new(facts), body: Body::full(body) }
+        let own = &self.context;
+        let context = own.with_head(own.method.clone(), own.uri.clone(), own.headers.clone());
+        context.set_front(Arc::clone(&own.matched().front));
+        context.set_matched(own.matched().clone());
+        context.set_client(Arc::clone(own.enrolled()));
+        Request { context: Arc::new(context), body: Body::full(body) }
     }
 
     /// Waits for the grants that calls go out with and that are being refreshed at this moment, as they all are when a
     /// gateway begins: the shadow renews none, and need not miss what is on its way.
     pub(super) async fn credentials_renewed(&self, patience: Duration) {
-        let serves = self.facts.matched().front.serves;
+        let serves = self.context.matched().front.serves;
         for side in [serves, serves.other()] {
-            let credential = upstream_auth::credential(&self.facts.program, self.facts.enrolled(), side);
+            let credential = upstream_auth::credential(&self.context.program, self.context.enrolled(), side);
             if let Ok(Credential::Grant { client, .. }) = credential {
                 client.grant.awaited(patience).await;
             }
@@ -65,25 +65,26 @@ impl ShadowRequest {
 
     /// Every credential that the request came with, and the one that its calls go out with.
     pub(super) fn secrets(&self) -> Vec<Secret<String>> {
-        let front = &self.facts.matched().front;
-        let credential = self.facts.program.credential(front.serves);
+        let front = &self.context.matched().front;
+        let credential = self.context.program.credential(front.serves);
         let own = credential.read_headers();
         let names = own.chain(["authorization", "proxy-authorization", "cookie"]);
         let values =
-            names.flat_map(|name| self.facts.headers.get_all(name)).filter_map(|value| value.to_str().ok());
+            names.flat_map(|name| self.context.headers.get_all(name)).filter_map(|value| value.to_str().ok());
         let words = values.flat_map(str::split_whitespace);
         let mut secrets: Vec<Secret<String>> = words.map(Secret::from).collect();
         // What is read of a header need not stand in it as it is.
         secrets.extend(credential.read_fields().flat_map(|(header, scheme)| {
-            let values = self.facts.headers.get_all(header).iter();
+            let values = self.context.headers.get_all(header).iter();
             values.filter_map(|value| Some(Secret::from(&*carried::read(value.to_str().ok()?, scheme)?)))
         }));
-        let query = self.facts.uri.query().unwrap_or_default();
+        let query = self.context.uri.query().unwrap_or_default();
         let in_query = credential.read_queries().flat_map(|name| carried::values(query, name));
-        let in_form = credential.read_form_fields().flat_map(|name| carried::values(self.facts.form(), name));
+        let in_form =
+            credential.read_form_fields().flat_map(|name| carried::values(self.context.form(), name));
         secrets.extend(in_query.chain(in_form).map(|token| Secret::from(&*token)));
         for side in [front.serves, front.serves.other()] {
-            match upstream_auth::credential(&self.facts.program, self.facts.enrolled(), side) {
+            match upstream_auth::credential(&self.context.program, self.context.enrolled(), side) {
                 Ok(Credential::Grant { client, .. }) => {
                     secrets.extend(client.grant.current().map(|token| token.secret().clone()));
                 }

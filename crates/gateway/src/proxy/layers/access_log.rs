@@ -27,7 +27,7 @@ impl Middleware<Request> for AccessLog {
     fn before(&self, request: Request) -> ControlFlow<Result<Response, Infallible>, (Request, Self::Kept)> {
         let is_wanted = tracing::enabled!(target: "switchback::access", tracing::Level::INFO);
         let line = is_wanted.then(|| Line {
-            facts: Arc::clone(&request.facts),
+            context: Arc::clone(&request.context),
             status: CLIENT_GONE,
             body_bytes: 0,
             end: None,
@@ -46,7 +46,7 @@ impl Middleware<Request> for AccessLog {
 
 /// A line being gathered; written when it is dropped, which happens exactly once.
 pub(crate) struct Line {
-    facts: Arc<RequestContext>,
+    context: Arc<RequestContext>,
     status: u16,
     body_bytes: u64,
     end: Option<End>,
@@ -70,34 +70,34 @@ impl Watch for Line {
 
 impl Drop for Line {
     fn drop(&mut self) {
-        let cause = match (self.facts.fault(), self.end) {
+        let cause = match (self.context.fault(), self.end) {
             (Some(fault), _) => fault.detail.as_str(),
-            (None, Some(End::Complete)) => self.facts.cause().unwrap_or_default(),
+            (None, Some(End::Complete)) => self.context.cause().unwrap_or_default(),
             (None, Some(End::Failed)) => self.broke.as_deref().unwrap_or("the answer broke off"),
             (None, Some(End::Abandoned) | None) => "the client went away",
         };
         if tracing::enabled!(target: "switchback::target", tracing::Level::DEBUG) {
-            let target = self.facts.masked_target(redactor());
-            tracing::debug!(target: "switchback::target", request_id = %self.facts.id, target = %Escaped(&target));
+            let target = self.context.masked_target(redactor());
+            tracing::debug!(target: "switchback::target", request_id = %self.context.id, target = %Escaped(&target));
         }
-        let path = self.facts.shown_path();
-        let (id, trace_id) = (self.facts.id.digits(), self.facts.trace.trace_digits());
+        let path = self.context.shown_path();
+        let (id, trace_id) = (self.context.id.digits(), self.context.trace.trace_digits());
         AccessRecord {
             request_id: as_text(&id),
-            client_request_id: self.facts.client_request_id(),
+            client_request_id: self.context.client_request_id(),
             trace_id: as_text(&trace_id),
-            method: self.facts.method.as_str(),
+            method: self.context.method.as_str(),
             path: &path,
-            operation: self.facts.operation(),
-            client: self.facts.client(),
-            address: self.facts.address,
-            phase: self.facts.phase(),
-            answered_by: self.facts.answered_by(),
+            operation: self.context.operation(),
+            client: self.context.client(),
+            address: self.context.address,
+            phase: self.context.phase(),
+            answered_by: self.context.answered_by(),
             status: self.status,
             body_bytes: self.body_bytes,
-            upstream_calls: self.facts.calls(),
-            upstream: self.facts.waited(),
-            elapsed: self.facts.took(),
+            upstream_calls: self.context.calls(),
+            upstream: self.context.waited(),
+            elapsed: self.context.took(),
             cause,
         }
         .emit();

@@ -23,19 +23,19 @@ impl Middleware<Request> for Announce {
         &self,
         request: Request,
     ) -> ControlFlow<Result<Response, Infallible>, (Request, Arc<RequestContext>)> {
-        let facts = Arc::clone(&request.facts);
-        ControlFlow::Continue((request, facts))
+        let context = Arc::clone(&request.context);
+        ControlFlow::Continue((request, context))
     }
 
-    fn after(facts: Arc<RequestContext>, response: &mut Response) {
-        let of_front = facts.front().map_or(&[][..], |front| &front.announcements);
-        let own = facts.notice().map_or(&[][..], |notice| notice);
+    fn after(context: Arc<RequestContext>, response: &mut Response) {
+        let of_front = context.front().map_or(&[][..], |front| &front.announcements);
+        let own = context.notice().map_or(&[][..], |notice| notice);
         if of_front.is_empty() && own.is_empty() {
             return;
         }
-        if let Some(front) = facts.front() {
-            let side = &facts.program.side(front.serves).name;
-            deprecated_request(facts.client(), side, facts.operation());
+        if let Some(front) = context.front() {
+            let side = &context.program.side(front.serves).name;
+            deprecated_request(context.client(), side, context.operation());
         }
         // A client's own dates stand for those of its side: each field may be there once (RFC 8594, RFC 9745).
         let is_told = |name: &HeaderName| own.iter().any(|(told, _)| told == name);

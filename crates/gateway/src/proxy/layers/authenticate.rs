@@ -28,15 +28,15 @@ impl Middleware<Request> for Authenticate {
     type Fault = GatewayError;
 
     fn before(&self, request: Request) -> ControlFlow<Result<Response, GatewayError>, (Request, ())> {
-        match self.client(&request.facts) {
-            Err(error) if !self.is_judged_by_own(&request.facts) => ControlFlow::Break(Err(error)),
+        match self.client(&request.context) {
+            Err(error) if !self.is_judged_by_own(&request.context) => ControlFlow::Break(Err(error)),
             Err(_) => {
                 // What is unknown of a call already says more.
-                request.facts.set_unknown(Unknown::Client);
+                request.context.set_unknown(Unknown::Client);
                 ControlFlow::Continue((request, ()))
             }
             Ok(client) => {
-                request.facts.set_client(client);
+                request.context.set_client(client);
                 ControlFlow::Continue((request, ()))
             }
         }
@@ -50,37 +50,37 @@ impl Authenticate {
 
     /// Whether a client that nobody enrolled is for the front's own service to judge, which then sees what the client sent
     /// and nothing of ours. A token that was given out or revoked here says nothing to that service, and is not shown to it.
-    fn is_judged_by_own(&self, facts: &RequestContext) -> bool {
-        let front = facts.front().expect("`route` sits outside and leaves the front");
+    fn is_judged_by_own(&self, context: &RequestContext) -> bool {
+        let front = context.front().expect("`route` sits outside and leaves the front");
         if front.asked_about_strangers().is_none() {
             return false;
         }
         let is_own_to_answer = front.unknown == Strangers::ForwardAll
-            || facts.operation_matched().is_none_or(|matched| answers_strangers(facts, matched));
-        is_own_to_answer && !self.shows_known_token(facts, front)
+            || context.operation_matched().is_none_or(|matched| answers_strangers(context, matched));
+        is_own_to_answer && !self.shows_known_token(context, front)
     }
 
-    fn shows_known_token(&self, facts: &RequestContext, front: &Front) -> bool {
-        let (credential, clients) = (facts.program.credential(front.serves), self.tokens.clients());
+    fn shows_known_token(&self, context: &RequestContext, front: &Front) -> bool {
+        let (credential, clients) = (context.program.credential(front.serves), self.tokens.clients());
         let is_in_field = credential.read_fields().any(|(header, scheme)| {
-            facts.headers.get_all(header).iter().any(|value| {
+            context.headers.get_all(header).iter().any(|value| {
                 let words = value.as_bytes().split(|byte| *byte == b' ').filter(|word| !word.is_empty());
                 let read = value.to_str().ok().and_then(|value| carried::read(value, scheme));
                 words.chain(read.as_deref().map(str::as_bytes)).any(|word| clients.is_known(word))
             })
         });
         let known = |token: Cow<'_, str>| clients.is_known(token.as_bytes());
-        let query = facts.uri.query().unwrap_or_default();
+        let query = context.uri.query().unwrap_or_default();
         is_in_field
             || credential.read_queries().flat_map(|name| carried::values(query, name)).any(known)
-            || credential.read_form_fields().flat_map(|name| carried::values(facts.form(), name)).any(known)
+            || credential.read_form_fields().flat_map(|name| carried::values(context.form(), name)).any(known)
     }
 
-    fn client(&self, facts: &RequestContext) -> Result<Arc<Client>, GatewayError> {
-        let front = facts.front().expect("`route` sits outside and leaves the front");
-        let side = facts.program.side(front.serves);
-        let query = facts.uri.query().unwrap_or_default();
-        let token = token(&facts.headers, query, facts.form(), &side.credential)?;
+    fn client(&self, context: &RequestContext) -> Result<Arc<Client>, GatewayError> {
+        let front = context.front().expect("`route` sits outside and leaves the front");
+        let side = context.program.side(front.serves);
+        let query = context.uri.query().unwrap_or_default();
+        let token = token(&context.headers, query, context.form(), &side.credential)?;
         let found = token.as_deref().map(str::as_bytes);
         let client = found.and_then(|token| self.tokens.clients().authenticate(token, &side.name));
         client.ok_or_else(|| {
@@ -93,8 +93,8 @@ impl Authenticate {
 
 /// Whether the own service answers an operation for those who are nobody's share of a canary: unless it is translated, and
 /// then too where the pack refuses it and leaves it to that service.
-fn answers_strangers(facts: &RequestContext, matched: &Matched) -> bool {
-    let route = facts.program.route(matched.front.serves, matched.route);
+fn answers_strangers(context: &RequestContext, matched: &Matched) -> bool {
+    let route = context.program.route(matched.front.serves, matched.route);
     match matched.front.phase(matched.route) {
         Phase::Legacy | Phase::Shadow | Phase::Canary(_) => true,
         Phase::Translated { .. } => {

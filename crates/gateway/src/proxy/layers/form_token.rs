@@ -5,9 +5,9 @@
 use crate::body::{Beginning, Body};
 use crate::error::GatewayError;
 use crate::memory::Memory;
+use crate::proxy::concurrency::refused;
 use crate::proxy::context::RequestContext;
 use crate::proxy::headers;
-use crate::proxy::slots::refused;
 use crate::proxy::{Request, Response};
 use futures_util::future::{BoxFuture, Either};
 use http::header;
@@ -56,7 +56,7 @@ where
     }
 
     fn call(&mut self, request: Request) -> Self::Future {
-        if !may_carry_token(&request.facts, &request.body) {
+        if !may_carry_token(&request.context, &request.body) {
             return Either::Left(self.inner.call(request));
         }
         // The one that was asked for readiness is the one that is called.
@@ -64,32 +64,33 @@ where
         let mut inner = std::mem::replace(&mut self.inner, next);
         let memory = self.memory.clone();
         Either::Right(Box::pin(async move {
-            let Request { facts, body } = request;
-            let body = held(&facts, body, &memory).await?;
-            inner.call(Request { facts, body }).await
+            let Request { context, body } = request;
+            let body = held(&context, body, &memory).await?;
+            inner.call(Request { context, body }).await
         }))
     }
 }
 
 /// Whether a body is a form that is not known to be too large, on a front whose tokens may stand in forms.
-fn may_carry_token(facts: &RequestContext, body: &Body) -> bool {
-    let uses_forms = facts.front().is_some_and(|front| facts.program.credential(front.serves).uses_forms());
+fn may_carry_token(context: &RequestContext, body: &Body) -> bool {
+    let uses_forms =
+        context.front().is_some_and(|front| context.program.credential(front.serves).uses_forms());
     uses_forms
         && !body.is_empty()
         && body.length().is_none_or(|length| length <= FORM_BYTES_MAX)
-        && headers::is_form(&facts.headers)
-        && !facts.headers.contains_key(header::CONTENT_ENCODING)
+        && headers::is_form(&context.headers)
+        && !context.headers.contains_key(header::CONTENT_ENCODING)
 }
 
 /// Leaves a form with the request, and gives its body once more; or the body as it was, if it is too large.
-async fn held(facts: &Arc<RequestContext>, body: Body, memory: &Memory) -> Result<Body, GatewayError> {
+async fn held(context: &Arc<RequestContext>, body: Body, memory: &Memory) -> Result<Body, GatewayError> {
     let share = memory.take(body.length().unwrap_or(FORM_BYTES_MAX));
     match body.with_trailers().beginning(FORM_BYTES_MAX).await? {
         Beginning::Longer(body) => Ok(body),
         Beginning::Whole(form) => {
             // Only now: a client that still sends would lose the answer (RFC 9112, section 9.6).
             let share = share.map_err(|_| refused("memory"))?;
-            facts.set_form(form.clone(), share);
+            context.set_form(form.clone(), share);
             Ok(Body::full(form))
         }
     }

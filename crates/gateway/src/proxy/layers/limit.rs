@@ -3,23 +3,23 @@
 
 use super::middleware::Middleware;
 use crate::error::GatewayError;
-use crate::proxy::slots::{ConcurrencyLimit, PerClientLimit, Permit, refused};
+use crate::proxy::concurrency::{ConcurrencyLimit, PerClientLimit, Permit, refused};
 use crate::proxy::{Request, Response};
 use std::ops::ControlFlow;
 
-/// Where the slot of a request comes from.
+/// Where the permit of a request comes from.
 pub(crate) trait Source: Clone {
     /// The limit's name in the metrics.
     const NAME: &'static str;
 
-    /// A slot for this request; none when all are taken.
-    fn slot(&self, request: &Request) -> Option<Permit>;
+    /// A permit for this request; none when all are taken.
+    fn permit(&self, request: &Request) -> Option<Permit>;
 }
 
 impl Source for ConcurrencyLimit {
     const NAME: &'static str = "in_flight";
 
-    fn slot(&self, _request: &Request) -> Option<Permit> {
+    fn permit(&self, _request: &Request) -> Option<Permit> {
         self.take()
     }
 }
@@ -27,13 +27,13 @@ impl Source for ConcurrencyLimit {
 impl Source for PerClientLimit {
     const NAME: &'static str = "client_in_flight";
 
-    fn slot(&self, request: &Request) -> Option<Permit> {
+    fn permit(&self, request: &Request) -> Option<Permit> {
         // Clients that nobody enrolled have one share together: whoever makes tokens up has no more of it for that.
-        self.take(request.facts.known_client().map_or("", |client| &client.id))
+        self.take(request.context.known_client().map_or("", |client| &client.id))
     }
 }
 
-/// Turns requests away while all slots are taken.
+/// Turns requests away while all permits are taken.
 #[derive(Clone)]
 pub(crate) struct Limit<T> {
     source: T,
@@ -61,13 +61,13 @@ impl<T: Source> Middleware<Request> for Limit<T> {
     type Fault = GatewayError;
 
     fn before(&self, request: Request) -> ControlFlow<Result<Response, GatewayError>, (Request, Permit)> {
-        match self.source.slot(&request) {
+        match self.source.permit(&request) {
             None => ControlFlow::Break(Err(refused(T::NAME))),
-            Some(slot) => ControlFlow::Continue((request, slot)),
+            Some(permit) => ControlFlow::Continue((request, permit)),
         }
     }
 
-    fn after(slot: Permit, response: &mut Response) {
-        response.body_mut().watch(Box::new(slot));
+    fn after(permit: Permit, response: &mut Response) {
+        response.body_mut().watch(Box::new(permit));
     }
 }

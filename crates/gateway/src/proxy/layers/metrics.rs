@@ -34,8 +34,8 @@ impl Middleware<Request> for Metrics {
 
     fn before(&self, request: Request) -> ControlFlow<Result<Response, Infallible>, (Request, Sample)> {
         self.in_flight.increment(1.0);
-        let facts = Arc::clone(&request.facts);
-        let sample = Sample { facts, in_flight: self.in_flight.clone(), status: None, end: None };
+        let context = Arc::clone(&request.context);
+        let sample = Sample { context, in_flight: self.in_flight.clone(), status: None, end: None };
         ControlFlow::Continue((request, sample))
     }
 
@@ -49,7 +49,7 @@ impl Middleware<Request> for Metrics {
 
 /// One request being measured; counted when it is dropped.
 pub(crate) struct Sample {
-    facts: Arc<RequestContext>,
+    context: Arc<RequestContext>,
     in_flight: Gauge,
     status: Option<StatusCode>,
     end: Option<End>,
@@ -63,7 +63,7 @@ impl Sample {
             Some(End::Failed) => return Outcome::UpstreamError,
             Some(End::Abandoned) | None => return Outcome::Cancelled,
         }
-        if let Some(fault) = self.facts.fault() {
+        if let Some(fault) = self.context.fault() {
             return fault.outcome;
         }
         match status.as_u16() {
@@ -85,11 +85,11 @@ impl Watch for Sample {
 impl Drop for Sample {
     fn drop(&mut self) {
         self.in_flight.decrement(1.0);
-        let seconds = self.facts.took().as_secs_f64();
+        let seconds = self.context.took().as_secs_f64();
         let outcome = self.outcome();
         let status = self.status.map(|status| status.as_u16());
-        let side = self.facts.front().map_or("", |front| &self.facts.program.side(front.serves).name);
-        with_meter(self.facts.client(), self.facts.operation(), side, |meter| {
+        let side = self.context.front().map_or("", |front| &self.context.program.side(front.serves).name);
+        with_meter(self.context.client(), self.context.operation(), side, |meter| {
             meter.record(outcome, status, seconds);
         });
     }

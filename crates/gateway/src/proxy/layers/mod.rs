@@ -1,5 +1,5 @@
 //! What sits between a connection and the answer, one layer in each file, outermost first in `stack.rs`. A layer sees the
-//! request and its facts; it knows neither its neighbours nor how an answer is made.
+//! request and its context; it knows neither its neighbours nor how an answer is made.
 
 pub(crate) mod access_log;
 pub(crate) mod announce;

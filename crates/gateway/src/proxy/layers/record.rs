@@ -26,7 +26,7 @@ impl Record {
 /// What is needed when the answer comes.
 pub(crate) struct Watched {
     recording: Arc<Recording>,
-    facts: Arc<RequestContext>,
+    context: Arc<RequestContext>,
 }
 
 impl Middleware<Request> for Record {
@@ -42,9 +42,9 @@ impl Middleware<Request> for Record {
             return ControlFlow::Continue((request, None));
         };
         let recording = Arc::new(Recording::new(capture));
-        let facts = Arc::clone(&request.facts);
-        facts.set_recording(Arc::clone(&recording));
-        let watched = Watched { recording: Arc::clone(&recording), facts };
+        let context = Arc::clone(&request.context);
+        context.set_recording(Arc::clone(&recording));
+        let watched = Watched { recording: Arc::clone(&recording), context };
         let bytes_max = recording.body_bytes_max();
         let copier = Copier::new(bytes_max, move |copied| recording.request_body(copied));
         request.body.watch(Box::new(copier));
@@ -59,21 +59,21 @@ impl Middleware<Request> for Record {
 }
 
 fn watch(watched: Watched, response: &mut Response) {
-    let Watched { recording, facts } = watched;
+    let Watched { recording, context } = watched;
     let (status, answer_headers) = (response.status().as_u16(), response.headers().clone());
     let bytes_max = recording.body_bytes_max();
     let copier = Copier::new(bytes_max, move |copied| {
-        let Some(front) = facts.front() else { return };
-        let target = facts.uri.path_and_query().map_or("/", |target| target.as_str());
+        let Some(front) = context.front() else { return };
+        let target = context.uri.path_and_query().map_or("/", |target| target.as_str());
         let head = Head {
-            method: &facts.method,
-            url: url(&facts),
-            headers: &facts.headers,
-            side: &facts.program.pack().sides[front.serves].name,
+            method: &context.method,
+            url: url(&context),
+            headers: &context.headers,
+            side: &context.program.pack().sides[front.serves].name,
             target: target.get(front.prefix.len()..).unwrap_or("/"),
-            operation: facts.operation(),
-            client: facts.client(),
-            language: facts.language.0,
+            operation: context.operation(),
+            client: context.client(),
+            language: context.language.0,
             status,
             answer_headers: &answer_headers,
         };
@@ -83,10 +83,10 @@ fn watch(watched: Watched, response: &mut Response) {
 }
 
 /// The request's address as archives want it: absolute.
-fn url(facts: &RequestContext) -> String {
-    if facts.uri.scheme().is_some() {
-        return facts.uri.to_string();
+fn url(context: &RequestContext) -> String {
+    if context.uri.scheme().is_some() {
+        return context.uri.to_string();
     }
-    let host = facts.headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
-    format!("http://{host}{}", facts.uri)
+    let host = context.headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
+    format!("http://{host}{}", context.uri)
 }

@@ -44,20 +44,20 @@ impl Middleware<http::Request<Body>> for Identify {
         let program = self.program.load_full();
         let (trace, span) = program.traces().map_or((trace, None), |traces| traces.begin(parent, trace));
         let language = Language::wanted(&head.headers, program.languages());
-        let mut facts = RequestContext::new(RequestId(fastrand::u64(..)), trace, head, program, language);
-        facts.span = span;
-        facts.address = facts.peer.map(|peer| self.forwarding.client(peer, &facts.headers));
-        let facts = Arc::new(facts);
-        let request = Request { facts: Arc::clone(&facts), body };
-        ControlFlow::Continue((request, facts))
+        let mut context = RequestContext::new(RequestId(fastrand::u64(..)), trace, head, program, language);
+        context.span = span;
+        context.address = context.peer.map(|peer| self.forwarding.client(peer, &context.headers));
+        let context = Arc::new(context);
+        let request = Request { context: Arc::clone(&context), body };
+        ControlFlow::Continue((request, context))
     }
 
-    fn after(facts: Arc<RequestContext>, response: &mut Response) {
+    fn after(context: Arc<RequestContext>, response: &mut Response) {
         // The name that the own service gave it is its answer's, and stays.
-        if !facts.is_forwarded() || !response.headers().contains_key(REQUEST_ID) {
-            response.headers_mut().insert(REQUEST_ID, facts.id.header_value());
+        if !context.is_forwarded() || !response.headers().contains_key(REQUEST_ID) {
+            response.headers_mut().insert(REQUEST_ID, context.id.header_value());
         }
-        if is_bodiless(&facts.method, response.status()) && !response.body().is_empty() {
+        if is_bodiless(&context.method, response.status()) && !response.body().is_empty() {
             *response.body_mut() = Body::empty();
         }
     }

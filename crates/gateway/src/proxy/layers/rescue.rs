@@ -3,8 +3,8 @@
 
 use crate::body::{Body, End, Watch};
 use crate::error::{GatewayError, Kind, Side};
+use crate::proxy::concurrency::refused;
 use crate::proxy::context::RequestContext;
-use crate::proxy::slots::refused;
 use crate::proxy::{Request, Response};
 use crate::telemetry::metrics::Outcome;
 use crate::telemetry::redact::Escaped;
@@ -57,7 +57,7 @@ pin_project! {
         Wait {
             #[pin]
             answering: Caught<F>,
-            facts: Arc<RequestContext>,
+            context: Arc<RequestContext>,
         },
     }
 }
@@ -74,16 +74,16 @@ where
             RescuedProjection::Early { answer } => {
                 answer.take().expect("a future is not polled after it is ready")
             }
-            RescuedProjection::Wait { answering, facts } => match ready!(answering.poll(cx)) {
+            RescuedProjection::Wait { answering, context } => match ready!(answering.poll(cx)) {
                 Ok(Ok(mut response)) => {
                     // What is whole already cannot break off.
                     if !response.body().is_whole() {
-                        response.body_mut().watch(Box::new(Late { facts: Arc::clone(facts) }));
+                        response.body_mut().watch(Box::new(Late { context: Arc::clone(context) }));
                     }
                     response
                 }
-                Ok(Err(error)) => answer(facts, &own(error)),
-                Err(panic) => answer(facts, &panicked(&*panic)),
+                Ok(Err(error)) => answer(context, &own(error)),
+                Err(panic) => answer(context, &panicked(&*panic)),
             },
         }))
     }
@@ -109,16 +109,16 @@ where
     }
 
     fn call(&mut self, request: Request) -> Self::Future {
-        let facts = Arc::clone(&request.facts);
+        let context = Arc::clone(&request.context);
         if let Some(error) = self.unready.take() {
-            return Rescued::Early { answer: Some(answer(&facts, &error)) };
+            return Rescued::Early { answer: Some(answer(&context, &error)) };
         }
         match catch_unwind(AssertUnwindSafe(|| self.inner.call(request))) {
             Ok(answering) => {
                 let answering = AssertUnwindSafe(answering).catch_unwind();
-                Rescued::Wait { answering, facts }
+                Rescued::Wait { answering, context }
             }
-            Err(panic) => Rescued::Early { answer: Some(answer(&facts, &panicked(&*panic))) },
+            Err(panic) => Rescued::Early { answer: Some(answer(&context, &panicked(&*panic))) },
         }
     }
 }
@@ -140,14 +140,14 @@ fn own(error: impl Into<BoxError>) -> GatewayError {
 
 /// Logs what ends an answer whose head has gone out: no other answer can be made of it any more.
 struct Late {
-    facts: Arc<RequestContext>,
+    context: Arc<RequestContext>,
 }
 
 impl Watch for Late {
     fn chunk(&mut self, _bytes: &Bytes) {}
 
     fn failed(&mut self, error: &GatewayError) {
-        let (id, operation, client) = (self.facts.id, self.facts.operation(), self.facts.client());
+        let (id, operation, client) = (self.context.id, self.context.operation(), self.context.client());
         let (kind, side, detail) = (error.kind().name(), error.side().name(), error.detail());
         tracing::warn!(request_id = %id, operation, client, kind, side, detail = %Escaped(&detail), "an answer broke off");
     }
@@ -161,18 +161,18 @@ fn panicked(panic: &(dyn Any + Send)) -> GatewayError {
     GatewayError::new(Kind::Internal, format!("panic: {}", text.unwrap_or("without a text")))
 }
 
-fn answer(facts: &RequestContext, error: &GatewayError) -> Response {
-    log(facts, error);
-    facts.set_fault(error, outcome(error));
-    response(facts, error)
+fn answer(context: &RequestContext, error: &GatewayError) -> Response {
+    log(context, error);
+    context.set_fault(error, outcome(error));
+    response(context, error)
 }
 
 /// What the client of a request is told of an error.
-pub(crate) fn response(facts: &RequestContext, error: &GatewayError) -> Response {
+pub(crate) fn response(context: &RequestContext, error: &GatewayError) -> Response {
     // What lies at no front is told as clients of the old side are told.
-    let serves = facts.front().map_or(SideId::OLD, |front| front.serves);
-    let form = facts.program.errors(serves);
-    let (status, body) = form.answer(error, facts.language);
+    let serves = context.front().map_or(SideId::OLD, |front| front.serves);
+    let form = context.program.errors(serves);
+    let (status, body) = form.answer(error, context.language);
     let mut response = Response::new(Body::full(body));
     *response.status_mut() = status;
     let headers = response.headers_mut();
@@ -181,7 +181,7 @@ pub(crate) fn response(facts: &RequestContext, error: &GatewayError) -> Response
     }
     headers.insert(header::CONTENT_TYPE, form.content_type().clone());
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    if let Some(language) = facts.program.language_tag(facts.language) {
+    if let Some(language) = context.program.language_tag(context.language) {
         headers.insert(header::CONTENT_LANGUAGE, language.clone());
     }
     match error.kind() {
@@ -193,7 +193,7 @@ pub(crate) fn response(facts: &RequestContext, error: &GatewayError) -> Response
         Kind::UnknownToken => {
             // Compulsory with 401 (RFC 9110, section 11.6.1).
             let first =
-                facts.front().map(|front| facts.program.credential(front.serves).read_fields().next());
+                context.front().map(|front| context.program.credential(front.serves).read_fields().next());
             // A token that stands alone is of no registered scheme.
             let scheme = first.map(|first| first.and_then(|(_, scheme)| scheme.name()).unwrap_or("ApiKey"));
             if let Some(Ok(scheme)) = scheme.map(HeaderValue::from_str) {
@@ -205,7 +205,7 @@ pub(crate) fn response(facts: &RequestContext, error: &GatewayError) -> Response
         }
         _ => {}
     }
-    if error.kind().closes_connection() && facts.version < Version::HTTP_2 {
+    if error.kind().closes_connection() && context.version < Version::HTTP_2 {
         headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     response
@@ -223,8 +223,8 @@ fn outcome(error: &GatewayError) -> Outcome {
 }
 
 /// What a client did wrong, or the pack refuses on purpose, is nothing for an operator to act on; the access log has it.
-fn log(facts: &RequestContext, error: &GatewayError) {
-    let (id, operation, client) = (facts.id, facts.operation(), facts.client());
+fn log(context: &RequestContext, error: &GatewayError) {
+    let (id, operation, client) = (context.id, context.operation(), context.client());
     let (kind, side, detail) = (error.kind().name(), error.side().name(), error.detail());
     match outcome(error) {
         Outcome::ClientError | Outcome::Refused => {

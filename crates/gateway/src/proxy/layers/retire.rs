@@ -24,18 +24,18 @@ impl Middleware<Request> for Retire {
     type Fault = GatewayError;
 
     fn before(&self, request: Request) -> ControlFlow<Result<Response, GatewayError>, (Request, ())> {
-        let facts = &request.facts;
-        let front = facts.front().expect("`route` sits outside and leaves the front");
-        let side = &facts.program.side(front.serves).name;
-        let error = match self.retirement.standing(side, facts.operation(), facts.client()) {
+        let context = &request.context;
+        let front = context.front().expect("`route` sits outside and leaves the front");
+        let side = &context.program.side(front.serves).name;
+        let error = match self.retirement.standing(side, context.operation(), context.client()) {
             None | Some(Standing::Open(None)) => return ControlFlow::Continue((request, ())),
             Some(Standing::Open(Some(notice))) => {
-                facts.set_notice(notice);
+                context.set_notice(notice);
                 return ControlFlow::Continue((request, ()));
             }
             Some(Standing::Retired(notice)) => {
                 if let Some(notice) = notice {
-                    facts.set_notice(notice);
+                    context.set_notice(notice);
                 }
                 GatewayError::new(Kind::Retired, "the side has ended for this client")
             }

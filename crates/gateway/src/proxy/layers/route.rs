@@ -21,16 +21,16 @@ impl Middleware<Request> for Route {
     type Fault = GatewayError;
 
     fn before(&self, request: Request) -> ControlFlow<Result<Response, GatewayError>, (Request, ())> {
-        match find(&request.facts) {
-            Err(error) => match unknown(&request.facts, error.kind()) {
+        match find(&request.context) {
+            Err(error) => match unknown(&request.context, error.kind()) {
                 None => ControlFlow::Break(Err(error)),
                 Some(unknown) => {
-                    request.facts.set_unknown(unknown);
+                    request.context.set_unknown(unknown);
                     ControlFlow::Continue((request, ()))
                 }
             },
             Ok(matched) => {
-                request.facts.set_matched(matched);
+                request.context.set_matched(matched);
                 ControlFlow::Continue((request, ()))
             }
         }
@@ -38,42 +38,42 @@ impl Middleware<Request> for Route {
 }
 
 /// What is unknown of a request that no operation is for, if the front's own service is to judge it.
-fn unknown(facts: &RequestContext, why: &Kind) -> Option<Unknown> {
+fn unknown(context: &RequestContext, why: &Kind) -> Option<Unknown> {
     let unknown = match why {
         Kind::NotFound => Unknown::Path,
         Kind::WrongMethod { .. } => Unknown::Method,
         Kind::BadPath => Unknown::Spelling,
         _ => return None,
     };
-    let front = match facts.front() {
+    let front = match context.front() {
         Some(front) => front,
         None => {
-            let front = facts.program.front_at(facts.uri.path())?;
-            facts.set_front(Arc::clone(front));
+            let front = context.program.front_at(context.uri.path())?;
+            context.set_front(Arc::clone(front));
             front
         }
     };
-    let below = facts.uri.path().get(front.prefix.len()..).unwrap_or_default();
+    let below = context.uri.path().get(front.prefix.len()..).unwrap_or_default();
     (front.asked_about_strangers().is_some() && stays_below(below)).then_some(unknown)
 }
 
-/// Finds what a request is for, and leaves its front in its facts.
-pub(crate) fn find(facts: &RequestContext) -> Result<Matched, GatewayError> {
-    let path = facts.uri.path();
-    let Some((front, rest)) = facts.program.front(path) else {
+/// Finds what a request is for, and leaves its front in its context.
+pub(crate) fn find(context: &RequestContext) -> Result<Matched, GatewayError> {
+    let path = context.uri.path();
+    let Some((front, rest)) = context.program.front(path) else {
         // A path that could be read in two ways is refused as such wherever it seems to point.
         return Err(match switchback_plan::router::path::segments(path) {
             Err(error) => GatewayError::new(Kind::BadPath, error.to_string()),
             Ok(_) => GatewayError::new(Kind::NotFound, "no front has this prefix"),
         });
     };
-    facts.set_front(Arc::clone(front));
-    let scope = facts.program.side(front.serves).scope.as_deref();
+    context.set_front(Arc::clone(front));
+    let scope = context.program.side(front.serves).scope.as_deref();
     let (account, rest) = match scope.and_then(|scope| switchback_plan::router::path::under(scope, rest)) {
         Some((account, rest)) => (Some(account.into_owned()), rest),
         None => (None, rest),
     };
-    match front.router.find(&facts.method, rest) {
+    match front.router.find(&context.method, rest) {
         Found::Route { route, values } => {
             let values = values.into_iter().map(Cow::into_owned).collect();
             Ok(Matched { front: Arc::clone(front), route, values, account })

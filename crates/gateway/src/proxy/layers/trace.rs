@@ -25,9 +25,9 @@ impl Middleware<Request> for Trace {
     type Fault = Infallible;
 
     fn before(&self, request: Request) -> ControlFlow<Result<Response, Infallible>, (Request, Self::Kept)> {
-        let is_recorded = request.facts.span.is_some();
+        let is_recorded = request.context.span.is_some();
         let gathered =
-            is_recorded.then(|| Gathered { facts: Arc::clone(&request.facts), status: None, end: None });
+            is_recorded.then(|| Gathered { context: Arc::clone(&request.context), status: None, end: None });
         ControlFlow::Continue((request, gathered))
     }
 
@@ -41,7 +41,7 @@ impl Middleware<Request> for Trace {
 
 /// A span being gathered; recorded when it is dropped, which happens exactly once.
 pub(crate) struct Gathered {
-    facts: Arc<RequestContext>,
+    context: Arc<RequestContext>,
     status: Option<u16>,
     end: Option<End>,
 }
@@ -58,20 +58,20 @@ impl Watch for Gathered {
 
 impl Drop for Gathered {
     fn drop(&mut self) {
-        let facts = &*self.facts;
-        let Some(span) = &facts.span else { return };
-        let path = facts.shown_path();
-        let has_route = facts.operation_matched().is_some();
-        let method = known_method(&facts.method);
+        let context = &*self.context;
+        let Some(span) = &context.span else { return };
+        let path = context.shown_path();
+        let has_route = context.operation_matched().is_some();
+        let method = known_method(&context.method);
         let mut attributes = vec![
             KeyValue::new("http.request.method", method),
             KeyValue::new(
                 "url.scheme",
-                if facts.peer.is_some_and(|peer| peer.is_tls) { "https" } else { "http" },
+                if context.peer.is_some_and(|peer| peer.is_tls) { "https" } else { "http" },
             ),
             KeyValue::new("url.path", path.clone()),
-            KeyValue::new("network.protocol.version", version(facts.version)),
-            KeyValue::new("switchback.request_id", facts.id.to_string()),
+            KeyValue::new("network.protocol.version", version(context.version)),
+            KeyValue::new("switchback.request_id", context.id.to_string()),
         ];
         let mut add = |name: &'static str, value: &str| {
             if !value.is_empty() {
@@ -79,14 +79,14 @@ impl Drop for Gathered {
             }
         };
         add("http.route", if has_route { &path } else { "" });
-        add("switchback.operation", facts.operation());
-        add("switchback.client", facts.client());
+        add("switchback.operation", context.operation());
+        add("switchback.client", context.client());
         if method == OTHER_METHOD {
-            add("http.request.method_original", facts.method.as_str());
+            add("http.request.method_original", context.method.as_str());
         }
         let status = self.status.map(|status| status.to_string());
         let is_failed = self.status.is_some_and(|status| status >= 500) || self.end == Some(End::Failed);
-        let error = match (facts.fault(), self.end) {
+        let error = match (context.fault(), self.end) {
             (Some(fault), _) if is_failed => fault.kind,
             (_, Some(End::Complete)) if is_failed => status.as_deref().unwrap_or_default(),
             (_, Some(End::Complete)) => "",
@@ -94,13 +94,13 @@ impl Drop for Gathered {
             (_, Some(End::Abandoned) | None) => "client_gone",
         };
         add("error.type", error);
-        if let Some(address) = facts.address {
+        if let Some(address) = context.address {
             add("client.address", &address.to_string());
         }
-        add("switchback.phase", facts.phase());
-        add("switchback.answered_by", facts.answered_by());
-        let asked = facts.headers.get(header::HOST).and_then(|host| host.to_str().ok()?.parse().ok());
-        if let Some(server) = asked.as_ref().or(facts.uri.authority()) {
+        add("switchback.phase", context.phase());
+        add("switchback.answered_by", context.answered_by());
+        let asked = context.headers.get(header::HOST).and_then(|host| host.to_str().ok()?.parse().ok());
+        if let Some(server) = asked.as_ref().or(context.uri.authority()) {
             let server: &Authority = server;
             add("server.address", server.host());
             attributes.extend(server.port_u16().map(|port| KeyValue::new("server.port", i64::from(port))));
@@ -108,7 +108,7 @@ impl Drop for Gathered {
         attributes
             .extend(self.status.map(|status| KeyValue::new("http.response.status_code", i64::from(status))));
         let name = if has_route { format!("{method} {path}") } else { method.to_owned() };
-        span.record(Ended { name, took: facts.took(), attributes, is_failed });
+        span.record(Ended { name, took: context.took(), attributes, is_failed });
     }
 }
 

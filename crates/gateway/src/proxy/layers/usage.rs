@@ -29,40 +29,41 @@ impl Middleware<Request> for CountUsage {
     type Fault = Infallible;
 
     fn before(&self, request: Request) -> ControlFlow<Result<Response, Infallible>, (Request, Call)> {
-        let call = Call { facts: Arc::clone(&request.facts), usage: self.usage.clone() };
+        let call = Call { context: Arc::clone(&request.context), usage: self.usage.clone() };
         ControlFlow::Continue((request, call))
     }
 }
 
 /// One call; counted when it is dropped, with its answer's head or its client gone.
 pub(crate) struct Call {
-    facts: Arc<RequestContext>,
+    context: Arc<RequestContext>,
     usage: Usage,
 }
 
 impl Drop for Call {
     fn drop(&mut self) {
-        let facts = &*self.facts;
+        let context = &*self.context;
         // What is below no front is nobody's API; who shows a wrong token calls nothing.
-        let Some(front) = facts.front() else { return };
-        let Some(kind) = kind(facts) else { return };
-        let side = &facts.program.side(front.serves).name;
-        match facts.operation() {
+        let Some(front) = context.front() else { return };
+        let Some(kind) = kind(context) else { return };
+        let side = &context.program.side(front.serves).name;
+        match context.operation() {
             "" => {
-                let operation = format!("{} {}", method(&facts.method), label(front, &facts.shown_path()));
-                self.usage.count(side, facts.client(), &operation, kind);
+                let operation =
+                    format!("{} {}", method(&context.method), label(front, &context.shown_path()));
+                self.usage.count(side, context.client(), &operation, kind);
             }
-            operation => self.usage.count(side, facts.client(), operation, kind),
+            operation => self.usage.count(side, context.client(), operation, kind),
         }
     }
 }
 
-fn kind(facts: &RequestContext) -> Option<UsageKind> {
-    let is = |kind: &Kind| facts.fault().is_some_and(|fault| fault.kind == kind.name());
+fn kind(context: &RequestContext) -> Option<UsageKind> {
+    let is = |kind: &Kind| context.fault().is_some_and(|fault| fault.kind == kind.name());
     let brownout = Kind::Brownout { retry_after: std::time::Duration::ZERO };
     let is_refused = || {
-        facts.operation_matched().is_some_and(|matched| {
-            let route = facts.program.route(matched.front.serves, matched.route);
+        context.operation_matched().is_some_and(|matched| {
+            let route = context.program.route(matched.front.serves, matched.route);
             matches!(route.kind, RouteKind::Refuse(_))
         })
     };
@@ -72,7 +73,7 @@ fn kind(facts: &RequestContext) -> Option<UsageKind> {
         Some(UsageKind::Brownout)
     } else if is(&Kind::Retired) {
         Some(UsageKind::Retired)
-    } else if facts.unknown().is_some() || facts.operation_matched().is_none() {
+    } else if context.unknown().is_some() || context.operation_matched().is_none() {
         Some(UsageKind::Unknown)
     } else if is_refused() {
         Some(UsageKind::Refused)

@@ -38,27 +38,27 @@ impl Middleware<Request> for ValidateRequest {
         if let Err(error) = check(&request, &self.limits, &self.pseudonym) {
             return ControlFlow::Break(Err(error));
         }
-        if is_for_us_alone(&request.facts) {
+        if is_for_us_alone(&request.context) {
             return ControlFlow::Break(Ok(options_answer()));
         }
-        let Request { facts, body } = request;
+        let Request { context, body } = request;
         let body = body.limited(body_bytes_max(&self.limits)).paced(self.limits.request_body_timeout);
-        ControlFlow::Continue((Request { facts, body }, ()))
+        ControlFlow::Continue((Request { context, body }, ()))
     }
 }
 
 fn check(request: &Request, limits: &Limits, pseudonym: &Pseudonym) -> Result<(), GatewayError> {
-    let facts = &*request.facts;
-    check_target(facts, limits)?;
-    let seen = check_header_size(&facts.headers, limits)?;
-    check_host(facts)?;
+    let context = &*request.context;
+    check_target(context, limits)?;
+    let seen = check_header_size(&context.headers, limits)?;
+    check_host(context)?;
     if seen.coding {
-        check_framing(&facts.headers)?;
+        check_framing(&context.headers)?;
     }
     if seen.expectation {
-        check_expectation(&facts.headers)?;
+        check_expectation(&context.headers)?;
     }
-    if seen.via && headers::has_passed(&facts.headers, pseudonym) {
+    if seen.via && headers::has_passed(&context.headers, pseudonym) {
         return Err(GatewayError::new(Kind::LoopDetected, "our own name is in Via"));
     }
     if request.body.length().is_some_and(|length| length > body_bytes_max(limits)) {
@@ -73,12 +73,12 @@ fn body_bytes_max(limits: &Limits) -> u64 {
     limits.forwarded_bytes_max.max(limits.request_bytes_max)
 }
 
-fn check_target(facts: &RequestContext, limits: &Limits) -> Result<(), GatewayError> {
-    let length = facts.uri.path_and_query().map_or(0, |target| target.as_str().len());
+fn check_target(context: &RequestContext, limits: &Limits) -> Result<(), GatewayError> {
+    let length = context.uri.path_and_query().map_or(0, |target| target.as_str().len());
     if length > limits.target_bytes_max {
         return Err(GatewayError::new(Kind::UriTooLong, "the request target is over its limit"));
     }
-    if facts.method == Method::CONNECT || length == 0 {
+    if context.method == Method::CONNECT || length == 0 {
         return Err(GatewayError::new(Kind::BadPath, "the request target is not a path"));
     }
     Ok(())
@@ -109,9 +109,9 @@ fn check_header_size(headers: &HeaderMap, limits: &Limits) -> Result<Seen, Gatew
 
 /// One valid Host, except in HTTP/1.0; the authority of the target wins over it (RFC 9112, section 3.2; RFC 9113, section
 /// 8.3.1), and since nothing further in looks at either, winning means that only its form matters.
-fn check_host(facts: &RequestContext) -> Result<(), GatewayError> {
+fn check_host(context: &RequestContext) -> Result<(), GatewayError> {
     let bad = |detail: &str| Err(GatewayError::new(Kind::BadRequest, detail));
-    let mut hosts = facts.headers.get_all(header::HOST).iter();
+    let mut hosts = context.headers.get_all(header::HOST).iter();
     let host = hosts.next();
     if hosts.next().is_some() {
         return bad("more than one Host");
@@ -121,11 +121,11 @@ fn check_host(facts: &RequestContext) -> Result<(), GatewayError> {
     {
         return bad("an invalid Host");
     }
-    let authority = facts.uri.authority();
+    let authority = context.uri.authority();
     if authority.is_some_and(|authority| authority.as_str().contains('@')) {
         return bad("user information in the request target");
     }
-    match facts.version {
+    match context.version {
         Version::HTTP_11 if host.is_none() => bad("no Host"),
         Version::HTTP_2 if host.is_none() && authority.is_none() => bad("neither :authority nor Host"),
         _ => Ok(()),
@@ -170,10 +170,10 @@ fn check_expectation(headers: &HeaderMap) -> Result<(), GatewayError> {
 }
 
 /// `OPTIONS *`, and OPTIONS that must not go further (RFC 9110, section 7.6.2).
-fn is_for_us_alone(facts: &RequestContext) -> bool {
-    let max_forwards = facts.headers.get(header::MAX_FORWARDS);
-    facts.method == Method::OPTIONS
-        && (facts.uri.path() == "*" || max_forwards.is_some_and(|left| left.as_bytes() == b"0"))
+fn is_for_us_alone(context: &RequestContext) -> bool {
+    let max_forwards = context.headers.get(header::MAX_FORWARDS);
+    context.method == Method::OPTIONS
+        && (context.uri.path() == "*" || max_forwards.is_some_and(|left| left.as_bytes() == b"0"))
 }
 
 /// What this server can do as a whole.

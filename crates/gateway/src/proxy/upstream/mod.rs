@@ -30,10 +30,10 @@ use crate::body::{Body, BodyTimeout};
 use crate::error::{GatewayError, Kind};
 use crate::interim;
 use crate::proxy::Response;
+use crate::proxy::concurrency::{FairConcurrencyLimit, FairPermit, refused};
 use crate::proxy::headers::forwarded_answer;
 use crate::proxy::limits::Limits;
 use crate::proxy::origin::CallOrigin;
-use crate::proxy::slots::{FairConcurrencyLimit, FairPermit, refused};
 use crate::telemetry::metrics::UpstreamMeter;
 use crate::tls::{ServiceTls, TlsError};
 use http::uri::{Authority, PathAndQuery, Scheme};
@@ -80,7 +80,7 @@ pub struct Upstream {
     /// The authority as `Host` says it.
     host: HeaderValue,
     transport: Transport,
-    slots: FairConcurrencyLimit,
+    in_flight: FairConcurrencyLimit,
     limits: Arc<Limits>,
     meter: UpstreamMeter,
 }
@@ -140,7 +140,7 @@ impl Upstream {
             base: url.path().trim_end_matches('/').to_owned(),
             host: host(scheme, authority).ok_or(UpstreamError::Address)?,
             transport: Transport::Connections(connections),
-            slots: FairConcurrencyLimit::new(
+            in_flight: FairConcurrencyLimit::new(
                 limits.upstream_in_flight_max,
                 limits.client_upstream_in_flight_max,
             ),
@@ -161,7 +161,7 @@ impl Upstream {
             base: String::new(),
             host: HeaderValue::from_static("localhost"),
             transport: Transport::Within(service),
-            slots: FairConcurrencyLimit::new(
+            in_flight: FairConcurrencyLimit::new(
                 limits.upstream_in_flight_max,
                 limits.client_upstream_in_flight_max,
             ),
@@ -203,15 +203,15 @@ impl Upstream {
     }
 
     /// A place among the calls in flight, for a call of this client.
-    pub(crate) fn slot(&self, client: &str) -> Result<FairPermit, GatewayError> {
-        self.slots.take(client).map_err(|limit| refused(limit).safe_to_retry())
+    pub(crate) fn permit(&self, client: &str) -> Result<FairPermit, GatewayError> {
+        self.in_flight.take(client).map_err(|limit| refused(limit).safe_to_retry())
     }
 
     /// Sends a call. `target` is path and query below the upstream's base; what the gateway adds to `headers` stays in them,
-    /// for another try. The slot is taken until the answer's body has ended.
+    /// for another try. The permit is taken until the answer's body has ended.
     pub(crate) async fn send(
         &self,
-        slot: FairPermit,
+        permit: FairPermit,
         method: &Method,
         target: &str,
         headers: &mut HeaderMap,
@@ -234,14 +234,14 @@ impl Upstream {
         }
         let body_timeout = BodyTimeout { idle: self.limits.upstream_timeout, bytes_per_second_min: 0 };
         let bytes_max = self.limits.response_bytes_max;
-        Ok(response.map(|body| body.limited(bytes_max).paced(body_timeout).watched(Box::new(slot))))
+        Ok(response.map(|body| body.limited(bytes_max).paced(body_timeout).watched(Box::new(permit))))
     }
 
     /// Sends a call after which its connection may speak another protocol. It gets a connection of its own, in HTTP/1.1,
     /// which the answer brings along ([`crate::tunnel::Switched`]) if the upstream agrees; else the answer is as any other.
     pub(crate) async fn switch(
         &self,
-        slot: FairPermit,
+        permit: FairPermit,
         method: &Method,
         target: &str,
         headers: &mut HeaderMap,
@@ -261,7 +261,7 @@ impl Upstream {
         }
         let body_timeout = BodyTimeout { idle: patience, bytes_per_second_min: 0 };
         let bytes_max = self.limits.response_bytes_max;
-        Ok(response.map(|body| body.limited(bytes_max).paced(body_timeout).watched(Box::new(slot))))
+        Ok(response.map(|body| body.limited(bytes_max).paced(body_timeout).watched(Box::new(permit))))
     }
 
     /// The call as it is sent.

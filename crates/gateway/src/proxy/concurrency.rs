@@ -27,11 +27,11 @@ impl ConcurrencyLimit {
         ConcurrencyLimit { taken: Arc::default(), max }
     }
 
-    /// Takes a slot, unless all are taken.
+    /// Takes a permit, unless all are taken.
     pub(crate) fn take(&self) -> Option<Permit> {
-        let slot = Permit { taken: Arc::clone(&self.taken) };
-        // Over the limit the slot is given back at once by its drop.
-        (self.taken.fetch_add(1, Relaxed) < self.max).then_some(slot)
+        let permit = Permit { taken: Arc::clone(&self.taken) };
+        // Over the limit the permit is given back at once by its drop.
+        (self.taken.fetch_add(1, Relaxed) < self.max).then_some(permit)
     }
 
     /// How many are taken.
@@ -54,22 +54,22 @@ impl FairConcurrencyLimit {
         FairConcurrencyLimit { all: ConcurrencyLimit::new(max), by_client: PerClientLimit::new(client_max) }
     }
 
-    /// Takes a slot for a client; the error names the limit that is reached.
+    /// Takes a permit for a client; the error names the limit that is reached.
     pub(crate) fn take(&self, client: &str) -> Result<FairPermit, &'static str> {
-        let own = self.by_client.slots(client);
-        let slot = self.all.take().ok_or("upstream_in_flight")?;
+        let own = self.by_client.permits(client);
+        let permit = self.all.take().ok_or("upstream_in_flight")?;
         let free = self.all.max.saturating_sub(self.all.taken());
         if own.taken() > free {
             return Err("client_upstream_in_flight");
         }
-        Ok(FairPermit { _own: own.take().ok_or("client_upstream_in_flight")?, _slot: slot })
+        Ok(FairPermit { _own: own.take().ok_or("client_upstream_in_flight")?, _permit: permit })
     }
 }
 
 /// One of them, given back like a [`Permit`].
 #[derive(Debug)]
 pub(crate) struct FairPermit {
-    _slot: Permit,
+    _permit: Permit,
     _own: Permit,
 }
 
@@ -78,7 +78,7 @@ impl Watch for FairPermit {
     fn end(&mut self, _end: End) {}
 }
 
-/// One taken slot, given back when dropped; as a watcher of a body it is given back when the body ends.
+/// One taken permit, given back when dropped; as a watcher of a body it is given back when the body ends.
 #[derive(Debug)]
 pub(crate) struct Permit {
     taken: Arc<AtomicUsize>,
@@ -117,12 +117,12 @@ impl PerClientLimit {
     }
 
     pub(crate) fn take(&self, client: &str) -> Option<Permit> {
-        self.slots(client).take()
+        self.permits(client).take()
     }
 
-    fn slots(&self, client: &str) -> ConcurrencyLimit {
-        if let Some(slots) = self.by_client.load().get(client) {
-            return slots.clone();
+    fn permits(&self, client: &str) -> ConcurrencyLimit {
+        if let Some(permits) = self.by_client.load().get(client) {
+            return permits.clone();
         }
         // Once per client: the table is copied with the newcomer in it. Of two that come at once the first one stays.
         let own = ConcurrencyLimit::new(self.max);
@@ -141,14 +141,14 @@ mod tests {
 
     #[test]
     fn a_slot_is_free_again_when_its_holder_is_gone() {
-        let slots = ConcurrencyLimit::new(2);
-        let (first, second) = (slots.take().unwrap(), slots.take().unwrap());
-        assert!(slots.take().is_none());
-        assert_eq!(slots.taken(), 2);
+        let permits = ConcurrencyLimit::new(2);
+        let (first, second) = (permits.take().unwrap(), permits.take().unwrap());
+        assert!(permits.take().is_none());
+        assert_eq!(permits.taken(), 2);
         drop(first);
-        assert!(slots.take().is_some());
+        assert!(permits.take().is_some());
         drop(second);
-        assert_eq!(slots.taken(), 0);
+        assert_eq!(permits.taken(), 0);
     }
 
     #[test]
@@ -164,25 +164,25 @@ mod tests {
 
     #[test]
     fn clients_that_take_all_they_can_leave_slots_to_others() {
-        let slots = FairConcurrencyLimit::new(1024, 1024);
-        let take_all = |client: &str| std::iter::from_fn(|| slots.take(client).ok()).collect::<Vec<_>>();
+        let permits = FairConcurrencyLimit::new(1024, 1024);
+        let take_all = |client: &str| std::iter::from_fn(|| permits.take(client).ok()).collect::<Vec<_>>();
         let (first, second) = (take_all("a"), take_all("b"));
         assert_eq!(first.len(), 512);
         assert_eq!(second.len(), 256);
-        assert_eq!(slots.take("a").unwrap_err(), "client_upstream_in_flight");
-        let other = slots.take("c");
+        assert_eq!(permits.take("a").unwrap_err(), "client_upstream_in_flight");
+        let other = permits.take("c");
         assert!(other.is_ok());
         drop((first, second, other));
-        assert_eq!((slots.all.taken(), slots.by_client.slots("a").taken()), (0, 0));
+        assert_eq!((permits.all.taken(), permits.by_client.permits("a").taken()), (0, 0));
     }
 
     #[test]
     fn the_only_slot_is_for_whoever_comes_first() {
-        let slots = FairConcurrencyLimit::new(1, 1);
-        let taken = slots.take("a").unwrap();
-        assert_eq!(slots.take("b").unwrap_err(), "upstream_in_flight");
+        let permits = FairConcurrencyLimit::new(1, 1);
+        let taken = permits.take("a").unwrap();
+        assert_eq!(permits.take("b").unwrap_err(), "upstream_in_flight");
         drop(taken);
-        assert!(slots.take("b").is_ok());
-        assert_eq!(slots.all.taken(), 0, "what was refused or dropped is given back");
+        assert!(permits.take("b").is_ok());
+        assert_eq!(permits.all.taken(), 0, "what was refused or dropped is given back");
     }
 }
