@@ -35,6 +35,10 @@ pub struct ReplicaSlot {
 impl Store {
     /// Writes down what a gateway says of itself, and what it has counted. Of its slots those from `number_min` on are kept; what
     /// other gateways said last before `forget_ms` is forgotten.
+    ///
+    /// # Errors
+    ///
+    /// The database does not answer or fails.
     pub async fn put_replica(
         &self,
         row: &ReplicaRow,
@@ -78,12 +82,20 @@ impl Store {
     }
 
     /// All gateways that are remembered, by name.
+    ///
+    /// # Errors
+    ///
+    /// The database does not answer or fails.
     pub async fn replicas(&self) -> Result<Vec<ReplicaRow>, StoreError> {
         let sql = "SELECT id, name, beats, seen_ms, left_ms, standing FROM replicas ORDER BY name, id";
         self.db.rows(sql, &[]).await?.iter().map(replica).collect()
     }
 
     /// What a gateway has counted after a slot.
+    ///
+    /// # Errors
+    ///
+    /// The database does not answer or fails.
     pub async fn replica_slots(&self, id: &str, after: i64) -> Result<Vec<ReplicaSlot>, StoreError> {
         let sql = "SELECT number, at_ms, counted FROM replica_traffic WHERE replica = $1 AND number > $2 \
                    ORDER BY number";
