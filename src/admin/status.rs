@@ -1,13 +1,12 @@
 //! What `app` posts for operators to see: the pack and configuration that serve, and how the last reload went. Posted
 //! whole, read without a lock.
 
-use crate::playground::KeptFiles;
+use crate::playground::{KeptContracts, KeptFiles};
 use arc_swap::ArcSwap;
 use serde::Serialize;
 use serde_json::Value;
 use std::sync::Arc;
-use switchback_compiler::contract::Contract;
-use switchback_plan::{PerSide, Report};
+use switchback_plan::Report;
 
 /// Where the status is posted and read.
 pub type Board = Arc<ArcSwap<Status>>;
@@ -40,8 +39,7 @@ pub struct CertificateEnd {
 pub struct PackShown {
     /// With what only checks need, which what serves has not.
     pub report: Report,
-    /// Old side first.
-    pub contracts: PerSide<Arc<Contract>>,
+    pub contracts: Arc<KeptContracts>,
     pub files: Arc<KeptFiles>,
 }
 

@@ -4,26 +4,25 @@
 use super::builtin::{self, BUILT_IN};
 use crate::admin::PackShown;
 use crate::config::{PackFacts, SettingFacts, SettingKind, SideFacts};
-use crate::playground::KeptFiles;
+use crate::playground::{KeptContracts, KeptFiles};
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
-use switchback_compiler::contract::{Contract, call_breaches};
+use switchback_compiler::contract::call_breaches;
 use switchback_compiler::diagnostic::{Colour, to_text};
 use switchback_compiler::mapping;
 use switchback_compiler::mapping::load::PackSource;
 use switchback_engine::translate::{SettingError, Settings, example};
 use switchback_gateway::shadow::{CallContract, Knowledge};
 use switchback_json::Value;
-use switchback_plan::{self as plan, Pack, PerSide, SideId};
+use switchback_plan::{self as plan, Pack, SideId};
 
 /// A pack that is fit to serve, with all routes that settings choose from.
 #[derive(Debug)]
 pub(super) struct ReadPack {
     pack: Arc<Pack>,
-    /// Old side first.
-    contracts: PerSide<Arc<Contract>>,
+    contracts: Arc<KeptContracts>,
     source: String,
     hash: String,
     files: Arc<KeptFiles>,
@@ -70,9 +69,9 @@ pub(super) fn load(folder: Option<&Path>) -> Result<ReadPack, String> {
     };
     check_examples(&pack)?;
     let files = Arc::new(KeptFiles::new(&source));
-    let contracts = compiled.contracts.expect("a pack is compiled out of its contracts").map(Arc::new);
-    let shown =
-        PackShown { report: plan::report(&pack), contracts: contracts.clone(), files: Arc::clone(&files) };
+    let contracts = Arc::new(KeptContracts::new(Arc::clone(&files)));
+    let report = plan::report(&pack);
+    let shown = PackShown { report, contracts: Arc::clone(&contracts), files: Arc::clone(&files) };
     let shown = Arc::new(shown);
     let pack = without_checks(pack);
     let source = folder.map_or_else(|| BUILT_IN.to_owned(), |folder| folder.display().to_string());
@@ -99,8 +98,10 @@ impl ReadPack {
         for setting in chose {
             let _ = write!(served, "+{}", own.settings[usize::from(setting)].name);
         }
-        let contracts = std::mem::take(&mut self.contracts)
-            .map(|contract| Box::new(Promised(contract)) as Box<dyn CallContract>);
+        let contracts = [0, 1].map(|side| {
+            let contracts = Arc::clone(&self.contracts);
+            Box::new(Promised { contracts, side }) as Box<dyn CallContract>
+        });
         let knowledge = Arc::new(Knowledge::new(Arc::clone(&self.pack), &served, contracts));
         let settings = Arc::new(settings);
         let ReadPack { pack, source, hash, files, shown, .. } = self;
@@ -110,11 +111,15 @@ impl ReadPack {
 
 /// A contract, as the dual run asks it.
 #[derive(Debug)]
-struct Promised(Arc<Contract>);
+struct Promised {
+    contracts: Arc<KeptContracts>,
+    side: usize,
+}
 
 impl CallContract for Promised {
     fn breaches(&self, operation: &str, target: &str, body: Option<&[u8]>) -> Vec<String> {
-        call_breaches(&self.0, operation, target, body)
+        let contracts = self.contracts.read();
+        contracts.map_or_else(Vec::new, |all| call_breaches(&all[self.side], operation, target, body))
     }
 }
 

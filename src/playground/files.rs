@@ -1,12 +1,16 @@
 //! The files of a pack that serves, as they are kept to be looked at and tried: large contracts folded, since their texts
-//! would take more memory than all else that serves.
+//! would take more memory than all else that serves, and read when somebody asks.
 
 use flate2::Compression;
 use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
 use std::borrow::Cow;
 use std::io::{Read as _, Write as _};
+use std::sync::{Arc, OnceLock};
+use switchback_compiler::contract::Contract;
+use switchback_compiler::mapping;
 use switchback_compiler::mapping::load::PackSource;
+use switchback_plan::PerSide;
 
 /// Files up to this length are kept as they are: mappings, which people look at and change.
 const PLAIN_BYTES_MAX: usize = 256 << 10;
@@ -49,6 +53,30 @@ impl KeptFiles {
     }
 }
 
+/// The contracts of a pack that serves. Plans need them no more, so that they are read out of its files when a page shows
+/// them or a dual run checks a planned call: a second of work for the largest, and never that of the data path.
+#[derive(Debug)]
+pub struct KeptContracts {
+    files: Arc<KeptFiles>,
+    read: OnceLock<Option<PerSide<Contract>>>,
+}
+
+impl KeptContracts {
+    /// Of a pack that compiles.
+    pub fn new(files: Arc<KeptFiles>) -> KeptContracts {
+        KeptContracts { files, read: OnceLock::new() }
+    }
+
+    /// Old side first. The first call reads them; none comes only of files that do not compile.
+    pub fn read(&self) -> Option<&PerSide<Contract>> {
+        let read = || {
+            let files = self.files.iter().map(|file| (file.name.clone(), file.content().into_owned()));
+            mapping::contracts(&PackSource::from_files(files.collect()))
+        };
+        self.read.get_or_init(read).as_ref()
+    }
+}
+
 impl Kept {
     fn new(name: &str, content: &[u8]) -> Kept {
         let folded = (content.len() > PLAIN_BYTES_MAX).then(|| folded(content)).flatten();
@@ -86,6 +114,20 @@ fn folded(content: &[u8]) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn contracts_are_read_when_somebody_asks_for_them() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("mappings/messaging");
+        let source = PackSource::from_dir(&folder).expect("the pack lies beside the sources");
+        let kept = KeptContracts::new(Arc::new(KeptFiles::new(&source)));
+        assert!(kept.read.get().is_none());
+        let compiled = mapping::compile(&source).contracts.expect("the pack compiles");
+        let keys = |contracts: &[Contract; 2]| -> Vec<String> {
+            contracts.iter().flat_map(|one| &one.operations).map(|one| format!("{one:?}")).collect()
+        };
+        assert_eq!(kept.read().map(keys), Some(keys(&compiled)));
+        assert!(kept.read.get().is_some());
+    }
 
     #[test]
     fn a_large_file_is_folded_and_comes_back_whole() {

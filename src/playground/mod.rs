@@ -16,7 +16,7 @@ mod shelf;
 mod tried;
 mod what_if;
 
-pub use files::{Kept, KeptFiles};
+pub use files::{Kept, KeptContracts, KeptFiles};
 pub use letter::Letter;
 pub use run::{Ask, Part, Place, Ran, RanAnswer, RanCall, RanStep, TriedRequest};
 pub use shelf::Shown as ShelfEntry;

@@ -11,8 +11,10 @@ use crate::admin::{Answer, PackShown, PackStatus};
 use crate::playground::Kept;
 use http::StatusCode;
 use maud::{Markup, html};
+use std::sync::Arc;
 use switchback_compiler::contract::{NamedType, Operation, TypeKind};
 use switchback_plan::{LossReport, OperationReport, SideReport, report};
+use tokio::task::spawn_blocking;
 
 /// The parts of the page.
 const PARTS: [(&str, &str); 7] = [
@@ -33,8 +35,13 @@ pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
     if !rest.is_empty() {
         return visit.not_found();
     }
-    let board = visit.parts.board.load();
+    let board = visit.parts.board.load_full();
     let part = visit.query.get("show");
+    if let ("contract", Some(shown)) = (part, &board.shown) {
+        // The first to look has them read.
+        let contracts = Arc::clone(&shown.contracts);
+        let _ = spawn_blocking(move || contracts.read().is_some()).await;
+    }
     let known = PARTS.iter().any(|(name, _)| *name == part);
     let program = visit.parts.program.load_full();
     let body = html! {
@@ -193,7 +200,9 @@ fn contract(visit: &Visit<'_>, shown: Option<&PackShown>) -> Markup {
     let Some(shown) = shown else {
         return html! { (empty("No contract", &html! { "This pack was not read from files." })) };
     };
-    let [old, new] = &shown.contracts;
+    let Some([old, new]) = shown.contracts.read() else {
+        return html! { (empty("No contract", &html! { "The contracts of this pack could not be read." })) };
+    };
     let side = visit.query.get("side");
     let chosen = if side == new.name { new } else { old };
     let asked = visit.query.get("q").to_lowercase();

@@ -41,6 +41,14 @@ pub fn compile(source: &PackSource) -> Compiled {
     Compiled { sources, findings, pack, program: Some(program), contracts: Some(contracts) }
 }
 
+/// The contracts of a pack that compiles, as [`compile`] gives them: old side first. None for one that does not.
+pub fn contracts(source: &PackSource) -> Option<[Contract; 2]> {
+    let (mut sources, mut findings) = (Sources::new(), Findings::new());
+    let (program, mut contracts) = load::read(source, &mut sources, &mut findings)?;
+    manifest::take_credentials(&program.manifest, &mut contracts, &mut findings);
+    Some(contracts)
+}
+
 fn lower(
     program: &Program,
     contracts: &[Contract; 2],

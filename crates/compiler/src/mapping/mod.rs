@@ -23,7 +23,7 @@ pub mod schema;
 pub mod syntax;
 mod texts;
 
-pub use compile::{Compiled, compile};
+pub use compile::{Compiled, compile, contracts};
 pub(crate) use made::shared_headers;
 
 use crate::diagnostic::{Sources, Span};
