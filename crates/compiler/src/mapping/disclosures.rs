@@ -59,6 +59,7 @@ pub(super) fn of_side(comparisons: &Comparisons<'_>, side: usize) -> Disclosures
         values: Vec::new(),
         known: HashMap::new(),
         written: HashMap::new(),
+        plain: HashMap::new(),
     };
     let operations = contract.operations.iter().map(|operation| builder.operation(operation)).collect();
     Disclosures { values: builder.values, operations }
@@ -74,6 +75,8 @@ struct Builder<'b> {
     known: HashMap<(TypeId, Declared), DisclosureId>,
     /// Alternatives that are written out, by where: types may lead to one another by nothing else.
     written: HashMap<(*const Type, Declared), DisclosureId>,
+    /// Values in which nothing is, by all that is said of them: most of a contract's fields are one of a few.
+    plain: HashMap<[bool; 4], DisclosureId>,
 }
 
 impl Builder<'_> {
@@ -123,7 +126,11 @@ impl Builder<'_> {
     fn outermost(&mut self, ty: Option<&Type>) -> DisclosureId {
         match ty {
             Some(ty) => self.value(ty, &Declared::default()),
-            None => self.add(Disclosure::default()),
+            None => {
+                let id = self.add(Disclosure::default());
+                let same = self.same(&Disclosure::default(), id);
+                same.inspect(|_| drop(self.values.pop())).unwrap_or(id)
+            }
         }
     }
 
@@ -148,16 +155,43 @@ impl Builder<'_> {
             return *id;
         }
         let id = self.add(Disclosure::default());
-        if let Some(written) = written {
-            self.written.insert(written, id);
+        if let Some(written) = &written {
+            self.written.insert(written.clone(), id);
         }
-        if let Some(named) = named {
-            self.known.insert(named, id);
+        if let Some(named) = &named {
+            self.known.insert(named.clone(), id);
         }
         let mut value = Disclosure::default();
         self.fill(&mut value, ty, declared);
-        self.values[id.0 as usize] = value;
-        id
+        let Some(same) = self.same(&value, id) else {
+            self.values[id.0 as usize] = value;
+            return id;
+        };
+        self.values.pop();
+        written.map(|written| self.written.insert(written, same));
+        named.map(|named| self.known.insert(named, same));
+        same
+    }
+
+    /// The value that is there already and says the same as this one, of which nothing is made but its place.
+    fn same(&mut self, value: &Disclosure, id: DisclosureId) -> Option<DisclosureId> {
+        let Disclosure {
+            is_secret,
+            is_harmless,
+            is_number,
+            listed,
+            members,
+            others,
+            element,
+            has_data_names,
+        } = value;
+        let is_plain = listed.is_empty() && members.is_empty() && others.is_none() && element.is_none();
+        if !is_plain || id.0 as usize + 1 != self.values.len() {
+            return None;
+        }
+        let key = [*is_secret, *is_harmless, *is_number, *has_data_names];
+        let known = *self.plain.entry(key).or_insert(id);
+        (known != id).then_some(known)
     }
 
     fn fill(&mut self, value: &mut Disclosure, ty: &Type, declared: &Declared) {
@@ -223,5 +257,33 @@ fn statuses(pattern: StatusPattern) -> Option<StatusFrom> {
         StatusPattern::Exact(status) => Some(StatusFrom::Exact(status)),
         StatusPattern::Class(class) => Some(StatusFrom::Class(class)),
         StatusPattern::Default => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::mapping::compile;
+    use crate::mapping::load::PackSource;
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    #[test]
+    fn plain_values_are_disclosed_alike_once() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../mappings/messaging");
+        let source = PackSource::from_dir(&folder).expect("the pack lies beside the sources");
+        let pack = compile(&source).pack.expect("the pack compiles");
+        for disclosures in &pack.disclosures {
+            let values = disclosures.values.iter();
+            let plain = values.filter(|value| {
+                value.members.is_empty()
+                    && value.element.is_none()
+                    && value.others.is_none()
+                    && value.listed.is_empty()
+            });
+            let plain: Vec<String> = plain.map(|value| format!("{value:?}")).collect();
+            let distinct: BTreeSet<&String> = plain.iter().collect();
+            assert!(distinct.len() > 1);
+            assert_eq!(plain.len(), distinct.len(), "{plain:?}");
+        }
     }
 }
