@@ -14,7 +14,7 @@
 //! against such a list whose first column says `right` or `wrong`. Fails where a line is written that was labelled wrong.
 //! `tests/survey/labels.tsv` has the labels of the pairs that this was measured with.
 //!
-//! `… --example survey -- --hostile 125 250 500 1000`: seconds that generated documents take which are meant to hurt, by size;
+//! `… --example survey -- --hostile [WORD] 125 250 500 1000`: seconds that generated documents take which are meant to hurt, by size;
 //! fails where they grow much faster than the documents do.
 
 #[path = "survey/hostile.rs"]
