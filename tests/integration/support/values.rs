@@ -4,7 +4,7 @@
 
 use proptest::prelude::*;
 use switchback_compiler::contract::{
-    Additional, Array, Choice, Enum, Field, Literal, Object, Scalar, ScalarKind, Test, Type, TypeKind, Types,
+    Additional, Array, Enum, Field, Literal, Object, Scalar, ScalarKind, Test, Type, TypeKind, Types,
 };
 use switchback_json::{self as json, Str, Value};
 
@@ -78,17 +78,15 @@ impl Generator<'_> {
             TypeKind::Scalar(scalar) => scalar_of(scalar),
             TypeKind::Array(array) => self.array(path, array, depth),
             TypeKind::Object(object) => self.object(path, object, depth),
-            TypeKind::OneOf(alternatives) | TypeKind::Choice(Choice { alternatives, .. }) => {
+            TypeKind::OneOf(_) | TypeKind::Choice(_) => {
                 // Null was offered for all of them together, and the place is narrowed once.
-                let told = |at: usize| match kind {
-                    TypeKind::Choice(Choice { test: Test::Constant { member, values }, .. }) => {
-                        let values =
-                            values.iter().filter(|(_, of)| *of == at).map(|(value, _)| literal(value));
-                        Some((member.clone(), values.collect::<Vec<_>>()))
-                    }
-                    _ => None,
+                let told = |at: usize| {
+                    let TypeKind::Choice(choice) = kind else { return None };
+                    let Test::Constant { member, values } = &choice.test else { return None };
+                    let values = values.iter().filter(|(_, of)| *of == at).map(|(value, _)| literal(value));
+                    Some((member.clone(), values.collect::<Vec<_>>()))
                 };
-                let alternatives = alternatives.iter().enumerate().map(|(at, ty)| {
+                let alternatives = kind.alternatives().iter().enumerate().map(|(at, ty)| {
                     let plain = self.kind(path, self.types.resolve(ty).kind, depth);
                     let Some((member, values)) = told(at).filter(|(_, values)| !values.is_empty()) else {
                         return plain;
@@ -166,7 +164,7 @@ fn object_of(members: Vec<(Str, Value)>) -> Value {
 }
 
 fn scalar_of(scalar: &Scalar) -> BoxedStrategy<Value> {
-    if let Some(Enum { values, open }) = &scalar.values {
+    if let Some(Enum { values, open }) = scalar.values.as_deref() {
         let listed = prop::sample::select(values.iter().map(literal).collect::<Vec<_>>());
         return if *open { prop_oneof![3 => listed, 1 => free(scalar)].boxed() } else { listed.boxed() };
     }
