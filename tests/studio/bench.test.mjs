@@ -1,0 +1,13 @@
+// The bench of the studio's cost, for a moment: that it measures at all.
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { test } from "node:test";
+import { promisify } from "node:util";
+
+test("what the studio costs can be measured", async () => {
+  const { stdout } = await promisify(execFile)("benches/studio/run", ["--tiny", "--seconds", "2"]);
+  assert.match(stdout, /\| closed \| [1-9]\d* \|/);
+  assert.match(stdout, /\| open \| [1-9]\d* \|/);
+  assert.match(stdout, /[1-9]\d* looks/);
+  assert.match(stdout, /The live view costs -?[\d.]+ % of a core/);
+});
