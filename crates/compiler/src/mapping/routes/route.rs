@@ -34,6 +34,8 @@ pub(super) struct RouteCheck<'g, 'a> {
     pub refuses: bool,
     /// Names of the results of steps so far.
     pub results: Vec<Spanned<String>>,
+    /// Those of them whose replies have a body that is not read: name, place of the call, media type.
+    pub opaque_results: Vec<(String, Span, String)>,
     /// Members of values made in steps, each with the name of its step.
     pub made: Vec<(String, Spanned<String>)>,
     /// The side that values are made for where no type is wanted.
@@ -93,6 +95,7 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
             passed_answers: None,
             refuses: false,
             results: Vec::new(),
+            opaque_results: Vec::new(),
             made: Vec::new(),
             makes_for: serves,
             makes: false,

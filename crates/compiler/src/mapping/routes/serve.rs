@@ -180,6 +180,11 @@ impl<'a> RouteCheck<'_, 'a> {
                 self.findings.push(faults::unread_result(&member));
             }
         }
+        for (name, span, media) in std::mem::take(&mut self.opaque_results) {
+            if self.context.is_read(&format!("{name}.body")) {
+                self.findings.push(faults::opaque_reply(span, &media));
+            }
+        }
         for name in std::mem::take(&mut self.results) {
             if !self.context.is_read(&name.value) {
                 self.findings.push(faults::unread_result(&name));

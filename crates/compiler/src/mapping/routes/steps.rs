@@ -237,6 +237,11 @@ impl<'a> RouteCheck<'_, 'a> {
         let without_body = matches!(call.on_fail, Some(ast::OnFail::Absent(_)))
             || call.pages.as_ref().is_some_and(|pages| matches!(pages.beyond, Some(ast::Beyond::Absent)));
         let held = ContextValue::there(result(operation, !without_body, call.operation.span), side);
+        let unread = operation.responses.iter().filter(|answer| answer.is_success() && answer.body.is_some());
+        let unread = unread.map(|answer| &answer.media).find(|media| !media.is_read());
+        if let (Some(name), Some(media)) = (&step.name, unread) {
+            self.opaque_results.push((name.value.clone(), call.operation.span, media.name().to_owned()));
+        }
         let cut = call.pages.is_some() || call.each.is_some();
         if let (Some(name), false) = (&step.name, cut) {
             let statuses = operation.responses.iter().filter(|one| one.is_success() && one.body.is_some());

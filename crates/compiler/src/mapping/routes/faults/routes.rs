@@ -319,6 +319,14 @@ pub(in super::super) fn opaque_body(span: Span, media: &str) -> Finding {
         .help("write `keep` where no body of it is JSON on either side; else refuse the operation")
 }
 
+pub(in super::super) fn opaque_reply(span: Span, media: &str) -> Finding {
+    let message =
+        format!("the reply to this call may be `{media}`, whose body is not read, and something reads it");
+    Finding::error(Code::OpaqueBody, span, message).help(
+        "read its status or header fields only; a body of bytes passes through a pair, with `response: keep`",
+    )
+}
+
 /// The same in either direction, so that it is said once.
 pub(in super::super) fn file_alone(span: Span, side: &str, name: &str) -> Finding {
     Finding::error(Code::FilePart, span, format!("`{name}` of `{side}` is a file, and what stands for it is none"))
