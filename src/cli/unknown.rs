@@ -5,8 +5,9 @@ use super::stored::{Failure, Format, block_on, print_json};
 use serde_json::Value;
 use std::process::ExitCode;
 
-/// What clients of a running gateway call that no contract has, and tokens that nobody enrolled: the newest fifty that were
-/// forwarded to the old service, each with how often it came. Paths are shown as in the access log.
+/// What clients of a running gateway call that no contract has, and tokens that nobody enrolled: the newest fifty, each with
+/// how often it came. Such calls go to the old service; a query parameter that the contract of an operation does not have is
+/// dropped where the operation is translated. Paths are shown as in the access log.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  switchback unknown --config switchback.yaml")]
 pub struct Args {

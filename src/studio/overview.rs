@@ -426,7 +426,7 @@ fn of_unknown_calls(visit: &Visit<'_>) -> Vec<Markup> {
     vec![html! { li #todo-unknown {
         div.what {
             details {
-                summary { strong { (counted(calls, "call")) } " that no contract or enrolment knows went to the old service" @if visit.is_one_of_several() { " through this replica" } }
+                summary { strong { (counted(calls, "call")) } " with something that no contract or enrolment knows" @if visit.is_one_of_several() { " came through this replica" } }
                 div.scroll role="region" aria-label="Unknown calls" tabindex="0" { table {
                     thead { tr { th { "Call" } th { "Unknown" } th { "Client" } th.n { "Calls" } th { "Last" } } }
                     tbody { @for call in unknown.iter().take(20) {

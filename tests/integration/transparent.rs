@@ -428,6 +428,36 @@ async fn without_the_old_service_nothing_passes() {
     check(Setup::default(), |row| row.sunset).await;
 }
 
+/// The old service may heed such a parameter, and a plan drops it: the operator hears of it in time.
+#[tokio::test]
+async fn a_parameter_that_no_contract_has_is_listed_whoever_answers() {
+    for phase in [Phase::Legacy, Phase::default()] {
+        let new = Upstream::start(vec![Act::json(200, "{}")]).await;
+        let old = Upstream::start(vec![reply("200 OK", "content-length: 0\r\n", b"")]).await;
+        let setup = Setup { old: Some(old.address), phase, ..Setup::default() };
+        let gateway = Gateway::start(new.address, setup).await;
+        let ask = |target: &str| {
+            format!("GET {target} HTTP/1.1\r\nhost: a\r\nx-own: Bearer {TOKEN}\r\n\r\n").into_bytes()
+        };
+        for target in ["?sort=-name", "?sort=x", "", "?sk_live_4711", "?%73ort%5B%5D=1"] {
+            told(gateway.address, &ask(&format!("/old/things/a{target}"))).await;
+        }
+        let listed = gateway.unknown.newest();
+        let shown: Vec<_> =
+            listed.iter().map(|call| (call.path.as_str(), call.unknown, call.count)).collect();
+        assert_eq!(
+            shown,
+            [
+                ("/old/things/{name}?sort[]", "parameter", 1),
+                ("/old/things/{name}?*", "parameter", 1),
+                ("/old/things/{name}?sort", "parameter", 2),
+            ]
+        );
+        assert!(new.seen().iter().all(|seen| !seen.line().contains('?')), "a plan passes none of them");
+        assert!(old.seen().iter().filter(|seen| seen.line().contains('?')).count() != 1);
+    }
+}
+
 #[tokio::test]
 async fn what_nobody_knows_is_listed_for_the_operator_without_what_clients_write_into_it() {
     let new = Upstream::start(vec![Act::json(200, "{}")]).await;

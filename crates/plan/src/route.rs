@@ -98,7 +98,7 @@ pub struct Operation {
     pub template: Arc<str>,
     /// Path variables in order, with the JSON type each has in the context.
     pub variables: Vec<Variable>,
-    /// Query parameters that the contract knows; others are dropped and counted.
+    /// Query parameters that the contract knows; others are dropped, and the gateway says so.
     pub query: Vec<Variable>,
     pub body: BodyExpected,
     /// What its body is written in.

@@ -163,6 +163,21 @@ fn known<'o>(variables: &'o [Variable], name: &str) -> Option<(&'o Variable, Opt
     })
 }
 
+/// The name of the first parameter of a query that the operation does not declare. None of these goes on.
+pub fn undeclared_parameter(operation: &Operation, query: &str) -> Option<String> {
+    let is_of = |variable: &Variable, name: &str| match &variable.shape {
+        // Which fields it has is its own affair.
+        ParameterShape::Fields(_) => {
+            name.strip_prefix(&*variable.name).is_some_and(|rest| rest.starts_with('['))
+        }
+        _ => *variable.name == *name,
+    };
+    let is_declared = |name: &str| operation.query.iter().any(|variable| is_of(variable, name));
+    // Most names are written as they are.
+    let mut names = query_pairs(query).map(|(name, _)| name).filter(|name| !is_declared(name));
+    names.find_map(|name| Some(decode_query(name)).filter(|name| !is_declared(name)))
+}
+
 /// What a query has said of one parameter so far.
 #[derive(Default)]
 enum Found {

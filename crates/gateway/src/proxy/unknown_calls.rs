@@ -2,7 +2,7 @@
 //! path as logs show it, and the newest kept, each with how often it came, from whom, and when.
 //!
 //! Decision to know: paths are those of the access log, with what no contract names masked, because clients write tokens into
-//! paths. All of it is bounded, whatever is called; none of it is on the way of calls that are known.
+//! paths. All of it is bounded, whatever is called; none of it is on the way of calls of which all is known.
 
 use super::context::RequestContext;
 use super::program::Front;
@@ -19,6 +19,8 @@ const KEPT_MAX: usize = 50;
 const COUNTED_MAX: usize = 200;
 /// Segments of a path below its front that calls are counted by.
 const SEGMENTS_MAX: usize = 3;
+/// Bytes of the name of a parameter that is shown.
+const NAME_BYTES_MAX: usize = 32;
 /// What all others are counted as.
 const OTHERS: &str = "other";
 
@@ -47,7 +49,8 @@ pub struct UnknownCall {
     pub path: String,
     /// The client's enrolled name; empty where nobody enrolled it.
     pub client: String,
-    /// What is not known of them: `path`, `method`, `spelling`, `media_type` or `client`.
+    /// What is not known of them: `path`, `method`, `spelling`, `media_type`, `client` or `parameter`: the operation declares
+    /// no query parameter of that name, which stands after the path.
     pub unknown: &'static str,
     /// Calls since the gateway started.
     pub count: u64,
@@ -70,11 +73,25 @@ impl UnknownCalls {
 
     /// Notes a request of which something is not known.
     pub(crate) fn note(&self, context: &RequestContext) {
-        let (Some(unknown), Some(front)) = (context.unknown(), context.front()) else { return };
-        let (method, path) = (method(&context.method), context.shown_path());
+        let Some(unknown) = context.unknown() else { return };
+        self.note_call(context, unknown.name(), context.shown_path());
+    }
+
+    /// Notes a query parameter that a known operation does not declare: a plan drops it, so that its client may be answered
+    /// something else than it asks for.
+    pub(crate) fn note_parameter(&self, context: &RequestContext, name: &str) {
+        // Clients write tokens anywhere; these have digits, or are long.
+        let is_plain = |c: char| c.is_ascii_alphabetic() || "_-.[]".contains(c);
+        let name = if name.len() <= NAME_BYTES_MAX && name.chars().all(is_plain) { name } else { "*" };
+        self.note_call(context, "parameter", format!("{}?{name}", context.shown_path()));
+    }
+
+    fn note_call(&self, context: &RequestContext, unknown: &'static str, path: String) {
+        let Some(front) = context.front() else { return };
+        let method = method(&context.method);
         let side = context.program.side(front.serves).name.as_str();
-        let (client, unknown) = (context.client(), unknown.name());
-        let label = label(front, &path).to_owned();
+        let client = context.client();
+        let label = label(front, path.split('?').next().unwrap_or("")).to_owned();
         let now = rfc3339(self.clock.unix_ms());
         let mut seen = self.seen();
         let is_same = |call: &UnknownCall| {

@@ -562,7 +562,7 @@ fn describe() {
     );
     describe_counter!(
         UNKNOWN_CALLS,
-        "Requests forwarded to the old service that no contract or no enrolment knows, by method, path and what is unknown"
+        "Requests with something that no contract or no enrolment knows, by method, path and what is unknown; what is forwarded to the old service, and query parameters that are dropped"
     );
     describe_counter!(
         UPSTREAM_REQUESTS,

@@ -16,6 +16,7 @@ use futures_util::future::BoxFuture;
 use http::{HeaderMap, header};
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use switchback_engine::translate::undeclared_parameter;
 use switchback_plan::{BodyFormat, Route, RouteKind};
 use tower::Service;
 
@@ -47,6 +48,13 @@ impl Service<Request> for Phased {
         let own = forwarded_to(&request);
         if request.context.unknown().is_some() {
             self.unknown.note(&request.context);
+        } else if let (Some(query), Some(matched)) =
+            (request.context.query(), request.context.operation_matched())
+            && let route = request.context.program.route(matched.front.serves, matched.route)
+            && let Some(name) = undeclared_parameter(&route.operation, query)
+        {
+            // Said in every phase: as long as the old service answers there is time to declare it.
+            self.unknown.note_parameter(&request.context, &name);
         }
         let asked = match request.context.unknown() {
             // A connection that may go over to another protocol is for nobody to compare.
