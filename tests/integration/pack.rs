@@ -1,6 +1,7 @@
 //! The messaging pack under attack: every line of it carries weight, and slips of the pen are seen where they are made.
 
 mod lines;
+mod two_slips;
 mod typos;
 
 use std::path::Path;

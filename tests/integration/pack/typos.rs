@@ -10,10 +10,10 @@ const SLIPS: usize = 400;
 
 /// A word of the pack: its file, where it starts, and its text.
 #[derive(Clone, Debug)]
-struct Word {
-    file: String,
-    start: usize,
-    text: String,
+pub(super) struct Word {
+    pub file: String,
+    pub start: usize,
+    pub text: String,
 }
 
 /// Keys whose values are words for people, or names that only the outside world knows: nothing in a pack can tell a slip
@@ -56,7 +56,7 @@ fn collect(node: &Node, path: &mut Vec<String>, words: &mut Vec<(usize, String)>
     }
 }
 
-fn words_of(file: &str, text: &str) -> Vec<Word> {
+pub(super) fn words_of(file: &str, text: &str) -> Vec<Word> {
     let (mut sources, mut findings) = (Sources::new(), Findings::new());
     let root = yaml::read(&mut sources, file, text.as_bytes(), &mut findings).expect("the pack is YAML");
     let mut values = Vec::new();
@@ -79,7 +79,7 @@ fn words_of(file: &str, text: &str) -> Vec<Word> {
 }
 
 /// The `n`-th way to slip in a word: a letter left out, doubled, swapped with its neighbour, or another one.
-fn slip(word: &str, n: usize) -> String {
+pub(super) fn slip(word: &str, n: usize) -> String {
     let mut letters: Vec<char> = word.chars().collect();
     let at = letters.len() / 2;
     if word.chars().all(|c| c.is_ascii_digit()) {

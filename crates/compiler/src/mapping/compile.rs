@@ -4,12 +4,13 @@
 //! none of the findings is an error.
 
 use super::ast::{Program, RestWord, Spanned};
+use super::corrections::{self, Corrections, PASSES_MAX};
 use super::lens::{Lenses, Supply, World};
 use super::load::{self, PackSource};
 use super::names::Names;
 use super::{compare, errors, events, examples, made, manifest, routes, texts};
 use crate::contract::{Contract, Proven};
-use crate::diagnostic::{Findings, Sources};
+use crate::diagnostic::{Findings, Sources, Span};
 use std::sync::Arc;
 use switchback_plan::{self as plan, Direction, Pack, SideId};
 
@@ -29,14 +30,38 @@ pub struct Compiled {
 
 /// Reads, checks and lowers a pack.
 pub fn compile(source: &PackSource) -> Compiled {
+    let mut compiled = once(source, &Corrections::default(), &mut Vec::new());
+    let (mut corrections, mut said) = (Corrections::default(), Findings::new());
+    for _ in 0..PASSES_MAX {
+        // What only follows from a slip asks for the wrong corrections.
+        super::cascade::prune(&mut compiled.findings, &compiled.sources);
+        if !corrections.learn(&compiled.findings) {
+            break;
+        }
+        let mut corrected = Vec::new();
+        let again = once(source, &corrections, &mut corrected);
+        compiled
+            .findings
+            .retain(|finding| corrected.contains(&finding.span) && corrections::meant(finding).is_some());
+        said.append(std::mem::replace(&mut compiled.findings, again.findings));
+    }
+    super::cascade::prune(&mut compiled.findings, &compiled.sources);
+    compiled.findings.append(said);
+    compiled.pack.take_if(|_| compiled.findings.has_errors());
+    compiled
+}
+
+/// Reads a pack with these corrections; `corrected` gets the places where they were put in.
+fn once(source: &PackSource, corrections: &Corrections, corrected: &mut Vec<Span>) -> Compiled {
     let (mut sources, mut findings) = (Sources::new(), Findings::new());
-    let Some((mut program, mut contracts)) = load::read(source, &mut sources, &mut findings) else {
+    let read = load::read_with(source, corrections, corrected, &mut sources, &mut findings);
+    let Some((mut program, mut contracts)) = read else {
         return Compiled { sources, findings, pack: None, program: None, contracts: None };
     };
     manifest::take_credentials(&program.manifest, &mut contracts, &mut findings);
     made::add(&mut program, &contracts);
     let pack = lower(&program, &contracts, &sources, &mut findings);
-    super::cascade::prune(&mut findings, &sources);
+    super::cascade::join(&mut findings, &sources);
     let pack = pack.filter(|_| !findings.has_errors()).map(Arc::new);
     Compiled { sources, findings, pack, program: Some(program), contracts: Some(contracts) }
 }

@@ -2,6 +2,7 @@
 //! touches a disk, and it only reads.
 
 use super::ast::{Manifest, Program, Spanned};
+use super::corrections::Corrections;
 use super::syntax;
 use crate::contract::{self, Contract, Documents};
 use crate::diagnostic::{Code, Finding, Findings, Sources, Span};
@@ -89,6 +90,17 @@ pub fn read(
     sources: &mut Sources,
     findings: &mut Findings,
 ) -> Option<(Program, [Contract; 2])> {
+    read_with(source, &Corrections::default(), &mut Vec::new(), sources, findings)
+}
+
+/// The same, with corrections put in; `corrected` gets the places where that was done.
+pub(super) fn read_with(
+    source: &PackSource,
+    corrections: &Corrections,
+    corrected: &mut Vec<Span>,
+    sources: &mut Sources,
+    findings: &mut Findings,
+) -> Option<(Program, [Contract; 2])> {
     let Some(bytes) = source.file(MANIFEST) else {
         let file = sources.add(MANIFEST, "");
         let help =
@@ -99,12 +111,14 @@ pub fn read(
         );
         return None;
     };
-    let manifest = yaml::read(sources, MANIFEST, bytes, findings);
-    let manifest = manifest.and_then(|root| syntax::manifest(&root, findings))?;
+    let mut manifest = yaml::read(sources, MANIFEST, bytes, findings)?;
+    corrected.extend(corrections.put_in(&mut manifest));
+    let manifest = syntax::manifest(&manifest, findings)?;
     let contracts = [0, 1].map(|side| read_contract(source, &manifest, side, sources, findings));
     let mut program = Program::new(manifest);
     for (name, bytes) in source.files().iter().filter(|(name, _)| name.ends_with(MAPPING_SUFFIX)) {
-        if let Some(root) = yaml::read(sources, name, bytes, findings) {
+        if let Some(mut root) = yaml::read(sources, name, bytes, findings) {
+            corrected.extend(corrections.put_in(&mut root));
             syntax::file(&root, &mut program, findings);
         }
     }

@@ -4,6 +4,7 @@ pub mod ast;
 mod cascade;
 mod compare;
 mod compile;
+mod corrections;
 mod disclosures;
 mod errors;
 mod events;

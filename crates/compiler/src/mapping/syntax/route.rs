@@ -1,6 +1,7 @@
 //! Entries of `routes:`: pairs, and the head of `serve` routes.
 
 use super::{Reader, faults, keys};
+use crate::diagnostic::suggest;
 use crate::mapping::ast::{
     Body, ConstantParameter, Notes, Pair, ParameterLine, RefusedParameter, Route, Serve, SideRef, Spanned,
     StatusLine, StatusWord,
@@ -21,13 +22,20 @@ type TextPairs = Vec<(Spanned<String>, Spanned<String>)>;
 
 impl Reader<'_> {
     pub(super) fn route(&mut self, node: &Node) -> Option<Route> {
-        let is = |key| node.get(key).is_some();
+        let is = |key: &str| node.get(key).is_some();
         match (is("pair"), is("serve")) {
             (true, false) => self.pair(node).map(Route::Pair),
             (false, true) => self.serve(node).map(Route::Serve),
             _ => {
-                node.map(self.findings)?;
-                self.findings.push(faults::one_of_keys(node.span, "a route", &["pair", "serve"]));
+                const KINDS: &[&str] = &["pair", "serve"];
+                let entries = node.map(self.findings)?;
+                let is_slip = |key: &&Key| suggest(&key.name, KINDS).is_some();
+                self.findings.push(match entries.iter().map(|(key, _)| key).find(is_slip) {
+                    Some(key) if !is("pair") && !is("serve") => {
+                        faults::unknown_line(&key.name, key.span, "a route", KINDS)
+                    }
+                    _ => faults::one_of_keys(node.span, "a route", KINDS),
+                });
                 None
             }
         }
@@ -79,6 +87,8 @@ impl Reader<'_> {
         for (key, value) in node.map(self.findings)? {
             if key.name == "front" {
                 front = self.text(value).and_then(|name| self.side(&name.value, name.span));
+            } else if suggest(&key.name, &["front"]).is_some() {
+                self.findings.push(faults::unknown_line(&key.name, key.span, "a pair", &["front"]));
             } else if let Some(side) = self.side(&key.name, key.span) {
                 operations[side.side] = self.text(value);
             }

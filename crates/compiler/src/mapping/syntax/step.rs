@@ -153,17 +153,24 @@ impl Reader<'_> {
     /// A map with exactly one condition, and no keys but `beside`.
     pub(super) fn predicate(&mut self, node: &Node, beside: &[&str]) -> Option<Predicate> {
         let words: Vec<&str> = PREDICATES.iter().map(|(word, _)| *word).collect();
+        let possible: Vec<&str> = words.iter().chain(beside).copied().collect();
         let mut found = None;
+        let mark = self.findings.len();
         for (key, value) in node.map(self.findings)? {
             match PREDICATES.iter().find(|(word, _)| *word == key.name) {
                 Some((_, word)) if found.is_none() => found = Some((*word, key, value)),
                 None if beside.contains(&key.name.as_str()) => {}
                 Some(_) => self.findings.push(faults::one_of_keys(key.span, "a condition", &words)),
-                None => self.findings.push(faults::unknown_line(&key.name, key.span, "a condition", &words)),
+                None => {
+                    self.findings.push(faults::unknown_line(&key.name, key.span, "a condition", &possible))
+                }
             }
         }
         let Some((word, key, value)) = found else {
-            self.findings.push(faults::one_of_keys(node.span, "a condition", &words));
+            // A condition whose word is misspelt has one.
+            if !self.findings.errors_since(mark) {
+                self.findings.push(faults::one_of_keys(node.span, "a condition", &words));
+            }
             return None;
         };
         let (word, span) = (word, key.span);
@@ -231,6 +238,13 @@ impl Reader<'_> {
         let entries = node.map(self.findings)?;
         if entries.iter().any(|(key, _)| keys::ACTIONS.contains(&key.name.as_str())) {
             return Some(Step { name: None, action: self.action(node)?, span: node.span });
+        }
+        let slip = |(key, value): &&(Key, Node)| {
+            !matches!(value.kind, Kind::Map(_)) && suggest(&key.name, keys::ACTIONS).is_some()
+        };
+        if let Some((key, _)) = entries.iter().find(slip) {
+            self.findings.push(faults::unknown_line(&key.name, key.span, "a step", keys::ACTIONS));
+            return None;
         }
         match entries {
             [(key, value)] => {

@@ -2,13 +2,20 @@
 
 use super::list;
 use crate::contract::{Contract, OpKey, OpKeyFault, Operation, Type};
-use crate::diagnostic::{Code, Finding, Span, did_you_mean};
+use crate::diagnostic::{Code, Finding, Span, did_you_mean, suggest};
 use crate::mapping::ast::Spanned;
 use std::sync::Arc;
 use switchback_plan::ParameterShape;
 
+/// What operations do.
+const METHODS: &[&str] = &["GET", "PUT", "POST", "DELETE", "OPTIONS", "HEAD", "PATCH", "TRACE"];
+
 pub(in super::super) fn operation_form(text: &str, span: Span, fault: &OpKeyFault) -> Finding {
+    let meant = text.split_once(' ').filter(|_| matches!(fault, OpKeyFault::Method(_)));
+    let meant = meant
+        .and_then(|(method, path)| Some(format!("did you mean `{} {path}`?", suggest(method, METHODS)?)));
     Finding::error(Code::OperationForm, span, format!("`{text}` is not an operation: {fault}"))
+        .maybe_help(meant)
 }
 
 pub(in super::super) fn unknown_operation(key: &OpKey, span: Span, contract: &Contract) -> Finding {
@@ -109,7 +116,8 @@ pub(in super::super) fn no_form_for_token(span: Span, key: &OpKey, side: &str) -
 }
 
 pub(in super::super) fn unknown_parameter(name: &Spanned<String>, key: &OpKey, known: &[&str]) -> Finding {
-    let near = did_you_mean(&name.value, known.to_vec());
+    // In the place of a parameter's new name may stand that it is dropped.
+    let near = did_you_mean(&name.value, known.iter().copied().chain(["drop"]).collect::<Vec<_>>());
     let all = if known.is_empty() { "it has none".to_owned() } else { format!("there are {}", list(known)) };
     Finding::error(
         Code::QueryParameter,
