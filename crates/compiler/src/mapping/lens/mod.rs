@@ -45,6 +45,8 @@ pub struct Lenses<'p> {
     /// Shapes that are built but for what they lead back to, which still is. They are good as long as that is, since what is
     /// lost by what they lead back to is not known yet.
     partial: RefCell<Vec<(BuiltKey, Again, Lens)>>,
+    /// By a shape that is built: the shapes that lead back to it, and it to them.
+    circles: RefCell<HashMap<BuiltKey, HashSet<BuiltKey>>>,
     /// Conversions in use that turn away values which may come.
     partials: RefCell<Vec<Partial>>,
 }
@@ -161,6 +163,7 @@ impl<'p> Lenses<'p> {
             built: RefCell::default(),
             building: RefCell::default(),
             partial: RefCell::default(),
+            circles: RefCell::default(),
             partials: RefCell::default(),
         };
         for shape in &world.program.shapes {
@@ -337,7 +340,7 @@ impl<'p> Lenses<'p> {
     pub fn lens(&self, name: &str, to: SideId, with: &Supply, findings: &mut Findings) -> Option<Lens> {
         let plain = with.with.is_empty() && !with.over && with.paged.iter().all(Vec::is_empty);
         let key = (name.to_owned(), to);
-        if let Some(built) = self.built.borrow().get(&key).filter(|_| plain) {
+        if let Some(built) = self.built.borrow().get(&key).filter(|_| plain && !self.is_around(&key)) {
             // Who asked first may have thrown the findings away. Equal ones are shown once.
             return built.as_ref().map_err(|why| findings.append(why.clone())).ok().cloned();
         }
@@ -384,11 +387,23 @@ impl<'p> Lenses<'p> {
                 self.partial.borrow_mut().push((key, again, lens.clone()));
             }
             _ => {
-                self.partial.borrow_mut().truncate(mark);
+                let circle = self.partial.borrow_mut().split_off(mark);
+                let circle: HashSet<BuiltKey> = circle.into_iter().map(|(key, ..)| key).collect();
+                if !circle.is_empty() {
+                    self.circles.borrow_mut().insert(key.clone(), circle);
+                }
                 self.built.borrow_mut().insert(key, lens.clone().ok_or(own));
             }
         }
         lens
+    }
+
+    /// Whether a shape that is built holds one that is being built. Its op has that one within it, and so would this one have
+    /// it twice, and the next one four times: it is built anew, and leads back.
+    fn is_around(&self, key: &BuiltKey) -> bool {
+        let circles = self.circles.borrow();
+        let Some(circle) = circles.get(key) else { return false };
+        self.building.borrow().iter().any(|(open, _)| circle.contains(open))
     }
 
     /// The types of the values that a shape is used on: themselves, or the items of lists.
