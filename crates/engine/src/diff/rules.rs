@@ -269,8 +269,11 @@ struct Ground<'p> {
     /// Where the text for people stands in an error.
     text: Option<&'p [String]>,
     /// Trees of errors, by what makes them and the line that is blamed.
-    errors: RefCell<HashMap<(Option<*const ValueOp>, Origin), Arc<Node>>>,
+    errors: RefCell<HashMap<ErrorKey, Arc<Node>>>,
 }
+
+/// The op that makes an error, where it is not kept, and the line that is blamed.
+type ErrorKey = (Option<*const ValueOp>, Origin);
 
 impl Ground<'_> {
     fn answers(&self, route: &Route, error: &ValueOp) -> Box<[(Statuses, Arc<Node>)]> {
