@@ -17,7 +17,7 @@ fn read<'p>(boundary: &str, pieces: impl Iterator<Item = &'p [u8]>) -> Result<Pa
     let mut parts: Parts = Vec::new();
     for piece in pieces {
         reader.push(Bytes::copy_from_slice(piece));
-        while let Some(piece) = reader.next()? {
+        while let Some(piece) = reader.next_piece()? {
             match piece {
                 Piece::Head(head) => parts.push((head, Vec::new())),
                 Piece::Data(data) => parts.last_mut().expect("a head comes first").1.extend_from_slice(&data),

@@ -439,7 +439,7 @@ impl Counts {
         self.whole.add(whole);
         let is_busy = |point: &OperationPoint| point.compared > 0 || requests_of(&point.outcomes) > 0;
         for ((side, name), point) in operations.iter().filter(|(_, point)| is_busy(point)) {
-            match self.operations.iter_mut().find(|(at, known, _)| (&*at, &*known) == (side, name)) {
+            match self.operations.iter_mut().find(|(at, known, _)| at == side && known == name) {
                 Some((.., sum)) => sum.add(point),
                 None => self.operations.push((side.clone(), name.clone(), *point)),
             }

@@ -84,7 +84,7 @@ impl Reader {
     }
 
     /// What comes next; none until more of the body is here.
-    pub fn next(&mut self) -> Result<Option<Piece>, MultipartFault> {
+    pub fn next_piece(&mut self) -> Result<Option<Piece>, MultipartFault> {
         loop {
             let before = (self.state, self.rest.len());
             let piece = match self.state {
@@ -435,7 +435,7 @@ mod tests {
         let mut is_open = false;
         for piece in pieces {
             reader.push(Bytes::copy_from_slice(piece));
-            while let Some(piece) = reader.next()? {
+            while let Some(piece) = reader.next_piece()? {
                 match piece {
                     Piece::Head(head) => {
                         assert!(!std::mem::replace(&mut is_open, true));
@@ -577,7 +577,7 @@ mod tests {
             let mut found: Vec<(String, Vec<u8>)> = Vec::new();
             for cut in cuts.windows(2) {
                 reader.push(Bytes::copy_from_slice(&text[cut[0]..cut[1]]));
-                while let Some(piece) = reader.next().unwrap() {
+                while let Some(piece) = reader.next_piece().unwrap() {
                     match piece {
                         Piece::Head(head) => found.push((head.name, Vec::new())),
                         Piece::Data(data) => found.last_mut().unwrap().1.extend_from_slice(&data),

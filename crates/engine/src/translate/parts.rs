@@ -144,7 +144,7 @@ impl Parts {
 
     /// Reads what is there, up to the first file that goes on.
     pub fn gather(&mut self) -> Result<Gathered, Fault> {
-        while let Some(piece) = self.reader.next().map_err(bad)? {
+        while let Some(piece) = self.reader.next_piece().map_err(bad)? {
             match piece {
                 Piece::Head(head) => match self.fate(&head)? {
                     Fate::Field { is_json } => self.open(head, is_json)?,
@@ -194,7 +194,7 @@ impl Parts {
         if let (Some((name, head)), Some(passing)) = (self.first.take(), &self.passing) {
             out.push(opened(&head, &passing.boundary, &name));
         }
-        while let Some(piece) = self.reader.next().map_err(bad)? {
+        while let Some(piece) = self.reader.next_piece().map_err(bad)? {
             match piece {
                 Piece::Head(head) => match self.fate(&head)? {
                     Fate::Field { is_json } => self.open(head, is_json)?,
@@ -561,7 +561,7 @@ pub(super) fn told(media_type: &str, body: &[u8]) -> Option<Value> {
     reader.push(Bytes::copy_from_slice(body));
     let mut named: Vec<(String, Vec<Value>)> = Vec::new();
     let mut at: Option<(PartHead, Vec<u8>)> = None;
-    while let Some(piece) = reader.next().ok()? {
+    while let Some(piece) = reader.next_piece().ok()? {
         match piece {
             Piece::Head(head) => at = Some((head, Vec::new())),
             Piece::Data(data) => at.as_mut()?.1.extend_from_slice(&data),

@@ -95,7 +95,7 @@ impl Run {
         }
         let named = self.request.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let named = named.unwrap_or("");
-        if essence(named) != "" && !essence(named).eq_ignore_ascii_case(BodyFormat::MULTIPART) {
+        if !essence(named).is_empty() && !essence(named).eq_ignore_ascii_case(BodyFormat::MULTIPART) {
             return Err(unsupported(BodyFormat::MULTIPART));
         }
         let bytes = self.request.body.len();
