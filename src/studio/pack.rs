@@ -69,7 +69,7 @@ pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
             "changes" => (changes(board.shown.as_deref(), board.before.as_deref())),
             "reload" => (reload(visit, &board.pack)),
             _ => {
-                (search(visit, "", "Operation", "/chats"))
+                (search(visit, "", "Operation", "/things"))
                 @for side in &report(program.pack()).sides { (routes(visit, side)) }
             },
         }

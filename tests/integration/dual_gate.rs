@@ -103,11 +103,17 @@ impl Operator {
 
     /// Sends a form that a page holds, with what else it asks for.
     async fn send_from(&self, page: &str, path: &str, fields: &str) -> u16 {
-        let request = self.http.get(format!("{}{page}", self.base)).header("cookie", &self.cookie);
-        let page = request.send().await.expect("the port answers").text().await.expect("a text");
-        let (_, rest) = page.split_once("name=\"form_token\" value=\"").expect("the page has a form");
-        let token = rest.split('"').next().expect("the value ends");
-        self.send(path, &format!("form_token={token}&{fields}")).await.status().as_u16()
+        // A page waits for a busy store no longer than a person would, and then has no forms.
+        for _ in 0..100 {
+            let request = self.http.get(format!("{}{page}", self.base)).header("cookie", &self.cookie);
+            let page = request.send().await.expect("the port answers").text().await.expect("a text");
+            if let Some((_, rest)) = page.split_once("name=\"form_token\" value=\"") {
+                let token = rest.split('"').next().expect("the value ends");
+                return self.send(path, &format!("form_token={token}&{fields}")).await.status().as_u16();
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        panic!("the page {page} has no form");
     }
 }
 

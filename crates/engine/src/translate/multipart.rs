@@ -78,7 +78,7 @@ impl Reader {
         Reader { state: State::Preamble, delimiter, rest, parts_left: parts_max }
     }
 
-    /// Takes a piece of the body. What it brings is asked for by [`Reader::next`].
+    /// Takes a piece of the body. What it brings is asked for by [`Reader::next_piece`].
     pub fn push(&mut self, chunk: Bytes) {
         self.rest = if self.rest.is_empty() { chunk } else { [&self.rest[..], &chunk].concat().into() };
     }
@@ -110,7 +110,7 @@ impl Reader {
         }
     }
 
-    /// To be asked when the body has ended and [`Reader::next`] has no more.
+    /// To be asked when the body has ended and [`Reader::next_piece`] has no more.
     pub fn finish(&self) -> Result<(), MultipartFault> {
         match self.state {
             State::Epilogue => Ok(()),

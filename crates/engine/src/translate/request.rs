@@ -163,8 +163,9 @@ fn known<'o>(variables: &'o [Variable], name: &str) -> Option<(&'o Variable, Opt
     })
 }
 
-/// The name of the first parameter of a query that the operation does not declare. None of these goes on.
-pub fn undeclared_parameter(operation: &Operation, query: &str) -> Option<String> {
+/// The name of the first parameter of a query that the operation does not declare, and whether it has a value. None of these
+/// goes on.
+pub fn undeclared_parameter(operation: &Operation, query: &str) -> Option<(String, bool)> {
     let is_of = |variable: &Variable, name: &str| match &variable.shape {
         // Which fields it has is its own affair.
         ParameterShape::Fields(_) => {
@@ -174,8 +175,10 @@ pub fn undeclared_parameter(operation: &Operation, query: &str) -> Option<String
     };
     let is_declared = |name: &str| operation.query.iter().any(|variable| is_of(variable, name));
     // Most names are written as they are.
-    let mut names = query_pairs(query).map(|(name, _)| name).filter(|name| !is_declared(name));
-    names.find_map(|name| Some(decode_query(name)).filter(|name| !is_declared(name)))
+    let mut pairs = query_pairs(query).filter(|(name, _)| !is_declared(name));
+    pairs.find_map(|(name, value)| {
+        Some((decode_query(name), value.is_some())).filter(|(name, _)| !is_declared(name))
+    })
 }
 
 /// What a query has said of one parameter so far.

@@ -79,10 +79,11 @@ impl UnknownCalls {
 
     /// Notes a query parameter that a known operation does not declare: a plan drops it, so that its client may be answered
     /// something else than it asks for.
-    pub(crate) fn note_parameter(&self, context: &RequestContext, name: &str) {
-        // Clients write tokens anywhere; these have digits, or are long.
+    pub(crate) fn note_parameter(&self, context: &RequestContext, name: &str, has_value: bool) {
+        // Clients write tokens anywhere; these have digits, or are long. What has no value may be one itself.
         let is_plain = |c: char| c.is_ascii_alphabetic() || "_-.[]".contains(c);
-        let name = if name.len() <= NAME_BYTES_MAX && name.chars().all(is_plain) { name } else { "*" };
+        let is_shown = has_value && name.len() <= NAME_BYTES_MAX && name.chars().all(is_plain);
+        let name = if is_shown { name } else { "*" };
         self.note_call(context, "parameter", format!("{}?{name}", context.shown_path()));
     }
 

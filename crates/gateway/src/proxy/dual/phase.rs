@@ -51,10 +51,10 @@ impl Service<Request> for Phased {
         } else if let (Some(query), Some(matched)) =
             (request.context.query(), request.context.operation_matched())
             && let route = request.context.program.route(matched.front.serves, matched.route)
-            && let Some(name) = undeclared_parameter(&route.operation, query)
+            && let Some((name, has_value)) = undeclared_parameter(&route.operation, query)
         {
             // Said in every phase: as long as the old service answers there is time to declare it.
-            self.unknown.note_parameter(&request.context, &name);
+            self.unknown.note_parameter(&request.context, &name, has_value);
         }
         let asked = match request.context.unknown() {
             // A connection that may go over to another protocol is for nobody to compare.
