@@ -113,9 +113,17 @@ impl Run {
     ) -> Run {
         let planned = pack.directions[direction].routes.get(usize::from(route.0));
         let instead = planned.and_then(|route| route.chosen(|setting| settings.is_on(setting)));
-        let (state, place) = (State::Fresh, Place::Route(route, instead));
-        let (pages, pager): (Arc<dyn Pages>, _) = (Arc::new(Readable), None);
-        let marks = Vec::new();
+        Run::of(pack, direction, Place::Route(route, instead), request, settings, limits)
+    }
+
+    fn of(
+        pack: Arc<Pack>,
+        direction: SideId,
+        place: Place,
+        request: Request,
+        settings: Arc<Settings>,
+        limits: Limits,
+    ) -> Run {
         Run {
             pack,
             direction,
@@ -123,10 +131,10 @@ impl Run {
             settings,
             request,
             limits,
-            state,
-            marks,
-            pages,
-            pager,
+            state: State::Fresh,
+            marks: Vec::new(),
+            pages: Arc::new(Readable),
+            pager: None,
             trace: None,
             fields: None,
             salt: 0,
@@ -161,24 +169,7 @@ impl Run {
     ) -> Run {
         let direction = pack.harvests.get(harvest).map_or(SideId::OLD, |harvest| harvest.from.other());
         let request = Request { query: Some(format!("page={page}")), ..Request::default() };
-        let (state, place) = (State::Fresh, Place::Harvest(harvest));
-        let (pages, pager): (Arc<dyn Pages>, _) = (Arc::new(Readable), None);
-        let marks = Vec::new();
-        Run {
-            pack,
-            direction,
-            place,
-            settings,
-            request,
-            limits,
-            state,
-            marks,
-            pages,
-            pager,
-            trace: None,
-            fields: None,
-            salt: 0,
-        }
+        Run::of(pack, direction, Place::Harvest(harvest), request, settings, limits)
     }
 
     /// Takes what happened and says what to do next. After an answer, a refusal or a fault the run is over.
