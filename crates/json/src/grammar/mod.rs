@@ -287,15 +287,18 @@ impl Task for Chunk<'_> {
         let Chunk { grammar, chunk } = self;
         let mut at = 0;
         while at < chunk.len() {
+            let before = at;
             if matches!(grammar.inside, Inside::Nothing | Inside::String) {
                 at = scan.enter(Blocks { grammar: &mut *grammar, chunk, at });
             }
-            // An escape or a scalar that a block cuts, or what is shorter than a block.
+            // An escape or a scalar that a block cuts, or what is shorter than a block. A block in which something is unusual is
+            // not tried again from each of its bytes on.
+            let again_from = if at == before && !grammar.open.is_empty() { at + BLOCK_BYTES } else { at };
             while let Some(byte) = chunk.get(at) {
                 grammar.byte(*byte).map_err(|kind| (at, kind))?;
                 at += 1;
                 let is_between = matches!(grammar.inside, Inside::Nothing | Inside::String);
-                if is_between && chunk.len() - at >= BLOCK_BYTES {
+                if is_between && at >= again_from && chunk.len() - at >= BLOCK_BYTES {
                     break;
                 }
             }
