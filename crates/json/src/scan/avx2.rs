@@ -151,7 +151,6 @@ impl Avx2 {
     #[inline(always)]
     fn classes_of(self, bytes: &[u8; 32]) -> Classes {
         let bytes = self.load(bytes);
-        let at_most = |byte| self.at_most(bytes, byte);
         // SAFETY: register arithmetic; `self` proves the features (1).
         let (folded, from_zero, bit_5) = unsafe {
             let folded = _mm256_or_si256(bytes, _mm256_set1_epi8(0x20));
@@ -160,19 +159,7 @@ impl Avx2 {
             let bit_5 = _mm256_movemask_epi8(_mm256_slli_epi16::<2>(bytes)) as u32;
             (folded, from_zero, bit_5)
         };
-        Classes {
-            quote: self.equal(bytes, b'"').into(),
-            backslash: self.equal(bytes, b'\\').into(),
-            control: at_most(0x1f).into(),
-            low: at_most(0x20).into(),
-            comma: self.equal(bytes, b',').into(),
-            colon: self.equal(bytes, b':').into(),
-            opens: self.equal(folded, b'{').into(),
-            closes: self.equal(folded, b'}').into(),
-            bit_5: bit_5.into(),
-            digit: self.at_most(from_zero, 9).into(),
-            zero: self.equal(bytes, b'0').into(),
-        }
+        classes!(self, bytes, folded, from_zero, bit_5)
     }
 
     #[inline(always)]

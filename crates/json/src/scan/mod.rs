@@ -33,6 +33,26 @@ macro_rules! find {
     }};
 }
 
+/// The classes of `$bytes`, of which `$folded` has the bit of 0x20 set, `$from_zero` is counted from `0`, and `$bit_5` is gathered.
+#[cfg(target_arch = "x86_64")]
+macro_rules! classes {
+    ($scan:ident, $bytes:ident, $folded:ident, $from_zero:ident, $bit_5:ident) => {
+        Classes {
+            quote: $scan.equal($bytes, b'"').into(),
+            backslash: $scan.equal($bytes, b'\\').into(),
+            control: $scan.at_most($bytes, 0x1f).into(),
+            low: $scan.at_most($bytes, 0x20).into(),
+            comma: $scan.equal($bytes, b',').into(),
+            colon: $scan.equal($bytes, b':').into(),
+            opens: $scan.equal($folded, b'{').into(),
+            closes: $scan.equal($folded, b'}').into(),
+            bit_5: $bit_5.into(),
+            digit: $scan.at_most($from_zero, 9).into(),
+            zero: $scan.equal($bytes, b'0').into(),
+        }
+    };
+}
+
 mod append;
 #[cfg(target_arch = "x86_64")]
 mod avx2;

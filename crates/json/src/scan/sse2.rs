@@ -139,7 +139,6 @@ impl Sse2 {
     #[inline(always)]
     fn classes_of(self, bytes: &[u8; 16]) -> Classes {
         let bytes = self.load(bytes);
-        let at_most = |byte| self.at_most(bytes, byte);
         // SAFETY: register arithmetic with SSE2 (1).
         let (folded, from_zero, bit_5) = unsafe {
             let folded = _mm_or_si128(bytes, _mm_set1_epi8(0x20));
@@ -147,19 +146,7 @@ impl Sse2 {
             // The bit is moved to where it is gathered from.
             (folded, from_zero, _mm_movemask_epi8(_mm_slli_epi16::<2>(bytes)) as u32)
         };
-        Classes {
-            quote: self.equal(bytes, b'"').into(),
-            backslash: self.equal(bytes, b'\\').into(),
-            control: at_most(0x1f).into(),
-            low: at_most(0x20).into(),
-            comma: self.equal(bytes, b',').into(),
-            colon: self.equal(bytes, b':').into(),
-            opens: self.equal(folded, b'{').into(),
-            closes: self.equal(folded, b'}').into(),
-            bit_5: bit_5.into(),
-            digit: self.at_most(from_zero, 9).into(),
-            zero: self.equal(bytes, b'0').into(),
-        }
+        classes!(self, bytes, folded, from_zero, bit_5)
     }
 
     #[inline(always)]
