@@ -84,23 +84,35 @@ pub(super) async fn second(
             .iter()
             .find(|note| subjects.contains(&note.kind.as_str()) || subjects.contains(&note.subject.as_str()))
     });
+    let done = html! {
+        @match last {
+            Some(last) => {
+                strong { @if last.who.is_empty() { "somebody" } @else { (last.who) } } " did this: " (last.kind)
+                @if !last.subject.is_empty() { ", " (last.subject) } " " (moment_text(&rfc3339(last.at_ms), visit.now_ms))
+                @if !last.detail.is_empty() { " (" (last.detail) ")" } "."
+            },
+            None => "it was changed.",
+        }
+    };
+    let now = html! { (now) " If you still want yours, send it once more." };
+    someone_was_faster(visit, tab, &done, &now, &html! { section.panel { (again(visit, form, changed)) } })
+}
+
+/// The page that says what somebody else has done, and how it is now, with the form once more.
+pub(super) fn someone_was_faster(
+    visit: &Visit<'_>,
+    tab: Tab,
+    done: &Markup,
+    now: &Markup,
+    form: &Markup,
+) -> Answer {
     let body = html! {
         div.page-head { h1 { "Someone was faster" } }
         div.notice.warn role="alert" {
-            p {
-                "Nothing was changed by you. While you were looking, "
-                @match last {
-                    Some(last) => {
-                        strong { @if last.who.is_empty() { "somebody" } @else { (last.who) } } " did this: " (last.kind)
-                        @if !last.subject.is_empty() { ", " (last.subject) } " " (moment_text(&rfc3339(last.at_ms), visit.now_ms))
-                        @if !last.detail.is_empty() { " (" (last.detail) ")" } "."
-                    },
-                    None => "it was changed.",
-                }
-            }
-            p { (now) " If you still want yours, send it once more." }
+            p { "Nothing was changed by you. While you were looking, " (done) }
+            p { (now) }
         }
-        section.panel { (again(visit, form, changed)) }
+        (form)
     };
     visit.page(Page::still(tab, "Someone was faster", body).status(StatusCode::CONFLICT))
 }

@@ -4,6 +4,7 @@ use super::{AS_CONFIGURED, REASON_CHARS_MAX, address, not_done};
 use crate::admin::Answer;
 use crate::studio::Visit;
 use crate::studio::fields::Fields;
+use crate::studio::kept;
 use crate::studio::layout::{Page, Tab};
 use crate::studio::words::{counted, moment_text, operation, percent, phase};
 use http::StatusCode;
@@ -163,24 +164,20 @@ pub(super) async fn second(visit: &Visit<'_>, seen: &PhaseInfo, form: &Fields) -
         .find(|one| one.side == now.side && one.operation == now.operation);
     let clients = visit.clients().await;
     let clients = clients.value.as_deref().map_or(&[][..], Vec::as_slice);
-    let body = html! {
-        div.page-head { h1 { "Someone was faster" } }
-        div.notice.warn role="alert" {
-            p {
-                "Nothing was changed by you. While you were looking, "
-                @match last {
-                    Some(last) => {
-                        strong { @if last.who.is_empty() { (last.by) } @else { (last.who) } } " moved it from " (last.from) " to " (last.to) " "
-                        (moment_text(&last.at, visit.now_ms)) @if !last.evidence.is_empty() { ": “" (last.evidence) "”" } "."
-                    },
-                    None => "it was moved.",
-                }
-            }
-            p { "It is in " (phase(now.now.phase, now.now.share)) " now. If you still want it, send it once more." }
+    let done = html! {
+        @match last {
+            Some(last) => {
+                strong { @if last.who.is_empty() { (last.by) } @else { (last.who) } } " moved it from " (last.from) " to " (last.to) " "
+                (moment_text(&last.at, visit.now_ms)) @if !last.evidence.is_empty() { ": “" (last.evidence) "”" } "."
+            },
+            None => "it was moved.",
         }
-        (confirmation(visit, &now, form, clients))
     };
-    visit.page(Page::still(Tab::Operations, "Someone was faster", body).status(StatusCode::CONFLICT))
+    let where_it_is = html! {
+        "It is in " (phase(now.now.phase, now.now.share)) " now. If you still want it, send it once more."
+    };
+    let form = confirmation(visit, &now, form, clients);
+    kept::someone_was_faster(visit, Tab::Operations, &done, &where_it_is, &form)
 }
 
 #[cfg(test)]
