@@ -8,6 +8,7 @@ use std::fmt;
 pub struct Error {
     /// Bytes from the start of the text to the fault; the length of the text when it ended early.
     pub offset: u64,
+    /// What is wrong there.
     pub kind: ErrorKind,
 }
 
@@ -17,7 +18,10 @@ pub enum ErrorKind {
     /// The text ends inside a value, or is empty.
     UnexpectedEnd,
     /// A byte that cannot stand here; what could is named.
-    Unexpected { expected: Expected },
+    Unexpected {
+        /// What could have stood there.
+        expected: Expected,
+    },
     /// Something other than white space follows the value.
     TrailingBytes,
     /// A number that RFC 8259 section 6 does not allow.
@@ -41,12 +45,19 @@ pub enum ErrorKind {
 /// What could have stood where an unexpected byte was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expected {
+    /// The beginning of a value.
     Value,
+    /// The beginning of a value, or `]`.
     ValueOrArrayEnd,
+    /// A member name in quotes.
     Key,
+    /// A member name in quotes, or `}`.
     KeyOrObjectEnd,
+    /// The `:` after a member name.
     Colon,
+    /// `,` or `]`.
     CommaOrArrayEnd,
+    /// `,` or `}`.
     CommaOrObjectEnd,
     /// Found only by structure-only scanning, which does not tell more.
     Structure,
@@ -55,18 +66,24 @@ pub enum Expected {
 /// The bound that was passed, see [`super::Limits`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
+    /// Arrays and objects within one another.
     Depth,
+    /// Bytes of a member name between its quotes, escapes as they stand.
     KeyBytes,
+    /// Bytes of a string or number, escapes as they stand.
     ScalarBytes,
     /// Of one object.
     Members,
+    /// Values of a text, those within others included.
     Nodes,
+    /// Bytes of a text, white space included.
     TotalBytes,
     /// Of a value that a plan must keep for a while.
     HeldBytes,
 }
 
 impl Error {
+    /// An error at this byte of the text.
     pub const fn new(offset: u64, kind: ErrorKind) -> Error {
         Error { offset, kind }
     }

@@ -56,6 +56,7 @@ impl KeyLedger {
         self.open.last().map_or(0, |names| self.ends.len() - names.first)
     }
 
+    /// Whether the innermost object has had no name yet.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -22,14 +22,17 @@ struct Index {
 }
 
 impl Object {
+    /// An object without members.
     pub fn new() -> Object {
         Object::default()
     }
 
+    /// Number of members.
     pub fn len(&self) -> usize {
         self.members.len()
     }
 
+    /// Whether it has no members.
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
     }
@@ -39,10 +42,12 @@ impl Object {
         self.position(key).map(|at| &self.members[at].1)
     }
 
+    /// The value of the member whose decoded name is `key`, to be changed in its place.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
         self.position(key).map(|at| &mut self.members[at].1)
     }
 
+    /// Whether there is a member whose decoded name is `key`.
     pub fn contains_key(&self, key: &str) -> bool {
         self.position(key).is_some()
     }
@@ -93,10 +98,12 @@ impl Object {
         self.members.iter_mut().map(|(key, value)| (&*key, value))
     }
 
+    /// Names in the order of the text.
     pub fn keys(&self) -> impl ExactSizeIterator<Item = &Str> {
         self.members.iter().map(|(key, _)| key)
     }
 
+    /// Values in the order of the text.
     pub fn values(&self) -> impl ExactSizeIterator<Item = &Value> {
         self.members.iter().map(|(_, value)| value)
     }

@@ -13,14 +13,18 @@ use super::text;
 /// The two kinds of value that hold others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Container {
+    /// `[` to `]`.
     Array,
+    /// `{` to `}`.
     Object,
 }
 
 /// A value that holds no others, as text of the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scalar<'a> {
+    /// `null`.
     Null,
+    /// `true` or `false`.
     Bool(bool),
     /// The number's text.
     Number(&'a str),
@@ -30,10 +34,13 @@ pub enum Scalar<'a> {
 
 /// Receives what a [`Reader`] reads, in order. An error ends the reading.
 pub trait Sink {
+    /// An array or an object begins, as the value of the last key or the next element.
     fn open(&mut self, container: Container) -> Result<(), ErrorKind>;
     /// A member name of the innermost object, as it stands between its quotes.
     fn key(&mut self, raw: &str) -> Result<(), ErrorKind>;
+    /// A value that holds no others.
     fn scalar(&mut self, scalar: Scalar<'_>) -> Result<(), ErrorKind>;
+    /// The innermost container ends; it is of this kind.
     fn close(&mut self, container: Container) -> Result<(), ErrorKind>;
 }
 
@@ -122,6 +129,7 @@ pub struct Reader<S> {
 }
 
 impl<S: Sink> Reader<S> {
+    /// A reader at the beginning of a text. Bounds are checked as the bytes come.
     pub fn new(sink: S, limits: Limits) -> Reader<S> {
         Reader {
             sink,

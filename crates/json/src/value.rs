@@ -16,11 +16,17 @@ use std::ops::{Deref, DerefMut};
 
 /// Any JSON value.
 pub enum Value {
+    /// `null`.
     Null,
+    /// `true` or `false`.
     Bool(bool),
+    /// A number, as its text.
     Number(Number),
+    /// A string, escapes as they stand.
     String(Str),
+    /// An array.
     Array(Array),
+    /// An object.
     Object(Object),
 }
 
@@ -50,10 +56,12 @@ impl Value {
         Value::String(Str::new(content))
     }
 
+    /// Whether it is `null`.
     pub fn is_null(&self) -> bool {
         matches!(self, Value::Null)
     }
 
+    /// The boolean, if it is one.
     pub fn as_bool(&self) -> Option<bool> {
         match self {
             Value::Bool(value) => Some(*value),
@@ -69,6 +77,7 @@ impl Value {
         }
     }
 
+    /// The number, if it is one.
     pub fn as_number(&self) -> Option<&Number> {
         match self {
             Value::Number(value) => Some(value),
@@ -81,6 +90,7 @@ impl Value {
         self.as_number().and_then(Number::as_i64)
     }
 
+    /// The elements, if it is an array.
     pub fn as_array(&self) -> Option<&Array> {
         match self {
             Value::Array(value) => Some(value),
@@ -88,6 +98,7 @@ impl Value {
         }
     }
 
+    /// The elements, if it is an array, to be changed in their place.
     pub fn as_array_mut(&mut self) -> Option<&mut Array> {
         match self {
             Value::Array(value) => Some(value),
@@ -95,6 +106,7 @@ impl Value {
         }
     }
 
+    /// The members, if it is an object.
     pub fn as_object(&self) -> Option<&Object> {
         match self {
             Value::Object(value) => Some(value),
@@ -102,6 +114,7 @@ impl Value {
         }
     }
 
+    /// The members, if it is an object, to be changed in their place.
     pub fn as_object_mut(&mut self) -> Option<&mut Object> {
         match self {
             Value::Object(value) => Some(value),
@@ -114,6 +127,7 @@ impl Value {
         self.as_object()?.get(key)
     }
 
+    /// The value of a member, to be changed in its place; none where this is no object or has no such member.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
         self.as_object_mut()?.get_mut(key)
     }
@@ -321,6 +335,7 @@ impl From<Object> for Value {
 }
 
 impl Number {
+    /// The number in decimal digits.
     pub fn from_i64(value: i64) -> Number {
         Number(value.to_string().into())
     }
@@ -330,6 +345,7 @@ impl Number {
         text::check_number(text.as_bytes()).ok().map(|()| Number(text.into()))
     }
 
+    /// As it was read or made: RFC 8259, section 6.
     pub fn text(&self) -> &str {
         &self.0
     }
@@ -395,6 +411,7 @@ impl fmt::Debug for Str {
 }
 
 impl Array {
+    /// An array without elements.
     pub fn new() -> Array {
         Array::default()
     }

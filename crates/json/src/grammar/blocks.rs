@@ -22,45 +22,43 @@ pub(super) struct Blocks<'a> {
     pub at: usize,
 }
 
-/// What the last token of a block asks of the first one of the next, each 0 or 1.
+/// What goes on behind a block. Of a word the last bit counts: whether a token of that kind is the last one that the block ends.
+/// What follows a comma or an opening bracket, and a string there, depends on what they stand in; that is known where it follows.
 #[derive(Clone, Copy, Default)]
 struct Pending {
-    /// A value: after a colon, or after a comma of an array.
-    value: u64,
-    value_or_end: u64,
-    /// A name: after a comma of an object.
-    key: u64,
-    key_or_end: u64,
     colon: u64,
-    /// A comma or an end: after a value.
-    after: u64,
-    /// More of a number or word, which has been looked at to its end, or what may follow it.
+    comma: u64,
+    opens: u64,
+    /// The end of a value.
+    value: u64,
+    /// The end of a string that is a name in an object, and a value in an array.
+    either: u64,
+    /// 1 where more of a number or word comes, which has been looked at to its end, or what may follow it.
     bare: u64,
-    /// The block ends in a string that is a name.
-    in_key: u64,
+    /// 1 where the block ends in a string that is a name in an object.
+    in_either: u64,
     /// All ones where the block ends in a string.
     in_string: u64,
     /// Whether that string's last byte is a backslash that escapes what follows.
     escapes: bool,
 }
 
+const LAST: u64 = 1 << 63;
+
 impl Pending {
     fn of(grammar: &Grammar) -> Pending {
-        let mut pending = Pending::default();
+        let pending = Pending::default();
         if grammar.inside == Inside::String {
-            pending.in_string = !0;
-            pending.in_key = u64::from(grammar.next == Next::Colon);
-            return pending;
+            let in_either = u64::from(grammar.next == Next::Colon);
+            return Pending { in_string: !0, in_either, ..pending };
         }
         match grammar.next {
-            Next::Value => pending.value = 1,
-            Next::ValueOrEnd => pending.value_or_end = 1,
-            Next::Key => pending.key = 1,
-            Next::KeyOrEnd => pending.key_or_end = 1,
-            Next::Colon => pending.colon = 1,
-            Next::AfterElement | Next::AfterMember | Next::End => pending.after = 1,
+            Next::Value => Pending { colon: LAST, ..pending },
+            Next::Key => Pending { comma: LAST, ..pending },
+            Next::ValueOrEnd | Next::KeyOrEnd => Pending { opens: LAST, ..pending },
+            Next::Colon => Pending { either: LAST, ..pending },
+            Next::AfterElement | Next::AfterMember | Next::End => Pending { value: LAST, ..pending },
         }
-        pending
     }
 
     fn keep_in(self, grammar: &mut Grammar) {
@@ -69,12 +67,20 @@ impl Pending {
             (_, false) => Inside::String,
             (_, true) => Inside::Escape,
         };
+        let is_object = grammar.after == Next::AfterMember;
+        let is_last = |word: u64| word & LAST != 0;
         grammar.next = match self {
-            Pending { value: 1, .. } => Next::Value,
-            Pending { value_or_end: 1, .. } => Next::ValueOrEnd,
-            Pending { key: 1, .. } => Next::Key,
-            Pending { key_or_end: 1, .. } => Next::KeyOrEnd,
-            Pending { colon: 1, .. } | Pending { in_key: 1, .. } => Next::Colon,
+            _ if is_last(self.either) || self.in_either == 1 => {
+                if is_object {
+                    Next::Colon
+                } else {
+                    grammar.after
+                }
+            }
+            _ if is_last(self.comma) && is_object => Next::Key,
+            _ if is_last(self.colon | self.comma) => Next::Value,
+            _ if is_last(self.opens) && is_object => Next::KeyOrEnd,
+            _ if is_last(self.opens) => Next::ValueOrEnd,
             _ => grammar.after,
         };
     }
@@ -117,6 +123,10 @@ impl Block<'_> {
     fn read<S: Scan>(self, scan: S, before: Pending, grammar: &mut Grammar) -> Option<Pending> {
         let Classes { quote, backslash, control, low, comma, colon, opens, closes, bit_5, digit, zero } =
             scan.classes(self.block);
+        if before.in_string & !(quote | backslash) == !0 {
+            // Nothing but text, as much of long ones is.
+            return (control == 0).then_some(before);
+        }
         let (escaped, escapes) = escaped(backslash, false);
         let quote = quote & !escaped;
         // With the quote that opens it, without the one that closes it.
@@ -138,53 +148,42 @@ impl Block<'_> {
 
         let string_opens = quote & strings;
         let follow = Follow { blank };
-        let after_colon = follow.after(colon, before.value);
-        let after_comma = follow.after(comma, 0);
-        let after_curly = follow.after(opens & bit_5, before.key_or_end);
-        let after_square = follow.after(opens & !bit_5, before.value_or_end);
-        let at_key = follow.after(0, before.key);
+        let after_colon = follow.after(colon, before.colon >> 63);
+        let after_comma = follow.after(comma, before.comma >> 63);
+        let after_open = follow.after(opens, before.opens >> 63);
         let values = string_opens | starts | opens;
         wrong |= (after_colon.places | after_comma.places) & !values;
-        wrong |= at_key.places & !string_opens;
-        wrong |= after_curly.places & !(string_opens | closes & bit_5);
-        wrong |= after_square.places & !(values | closes & !bit_5);
+        wrong |= after_open.places & !(values | closes);
 
-        let keys = string_opens & (after_curly.places | at_key.places);
-        let either = string_opens & after_comma.places;
-        let (key_ends, key_goes_on) = ends(strings, keys | before.in_key);
-        let (either_ends, either_goes_on) = ends(strings, either);
+        let either = string_opens & (after_comma.places | after_open.places);
+        let (either_ends, in_either) = ends(strings, either | before.in_either);
         let string_ends = quote & outside;
-        let bare_ends = bare & !(bare >> 1 | 1 << 63);
-        let value_ends = string_ends & !(key_ends | either_ends) | closes | bare_ends;
-        let after_value = follow.after(value_ends, before.after | before.bare & !bare);
-        let after_key = follow.after(key_ends, before.colon);
-        let after_either = follow.after(either_ends, 0);
+        let bare_ends = bare & !(bare >> 1 | LAST);
+        let value_ends = string_ends & !either_ends | closes | bare_ends;
+        let after_value = follow.after(value_ends, before.value >> 63 | before.bare & !bare);
+        let after_either = follow.after(either_ends, before.either >> 63);
         wrong |= after_value.places & !(comma | closes);
-        wrong |= after_key.places & !colon;
 
         // What is wrong in an object, and what is in an array.
-        let in_object = after_comma.places & !string_opens | after_either.places & !colon;
+        let no_name = (after_comma.places | after_open.places & !closes) & !string_opens;
+        let in_object = no_name | after_either.places & !colon;
         let in_array = after_either.places & !(comma | closes);
         if wrong != 0 {
             return None;
         }
-        let is_object = Brackets { opens, closes, bit_5, in_object, in_array }.read(grammar)?;
-        let is_array = is_object ^ 1;
-        let (comma, either) = (after_comma.goes_on, after_either.goes_on);
+        Brackets { opens, closes, bit_5, in_object, in_array }.read(grammar)?;
         let in_string = (strings >> 63).wrapping_neg();
-        let pending = Pending {
-            value: after_colon.goes_on | comma & is_array,
-            value_or_end: after_square.goes_on,
-            key: at_key.goes_on | comma & is_object,
-            key_or_end: after_curly.goes_on,
-            colon: after_key.goes_on | either & is_object,
-            after: after_value.goes_on | either & is_array,
+        Some(Pending {
+            colon: after_colon.pending,
+            comma: after_comma.pending,
+            opens: after_open.pending,
+            value: after_value.pending,
+            either: after_either.pending,
             bare: is_cut,
-            in_key: u64::from(key_goes_on) | u64::from(either_goes_on) & is_object,
+            in_either: u64::from(in_either),
             in_string,
             escapes: escapes && in_string != 0,
-        };
-        Some(pending)
+        })
     }
 
     /// Whether what stands behind backslashes may, and hexadecimal digits follow where they have to.
@@ -278,8 +277,8 @@ struct Follow {
 #[derive(Clone, Copy)]
 struct Following {
     places: u64,
-    /// 1 where one of them lies behind the block.
-    goes_on: u64,
+    /// The last bit is set where one of them lies behind the block.
+    pending: u64,
 }
 
 impl Follow {
@@ -288,13 +287,12 @@ impl Follow {
     #[inline(always)]
     fn after(&self, tokens: u64, before: u64) -> Following {
         let next = tokens << 1 | before;
-        let goes_on = tokens >> 63;
         if self.blank == 0 {
-            return Following { places: next, goes_on };
+            return Following { places: next, pending: tokens };
         }
         // Adding a bit at the start of a run of white space carries to what follows the run.
         let (carried, over) = self.blank.overflowing_add(next & self.blank);
-        Following { places: (next | carried) & !self.blank, goes_on: goes_on | u64::from(over) }
+        Following { places: (next | carried) & !self.blank, pending: tokens | u64::from(over) << 63 }
     }
 }
 
@@ -316,10 +314,10 @@ struct Brackets {
 }
 
 impl Brackets {
-    /// 1 where the innermost one that is open at the end is an object. None where something is wrong, too deep, or where the
-    /// outermost one is closed; then `grammar` is as before.
+    /// Opens and closes them. None where something is wrong, too deep, or where the outermost one is closed; then `grammar` is as
+    /// before.
     #[inline(always)]
-    fn read(self, grammar: &mut Grammar) -> Option<u64> {
+    fn read(self, grammar: &mut Grammar) -> Option<()> {
         let wrong_in = |after| if after == Next::AfterMember { self.in_object } else { self.in_array };
         let (mut after, mut outer) = (grammar.after, grammar.open.len());
         let (mut opened, mut count) = ([Next::End; BLOCK_BYTES], 0);
@@ -361,6 +359,6 @@ impl Brackets {
             grammar.open.extend_from_slice(&opened[..count]);
             grammar.after = after;
         }
-        Some(u64::from(after == Next::AfterMember))
+        Some(())
     }
 }

@@ -72,7 +72,9 @@ pub use windows::Windows;
 /// Masks of one block of 64 bytes; bit 0 is the first byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Block {
+    /// `"`.
     pub quote: u64,
+    /// `\`.
     pub backslash: u64,
     /// `[`, `]`, `{` and `}`, and the few bytes that differ from them in the same bits: `Y`, `_`, `y` and
     /// delete. One comparison finds them all; [`Bracket::of`] tells them apart.
@@ -82,13 +84,17 @@ pub struct Block {
 /// What each byte of a block of 64 is; bit 0 is the first byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Classes {
+    /// `"`.
     pub quote: u64,
+    /// `\`.
     pub backslash: u64,
     /// Bytes below 0x20.
     pub control: u64,
     /// These and the space: all that can be white space.
     pub low: u64,
+    /// `,`.
     pub comma: u64,
+    /// `:`.
     pub colon: u64,
     /// `[` and `{`.
     pub opens: u64,
@@ -96,7 +102,9 @@ pub struct Classes {
     pub closes: u64,
     /// The bit of 0x20, which curly brackets have and square ones do not.
     pub bit_5: u64,
+    /// `0` to `9`.
     pub digit: u64,
+    /// `0`.
     pub zero: u64,
 }
 
@@ -194,6 +202,7 @@ pub trait Scan: Copy {
 
 /// Work that is compiled once for every way of scanning.
 pub trait Task {
+    /// What the task gives.
     type Output;
 
     /// For a task that is entered, to be `#[inline(always)]`, so that it is compiled with the features
@@ -208,10 +217,12 @@ pub enum Level {
     Portable,
     /// What every processor of the architecture has: SSE2 on x86-64, else the same as `Portable`.
     Baseline,
+    /// 32 bytes at a time, where the processor has AVX2.
     Avx2,
 }
 
 impl Level {
+    /// All of them, the slowest first.
     pub const ALL: [Level; 3] = [Level::Portable, Level::Baseline, Level::Avx2];
 
     /// The best level of this processor.

@@ -12,6 +12,7 @@ pub struct Windows<'b, const N: usize> {
 }
 
 impl<'b, const N: usize> Windows<'b, N> {
+    /// Windows into these bytes; none where they are fewer than `N`.
     #[inline]
     pub fn of(bytes: &'b [u8]) -> Windows<'b, N> {
         Windows { bytes, places: (bytes.len() + 1).saturating_sub(N) }
