@@ -1,12 +1,13 @@
 //! Bounds of the whole program, as an operator runs it: ports that strangers fill, signals, descriptors, memory.
 
 use crate::support::postgres;
-use crate::support::program::Program;
+use crate::support::program::{Program, anonymous};
 use crate::support::raw::{self, Act, Client, Upstream, exchange};
-use crate::support::serving::{self, start};
+use crate::support::serving::{self, Enrolled, start};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use switchback_sandbox::{Options, Sandbox};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinSet;
 
@@ -143,25 +144,44 @@ async fn a_grant_that_has_ended_makes_nobody_unready() {
     assert_eq!(ready.status, 200, "{}", ready.text());
 }
 
-/// The database goes away and comes back while the gateway serves.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_store_that_is_down_makes_nobody_unready() {
-    let Some(url) = postgres::database() else { return };
+/// A gateway whose database stands behind a relay.
+struct Relayed {
+    program: Program,
+    /// What it logged until it served.
+    log: String,
+    relay: Relay,
+    /// Where the gateway looks for the socket of its database, and where that is.
+    between: tempfile::TempDir,
+    database: PathBuf,
+    _own: tempfile::TempDir,
+}
+
+/// One before this service, with these lines of configuration. None where there is no PostgreSQL.
+async fn serve_behind_relay(service: &str, more: &str) -> Option<Relayed> {
+    let url = postgres::database()?;
     let (database, folder) = url.split_once("?host=").expect("it is on a socket in a folder");
     let between = tempfile::tempdir().expect("a temporary folder");
     let relay = Relay::start(between.path(), Path::new(folder));
     let own = tempfile::tempdir().expect("a temporary folder");
-    let file = serving::write(own.path(), "127.0.0.1:9", "");
+    let file = serving::write(own.path(), service, more);
     let text = std::fs::read_to_string(&file).expect("it was written");
     let store = format!("{database}?host={}", between.path().display());
-    std::fs::write(&file, text.replace(&format!("sqlite:{}/store.db", own.path().display()), &store))
-        .unwrap();
+    let text = text.replace(&format!("sqlite:{}/store.db", own.path().display()), &store);
+    std::fs::write(&file, text).expect("written");
     let started = tokio::task::spawn_blocking(move || {
         let program = start(&file, &[]);
         let log = program.stderr_until("serving");
         (program, log)
     });
-    let (_program, log) = started.await.expect("it starts");
+    let (program, log) = started.await.expect("it starts");
+    Some(Relayed { program, log, relay, between, database: folder.into(), _own: own })
+}
+
+/// The database goes away and comes back while the gateway serves.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_is_down_makes_nobody_unready() {
+    let Some(relayed) = serve_behind_relay("127.0.0.1:9", "").await else { return };
+    let Relayed { program: _program, log, relay, between, database, .. } = relayed;
     let admin = named(&log, "admin=");
     let store = async |is_up: bool| loop {
         let ready = ask(admin, "/healthz/ready").await.unwrap();
@@ -173,8 +193,60 @@ async fn a_store_that_is_down_makes_nobody_unready() {
     store(true).await;
     drop(relay);
     store(false).await;
-    let _relay = Relay::start(between.path(), Path::new(folder));
+    let _relay = Relay::start(between.path(), &database);
     store(true).await;
+}
+
+/// Nobody waits for a database that did not answer a moment ago, and the authorization server is not blamed for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_the_store_is_away_requests_are_told_at_once_and_the_log_says_what_is_away() {
+    let sandbox = Sandbox::start(Options::default()).await.expect("it starts");
+    let account = sandbox.credentials().account("administrator").expect("every sandbox has one");
+    let more = serving::connected(&sandbox, &[Enrolled { account, company: None }]);
+    let relayed = serve_behind_relay(&sandbox.address().to_string(), &more).await;
+    let Some(Relayed { program, log, relay, .. }) = relayed else { return };
+    let clients = named(&log, "clients=");
+    let asked = async |line: &str, body: &str| {
+        let request = format!(
+            "{line} HTTP/1.1\r\nhost: g\r\nx-authorization: Bearer {}\r\ncontent-type: application/json\r\n\
+             content-length: {}\r\nconnection: close\r\n\r\n{body}",
+            account.v2_token,
+            body.len()
+        );
+        exchange(clients, request).await.expect("an answer")
+    };
+    while asked("GET /v2/agents", "").await.status != 200 {}
+
+    drop(relay);
+    let made = async |name: &str| {
+        let contact = format!(r#"{{"name":"{name}","email":"{name}@e.test","phone":"5511"}}"#);
+        let answer = asked("POST /v2/contacts", &contact).await;
+        assert_eq!(answer.status, 503, "{}", answer.text());
+        assert_ne!(answer.value("retry-after"), "");
+    };
+    made("ana").await;
+    // One of them at most may try again; it is not known which.
+    tokio::join!(made("bia"), made("caio"), made("davi"), made("enzo"));
+    let expire = format!("http://{}/_sandbox/tokens/expire", sandbox.address());
+    let ended = crate::support::http::client().post(expire).json(&serde_json::json!({})).send().await;
+    assert!(ended.expect("the sandbox answers").status().is_success());
+    let answer = asked("GET /v2/agents", "").await;
+    assert_eq!(answer.status, 503, "{}", answer.text());
+
+    program.signal("INT");
+    let (_, log) = tokio::task::spawn_blocking(move || program.ended()).await.expect("it ends");
+    let causes = |operation: &str| -> Vec<&str> {
+        let lines = log.lines().filter(|line| line.contains("status=503") && line.contains(operation));
+        lines.map(|line| line.split("cause=").nth(1).unwrap_or_default()).collect()
+    };
+    let written = causes("POST /contacts");
+    assert_eq!(written.len(), 5, "{log}");
+    let told_at_once = written.iter().filter(|cause| cause.contains("did not answer a moment ago")).count();
+    assert!(told_at_once >= 3, "{written:?}");
+    let read = causes("GET /agents");
+    assert_eq!(read.len(), 1, "{log}");
+    assert!(read[0].contains("no refresh") && read[0].contains("database"), "{read:?}");
+    assert!(!log.contains("authorization server"), "{log}");
 }
 
 /// Stands between a gateway and its database, until dropped.
@@ -271,6 +343,30 @@ async fn what_there_is_no_memory_for_is_refused_and_the_process_stays_below_its_
     assert!(most < BOUND, "{most} bytes resident");
     assert_eq!(statuses.get(&0), None, "everyone is told: {statuses:?}");
     assert!(statuses.get(&503).is_some_and(|refused| *refused > 0), "{statuses:?}");
+}
+
+/// Compiling takes several times what is left of it, and a process that is never quiet for long has no other moment to give it
+/// back. Nothing is left of a reload that fails, so that all of it must be.
+#[test]
+fn what_a_reload_took_is_given_back_with_it() {
+    const MORE_MAX: u64 = 3 << 20;
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let pack = folder.path().join("pack");
+    crate::reload_pack::copy(Path::new("mappings/messaging"), &pack);
+    let more = format!("mapping: {}\nreload: {{ watch: false }}\n", pack.display());
+    let file = serving::write(folder.path(), "127.0.0.1:9", &more);
+    let program = start(&file, &[]);
+    program.stderr_until("serving");
+    let before = anonymous(program.id());
+    std::fs::write(pack.join("zz.map.yaml"), "mapping: 1\nroutes: [{pair: nothing}]\n").expect("written");
+    // The least of several, since other threads may be at something just then.
+    let reloads = (0..3).map(|_| {
+        program.signal("HUP");
+        program.stderr_until("the reload failed");
+        anonymous(program.id())
+    });
+    let after = reloads.min().unwrap_or_default();
+    assert!(after < before + MORE_MAX, "{after} bytes after reloads, {before} before them");
 }
 
 /// What systemd and Kubernetes give a gateway to stop in is longer than it takes.

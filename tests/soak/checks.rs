@@ -255,14 +255,14 @@ async fn city(seen: &Seen<'_>, client: &Client) -> Result<String, String> {
 
 /// Both sides are the same service: nothing may ever be rolled back.
 async fn gate(seen: &Seen<'_>, verdict: &mut Verdict) {
-    let moves = seen.replicas[0].json(seen.setting, "/api/phases/moves").await;
-    let moves = moves.as_array().cloned().unwrap_or_default();
+    let transitions = seen.replicas[0].json(seen.setting, "/api/phases/transitions").await;
+    let transitions = transitions.as_array().cloned().unwrap_or_default();
     let line = |one: &Value| {
         format!("{} from {} to {}: {}", one["operation"], one["from"], one["to"], one["evidence"])
             .replace('"', "")
     };
-    verdict.notes.push(format!("{} moves of the gate", moves.len()));
-    for one in moves.iter().rev() {
+    verdict.notes.push(format!("{} transitions of the gate", transitions.len()));
+    for one in transitions.iter().rev() {
         match one["to"] == "shadow" {
             true => verdict.wrong.push(format!("rolled back: {}", line(one))),
             false => verdict.notes.push(format!("  {}", line(one))),
@@ -317,7 +317,7 @@ async fn leaks(seen: &Seen<'_>, verdict: &mut Verdict) {
             "/api/diff",
             "/api/diff/export",
             "/api/phases",
-            "/api/phases/moves",
+            "/api/phases/transitions",
             "/api/operations",
             "/api/pack",
             "/api/clients",

@@ -81,7 +81,7 @@ fn configuration(service: &Sandbox, [v2, v3]: [SocketAddr; 2], store: &str) -> S
          'v2 GET /chats/{{id}}': {{ phase: canary, share: 0.5 }}\n  \
          'v2 PUT /contacts/{{id}}': {{ phase: canary, share: 0.5 }}\n  'v2 POST /chats/{{id}}/messages': shadow\n\
          shadow: {{ read_back: 0.2 }}\n\
-         gate: {{ default: {{ mismatch: 0.02, compared: 300, stay: 2m, share: 0.5, check: 0.2 }} }}\nclients:\n",
+         gate: {{ default: {{ mismatch: 0.02, compared: 300, min_period: 2m, share: 0.5, check: 0.2 }} }}\nclients:\n",
         app.redirect_uri
     );
     for account in &app.accounts {

@@ -83,6 +83,23 @@ test("brownouts: the second is told of a window that came or went meanwhile", as
   await close(ada, grace);
 });
 
+test("brownouts: who begins from what he sees is no second", async () => {
+  const [ada, grace] = await both();
+  const reasons = async () => (await world.api("/api/brownouts")).map((one) => one.reason);
+  const plan = async (page, reason) => {
+    await page.locator("#brownouts summary").click();
+    await page.locator("#brownouts [name=reason]").fill(reason);
+    await page.getByRole("button", { name: "Plan it" }).click();
+  };
+  for (const page of [ada, grace]) await page.goto("/clients");
+  await plan(ada, "of Ada");
+  await grace.locator("#brownouts tbody tr", { hasText: "of Ada" }).waitFor();
+  await plan(grace, "of Grace");
+  await eventually("both are there", async () => (await reasons()).length === 2);
+  for (const { id } of await world.api("/api/brownouts")) await post(`/api/brownouts/${id}/remove`);
+  await close(ada, grace);
+});
+
 test("clients: a token that was just made is not ended by somebody who has not seen it", async () => {
   assert.equal((await post("/api/clients", { name: "beta" })).status, 201);
   const [ada, grace] = await both();

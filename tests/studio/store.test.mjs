@@ -11,7 +11,7 @@ import { ARTEFACTS, AXE, OPERATE, World, eventually } from "./world.mjs";
 const BOUND = { waitUntil: "commit", timeout: 5_000 };
 const operation = "/operations/v2/GET%20%2Fchats";
 const PAGES = {
-  overview: ["/", /Grants, evidence and moves/],
+  overview: ["/", /Grants, evidence and transitions/],
   operations: ["/operations", /no operation can be moved/],
   operation: [operation, /no operation can be moved/],
   move: [`${operation}/move?phase=canary&share=0.25`, /no operation can be moved/],

@@ -103,8 +103,8 @@ test("an operation is moved with a reason, answers otherwise from then on, and i
   const before = (await asked()).split("/v3/contacts").length;
   await (await world.call("/contacts")).arrayBuffer();
   assert.ok((await asked()).split("/v3/contacts").length > before, "the call reached the other side");
-  const [move] = await world.api("/api/phases/moves");
-  assert.deepEqual([move.operation, move.by, move.who, move.evidence], ["GET /contacts", "operator", "Ada", "both sides agree"]);
+  const [transition] = await world.api("/api/phases/transitions");
+  assert.deepEqual([transition.operation, transition.by, transition.who, transition.evidence], ["GET /contacts", "operator", "Ada", "both sides agree"]);
   await page.getByRole("link", { name: "Undo" }).click();
   await page.getByRole("button", { name: "Move it" }).click();
   await page.locator("#done").getByText("Moved from").waitFor();
@@ -321,7 +321,7 @@ test("what happened is there for auditors", async () => {
   const csv = await page.request.get("/history/export.csv");
   assert.match(await csv.text(), /^at,kind,of,what,by,why\r\n/);
   const json = await (await page.request.get("/history/export.json")).json();
-  assert.ok(json.some((entry) => entry.kind === "move" && entry.why === "both sides agree"), JSON.stringify(json).slice(0, 2000));
+  assert.ok(json.some((entry) => entry.kind === "transition" && entry.why === "both sides agree"), JSON.stringify(json).slice(0, 2000));
   assert.ok(json.some((entry) => entry.kind === "reload failed"));
   await page.context().close();
 });

@@ -70,8 +70,8 @@ oauth: { authorize_url: '${world.service}/oauth/authorize', token_url: '${world.
 clients:
   - { name: acme, v2_token: '${world.token}', grant: { client_id: '${word("OAuth client id")}', client_secret: '${word("OAuth client secret")}', refresh_token: '${word("OAuth refresh token")}' } }
 phases: { default: translated, 'GET /chats': shadow, 'GET /contacts': legacy }
-gate: { default: { mismatch: 0.01, confidence: 0.95, compared: 100000, stay: 30d, share: 0.1, check: 0.01 } }
-shadow: { noise: 0, sample: 1 }
+gate: { default: { mismatch: 0.01, confidence: 0.95, compared: 100000, min_period: 30d, share: 0.1, check: 0.01 } }
+shadow: { noise: 0, sample: 1, priority: normal }
 reload: { watch: false }
 log: { format: text, level: info }
 `,
